@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+
+namespace frugal {
+
+/// Where training stands in its data. What was consumed, never what was prefetched.
+struct Cursor {
+  std::uint64_t seed = 0;      ///< key of the shuffle
+  std::uint64_t epoch = 0;     ///< passes over the data that are complete
+  std::uint64_t position = 0;  ///< samples of this epoch that were consumed
+
+  friend bool operator==(Cursor const&, Cursor const&) = default;
+};
+
+/// Yields the batches of one epoch, and can start anywhere in it.
+///
+/// `seek(cursor)`  the next `next()` is the batch that begins at sample `cursor.position`
+///                 of epoch `cursor.epoch`; the order is a function of seed and epoch alone.
+///                 O(1), or as near to it as the storage allows.
+/// `next()`        the next batch of the epoch, or nothing when the epoch has ended.
+template <class S>
+concept Source = requires(S& source, Cursor const& cursor) {
+  source.seek(cursor);
+  { source.next().has_value() } -> std::convertible_to<bool>;
+  *source.next();
+};
+
+/// A source that knows how much it holds, which schedules "to the end of the run" need.
+///
+/// `samples()`  samples per epoch;  `batches()`  batches per epoch.
+template <class S>
+concept SizedSource = Source<S> && requires(S const& source) {
+  { source.samples() } -> std::convertible_to<std::uint64_t>;
+  { source.batches() } -> std::convertible_to<std::uint64_t>;
+};
+
+/// The batch type of a source.
+template <Source S>
+using batch_of = std::remove_cvref_t<decltype(*std::declval<S&>().next())>;
+
+}  // namespace frugal

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace frugal {
+
+/// The four things an error has to tell: what happened, where, why, and what to do about it.
+struct Fault {
+  std::string what;   ///< what went wrong, as one clause without a full stop
+  std::string where;  ///< file and offset, tensor, or step; empty where there is no place
+  std::string why;    ///< the cause as far as it is known; may be empty
+  std::string mend;   ///< what the reader should do, as a sentence
+};
+
+/// Base of everything that frugal throws. `what()` reads
+/// "frugal: <what> (<where>): <why>. <mend>"; `fault()` has the parts.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(Fault fault) : std::runtime_error(sentence(fault)), fault_(std::move(fault)) {}
+
+  Fault const& fault() const noexcept { return fault_; }
+
+ private:
+  static std::string sentence(Fault const& fault) {
+    std::string text = "frugal: " + fault.what;
+    if (!fault.where.empty()) text += " (" + fault.where + ")";
+    if (!fault.why.empty()) text += ": " + fault.why;
+    text += '.';
+    if (!fault.mend.empty()) text += ' ' + fault.mend;
+    return text;
+  }
+
+  Fault fault_;
+};
+
+/// A setting has a value with which no run is possible.
+struct SettingsError : Error {
+  using Error::Error;
+};
+
+/// A file or a source gives data that cannot be what it claims to be.
+struct DataError : Error {
+  using Error::Error;
+};
+
+/// A source has nothing to give.
+struct EmptySourceError : DataError {
+  using DataError::DataError;
+};
+
+/// A background worker threw, ended or hangs.
+struct WorkerError : DataError {
+  using DataError::DataError;
+};
+
+/// Two shapes that must fit together do not; both are in the text.
+struct ShapeError : Error {
+  using Error::Error;
+};
+
+/// A loss that is NaN or infinite; `where` has step, epoch and micro-batch.
+struct NonFiniteLossError : Error {
+  using Error::Error;
+};
+
+/// A policy watches a metric that validation does not produce.
+struct MetricError : Error {
+  using Error::Error;
+};
+
+/// Persisted state that does not fit the policy it is given to.
+struct StateError : Error {
+  using Error::Error;
+};
+
+}  // namespace frugal

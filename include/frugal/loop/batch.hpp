@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples in a batch, ... whatever one sample has.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace frugal {
+
+/// What frugal's own sources yield: data [B, ...] and target [B, ...], same device.
+struct Batch {
+  at::Tensor data;
+  at::Tensor target;
+};
+
+/// What the loop must know of a batch. Specialise it for a batch type of your own:
+/// how many samples and tokens it holds, and how it moves to a device.
+template <class B>
+struct batch_traits {
+  /// Samples in the batch: the first dimension of its data.
+  static std::int64_t samples(B const& batch) { return batch.data.size(0); }
+
+  /// Tokens in the batch: elements of the target, which for class labels is samples.
+  static std::int64_t tokens(B const& batch) { return batch.target.numel(); }
+
+  /// Moves the batch; a batch that is there already costs one comparison and no dispatch.
+  static void place(B& batch, at::Device device) {
+    if (batch.data.device() != device) batch.data = batch.data.to(device, /*non_blocking=*/true);
+    if (batch.target.device() != device) {
+      batch.target = batch.target.to(device, /*non_blocking=*/true);
+    }
+  }
+};
+
+/// A bare tensor is a batch without a target (language models, autoencoders).
+template <>
+struct batch_traits<at::Tensor> {
+  static std::int64_t samples(at::Tensor const& batch) { return batch.size(0); }
+  static std::int64_t tokens(at::Tensor const& batch) { return batch.numel(); }
+  static void place(at::Tensor& batch, at::Device device) {
+    if (batch.device() != device) batch = batch.to(device, /*non_blocking=*/true);
+  }
+};
+
+}  // namespace frugal
