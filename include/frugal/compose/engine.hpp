@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <frugal/compose/legality.hpp>
+#include <frugal/compose/storage.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// What a policy that listens to nothing carries while fitting.
+struct Stateless {
+  Stateless() = default;
+  template <class P>
+  explicit Stateless(P const&) {}
+};
+
+template <class P, class Context>
+struct state_of {
+  using type = typename P::template State<Context>;
+};
+template <class P, class Context>
+  requires std::same_as<typename P::listens, list<>>
+struct state_of<P, Context> {
+  using type = Stateless;
+};
+
+template <class P, class Context>
+concept HasState = std::same_as<typename P::listens, list<>> ||
+                   std::constructible_from<typename P::template State<Context>, P const&>;
+
+/// Stands in for an archive where only the presence of persist() is asked for.
+struct AnyArchive {
+  template <class T>
+  void operator()(char const*, T&) const {}
+};
+
+template <class State>
+inline constexpr bool persists =
+    requires(State& state, AnyArchive& archive) { state.persist(archive); };
+
+template <class P, class Context, class... Hooks>
+constexpr bool well_formed(list<Hooks...> hooks) {
+  using Listens = typename P::listens;
+  if constexpr (std::same_as<Listens, list<>>) {
+    return rules::idle_observer::say<P::kind::slot, P>();
+  } else if constexpr (!HasState<P, Context>) {
+    return rules::no_state::say<false, P>();
+  } else {
+    using State = typename state_of<P, Context>::type;
+    constexpr bool known = []<class... Ls>(list<Ls...>, auto all) {
+      return (... && contains<Ls, decltype(all)>);
+    }(Listens{}, hooks);
+    constexpr bool keeps =
+        std::is_empty_v<State> || persists<State> || requires { typename State::transient; };
+    return rules::unknown_hook::say<known, P>() &&
+           (true & ... & agrees<P, State, Context, Hooks>()) &&
+           rules::not_persistent::say<keeps, P>();
+  }
+}
+
+}  // namespace detail
+
+/// The states of a recipe's policies while fitting, and the calls into them.
+///
+/// `Ps` come in their computed order. An event that nobody listens to is no call, no argument
+/// and no branch: `emit` folds over the subscribers alone, and they are known to the compiler.
+template <class Context, class... Ps>
+class Engine {
+  static_assert((true & ... & detail::well_formed<Ps, Context>(all_hooks{})));
+
+ public:
+  static constexpr auto const& cards = detail::cards_of<Ps...>;
+  using states = detail::Storage<typename detail::state_of<Ps, Context>::type...>;
+
+  /// `settings` is the Storage of the policies' values.
+  template <class Settings>
+  explicit Engine(Settings const& settings) : states_(std::in_place, settings) {}
+
+  Engine(Engine const&) = delete;
+  Engine& operator=(Engine const&) = delete;
+
+  template <class Hook>
+  static constexpr std::size_t subscriber_count = [] {
+    std::size_t count = 0;
+    for (detail::Card const& card : cards) count += (card.listens >> Hook::index) & 1U;
+    return count;
+  }();
+  template <class Hook>
+  static constexpr bool has_subscribers = subscriber_count<Hook> != 0;
+
+  /// Tells every subscriber, in order. A verdict to stop never keeps the event from the rest;
+  /// `who(kind)` hears of each policy that asks to stop.
+  template <class Hook, class Phase, class Who>
+  flow emit(Phase& phase, Who&& who) {
+    return emit_to<Hook>(phase, who, subscribers<Hook>());
+  }
+  template <class Hook, class Phase>
+  void emit(Phase& phase) {
+    emit_to<Hook>(phase, [](std::string_view) {}, subscribers<Hook>());
+  }
+
+  /// Calls `body` inside every subscriber's guard; the first in the order is the outermost.
+  template <class Hook, class Phase, class Body>
+  decltype(auto) surround(Phase& phase, Body&& body) {
+    return nest<Hook, 0>(phase, body);
+  }
+
+  /// The state of the policy of a kind.
+  template <class Kind>
+  auto& state() {
+    constexpr std::size_t index = [] {
+      for (std::size_t i = 0; i < sizeof...(Ps); ++i) {
+        if (cards[i].kind == Kind::name) return i;
+      }
+      return sizeof...(Ps);
+    }();
+    static_assert(index < sizeof...(Ps), "frugal: this recipe has no policy of that kind.");
+    return detail::get<index>(states_);
+  }
+
+  /// Shows every persistent state to the archive, each in a scope named after its kind
+  /// ("Log", "Log.1" for a second one), in the computed order: the schema of a checkpoint.
+  template <class Archive>
+  void persist(Archive& archive) {
+    persist_each(archive, std::index_sequence_for<Ps...>{});
+  }
+
+ private:
+  template <class Hook>
+  static constexpr auto subscriber_table = [] {
+    std::array<std::size_t, subscriber_count<Hook>> table{};
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < sizeof...(Ps); ++i) {
+      if ((cards[i].listens >> Hook::index) & 1U) table[at++] = i;
+    }
+    return table;
+  }();
+
+  template <class Hook>
+  static constexpr auto subscribers() {
+    return []<std::size_t... Is>(std::index_sequence<Is...>) {
+      return std::index_sequence<subscriber_table<Hook>[Is]...>{};
+    }(std::make_index_sequence<subscriber_count<Hook>>{});
+  }
+
+  template <class Hook, class Phase, class Who, std::size_t... Is>
+  flow emit_to(Phase& phase, Who&& who, std::index_sequence<Is...>) {
+    flow verdict = flow::proceed;
+    ((verdict |= tell<Hook, Is>(phase, who)), ...);
+    return verdict;
+  }
+
+  template <class Hook, std::size_t I, class Phase, class Who>
+  flow tell(Phase& phase, Who&& who) {
+    auto& state = detail::get<I>(states_);
+    if constexpr (std::same_as<decltype(Hook::call(state, phase)), flow>) {
+      flow const verdict = Hook::call(state, phase);
+      if (verdict == flow::stop) who(cards[I].kind);
+      return verdict;
+    } else {
+      Hook::call(state, phase);
+      return flow::proceed;
+    }
+  }
+
+  template <class Hook, std::size_t Depth, class Phase, class Body>
+  decltype(auto) nest(Phase& phase, Body& body) {
+    if constexpr (Depth == subscriber_count<Hook>) {
+      return body();
+    } else {
+      auto next = [&]() -> decltype(auto) { return nest<Hook, Depth + 1>(phase, body); };
+      return Hook::call(detail::get<subscriber_table<Hook>[Depth]>(states_), phase, next);
+    }
+  }
+
+  template <class Archive, std::size_t... Is>
+  void persist_each(Archive& archive, std::index_sequence<Is...>) {
+    (persist_one<Is>(archive), ...);
+  }
+  template <std::size_t I, class Archive>
+  void persist_one(Archive& archive) {
+    auto& state = detail::get<I>(states_);
+    if constexpr (detail::persists<std::remove_reference_t<decltype(state)>>) {
+      std::size_t before = 0;
+      for (std::size_t i = 0; i < I; ++i) before += cards[i].kind == cards[I].kind;
+      std::string scope(cards[I].kind);
+      if (before != 0) scope += "." + std::to_string(before);
+      archive.scope(scope, [&](auto& inner) { state.persist(inner); });
+    }
+  }
+
+  [[no_unique_address]] states states_;
+};
+
+}  // namespace frugal

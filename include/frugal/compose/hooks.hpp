@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <string_view>
+#include <type_traits>
+
+#include <frugal/compose/list.hpp>
+#include <frugal/compose/sentence.hpp>
+
+namespace frugal {
+
+/// What a hook that may end the run returns. Verdicts are combined without short-circuit.
+enum class flow : bool { proceed = false, stop = true };
+
+constexpr flow operator|(flow a, flow b) {
+  return static_cast<flow>(static_cast<bool>(a) || static_cast<bool>(b));
+}
+constexpr flow& operator|=(flow& a, flow b) { return a = a | b; }
+
+namespace detail {
+
+/// Stands in for the continuation where only the form of an around-hook is looked at.
+struct any_continuation {
+  void operator()() const {}
+};
+
+// C++ cannot ask "has this class a member of that name, whatever its signature?". But a name
+// that two bases have is ambiguous, so `&probe::name` stops compiling exactly when State has it.
+template <class State, class Fallback>
+struct name_probe : State, Fallback {};
+
+}  // namespace detail
+
+// One line per hook is all a hook is: its tag, its member's name, whether it may end the run,
+// and how it is called. Detection, calling and the three sentences follow from that.
+#define FRUGAL_HOOK(space, tag, member, number, stops, ...)                                       \
+  namespace space {                                                                               \
+  struct tag {                                                                                    \
+    static constexpr std::string_view name = #member;                                             \
+    static constexpr std::size_t index = number;                                                  \
+    static constexpr bool may_stop = stops;                                                       \
+    struct fallback {                                                                             \
+      void member();                                                                              \
+    };                                                                                            \
+    template <class State>                                                                        \
+    static constexpr bool named = !requires { &detail::name_probe<State, fallback>::member; };    \
+    template <class State, class... Args>                                                         \
+    static constexpr bool callable =                                                              \
+        requires(State& state, Args&... args) { state.member(args...); };                         \
+    template <class State, class... Args>                                                         \
+    static constexpr decltype(auto) call(State& state, Args&... args) {                           \
+      return state.member(args...);                                                               \
+    }                                                                                             \
+    FRUGAL_SENTENCE(unimplemented, "frugal: this policy listens to " #space "::" #tag             \
+                                   " and its State has no " #member                               \
+                                   ". Write the member, or take the hook out of `listens`.");     \
+    FRUGAL_SENTENCE(undeclared,                                                                   \
+                    "frugal: this policy's State has " #member                                    \
+                    " and would never be called. Add " #space "::" #tag " to `listens`.");        \
+    FRUGAL_SENTENCE(mistyped,                                                                     \
+                    "frugal: this policy's " #member                                              \
+                    " cannot be called with what the loop gives it. Write " #member __VA_ARGS__); \
+    FRUGAL_SENTENCE(cannot_stop,                                                                  \
+                    "frugal: this policy's " #member                                              \
+                    " returns a flow, and no run can stop there. Return void, and stop in "       \
+                    "on_step, on_epoch_end or on_validated.");                                    \
+  };                                                                                              \
+  }
+
+// The closed list, in the order of a run (the loop is drawn in docs/loop.md).
+FRUGAL_HOOK(on, fit_begin, on_fit_begin, 0, true, "(FitBegin<Context>&).")
+FRUGAL_HOOK(on, epoch_begin, on_epoch_begin, 1, false, "(EpochBegin<Context> const&).")
+FRUGAL_HOOK(around, forward, around_forward, 2, false,
+            "(Forward<Context> const&, auto&& next) and return next().")
+FRUGAL_HOOK(on, loss, on_loss, 3, false, "(LossReady<Context>&).")
+FRUGAL_HOOK(on, backward, on_backward, 4, false, "(Backward<Context> const&).")
+FRUGAL_HOOK(on, gradients, on_gradients, 5, false, "(Gradients<Context>&).")
+FRUGAL_HOOK(on, update, on_update, 6, false, "(Update<Context>&).")
+FRUGAL_HOOK(on, step, on_step, 7, true, "(Step<Context>&).")
+FRUGAL_HOOK(around, validate, around_validate, 8, false,
+            "(Validate<Context> const&, auto&& next) and return next().")
+FRUGAL_HOOK(on, validated, on_validated, 9, true, "(Validated<Context>&).")
+FRUGAL_HOOK(on, epoch_end, on_epoch_end, 10, true, "(EpochEnd<Context>&).")
+FRUGAL_HOOK(on, fit_end, on_fit_end, 11, false, "(FitEnd<Context> const&).")
+
+#undef FRUGAL_HOOK
+
+/// Every hook there is. A policy listens to some of these and to nothing else.
+using all_hooks =
+    list<on::fit_begin, on::epoch_begin, around::forward, on::loss, on::backward, on::gradients,
+         on::update, on::step, around::validate, on::validated, on::epoch_end, on::fit_end>;
+
+/// Hooks that get a continuation and return what it returns.
+template <class Hook>
+inline constexpr bool is_around =
+    std::same_as<Hook, around::forward> || std::same_as<Hook, around::validate>;
+
+}  // namespace frugal

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+#include <frugal/compose/order.hpp>
+#include <frugal/compose/policy.hpp>
+
+namespace frugal::detail {
+
+template <class... Ps>
+inline constexpr std::array<Card, sizeof...(Ps)> cards_of{card_of<Ps>...};
+
+/// A slot is present in every recipe: its null default fills it.
+template <std::size_t N>
+constexpr bool has_kind(std::array<Card, N> const& cards, std::string_view kind) {
+  for (Card const& card : cards) {
+    if (card.kind == kind) return true;
+  }
+  return false;
+}
+
+/// A null transforms nothing, so nothing conflicts with it.
+template <std::size_t N>
+constexpr bool has_active_kind(std::array<Card, N> const& cards, std::string_view kind) {
+  for (Card const& card : cards) {
+    if (card.kind == kind && !card.null) return true;
+  }
+  return false;
+}
+
+template <std::size_t N>
+constexpr bool repeats(std::array<Card, N> const& cards, std::size_t which) {
+  if (cards[which].repeatable) return false;
+  for (std::size_t i = 0; i < which; ++i) {
+    if (cards[i].kind == cards[which].kind) return true;
+  }
+  return false;
+}
+
+/// The first rule that a recipe breaks, as its sentence; empty when the recipe is legal.
+template <std::size_t N>
+constexpr std::string_view fault_of(std::array<Card, N> const& cards) {
+  for (std::size_t i = 0; i < N; ++i) {
+    if (repeats(cards, i)) return rules::duplicate::text;
+    for (Edge const& edge : cards[i].needs) {
+      if (!has_kind(cards, edge.kind)) return edge.sentence;
+    }
+    if (cards[i].null) continue;
+    for (Edge const& edge : cards[i].conflicts) {
+      if (has_active_kind(cards, edge.kind)) return edge.sentence;
+    }
+  }
+  return order_of(cards).placed == N ? std::string_view{} : rules::cycle::text;
+}
+
+/// Says every broken rule of a recipe, each once, in the words of the policy it concerns.
+/// The offenders are template arguments so that the compiler's notes name them.
+template <class... Ps>
+struct Refusals {
+  static constexpr auto const& cards = cards_of<Ps...>;
+
+  template <class P, class... Needs>
+  static constexpr bool say_needs(list<Needs...>) {
+    return (true & ... &
+            edge<Needs, rules::missing_need>::sentence::template say<
+                has_kind(cards, edge<Needs, rules::missing_need>::kind::name), P,
+                typename edge<Needs, rules::missing_need>::kind>());
+  }
+  template <class P, class... Conflicts>
+  static constexpr bool say_conflicts(list<Conflicts...>) {
+    return (true & ... &
+            edge<Conflicts, rules::conflicting>::sentence::template say<
+                card_of<P>.null ||
+                    !has_active_kind(cards, edge<Conflicts, rules::conflicting>::kind::name),
+                P, typename edge<Conflicts, rules::conflicting>::kind>());
+  }
+  template <std::size_t... Is>
+  static constexpr bool say(std::index_sequence<Is...>) {
+    constexpr bool duplicates = (true & ... & rules::duplicate::say<!repeats(cards, Is), Ps>());
+    constexpr bool needs = (true & ... & say_needs<Ps>(typename needs_of<Ps>::type{}));
+    constexpr bool conflicts = (true & ... & say_conflicts<Ps>(typename conflicts_of<Ps>::type{}));
+    constexpr auto order = order_of(cards);
+    return duplicates & needs & conflicts & say_cycle<order>(std::index_sequence<Is...>{});
+  }
+  template <auto order, std::size_t... Is>
+  static constexpr bool say_cycle(std::index_sequence<Is...>) {
+    // The first that could not be placed, and those that wait with it, are the offenders.
+    return order.placed == sizeof...(Ps) ||
+           rules::cycle::say<
+               order.placed == sizeof...(Ps),
+               type_at<list<Ps...>, order.position[Is < order.placed ? order.placed : Is]>...>();
+  }
+};
+
+/// The same for a hook of one policy: declared is implemented, and implemented is declared.
+template <class P, class State, class Context, class Hook>
+constexpr bool agrees() {
+  constexpr bool declared = contains<Hook, typename P::listens>;
+  constexpr bool named = Hook::template named<State>;
+  if constexpr (!declared) {
+    return Hook::undeclared::template say<!named, P>();
+  } else if constexpr (!named) {
+    return Hook::unimplemented::template say<named, P>();
+  } else {
+    using Phase = typename Context::template phase<Hook>;
+    if constexpr (is_around<Hook>) {
+      return Hook::mistyped::template say<
+          Hook::template callable<State, Phase, typename Context::continuation>, P>();
+    } else if constexpr (!Hook::template callable<State, Phase>) {
+      return Hook::mistyped::template say<false, P>();
+    } else if constexpr (!Hook::may_stop) {
+      using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>()));
+      return Hook::cannot_stop::template say<!std::same_as<Result, flow>, P>();
+    } else {
+      return true;
+    }
+  }
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include <frugal/compose/hooks.hpp>
+#include <frugal/compose/kind.hpp>
+#include <frugal/compose/list.hpp>
+#include <frugal/compose/sentence.hpp>
+
+namespace frugal {
+
+/// A kind that a policy cannot do without, or cannot live beside, and the sentence that says
+/// why and what to write instead. A bare kind in `needs` or `conflicts` gets a general one.
+template <class Kind, class Sentence>
+struct need {
+  using kind = Kind;
+  using sentence = Sentence;
+};
+template <class Kind, class Sentence>
+struct conflict {
+  using kind = Kind;
+  using sentence = Sentence;
+};
+
+/// A policy: a value type that says what kind it is and which hooks its State implements.
+///
+///     using kind = kinds::early_stop;               required
+///     using listens = list<on::validated>;          required; list<> for a plain setting
+///     using needs, conflicts = list<...>;           kinds, need<...>, conflict<...>
+///     using before, after = list<...>;              kinds, where the order matters
+///     template <class Context> class State;         constructed from the policy's value
+template <class P>
+concept Policy = requires {
+  typename P::kind;
+  typename P::listens;
+} && Kind<typename P::kind> && std::default_initializable<P> && std::copyable<P>;
+
+namespace rules {
+
+FRUGAL_SENTENCE(not_a_policy,
+                "frugal: a type in this recipe is not a policy. A policy is a copyable, default-"
+                "constructible type with `using kind` and `using listens`.");
+FRUGAL_SENTENCE(missing_need,
+                "frugal: a policy of this recipe needs a kind that the recipe lacks. The "
+                "compiler's note names both: add a policy of that kind.");
+FRUGAL_SENTENCE(conflicting,
+                "frugal: two policies of this recipe cannot live together. The compiler's note "
+                "names the policy and the kind it excludes: take one of them out.");
+FRUGAL_SENTENCE(duplicate,
+                "frugal: this recipe has two policies of one kind, and room for one. The "
+                "compiler's note names the second: keep one of the two.");
+FRUGAL_SENTENCE(cycle,
+                "frugal: the order of these policies is a cycle: each wants to come after "
+                "another of them. Take one `before` or `after` out.");
+FRUGAL_SENTENCE(unknown_hook,
+                "frugal: this policy listens to something that is no hook. The hooks are those "
+                "of frugal::all_hooks.");
+FRUGAL_SENTENCE(idle_observer,
+                "frugal: this observer listens to no hook and would never be called. Name its "
+                "hooks in `listens`.");
+FRUGAL_SENTENCE(no_state,
+                "frugal: this policy listens to hooks and has no State<Context> that is "
+                "constructible from the policy's value. Write one, with `explicit State(Policy "
+                "const&)`.");
+FRUGAL_SENTENCE(not_persistent,
+                "frugal: this policy's State carries data that no checkpoint would keep. Give it "
+                "`template <class Archive> void persist(Archive&)`, or `using transient = void` "
+                "when a resumed run may start without it.");
+
+}  // namespace rules
+
+namespace detail {
+
+template <class P>
+struct needs_of {
+  using type = list<>;
+};
+template <class P>
+  requires requires { typename P::needs; }
+struct needs_of<P> {
+  using type = typename P::needs;
+};
+template <class P>
+struct conflicts_of {
+  using type = list<>;
+};
+template <class P>
+  requires requires { typename P::conflicts; }
+struct conflicts_of<P> {
+  using type = typename P::conflicts;
+};
+template <class P>
+struct before_of {
+  using type = list<>;
+};
+template <class P>
+  requires requires { typename P::before; }
+struct before_of<P> {
+  using type = typename P::before;
+};
+template <class P>
+struct after_of {
+  using type = list<>;
+};
+template <class P>
+  requires requires { typename P::after; }
+struct after_of<P> {
+  using type = typename P::after;
+};
+
+/// Takes a bare kind and a kind with its sentence apart.
+template <class Edge, class General>
+struct edge {
+  using kind = Edge;
+  using sentence = General;
+};
+template <class Kind, class Sentence, class General>
+struct edge<need<Kind, Sentence>, General> : need<Kind, Sentence> {};
+template <class Kind, class Sentence, class General>
+struct edge<conflict<Kind, Sentence>, General> : conflict<Kind, Sentence> {};
+
+/// An edge as a value, so that rules over whole recipes are loops and not templates.
+struct Edge {
+  std::string_view kind;
+  std::string_view sentence;
+};
+
+template <class List, class General>
+struct edges;
+template <class... Es, class General>
+struct edges<list<Es...>, General> {
+  static constexpr std::array<Edge, sizeof...(Es)> value{
+      Edge{edge<Es, General>::kind::name, edge<Es, General>::sentence::text}...};
+};
+
+template <class List>
+inline constexpr unsigned hook_mask = 0;
+template <class... Hooks>
+inline constexpr unsigned hook_mask<list<Hooks...>> = (0U | ... | (1U << Hooks::index));
+
+template <class P>
+inline constexpr bool is_null = false;
+template <class P>
+  requires requires { typename null_policy<typename P::kind>::type; }
+inline constexpr bool is_null<P> = std::same_as<P, typename null_policy<typename P::kind>::type>;
+
+/// Everything that legality and order need of a policy, as a value. One template
+/// instantiation a policy: what follows is constexpr arithmetic on an array of these.
+struct Card {
+  std::string_view kind;
+  bool slot;
+  bool repeatable;
+  bool null;
+  unsigned listens;
+  std::span<Edge const> needs;
+  std::span<Edge const> conflicts;
+  std::span<Edge const> before;
+  std::span<Edge const> after;
+};
+
+template <class P>
+inline constexpr Card card_of{P::kind::name,
+                              P::kind::slot,
+                              P::kind::repeatable,
+                              is_null<P>,
+                              hook_mask<typename P::listens>,
+                              edges<typename needs_of<P>::type, rules::missing_need>::value,
+                              edges<typename conflicts_of<P>::type, rules::conflicting>::value,
+                              edges<typename before_of<P>::type, rules::cycle>::value,
+                              edges<typename after_of<P>::type, rules::cycle>::value};
+
+}  // namespace detail
+}  // namespace frugal

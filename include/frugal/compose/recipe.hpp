@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/hana/cartesian_product.hpp>
+#include <boost/hana/filter.hpp>
+#include <boost/hana/tuple.hpp>
+#include <boost/hana/type.hpp>
+#include <boost/hana/unpack.hpp>
+#include <cstddef>
+#include <string_view>
+
+#include <frugal/compose/legality.hpp>
+#include <frugal/compose/list.hpp>
+
+namespace frugal {
+
+template <class... Ps>
+struct Recipe;
+
+/// One dimension of a comparison: the policies that take turns in a recipe. `Without` is the
+/// choice to leave the place empty.
+template <class... Choices>
+struct Axis {};
+
+/// Leaves an axis' place empty.
+struct Without {};
+
+namespace detail {
+
+template <class P>
+struct policies_in {
+  using type = list<P>;
+};
+template <class... Ps>
+struct policies_in<Recipe<Ps...>> {
+  using type = typename Recipe<Ps...>::policies;
+};
+template <>
+struct policies_in<Without> {
+  using type = list<>;
+};
+
+template <class... Ps>
+using flatten = concat<typename policies_in<Ps>::type...>;
+
+namespace hana = boost::hana;
+
+template <class Tuple>
+using recipe_of =
+    typename decltype(hana::unpack(std::declval<Tuple>(), hana::template_<Recipe>))::type;
+
+template <class Axis>
+struct choices_of;
+template <class... Choices>
+struct choices_of<Axis<Choices...>> {
+  static constexpr auto tuple = hana::tuple_t<Choices...>;
+};
+
+// Function objects and no lambdas in here: g++ 12 does not deduce the result of a generic
+// lambda inside an alias template.
+template <class Base>
+struct extend_by_rows {
+  template <class... Rows>
+  constexpr std::type_identity<list<Recipe<Base, recipe_of<Rows>>...>> operator()(Rows...) const {
+    return {};
+  }
+};
+
+template <class List, class K>
+struct without_kind;
+template <class... Ps, class K>
+struct without_kind<list<Ps...>, K> {
+  using type = recipe_of<decltype(hana::filter(hana::tuple_t<Ps...>, [](auto type) {
+    return hana::bool_c < decltype(type)::type::kind::name != K::name > ;
+  }))>;
+};
+
+template <class List>
+struct facts;
+template <class... Ps>
+struct facts<list<Ps...>> {
+  static constexpr bool policies = (... && Policy<Ps>);
+  static constexpr std::string_view fault = [] {
+    if constexpr (policies) {
+      return fault_of(cards_of<Ps...>);
+    } else {
+      return rules::not_a_policy::text;
+    }
+  }();
+  static constexpr bool say() {
+    if constexpr (policies) {
+      return Refusals<Ps...>::say(std::index_sequence_for<Ps...>{});
+    } else {
+      return (true & ... & rules::not_a_policy::say<Policy<Ps>, Ps>());
+    }
+  }
+};
+
+}  // namespace detail
+
+/// A named list of policies. It nests: a Recipe inside a Recipe or a Trainer is its policies.
+///
+/// `legal` says whether a Trainer of it compiles, and `fault` which rule it breaks first, in
+/// the words the compiler would use; so products can drop what must not be combined.
+template <class... Ps>
+struct Recipe {
+  using policies = detail::flatten<Ps...>;
+
+  static constexpr std::string_view fault = detail::facts<policies>::fault;
+  static constexpr bool legal = fault.empty();
+
+  /// Without the policies of a kind.
+  template <class K>
+  using without = typename detail::without_kind<policies, K>::type;
+
+  /// With a policy, in place of the one of its kind unless the kind is repeatable.
+  template <class P>
+  using with =
+      Recipe<std::conditional_t<P::kind::repeatable, Recipe, without<typename P::kind>>, P>;
+
+  /// Every combination of this recipe with one choice of each axis, as a list of recipes in
+  /// the order of nested loops, the last axis turning fastest. Includes the illegal ones.
+  ///
+  ///     Recipe<Optimize<AdamW>>::product<Axis<Precision<FP32>, Precision<BF16>>,
+  ///                                      Axis<Without, ClipNorm<>>>    // four recipes
+  template <class... Axes>
+  using product = typename decltype(detail::hana::unpack(
+      detail::hana::cartesian_product(detail::hana::make_tuple(detail::choices_of<Axes>::tuple...)),
+      detail::extend_by_rows<Recipe>{}))::type;
+};
+
+/// The recipes of a list that are legal.
+template <class List>
+struct legal_of;
+template <class... Rs>
+struct legal_of<list<Rs...>> {
+  using type = concat<std::conditional_t<Rs::legal, list<Rs>, list<>>...>;
+};
+template <class List>
+using legal_recipes = typename legal_of<List>::type;
+
+/// Calls `f.template operator()<R>()` for every recipe of a list.
+template <class... Rs, class F>
+constexpr void for_each_recipe(list<Rs...>, F&& f) {
+  (f.template operator()<Rs>(), ...);
+}
+
+}  // namespace frugal

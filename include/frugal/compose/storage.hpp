@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include <frugal/compose/list.hpp>
+
+namespace frugal::detail {
+
+// [[no_unique_address]] lets an empty policy share the address of its neighbours; the index
+// keeps two leaves of one type apart.
+template <std::size_t I, class T>
+struct Leaf {
+  [[no_unique_address]] T value{};
+
+  Leaf() = default;
+  template <class From>
+  explicit Leaf(std::in_place_t, From const& from) : value(from) {}
+};
+
+template <std::size_t I, class T>
+constexpr T& get(Leaf<I, T>& leaf) {
+  return leaf.value;
+}
+template <std::size_t I, class T>
+constexpr T const& get(Leaf<I, T> const& leaf) {
+  return leaf.value;
+}
+
+template <class Indices, class... Ts>
+struct Leaves;
+
+template <std::size_t... Is, class... Ts>
+struct Leaves<std::index_sequence<Is...>, Ts...> : Leaf<Is, Ts>... {
+  Leaves() = default;
+
+  /// Each leaf from the leaf at its position, in place: states need not be movable.
+  template <class From>
+  explicit Leaves(std::in_place_t, From const& from)
+      : Leaf<Is, Ts>(std::in_place, get<Is>(from))... {}
+};
+
+template <class... Ts>
+using Storage = Leaves<std::index_sequence_for<Ts...>, Ts...>;
+
+}  // namespace frugal::detail
