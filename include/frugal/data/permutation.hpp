@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace frugal {
+
+namespace detail {
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014): every input bit reaches every output bit.
+constexpr std::uint64_t mix64(std::uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+  return z ^ (z >> 31);
+}
+
+/// Smallest r with r * r >= n, in integers so that no platform's sqrt can change an order.
+constexpr std::uint64_t ceil_sqrt(std::uint64_t n) {
+  std::uint64_t root = 0;
+  for (std::uint64_t bit = std::uint64_t{1} << 31; bit != 0; bit >>= 1) {
+    if ((root + bit) * (root + bit) < n) root += bit;
+  }
+  return n == 0 ? 0 : root + 1;
+}
+
+/// A Feistel network on Z_a x Z_b whose halves are unsigned `Half`s below half of its range,
+/// evaluated lane by lane so that a compiler turns each loop into vector instructions: with
+/// 16-bit halves baseline x86-64 and Arm work on eight indices at once.
+template <class Half, class Wide>
+class Feistel {
+ public:
+  /// Largest a for which a difference of two halves shows its sign in the top bit.
+  static constexpr std::uint64_t max_half = static_cast<Half>(~Half{0}) >> 1;
+
+  Feistel() = default;
+  Feistel(std::uint64_t a, std::uint64_t b, std::uint64_t key, int rounds)
+      : a_(static_cast<Half>(a)), b_(static_cast<Half>(b)), rounds_(rounds) {
+    for (Round& round : keys_) {
+      // The multipliers are odd: then no step of the round function loses a bit of its input.
+      std::uint64_t const low = mix64(key += 0x9e3779b97f4a7c15U);
+      std::uint64_t const high = mix64(key += 0x9e3779b97f4a7c15U);
+      round = {static_cast<Half>(low), static_cast<Half>(low >> 32 | 1U),
+               static_cast<Half>(high | 1U), static_cast<Half>(high >> 32)};
+    }
+  }
+
+  /// The images of `first`, `first + 1`, ... in [0, a * b); lanes past a * b give garbage.
+  template <std::size_t Lanes>
+  std::array<Wide, Lanes> images(std::uint64_t first) const {
+    std::array<Half, Lanes> x, y;
+    Half const high = static_cast<Half>(first / b_);
+    Half const low = static_cast<Half>(first % b_);
+    if (b_ >= Lanes) {
+      // One carry at most, so that the split needs a division per block, not per lane.
+      for (std::size_t i = 0; i < Lanes; ++i) {
+        Half const past = static_cast<Half>(low + i - b_);
+        Half const below = static_cast<Half>(past >> (bits - 1));
+        x[i] = static_cast<Half>(high + 1 - below);
+        y[i] = static_cast<Half>(past + (static_cast<Half>(-below) & b_));
+      }
+    } else {
+      for (std::size_t i = 0; i < Lanes; ++i) {
+        x[i] = static_cast<Half>((first + i) / b_);
+        y[i] = static_cast<Half>((first + i) % b_);
+      }
+    }
+    for (int r = 0; r < rounds_; r += 2) {
+      turn(x, y, a_, keys_[static_cast<std::size_t>(r)]);
+      turn(y, x, b_, keys_[static_cast<std::size_t>(r + 1)]);
+    }
+    std::array<Wide, Lanes> out;
+    for (std::size_t i = 0; i < Lanes; ++i) out[i] = static_cast<Wide>(x[i]) * b_ + y[i];
+    return out;
+  }
+
+ private:
+  static constexpr int bits = 8 * sizeof(Half);
+
+  struct Round {
+    Half add, first, second, last;
+  };
+
+  /// x <- x - F(y) mod m: undone by adding F(y) again, hence a bijection whatever F is.
+  template <std::size_t Lanes>
+  static void turn(std::array<Half, Lanes>& x, std::array<Half, Lanes> const& y, Half m,
+                   Round const& key) {
+    for (std::size_t i = 0; i < Lanes; ++i) {
+      Half h = static_cast<Half>(Wide{static_cast<Half>(y[i] + key.add)} * key.first);
+      h = static_cast<Half>(h ^ (h >> (bits / 2 - 1)));
+      h = static_cast<Half>(Wide{h} * key.second + key.last);
+      // The high half of h * m lies in [0, m) (Lemire, "Fast random integer generation in an
+      // interval", TOMACS 29(1), 2019). Its bias, below m / 2^bits, vanishes over the rounds.
+      Half const f = static_cast<Half>((Wide{h} * m) >> bits);
+      Half const d = static_cast<Half>(x[i] - f);
+      Half const borrow = static_cast<Half>(-(d >> (bits - 1)));
+      x[i] = static_cast<Half>(d + (borrow & m));
+    }
+  }
+
+  Half a_ = 1;
+  Half b_ = 1;
+  int rounds_ = 0;
+  std::array<Round, 20> keys_{};
+};
+
+}  // namespace detail
+
+/// A keyed bijection on [0, size): which sample stands at place i of an epoch, computed from
+/// (seed, epoch, i) alone. No table, so that a run resumes anywhere at once; integers only, so
+/// that every compiler and machine gives the same order.
+///
+/// Cost    O(1) memory (about half a kilobyte); 32 indices of a 60,000 sample set take about
+///         900 instructions with SSE2.
+/// Errors  SettingsError for a size above 2^62.
+/// Source  Black and Rogaway, "Ciphers with arbitrary finite domains" (CT-RSA 2002), section 5:
+///         a Feistel network on Z_a x Z_b with a * b just above size, and cycle walking for the
+///         rest. a * b exceeds size by less than a = about sqrt(size): a walk is rare. It is
+///         for shuffling, not for secrets: the round function is no cipher.
+class Permutation {
+ public:
+  Permutation() = default;
+  Permutation(std::uint64_t seed, std::uint64_t epoch, std::uint64_t size) : size_(size) {
+    if (size > std::uint64_t{1} << 62) {
+      throw SettingsError({.what = "a permutation of " + std::to_string(size) + " samples",
+                           .where = "",
+                           .why = "orders are computed for at most 2^62 samples",
+                           .mend = "Split the data."});
+    }
+    if (size == 0) return;
+    // An even a: an odd cycle of Z_a then occurs, and odd permutations are reached too.
+    std::uint64_t a = detail::ceil_sqrt(size);
+    a += a & 1U;
+    std::uint64_t const b = (size - 1) / a + 1;
+    std::uint64_t const key =
+        detail::mix64(detail::mix64(seed + 0x9e3779b97f4a7c15U) ^ epoch * 0xd1342543de82ef95U);
+    // Measured: 6 rounds show in the differences of 1,024 samples, 8 no longer; halves of a few
+    // values mix slowly and need 16. Two and four more are the margin.
+    int const rounds = size < 512 ? 20 : 10;
+    narrow_ = a <= detail::Feistel<std::uint16_t, std::uint32_t>::max_half;
+    if (narrow_) {
+      small_ = {a, b, key, rounds};
+    } else {
+      large_ = {a, b, key, rounds};
+    }
+  }
+
+  std::uint64_t size() const { return size_; }
+
+  /// The sample at place i; i < size().
+  std::uint64_t operator()(std::uint64_t i) const {
+    do {
+      i = narrow_ ? small_.images<1>(i)[0] : large_.images<1>(i)[0];
+    } while (i >= size_);
+    return i;
+  }
+
+  /// The samples at places first, first + 1, ..., first + out.size() - 1, all below size().
+  void fill(std::uint64_t first, std::span<std::int64_t> out) const { fill_as(first, out); }
+  void fill(std::uint64_t first, std::span<std::uint64_t> out) const { fill_as(first, out); }
+
+ private:
+  template <class Int>
+  void fill_as(std::uint64_t first, std::span<Int> out) const {
+    narrow_ ? fill_from(small_, first, out) : fill_from(large_, first, out);
+  }
+
+  template <class Network, class Int>
+  void fill_from(Network const& network, std::uint64_t first, std::span<Int> out) const {
+    for (; out.size() >= 32; first += 32, out = out.subspan(32)) block<32>(network, first, out);
+    for (; !out.empty(); first += 8, out = out.subspan(std::min<std::size_t>(8, out.size()))) {
+      block<8>(network, first, out);
+    }
+  }
+
+  /// Up to `Lanes` places; a short `out` takes the first of them.
+  template <std::size_t Lanes, class Network, class Int>
+  void block(Network const& network, std::uint64_t first, std::span<Int> out) const {
+    auto const values = network.template images<Lanes>(first);
+    using Value = typename decltype(values)::value_type;
+    Value const size = static_cast<Value>(size_);
+    Value outside = 0;
+    for (Value value : values) outside |= size - 1 - value;
+    std::size_t const count = std::min(Lanes, out.size());
+    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<Int>(values[i]);
+    // Values stay below 2^(bits - 2), so a top bit says that some lane has to walk on.
+    if (outside >> (8 * sizeof(Value) - 1) == 0) return;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (values[i] >= size) out[i] = static_cast<Int>((*this)(values[i]));
+    }
+  }
+
+  std::uint64_t size_ = 0;
+  bool narrow_ = true;
+  detail::Feistel<std::uint16_t, std::uint32_t> small_;
+  detail::Feistel<std::uint32_t, std::uint64_t> large_;
+};
+
+}  // namespace frugal
