@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes every fixture of this folder anew. PYTHON names the interpreter that has
+# requirements/reference.txt installed.
+set -euo pipefail
+cd "$(dirname "$0")"
+python=${PYTHON:-python3}
+export KERAS_BACKEND=torch PYTHONDONTWRITEBYTECODE=1
+
+"$python" -c 'import torch, numpy, keras' 2>/dev/null || {
+  echo "regenerate: $python lacks torch, numpy or keras." \
+    "Install requirements/reference.txt into a virtual environment and run it again with PYTHON=<its python>." >&2
+  exit 1
+}
+# The default of every kernel, whatever the machine: the widest vectors differ in the last bit.
+export ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1
+for script in optimizers schedules clip training early_stop; do
+  "$python" "make_$script.py"
+done
