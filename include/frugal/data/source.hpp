@@ -4,6 +4,8 @@
 #include <concepts>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
+#include <utility>
 
 namespace frugal {
 

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <typeinfo>
+#include <utility>
+
+#if __has_include(<cxxabi.h>)
+#include <cxxabi.h>
+#endif
+
+namespace frugal {
+
+/// How far a background worker runs ahead, and how long it is waited for.
+struct Prefetching {
+  std::size_t depth = 4;  ///< finished batches that wait at most, at least 1
+  std::chrono::duration<double> patience = std::chrono::seconds(60);  ///< for one batch
+  int threads = 1;  ///< cores that one operator of the worker may use; 0: LibTorch's own setting
+};
+
+namespace detail {
+
+/// A bounded queue from one producer to one consumer that carries items, then how it ended.
+/// Both sides hold it by shared pointer: whoever leaves last frees it.
+template <class T>
+class Channel {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  explicit Channel(std::size_t depth) : depth_(depth) {}
+
+  /// Producer: waits for room. False once nobody wants more.
+  bool push(T item) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return closed_ || items_.size() < depth_; });
+    if (closed_) return false;
+    items_.push_back(std::move(item));
+    changed_.notify_all();
+    return true;
+  }
+
+  /// Producer: its last word. Null when the items ended in order.
+  void finish(std::exception_ptr failure) {
+    std::lock_guard const lock(mutex_);
+    failure_ = std::move(failure);
+    finished_ = true;
+    changed_.notify_all();
+  }
+
+  enum class Taken { item, end, failure, nothing };
+
+  /// Consumer: the oldest item; how it ended only after the last item; nothing at the deadline.
+  Taken take(std::optional<T>& item, Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_until(lock, deadline, [&] { return finished_ || !items_.empty(); })) {
+      return Taken::nothing;
+    }
+    if (!items_.empty()) {
+      item.emplace(std::move(items_.front()));
+      items_.pop_front();
+      changed_.notify_all();
+      return Taken::item;
+    }
+    return failure_ ? Taken::failure : Taken::end;
+  }
+
+  std::exception_ptr failure() const {
+    std::lock_guard const lock(mutex_);
+    return failure_;
+  }
+
+  /// Consumer: wants no more. Whether the producer had its last word before the deadline.
+  bool close(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+    return changed_.wait_until(lock, deadline, [&] { return finished_; });
+  }
+
+ private:
+  std::size_t const depth_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<T> items_;
+  std::exception_ptr failure_;
+  bool finished_ = false;
+  bool closed_ = false;
+};
+
+/// The type of the exception that is being handled, for those that are no std::exception.
+inline std::string current_exception_name() {
+#if __has_include(<cxxabi.h>)
+  if (std::type_info const* type = abi::__cxa_current_exception_type()) {
+    int status = 0;
+    std::unique_ptr<char, decltype(&std::free)> const name(
+        abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), &std::free);
+    return name ? name.get() : type->name();
+  }
+#endif
+  return "unknown type";
+}
+
+}  // namespace detail
+
+/// Runs `produce` in a thread of its own, a bounded number of items ahead of `next()`.
+///
+/// A produce that throws ends in a WorkerError from `next()`, at exactly the item that it was
+/// asked for: what came before is given first. A produce that does not return ends in a
+/// WorkerError once `patience` is over; the thread cannot be ended from outside, so destroying
+/// the Worker then leaves it behind. It owns everything it touches (`produce` and the queue) and
+/// frees it should it ever return.
+///
+/// Errors  SettingsError for a depth of 0 or a patience that is not positive; WorkerError with
+///         what `produce` threw nested inside it (std::rethrow_if_nested).
+template <class T>
+class Worker {
+ public:
+  /// `produce()` gives a std::optional<T>, nothing at the end. `place` says in errors where the
+  /// items begin.
+  template <class Produce>
+  Worker(Produce produce, Prefetching const& settings, std::string place)
+      : patience_(checked(settings)),
+        place_(std::move(place)),
+        channel_(std::make_shared<detail::Channel<T>>(settings.depth)),
+        thread_(
+            [channel = channel_, work = std::move(produce)]() mutable { run(work, *channel); }) {}
+
+  Worker(Worker const&) = delete;
+  Worker& operator=(Worker const&) = delete;
+  ~Worker() { stop(); }
+
+  /// The next item, or nothing when `produce` has ended. May be called again after an error: a
+  /// failure stays, a worker that was only slow is waited for once more.
+  std::optional<T> next() {
+    using Taken = typename detail::Channel<T>::Taken;
+    std::optional<T> item;
+    switch (channel_->take(item, deadline())) {
+      case Taken::item:
+        ++given_;
+        hangs_ = false;
+        break;
+      case Taken::end:
+        break;
+      case Taken::failure:
+        rethrow(channel_->failure());
+      case Taken::nothing:
+        hangs_ = true;
+        throw WorkerError({.what = "the background worker hangs",
+                           .where = where(),
+                           .why = "nothing came for " + seconds() + " s",
+                           .mend = "Look what the source waits for, or raise "
+                                   "Prefetching::patience."});
+    }
+    return item;
+  }
+
+  /// Ends the thread; false when it hangs and had to be left behind. A worker that hung before
+  /// is not waited for a second time.
+  bool stop() {
+    if (!thread_.joinable()) return !left_behind_;
+    auto const now = std::chrono::steady_clock::now();
+    if (channel_->close(hangs_ ? now : deadline())) {
+      thread_.join();
+      return true;
+    }
+    thread_.detach();
+    left_behind_ = true;
+    return false;
+  }
+
+ private:
+  template <class Produce>
+  static void run(Produce& produce, detail::Channel<T>& channel) {
+    std::exception_ptr failure;
+    try {
+      while (std::optional<T> item = produce()) {
+        if (!channel.push(std::move(*item))) break;
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    // Handed over outside the handler, which holds the exception too: from here on it belongs
+    // to the other thread alone.
+    channel.finish(std::move(failure));
+  }
+
+  [[noreturn]] void rethrow(std::exception_ptr const& failure) const {
+    try {
+      std::rethrow_exception(failure);
+    } catch (std::exception const& error) {
+      std::throw_with_nested(fault(error.what()));
+    } catch (...) {
+      std::throw_with_nested(fault("it threw a value of type " + detail::current_exception_name()));
+    }
+  }
+
+  WorkerError fault(std::string why) const {
+    return WorkerError({.what = "the background worker failed",
+                        .where = where(),
+                        .why = std::move(why),
+                        .mend = "Run the source without Prefetch to see it fail in place."});
+  }
+
+  std::string where() const { return "batch " + std::to_string(given_) + " after " + place_; }
+
+  std::string seconds() const {
+    std::ostringstream text;
+    text << patience_.count();
+    return text.str();
+  }
+
+  std::chrono::steady_clock::time_point deadline() const {
+    // A year is for ever; more would overflow the clock.
+    std::chrono::duration<double> const wait = std::min(patience_, year);
+    return std::chrono::steady_clock::now() +
+           std::chrono::duration_cast<std::chrono::steady_clock::duration>(wait);
+  }
+
+  static std::chrono::duration<double> checked(Prefetching const& settings) {
+    if (settings.depth == 0 || !(settings.patience.count() > 0)) {
+      throw SettingsError({.what = "prefetching with depth " + std::to_string(settings.depth) +
+                                   " and patience " + std::to_string(settings.patience.count()) +
+                                   " s",
+                           .where = "",
+                           .why = "",
+                           .mend = "Give a depth of at least 1 and a patience above 0."});
+    }
+    return settings.patience;
+  }
+
+  static constexpr std::chrono::duration<double> year = std::chrono::hours(24 * 365);
+
+  std::chrono::duration<double> patience_;
+  std::string place_;
+  std::uint64_t given_ = 0;
+  bool hangs_ = false;
+  bool left_behind_ = false;
+  std::shared_ptr<detail::Channel<T>> channel_;
+  std::jthread thread_;
+};
+
+}  // namespace frugal
