@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# What frugal itself needs, found the same way by its own build and by find_package(frugal).
+# LibTorch only where FRUGAL_WITH_TORCH asks for it.
+
+find_package(Boost 1.74 QUIET)
+find_package(nlohmann_json 3.10 QUIET)
+find_package(ZLIB QUIET)
+find_package(Threads QUIET)
+
+# xxHash: vcpkg and Conan give a CMake package, Debian a header and a library.
+if(NOT TARGET xxHash::xxhash)
+  find_package(xxHash CONFIG QUIET)
+endif()
+if(NOT TARGET xxHash::xxhash)
+  find_path(_frugal_xxhash_include xxhash.h NO_CACHE)
+  find_library(_frugal_xxhash_library xxhash NO_CACHE)
+  if(_frugal_xxhash_include AND _frugal_xxhash_library)
+    add_library(xxHash::xxhash UNKNOWN IMPORTED GLOBAL)
+    set_target_properties(xxHash::xxhash PROPERTIES
+      IMPORTED_LOCATION "${_frugal_xxhash_library}"
+      INTERFACE_INCLUDE_DIRECTORIES "${_frugal_xxhash_include}")
+  endif()
+  unset(_frugal_xxhash_include)
+  unset(_frugal_xxhash_library)
+endif()
+
+set(_frugal_missing "")
+foreach(_frugal_pair IN ITEMS
+    "Boost::headers|libboost-dev" "nlohmann_json::nlohmann_json|nlohmann-json3-dev"
+    "ZLIB::ZLIB|zlib1g-dev" "xxHash::xxhash|libxxhash-dev" "Threads::Threads|libc6-dev")
+  string(REPLACE "|" ";" _frugal_pair "${_frugal_pair}")
+  list(GET _frugal_pair 0 _frugal_target)
+  list(GET _frugal_pair 1 _frugal_package)
+  if(NOT TARGET ${_frugal_target})
+    list(APPEND _frugal_missing ${_frugal_package})
+  endif()
+endforeach()
+
+set(FrugalDependencies_FAULT "")
+if(_frugal_missing)
+  list(JOIN _frugal_missing " " _frugal_missing)
+  set(FrugalDependencies_FAULT
+    "libraries are missing. On Debian: apt-get install ${_frugal_missing}")
+elseif(FRUGAL_WITH_TORCH)
+  list(PREPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
+  find_package(FrugalTorch QUIET)
+  list(POP_FRONT CMAKE_MODULE_PATH)
+  if(FrugalTorch_FOUND)
+    message(STATUS "frugal: LibTorch ${FrugalTorch_VERSION} in ${FrugalTorch_ROOT} (${FrugalTorch_ORIGIN})")
+  else()
+    set(FrugalDependencies_FAULT "${FrugalTorch_NOT_FOUND_MESSAGE}")
+  endif()
+endif()

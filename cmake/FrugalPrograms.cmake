@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# How frugal's own tests, examples and benchmarks are compiled: one set of flags, so that one
+# precompiled header serves them all. None of it reaches a project that uses frugal.
+
+find_program(FRUGAL_CCACHE ccache)
+find_program(FRUGAL_MOLD mold)
+mark_as_advanced(FRUGAL_CCACHE FRUGAL_MOLD)
+
+add_library(frugal_program_options INTERFACE)
+target_compile_options(frugal_program_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+  $<$<BOOL:${FRUGAL_WARNINGS_AS_ERRORS}>:-Werror>)
+target_compile_definitions(frugal_program_options INTERFACE
+  FRUGAL_TEST_DIR="${PROJECT_SOURCE_DIR}/tests")
+if(FRUGAL_MOLD)
+  target_link_options(frugal_program_options INTERFACE -fuse-ld=mold)
+endif()
+if(FRUGAL_SANITIZE)
+  target_compile_options(frugal_program_options INTERFACE
+    -fsanitize=${FRUGAL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(frugal_program_options INTERFACE -fsanitize=${FRUGAL_SANITIZE})
+endif()
+if(FRUGAL_CCACHE)
+  # ccache keys a translation unit on the precompiled header's own key and on the sources, given
+  # these: https://ccache.dev/manual/4.7.html#_precompiled_headers
+  target_compile_options(frugal_program_options INTERFACE
+    $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
+    "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+endif()
+
+# frugal_program(<target>): the compile options and the cache.
+function(frugal_program target)
+  target_link_libraries(${target} PRIVATE frugal_program_options)
+  set_target_properties(${target} PROPERTIES
+    CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+  if(FRUGAL_CCACHE)
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;${FRUGAL_CCACHE}")
+  endif()
+endfunction()
+
+# frugal_torch_program(<target>): the same with frugal::frugal and the precompiled header.
+function(frugal_torch_program target)
+  frugal_program(${target})
+  target_link_libraries(${target} PRIVATE frugal::frugal)
+  target_precompile_headers(${target} REUSE_FROM frugal_pch)
+endfunction()
+
+# LibTorch's headers take 15 s a file; precompiled they take 5. tests/pch.hpp says what is in it.
+if(FRUGAL_WITH_TORCH)
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/frugal_pch.cpp"
+    CONTENT "// Holds the precompiled header; has nothing of its own.\n")
+  add_library(frugal_pch OBJECT "${PROJECT_BINARY_DIR}/frugal_pch.cpp")
+  frugal_program(frugal_pch)
+  target_link_libraries(frugal_pch PRIVATE frugal::frugal)
+  target_precompile_headers(frugal_pch PRIVATE "${PROJECT_SOURCE_DIR}/tests/pch.hpp")
+endif()

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two translation units that include everything: a function that is not inline would be defined
+// twice, and a variable that is not inline would have two addresses.
+#include <frugal/frugal.hpp>
+
+std::string_view version_in_one();
+void const* address_in_one();
+
+int main() {
+  bool const agree = version_in_one() == frugal::version && address_in_one() == &frugal::version;
+  return agree ? 0 : 1;
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <frugal/data/source.hpp>
+#include <frugal/error.hpp>
+#include <frugal/version.hpp>
+
+int main() {
+  frugal::Error const error({.what = "a", .where = "b", .why = "c", .mend = "D."});
+  return std::string(error.what()) == "frugal: a (b): c. D." ? 0 : 1;
+}
