@@ -4,10 +4,9 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(frugal_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/frugal")
-set(FRUGAL_INSTALLED_TORCH_HINT "")
-if(FRUGAL_INSTALL_TORCH_HINT)
-  set(FRUGAL_INSTALLED_TORCH_HINT "${FrugalTorch_ROOT}")
-endif()
+# What find_package(frugal) falls back to; a package that is moved elsewhere is built with
+# FRUGAL_WITH_TORCH=OFF and has none.
+set(FRUGAL_INSTALLED_TORCH_HINT "${FrugalTorch_ROOT}")
 
 install(TARGETS frugal frugal_headers EXPORT frugalTargets)
 install(DIRECTORY include/frugal DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"

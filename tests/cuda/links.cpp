@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names symbols of libtorch_cuda, libc10_cuda, the CUDA run-time and NCCL, so that linking it
 // proves that the CUDA flavour is complete. It has to start where there is no GPU, too.
+#include <frugal/frugal.hpp>
+
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -22,7 +24,8 @@ int main() {
     // Only reached with a GPU, linked always.
     at::cuda::CUDAGraph graph;
     c10::cuda::getCurrentCUDAStream().synchronize();
-    std::printf("%s, %d bytes of this stream's pool\n", at::cuda::getCurrentDeviceProperties()->name,
+    std::printf("%s, %d bytes of this stream's pool\n",
+                at::cuda::getCurrentDeviceProperties()->name,
                 static_cast<int>(c10::cuda::CUDACachingAllocator::isEnabled()));
   }
   return at::hasCUDA() || devices == 0 ? 0 : 1;

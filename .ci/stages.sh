@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154  # root and state are ./dev's
+# The whole of ./dev test, stage by stage; read by ./dev. A stage that cannot be run has failed.
+
+counts=$state/counts
+
+# count PASSED FAILED, for what ctest does not count.
+count() { printf '%d %d\n' "$1" "$2" >>"$counts"; }
+
+# run_ctest FOLDER [ctest flags]: runs it and counts its tests.
+run_ctest() {
+  local folder=$1 log=$state/log/ctest.log total failed rc=0
+  shift
+  (cd "$folder" && ctest --parallel "$(jobs)" --output-on-failure --no-tests=error "$@") >"$log" 2>&1 || rc=$?
+  read -r failed total < <(sed -n 's/.* \([0-9]*\) tests* failed out of \([0-9]*\)$/\1 \2/p' "$log") || true
+  if [ "$rc" != 0 ]; then
+    cat "$log" >&2
+    [ "${failed:-0}" != 0 ] || failed=1
+  fi
+  count "$((${total:-$failed} - failed))" "$failed"
+  return "$rc"
+}
+
+stage_setup() {
+  need_packages "${basic_packages[@]}" python3-venv clang-19 clang-format-19
+  pinned_torch 2.11.0
+  pinned_torch 2.15.0
+  # 1.9 GB of download beside 3 GB unpacked.
+  pinned_wheels "$state/cuda-2.11.0" cuda.txt 6000
+  virtual_environment conan 200
+}
+
+stage_format() { verb_format --check && count 1 0; }
+
+stage_gcc() {
+  pinned_torch 2.11.0
+  configure release "$root/build/release" -DFRUGAL_LIBTORCH="$torch"
+  build "$root/build/release"
+  run_ctest "$root/build/release"
+}
+
+# Each example is run as its reader would run it, in a folder of its own.
+stage_examples() {
+  local name flags failed=0 log=$state/log/example.log
+  rm -rf "$state/examples"
+  mkdir -p "$state/examples"
+  for name in quickstart production fashion_mnist; do
+    flags=()
+    [ "$name" != fashion_mnist ] || flags=(--epochs 1)
+    if (cd "$state/examples" && "$root/build/release/examples/$name" "${flags[@]}") >"$log" 2>&1; then
+      count 1 0
+    else
+      printf 'example %s failed:\n' "$name" >&2
+      cat "$log" >&2
+      count 0 1
+      failed=1
+    fi
+  done
+  return "$failed"
+}
+
+stage_clang() {
+  pinned_torch 2.11.0
+  configure clang "$root/build/clang" -DFRUGAL_LIBTORCH="$torch"
+  build "$root/build/clang"
+  run_ctest "$root/build/clang"
+}
+
+stage_newest_torch() {
+  pinned_torch 2.15.0
+  configure release "$root/build/torch-2.15.0" -DFRUGAL_LIBTORCH="$torch" \
+    -DFRUGAL_BUILD_EXAMPLES=OFF -DFRUGAL_BUILD_BENCH=OFF
+  build "$root/build/torch-2.15.0" test_compose test_loop test_policy
+  run_ctest "$root/build/torch-2.15.0" --tests-regex '^(compose|loop|policy): '
+}
+
+stage_sanitizer() {
+  configure "$1" "$root/build/$1"
+  build "$root/build/$1" test_torchfree
+  run_ctest "$root/build/$1" --tests-regex '^torch-free: '
+}
+
+# consumer FOLDER [CMake flags]: builds and runs tests/package there.
+consumer() {
+  local folder=$1 log=$state/log/package.log
+  shift
+  rm -rf "$folder"
+  if ! { cmake -S "$root/tests/package" -B "$folder" -G Ninja -DCMAKE_CXX_COMPILER=g++ "$@" &&
+    cmake --build "$folder"; } >"$log" 2>&1; then
+    cat "$log" >&2
+    return 1
+  fi
+  run_ctest "$folder"
+}
+
+stage_package() {
+  pinned_torch 2.11.0
+  rm -rf "$state/installed"
+  FRUGAL_LIBTORCH=$torch verb_install "$state/installed"
+  # The installed headers must do without the checkout: LibTorch comes from the recorded hint.
+  consumer "$root/build/package" -DCMAKE_PREFIX_PATH="$state/installed"
+  consumer "$root/build/package-sources" -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch"
+  # The same sources through FetchContent configure the same; compiling them again proves nothing.
+  rm -rf "$root/build/package-fetch"
+  cmake -S "$root/tests/package" -B "$root/build/package-fetch" -G Ninja -DFRUGAL_BY=FetchContent \
+    -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch" >"$state/log/package.log" 2>&1 ||
+    { cat "$state/log/package.log" >&2 && return 1; }
+  count 1 0
+}
+
+stage_conan() {
+  local log=$state/log/conan.log
+  pinned_torch 2.11.0
+  export CONAN_HOME=$state/conan FRUGAL_LIBTORCH=$torch
+  rm -rf "$CONAN_HOME"
+  if ! "$state/venv-conan/bin/conan" create "$root/packaging/conan" --no-remote \
+    --profile:all "$root/packaging/conan/debian12.profile" >"$log" 2>&1; then
+    cat "$log" >&2
+    return 1
+  fi
+  count 1 0
+}
+
+stage_vcpkg() {
+  pinned_torch 2.11.0
+  cmake -DOUT="$root/build/vcpkg" -P "$root/packaging/vcpkg/check.cmake" >"$state/log/vcpkg.log" 2>&1 ||
+    { cat "$state/log/vcpkg.log" >&2 && return 1; }
+  count 1 0
+  consumer "$root/build/package-vcpkg" -DCMAKE_PREFIX_PATH="$root/build/vcpkg/packages/frugal" \
+    -DFRUGAL_LIBTORCH="$torch"
+}
+
+stage_cuda() {
+  pinned_torch 2.11.0
+  # libtorch_cuda finds its nvidia wheels beside its own folder: a second tree of hard links.
+  rm -rf "$state/cuda-2.11.0/torch"
+  mkdir "$state/cuda-2.11.0/torch"
+  cp -al "$torch/include" "$torch/lib" "$state/cuda-2.11.0/torch"
+  configure release "$root/build/cuda" -DFRUGAL_LIBTORCH="$state/cuda-2.11.0" -DFRUGAL_CUDA=ON \
+    -DFRUGAL_BUILD_EXAMPLES=OFF -DFRUGAL_BUILD_BENCH=OFF
+  build "$root/build/cuda" test_cuda
+  run_ctest "$root/build/cuda" --tests-regex '^cuda: '
+}
+
+# stage NAME FUNCTION [arguments]: runs it apart, so that the next one is run whatever happens.
+stage() {
+  local name=$1 begun=$SECONDS before after rc passed failed
+  shift
+  say "$name"
+  before=$(wc -l <"$counts")
+  set +e
+  (
+    set -e
+    "$@"
+  )
+  rc=$?
+  set -e
+  after=$(awk -v from="$before" 'NR > from { failed += $2 } END { print failed + 0 }' "$counts")
+  if [ "$rc" != 0 ] && [ "$after" = 0 ]; then count 0 1; fi
+  read -r passed failed < <(awk -v from="$before" \
+    'NR > from { p += $1; f += $2 } END { print p + 0, f + 0 }' "$counts")
+  printf '%-44s %5d passed %3d failed %5d s\n' "$name" "$passed" "$failed" "$((SECONDS - begun))" |
+    tee -a "$state/stages"
+}
+
+all_stages() {
+  mkdir -p "$state/log"
+  : >"$counts"
+  : >"$state/stages"
+  # What is tested is pinned, whatever LibTorch the caller's environment names.
+  unset FRUGAL_LIBTORCH FRUGAL_TORCH_VERSION
+  stage "set-up" stage_setup
+  stage "format" stage_format
+  stage "g++: build and tests" stage_gcc
+  stage "examples" stage_examples
+  stage "clang: build and tests" stage_clang
+  stage "torch 2.15.0: build and core tests" stage_newest_torch
+  stage "address and undefined-behaviour sanitizer" stage_sanitizer asan
+  stage "thread sanitizer" stage_sanitizer tsan
+  stage "installed, add_subdirectory, FetchContent" stage_package
+  stage "conan create" stage_conan
+  stage "vcpkg port" stage_vcpkg
+  stage "CUDA flavour: link" stage_cuda
+  say "stages"
+  cat "$state/stages"
+  awk '{ p += $1; f += $2 } END { printf "%d passed, %d failed\n", p, f; exit f > 0 }' "$counts"
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conan recipe of frugal: headers and their CMake package.
+
+LibTorch, Boost, nlohmann_json, xxHash and zlib may come from the system: debian12.profile beside
+this file declares them so, and then nothing is downloaded.
+"""
+
+import os
+import re
+
+from conan import ConanFile
+from conan.tools.build import check_min_cppstd
+from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
+from conan.tools.files import copy, load
+
+required_conan_version = ">=2.1"
+
+
+class Frugal(ConanFile):
+    name = "frugal"
+    description = "Cost-saving training policies for LibTorch, composed as template parameters"
+    license = "Apache-2.0"
+    topics = ("libtorch", "pytorch", "training", "header-only")
+    package_type = "header-library"
+    settings = "os", "arch", "compiler", "build_type"
+    options = {"cuda": [True, False]}
+    default_options = {"cuda": False}
+    no_copy_source = True
+
+    def _checkout(self):
+        return os.path.join(self.recipe_folder, "..", "..")
+
+    def set_version(self):
+        header = load(self, os.path.join(self._checkout(), "include", "frugal", "version.hpp"))
+        self.version = re.search(r'string_view version = "(.+?)"', header).group(1)
+
+    def export_sources(self):
+        for pattern in ("CMakeLists.txt", "LICENSE", "include/*", "cmake/*"):
+            copy(self, pattern, src=self._checkout(), dst=self.export_sources_folder)
+
+    def requirements(self):
+        self.requires("libtorch/[>=2.9]", transitive_headers=True, transitive_libs=True)
+        self.requires("boost/[>=1.74]", transitive_headers=True)
+        self.requires("nlohmann_json/[>=3.10]", transitive_headers=True)
+        self.requires("xxhash/[>=0.8]", transitive_headers=True, transitive_libs=True)
+        self.requires("zlib/[>=1.2.11 <2]", transitive_headers=True, transitive_libs=True)
+
+    def validate(self):
+        check_min_cppstd(self, 20)
+
+    def layout(self):
+        cmake_layout(self)
+
+    def generate(self):
+        toolchain = CMakeToolchain(self)
+        # LibTorch is found when the package is used, not when it is made.
+        toolchain.cache_variables["FRUGAL_WITH_TORCH"] = False
+        toolchain.cache_variables["FRUGAL_CUDA"] = bool(self.options.cuda)
+        for part in ("TESTS", "EXAMPLES", "BENCH"):
+            toolchain.cache_variables[f"FRUGAL_BUILD_{part}"] = False
+        toolchain.generate()
+
+    def build(self):
+        cmake = CMake(self)
+        cmake.configure()
+
+    def package(self):
+        CMake(self).install()
+        copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
+
+    def package_id(self):
+        # One package for all compilers; the CMake package remembers whether CUDA is wanted.
+        self.info.settings.clear()
+
+    def package_info(self):
+        # frugal brings its own CMake package, which also finds LibTorch.
+        self.cpp_info.set_property("cmake_find_mode", "none")
+        self.cpp_info.builddirs = [os.path.join("lib", "cmake", "frugal")]
+        self.cpp_info.bindirs = []
+        self.cpp_info.libdirs = []

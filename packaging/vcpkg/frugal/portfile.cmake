@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# An overlay port: it packages the checkout that it lies in.
+get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+
+set(VCPKG_BUILD_TYPE release) # header-only
+
+vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
+    FEATURES
+        cuda FRUGAL_CUDA
+)
+
+vcpkg_cmake_configure(
+    SOURCE_PATH "${SOURCE_PATH}"
+    OPTIONS
+        ${FEATURE_OPTIONS}
+        # LibTorch is found when the package is used.
+        -DFRUGAL_WITH_TORCH=OFF
+        -DFRUGAL_BUILD_TESTS=OFF
+        -DFRUGAL_BUILD_EXAMPLES=OFF
+        -DFRUGAL_BUILD_BENCH=OFF
+)
+vcpkg_cmake_install()
+vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/frugal)
+file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/lib" "${CURRENT_PACKAGES_DIR}/share/licenses")
+
+file(INSTALL "${CMAKE_CURRENT_LIST_DIR}/usage" DESTINATION "${CURRENT_PACKAGES_DIR}/share/${PORT}")
+vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE")
