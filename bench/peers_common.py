@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every Python rival of bench/peers.py shares: the job, the data, the answer.
+
+A rival is a program called as `--data DIR --batch B --steps N --warmup W`. It trains W steps, then
+starts the clock, trains N more, and prints one JSON line. The C++ program keeps the same contract.
+"""
+
+import argparse
+import gzip
+import json
+import pathlib
+
+import numpy as np
+import torch
+from torch import nn
+
+IMAGES = "train-images-idx3-ubyte.gz"
+LABELS = "train-labels-idx1-ubyte.gz"
+IMAGE_HEADER, LABEL_HEADER = 16, 8  # bytes before the first value of an IDX file
+
+LEARNING_RATE = 1e-3
+JUDGED = 10_000  # images on which the final loss is taken
+
+
+def arguments(parser: argparse.ArgumentParser | None = None) -> argparse.Namespace:
+    parser = parser or argparse.ArgumentParser()
+    parser.add_argument("--data", type=pathlib.Path, required=True)
+    parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--warmup", type=int, required=True)
+    return parser.parse_args()
+
+
+def one_thread() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+
+
+def fashion_mnist(folder: pathlib.Path) -> tuple[torch.Tensor, torch.Tensor]:
+    """Images [60000, 784] float32 in [0, 1] and labels [60000] int64."""
+    with gzip.open(folder / IMAGES) as file:
+        pixels = np.frombuffer(file.read(), np.uint8, offset=IMAGE_HEADER).reshape(-1, 784)
+    with gzip.open(folder / LABELS) as file:
+        labels = np.frombuffer(file.read(), np.uint8, offset=LABEL_HEADER)
+    return torch.from_numpy(pixels.astype(np.float32) / 255), torch.from_numpy(
+        labels.astype(np.int64)
+    )
+
+
+def network() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+def endless(loader):
+    """Epoch after epoch: a run of fixed length rarely ends with one."""
+    while True:
+        yield from loader
+
+
+@torch.no_grad()
+def answer(args, seconds: float, net: nn.Module, images, labels) -> None:
+    """The one line. The loss is taken after the clock has stopped, on images that are the same for
+    all, so that different shuffles can be compared."""
+    loss = nn.functional.cross_entropy(net(images[:JUDGED]), labels[:JUDGED])
+    print(
+        json.dumps(
+            {
+                "samples_per_second": args.steps * args.batch / seconds,
+                "loss": loss.item(),
+                "steps": args.steps,
+                "batch": args.batch,
+            }
+        )
+    )

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rival: PyTorch in careful hands. Fused AdamW, resident tensors gathered a batch at a time by a
+permutation, gradients set to none, nothing read back in a step; --compile adds torch.compile."""
+
+import argparse
+import time
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from peers_common import LEARNING_RATE, answer, arguments, fashion_mnist, network, one_thread
+
+
+def permuted(images, labels, batch: int):
+    """Batches of a fresh permutation in every epoch; the incomplete last batch is left out."""
+    while True:
+        for rows in torch.randperm(len(images)).split(batch):
+            if len(rows) == batch:
+                yield images.index_select(0, rows), labels.index_select(0, rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--compile", action="store_true")
+    args = arguments(parser)
+    one_thread()
+    images, labels = fashion_mnist(args.data)
+    net = network()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=LEARNING_RATE, fused=True)
+
+    def objective(data, target):
+        return cross_entropy(net(data), target)
+
+    if args.compile:
+        objective = torch.compile(objective, fullgraph=True, dynamic=False)
+    batches = permuted(images, labels, args.batch)
+
+    def train(steps: int) -> None:
+        for _, (data, target) in zip(range(steps), batches):
+            objective(data, target).backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+
+    train(args.warmup)
+    start = time.perf_counter()
+    train(args.steps)
+    answer(args, time.perf_counter() - start, net, images, labels)
+
+
+if __name__ == "__main__":
+    main()
