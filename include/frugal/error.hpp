@@ -61,6 +61,16 @@ struct ShapeError : Error {
   using Error::Error;
 };
 
+/// A module that cannot be trained as it is, or whose forward pass fails.
+struct ModuleError : Error {
+  using Error::Error;
+};
+
+/// A rehearsal that did not pass; `why` lists the checks that failed.
+struct SmokeError : Error {
+  using Error::Error;
+};
+
 /// A loss that is NaN or infinite; `where` has step, epoch and micro-batch.
 struct NonFiniteLossError : Error {
   using Error::Error;

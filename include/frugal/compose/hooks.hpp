@@ -80,7 +80,7 @@ FRUGAL_HOOK(on, gradients, on_gradients, 5, false, "(Gradients<Context>&).")
 FRUGAL_HOOK(on, update, on_update, 6, false, "(Update<Context>&).")
 FRUGAL_HOOK(on, step, on_step, 7, true, "(Step<Context>&).")
 FRUGAL_HOOK(around, validate, around_validate, 8, false,
-            "(Validate<Context> const&, auto&& next) and return next().")
+            "(ValidationRun<Context> const&, auto&& next) and return next().")
 FRUGAL_HOOK(on, validated, on_validated, 9, true, "(Validated<Context>&).")
 FRUGAL_HOOK(on, epoch_end, on_epoch_end, 10, true, "(EpochEnd<Context>&).")
 FRUGAL_HOOK(on, fit_end, on_fit_end, 11, false, "(FitEnd<Context> const&).")

@@ -86,13 +86,17 @@ struct Refusals {
     constexpr auto order = order_of(cards);
     return duplicates & needs & conflicts & say_cycle<order>(std::index_sequence<Is...>{});
   }
+  // The offenders are those that could not be placed: the cycle, and what waits for it.
   template <auto order, std::size_t... Is>
   static constexpr bool say_cycle(std::index_sequence<Is...>) {
-    // The first that could not be placed, and those that wait with it, are the offenders.
-    return order.placed == sizeof...(Ps) ||
-           rules::cycle::say<
-               order.placed == sizeof...(Ps),
-               type_at<list<Ps...>, order.position[Is < order.placed ? order.placed : Is]>...>();
+    if constexpr (order.placed == sizeof...(Ps)) {
+      return true;
+    } else {
+      return [&]<std::size_t... Rest>(std::index_sequence<Rest...>) {
+        return rules::cycle::say<false,
+                                 type_at<list<Ps...>, order.position[order.placed + Rest]>...>();
+      }(std::make_index_sequence<sizeof...(Ps) - order.placed>{});
+    }
   }
 };
 
@@ -109,7 +113,8 @@ constexpr bool agrees() {
     using Phase = typename Context::template phase<Hook>;
     if constexpr (is_around<Hook>) {
       return Hook::mistyped::template say<
-          Hook::template callable<State, Phase, typename Context::continuation>, P>();
+          Hook::template callable<State, Phase, typename Context::template continuation<Hook>>,
+          P>();
     } else if constexpr (!Hook::template callable<State, Phase>) {
       return Hook::mistyped::template say<false, P>();
     } else if constexpr (!Hook::may_stop) {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <frugal/compose/recipe.hpp>
+#include <frugal/compose/storage.hpp>
+
+namespace frugal::detail {
+
+template <class Slot, class... Ps>
+inline constexpr bool fills = (false || ... || (Ps::kind::name == Slot::name));
+
+/// A recipe with the null default in every slot that it leaves open.
+template <class Slots, class Policies>
+struct complete;
+template <class... Slots, class... Ps>
+struct complete<list<Slots...>, list<Ps...>> {
+  using type = concat<list<Ps...>, std::conditional_t<fills<Slots, Ps...>, list<>,
+                                                      list<typename null_policy<Slots>::type>>...>;
+};
+
+template <class Policies>
+struct in_order;
+template <class... Ps>
+struct in_order<list<Ps...>> {
+  static constexpr auto order = order_of(cards_of<Ps...>);
+
+  template <std::size_t... Is>
+  static list<type_at<list<Ps...>, order.position[Is]>...> pick(std::index_sequence<Is...>);
+  using type = decltype(pick(std::index_sequence_for<Ps...>{}));
+};
+
+/// The policies of a recipe, slots completed, in the one order that all permutations share.
+template <class Slots, class Policies>
+using composed = typename in_order<typename complete<Slots, Policies>::type>::type;
+
+template <class List>
+struct storage_of;
+template <class... Ps>
+struct storage_of<list<Ps...>> {
+  using type = Storage<Ps...>;
+};
+
+/// The policies of an illegal recipe are not composed: its sentences are the only errors.
+template <bool Legal, class Slots, class Policies>
+struct composed_if {
+  using type = composed<Slots, list<>>;
+};
+template <class Slots, class Policies>
+struct composed_if<true, Slots, Policies> {
+  using type = composed<Slots, Policies>;
+};
+template <bool Legal, class Slots, class Policies>
+using composed_if_legal = typename composed_if<Legal, Slots, Policies>::type;
+
+/// The position of the policy of a kind.
+template <class K, class... Ps>
+consteval std::size_t index_of(list<Ps...>) {
+  constexpr auto const& cards = cards_of<Ps...>;
+  std::size_t index = 0;
+  while (index < cards.size() && cards[index].kind != K::name) ++index;
+  return index;
+}
+
+/// The policy in a slot.
+template <class K, class List>
+using slot_of = type_at<List, index_of<K>(List{})>;
+
+/// Says, for each policy that watches validation, that this fit brings none.
+template <class... Ps>
+constexpr bool say_needs_validation(list<Ps...>) {
+  return (true & ... & []<class P>(std::type_identity<P>) {
+    if constexpr (requires { typename P::watches_validation; }) {
+      if constexpr (!std::is_void_v<typename P::watches_validation>) {
+        return P::watches_validation::template say<false, P>();
+      }
+    }
+    return true;
+  }(std::type_identity<Ps>{}));
+}
+
+/// Puts a policy's value in the first leaf of its type that has not been given one.
+template <class... Ps>
+class Assignment {
+ public:
+  explicit Assignment(Storage<Ps...>& storage) : storage_(storage) {}
+
+  template <class P>
+  Assignment& operator<<(P const& value) {
+    static_assert((... || std::same_as<P, Ps>),
+                  "frugal: this policy value is not of the trainer's recipe. Name its type in "
+                  "the Trainer, or let the types be deduced from the values.");
+    place(value, std::index_sequence_for<Ps...>{});
+    return *this;
+  }
+
+ private:
+  template <class P, std::size_t... Is>
+  void place(P const& value, std::index_sequence<Is...>) {
+    bool placed = false;
+    (place_at<Is>(value, placed), ...);
+  }
+  template <std::size_t I, class P>
+  void place_at(P const& value, bool& placed) {
+    if constexpr (std::same_as<P, type_at<list<Ps...>, I>>) {
+      if (placed || taken_[I]) return;
+      get<I>(storage_) = value;
+      placed = taken_[I] = true;
+    }
+  }
+
+  Storage<Ps...>& storage_;
+  bool taken_[sizeof...(Ps) + 1] = {};
+};
+
+template <class... Ps>
+Assignment<Ps...> assignment_to(Storage<Ps...>& storage, list<Ps...>) {
+  return Assignment<Ps...>(storage);
+}
+
+}  // namespace frugal::detail

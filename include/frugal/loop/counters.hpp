@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+namespace frugal {
+
+/// Where training stands. All counts begin at zero and survive a resume.
+struct Counters {
+  std::uint64_t epoch = 0;        ///< epochs that are complete
+  std::uint64_t position = 0;     ///< samples of the current epoch that were consumed
+  std::uint64_t step = 0;         ///< optimizer steps
+  std::uint64_t micro_batch = 0;  ///< forward and backward passes
+  std::uint64_t sample = 0;       ///< samples
+  std::uint64_t token = 0;        ///< tokens (batch_traits::tokens)
+
+  // What the last window added: a cadence in samples or tokens is due when a window crosses
+  // a multiple, and needs no memory of its own to know that.
+  std::uint64_t window_micro_batches = 0;
+  std::uint64_t window_samples = 0;
+  std::uint64_t window_tokens = 0;
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    archive("epoch", epoch);
+    archive("position", position);
+    archive("step", step);
+    archive("micro_batch", micro_batch);
+    archive("sample", sample);
+    archive("token", token);
+  }
+
+  friend bool operator==(Counters const&, Counters const&) = default;
+};
+
+// Units of a cadence. An optimizer step is the default everywhere.
+struct OptimizerStep {};
+struct MicroBatch {};
+struct Sample {};
+struct Token {};
+struct Epoch {};
+
+/// A cadence: `Every<500>` optimizer steps, `Every<1, Epoch>`, `Every<100000, Token>`.
+///
+/// Micro-batches, samples and tokens are looked at when an optimizer step is complete: the
+/// cadence is due at the first step that reaches or passes a multiple of N.
+template <std::uint64_t N, class Unit = OptimizerStep>
+struct Every {
+  static_assert(N >= 1, "frugal: Every<0> would never be due. Write Every<1> or more.");
+  static constexpr std::uint64_t count = N;
+  using unit = Unit;
+  static constexpr bool per_epoch = std::same_as<Unit, Epoch>;
+
+  /// Is it due after the optimizer step that `now` has just counted?
+  static constexpr bool due_at_step(Counters const& now) {
+    if constexpr (std::same_as<Unit, OptimizerStep>) {
+      return now.step % N == 0;
+    } else if constexpr (std::same_as<Unit, MicroBatch>) {
+      return crossed(now.micro_batch, now.window_micro_batches);
+    } else if constexpr (std::same_as<Unit, Sample>) {
+      return crossed(now.sample, now.window_samples);
+    } else if constexpr (std::same_as<Unit, Token>) {
+      return crossed(now.token, now.window_tokens);
+    } else {
+      static_assert(per_epoch,
+                    "frugal: Every counts OptimizerStep, MicroBatch, Sample, Token or Epoch.");
+      return false;
+    }
+  }
+
+  /// Is it due after the epoch that `now` has just counted?
+  static constexpr bool due_at_epoch_end(Counters const& now) {
+    return per_epoch && now.epoch % N == 0;
+  }
+
+ private:
+  static constexpr bool crossed(std::uint64_t now, std::uint64_t added) {
+    return now / N != (now - added) / N;
+  }
+};
+
+}  // namespace frugal

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+
+#include <exception>
+#include <string>
+
+#include <frugal/error.hpp>
+#include <frugal/loop/counters.hpp>
+#include <frugal/loop/objective.hpp>
+#include <frugal/loop/parameters.hpp>
+
+// How the loop fails: kept apart so that the loop reads from top to bottom.
+namespace frugal::detail {
+
+inline std::string place_of(Counters const& at) {
+  return "epoch " + std::to_string(at.epoch) + ", step " + std::to_string(at.step) +
+         ", micro-batch " + std::to_string(at.micro_batch);
+}
+
+template <class B>
+std::string batch_text(B const& batch) {
+  if constexpr (requires {
+                  shape_text(batch.data);
+                  shape_text(batch.target);
+                }) {
+    return "data " + shape_text(batch.data) + ", target " + shape_text(batch.target);
+  } else if constexpr (requires { shape_text(batch); }) {
+    return shape_text(batch);
+  } else {
+    return "of " + std::to_string(batch_traits<B>::samples(batch)) + " samples";
+  }
+}
+
+inline void require_parameters(Parameters const& parameters) {
+  for (at::Tensor const& tensor : parameters.tensors) {
+    if (tensor.requires_grad()) return;
+  }
+  throw ModuleError({.what = "the module has no parameter to train",
+                     .where = "fit",
+                     .why = parameters.size() == 0 ? "it registered none"
+                                                   : "requires_grad is false on all of them",
+                     .mend = "Register submodules with register_module, or unfreeze a "
+                             "parameter with set_requires_grad(true)."});
+}
+
+[[noreturn]] inline void refuse_empty_source(std::string const& which, std::uint64_t epoch) {
+  throw EmptySourceError({.what = "the " + which + " source has no batch",
+                          .where = "epoch " + std::to_string(epoch),
+                          .why = "it ended before its first one",
+                          .mend = "Look at its size, and at drop_last with a batch larger than "
+                                  "the data."});
+}
+
+/// Turns LibTorch's error of a forward pass into one that says which batch of which shapes did
+/// it. The original is nested in it.
+template <class B>
+[[noreturn]] void refuse_forward(c10::Error const& error, B const& batch, Counters const& at) {
+  std::string const why = error.what_without_backtrace();
+  Fault fault{.what = "the forward pass failed on a batch with " + batch_text(batch),
+              .where = place_of(at),
+              .why = why.substr(0, why.find('\n')),
+              .mend = ""};
+  bool const shapes =
+      why.find("shape") != std::string::npos || why.find("size") != std::string::npos ||
+      why.find("dimension") != std::string::npos || why.find("channels") != std::string::npos;
+  if (shapes) {
+    fault.mend = "Make the module's first layer fit the data, or reshape the data.";
+    std::throw_with_nested(ShapeError(std::move(fault)));
+  }
+  fault.mend = "See LibTorch's message; the module is as it was after the last step.";
+  std::throw_with_nested(ModuleError(std::move(fault)));
+}
+
+/// A loss is one number. One of shape [1] is taken for it.
+inline void require_scalar(at::Tensor& loss, Counters const& at) {
+  if (!loss.defined() || loss.numel() != 1) {
+    throw ShapeError({.what = "the objective returned no single number but " + shape_text(loss),
+                      .where = place_of(at),
+                      .why = "a loss has shape []",
+                      .mend = "Take its mean() or sum() in the objective."});
+  }
+  if (loss.dim() != 0) loss = loss.reshape({});
+}
+
+inline void require_graph(at::Tensor const& loss, Counters const& at) {
+  if (loss.requires_grad()) return;
+  throw ModuleError({.what = "the loss depends on no parameter",
+                     .where = place_of(at),
+                     .why = "it has no gradient function",
+                     .mend = "Compute it from the module's output, without detach() or a "
+                             "NoGradGuard."});
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <frugal/error.hpp>
+#include <frugal/loop/counters.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// A scalar that lies in host memory, read without a dispatch; a step does this every time.
+inline double host_scalar(at::Tensor const& scalar) {
+  switch (scalar.scalar_type()) {
+    case at::kFloat:
+      return static_cast<double>(*scalar.const_data_ptr<float>());
+    case at::kDouble:
+      return *scalar.const_data_ptr<double>();
+    case at::kBFloat16:
+      return static_cast<double>(*scalar.const_data_ptr<at::BFloat16>());
+    default:
+      return scalar.item<double>();
+  }
+}
+
+}  // namespace detail
+
+/// The losses of an epoch: their weighted mean, the last one, and the guard against NaN.
+///
+/// A loss in host memory is looked at once it is there, before backward, so that a non-finite
+/// one never reaches the weights. A loss on a device is kept as a tensor and looked at when
+/// somebody asks (mean(), last()) or the epoch ends: no step waits for the device, and the
+/// error still names the step that did it.
+class LossLedger {
+ public:
+  /// Throws NonFiniteLossError at once for a loss in host memory.
+  void add(at::Tensor const& loss, double weight, Counters const& at) {
+    if (loss.is_cpu()) {
+      enter(detail::host_scalar(loss), weight, at.epoch, at.step, at.micro_batch);
+    } else {
+      pending_.push_back({loss.detach(), weight, at.epoch, at.step, at.micro_batch});
+    }
+  }
+
+  /// Reads what is still on a device; one wait, however many losses.
+  void settle() {
+    if (pending_.empty()) return;
+    std::vector<at::Tensor> values;
+    values.reserve(pending_.size());
+    for (Pending const& entry : pending_) values.push_back(entry.loss.to(at::kDouble));
+    at::Tensor const host = at::stack(values).cpu();
+    std::vector<Pending> entries;
+    entries.swap(pending_);
+    double const* value = host.const_data_ptr<double>();
+    for (Pending const& entry : entries) {
+      enter(*value++, entry.weight, entry.epoch, entry.step, entry.micro_batch);
+    }
+  }
+
+  /// Weighted mean of this epoch's losses so far; NaN before the first. May wait for a device.
+  double mean() {
+    settle();
+    return weight_ == 0 ? std::numeric_limits<double>::quiet_NaN() : sum_ / weight_;
+  }
+
+  /// The loss of the last micro-batch; NaN before the first. May wait for a device.
+  double last() {
+    settle();
+    return last_;
+  }
+
+  void reset() {
+    pending_.clear();
+    sum_ = weight_ = 0;
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    settle();
+    archive("sum", sum_);
+    archive("weight", weight_);
+    archive("last", last_);
+  }
+
+ private:
+  struct Pending {
+    at::Tensor loss;
+    double weight;
+    std::uint64_t epoch, step, micro_batch;
+  };
+
+  void enter(double value, double weight, std::uint64_t epoch, std::uint64_t step,
+             std::uint64_t micro_batch) {
+    if (!std::isfinite(value)) [[unlikely]]
+      refuse(value, epoch, step, micro_batch);
+    sum_ += value * weight;
+    weight_ += weight;
+    last_ = value;
+  }
+
+  [[noreturn]] static void refuse(double value, std::uint64_t epoch, std::uint64_t step,
+                                  std::uint64_t micro_batch) {
+    throw NonFiniteLossError(
+        {.what = std::string("the loss is ") + (std::isnan(value) ? "NaN" : "infinite"),
+         .where = "epoch " + std::to_string(epoch) + ", step " + std::to_string(step) +
+                  ", micro-batch " + std::to_string(micro_batch),
+         .why = "the numbers diverged, or a sample holds NaN",
+         .mend = "Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, and look at "
+                 "the samples of that micro-batch."});
+  }
+
+  std::vector<Pending> pending_;
+  double sum_ = 0;
+  double weight_ = 0;
+  double last_ = std::numeric_limits<double>::quiet_NaN();
+};
+
+}  // namespace frugal

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples, C classes.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string_view>
+#include <tuple>
+
+#include <frugal/compose/list.hpp>
+#include <frugal/error.hpp>
+#include <frugal/loop/batch.hpp>
+#include <frugal/loop/metrics.hpp>
+#include <frugal/loop/objective.hpp>
+
+namespace frugal {
+
+/// Share of samples whose largest logit is at their label.
+///
+/// The metric protocol: `name`, and `add(loss, batch)` which may keep tensors but must not read
+/// them; `result()` is called once, when the validation is over, and may wait for the device.
+struct Accuracy {
+  static constexpr std::string_view name = "accuracy";
+
+  /// Logits [B, C, ...] and labels [B, ...].
+  template <class B>
+  void add(Loss const& loss, B const& batch) {
+    if (!loss.output.defined()) {
+      throw MetricError({.what = "accuracy needs the module's output",
+                         .where = "Validate<..., Accuracy>",
+                         .why = "the objective returned a bare loss",
+                         .mend = "Return frugal::Loss{.value = ..., .output = logits} from it."});
+    }
+    at::Tensor const right = loss.output.argmax(1).eq(batch.target).sum();
+    right_ = right_.defined() ? right_.add_(right) : right;
+    labels_ += static_cast<double>(batch.target.numel());
+  }
+  double result() const { return labels_ == 0 ? 0.0 : right_.template item<double>() / labels_; }
+
+ private:
+  at::Tensor right_;
+  double labels_ = 0;
+};
+
+namespace detail {
+
+/// The weighted mean loss of a validation, and the metrics beside it; one wait at the end.
+template <class... Ms>
+class Measurement {
+ public:
+  template <class B>
+  void add(Loss const& loss, B const& batch) {
+    at::Tensor const part = loss.value.detach().to(at::kDouble).mul_(loss.weight);
+    sum_ = sum_.defined() ? sum_.add_(part) : part;
+    weight_ += loss.weight;
+    std::apply([&](auto&... metric) { (metric.add(loss, batch), ...); }, metrics_);
+  }
+
+  bool empty() const { return weight_ == 0; }
+
+  Metrics result() const {
+    Metrics found;
+    found.set("loss", sum_.item<double>() / weight_);
+    std::apply([&](auto const&... metric) { (found.set(metric.name, metric.result()), ...); },
+               metrics_);
+    return found;
+  }
+
+ private:
+  at::Tensor sum_;
+  double weight_ = 0;
+  std::tuple<Ms...> metrics_;
+};
+
+template <class List>
+struct measurement_of;
+template <class... Ms>
+struct measurement_of<list<Ms...>> {
+  using type = Measurement<Ms...>;
+};
+
+/// Puts every submodule into evaluation mode, and back into the mode it was in: a frozen
+/// BatchNorm stays frozen.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(torch::nn::Module& module)
+      : module_(module), training_(module.is_training()), parts_(module.modules(false)) {
+    for (auto const& part : parts_) parts_training_.push_back(part->is_training());
+    module.eval();
+  }
+  EvaluationMode(EvaluationMode const&) = delete;
+  EvaluationMode& operator=(EvaluationMode const&) = delete;
+  ~EvaluationMode() {
+    // train() recurses, and modules() lists parents before children: each ends in its own mode.
+    module_.train(training_);
+    for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->train(parts_training_[i]);
+  }
+
+ private:
+  torch::nn::Module& module_;
+  bool training_;
+  std::vector<std::shared_ptr<torch::nn::Module>> parts_;
+  std::vector<bool> parts_training_;
+};
+
+}  // namespace detail
+}  // namespace frugal

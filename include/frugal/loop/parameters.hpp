@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <unordered_set>
+#include <vector>
+
+namespace frugal {
+
+/// The torch::nn::Module behind a module, a holder or a pointer to either.
+template <class M>
+torch::nn::Module& base_module(M& module) {
+  if constexpr (std::is_base_of_v<torch::nn::Module, M>) {
+    return module;
+  } else if constexpr (requires { module.ptr(); }) {
+    return *module.ptr();
+  } else {
+    return *module;
+  }
+}
+
+/// Calls forward on a module or, through it, on what a holder holds.
+template <class M, class... Inputs>
+decltype(auto) forward(M& module, Inputs&&... inputs) {
+  if constexpr (requires { module.forward(std::forward<Inputs>(inputs)...); }) {
+    return module.forward(std::forward<Inputs>(inputs)...);
+  } else {
+    return module->forward(std::forward<Inputs>(inputs)...);
+  }
+}
+
+/// The parameters of a module, each tensor once, in the order of named_parameters().
+///
+/// Taken once when fit begins: walking the module tree allocates, and a step must not.
+struct Parameters {
+  std::vector<std::string> names;
+  std::vector<at::Tensor> tensors;
+
+  static Parameters of(torch::nn::Module const& module) {
+    Parameters all;
+    std::unordered_set<at::TensorImpl const*> seen;
+    for (auto const& item : module.named_parameters()) {
+      // Tied weights appear under two names and must be updated once.
+      if (!item.value().defined() || !seen.insert(item.value().unsafeGetTensorImpl()).second) {
+        continue;
+      }
+      all.names.push_back(item.key());
+      all.tensors.push_back(item.value());
+    }
+    return all;
+  }
+
+  std::size_t size() const { return tensors.size(); }
+
+  void reset_gradients() const {
+    for (at::Tensor const& tensor : tensors) tensor.mutable_grad().reset();
+  }
+};
+
+/// The gradients of one window: those parameters that received one, in parameter order.
+class GradientList {
+ public:
+  void reserve(std::size_t count) { tensors_.reserve(count); }
+
+  void collect(Parameters const& parameters) {
+    tensors_.clear();
+    for (at::Tensor const& parameter : parameters.tensors) {
+      at::Tensor const& gradient = parameter.grad();
+      if (gradient.defined()) tensors_.push_back(gradient);
+    }
+    complete_ = tensors_.size() == parameters.size();
+  }
+  void clear() { tensors_.clear(); }
+
+  std::vector<at::Tensor> const& tensors() const { return tensors_; }
+  /// Has every parameter a gradient?
+  bool complete() const { return complete_; }
+
+ private:
+  std::vector<at::Tensor> tensors_;
+  bool complete_ = false;
+};
+
+}  // namespace frugal

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <optional>
+
+#include <frugal/compose/engine.hpp>
+#include <frugal/loop/objective.hpp>
+#include <frugal/loop/run.hpp>
+
+namespace frugal {
+
+// What a hook is given. Each phase offers what exists at that moment and nothing else, so that
+// asking for the loss before there is one does not compile.
+
+/// What every phase offers.
+template <class Context>
+class Phase {
+ public:
+  explicit Phase(Run<Context>& run) : run_(&run) {}
+
+  auto& module() const { return run_->module; }
+  Settings const& settings() const { return run_->settings; }
+  Counters const& counters() const { return run_->counters; }
+  Parameters const& parameters() const { return run_->parameters; }
+  double learning_rate_factor() const { return run_->rate.factor; }
+  /// One line for the user, given once and never as an exception.
+  void advise(std::string const& text) const { run_->advise(text); }
+
+ protected:
+  Run<Context>& run() const { return *run_; }
+
+ private:
+  Run<Context>* run_;
+};
+
+/// Before the first batch: the module is on its device, no state has been used.
+template <class Context>
+struct FitBegin : Phase<Context> {
+  using Phase<Context>::Phase;
+
+  Horizon const& horizon() const { return this->run().horizon; }
+  bool validates() const { return static_cast<bool>(this->run().validate); }
+  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
+  /// Runs forward and backward on some batches and undoes what they touched.
+  std::vector<Check> rehearse(std::size_t batches) { return this->run().rehearse(batches); }
+  /// Loads or saves where training stands and every policy's state (not the module's tensors).
+  template <class Archive>
+  void persist(Archive& archive) {
+    this->run().persist(archive);
+  }
+};
+
+/// At the start of an epoch; not when a resumed run enters one in its middle.
+template <class Context>
+struct EpochBegin : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// Around the objective of one micro-batch, or of one batch of a validation.
+template <class Context>
+struct Forward : Phase<Context> {
+  Forward(Run<Context>& run, bool is_training) : Phase<Context>(run), training(is_training) {}
+
+  bool const training;
+  c10::Device device() const { return this->run().device; }
+};
+
+/// The loss of a micro-batch is there and its backward pass is not.
+template <class Context>
+struct LossReady : Phase<Context> {
+  LossReady(Run<Context>& run, Loss& the_loss, at::Tensor& the_seed)
+      : Phase<Context>(run), loss(the_loss), seed(the_seed) {}
+
+  Loss& loss;
+  /// The gradient that backward starts from: the micro-batch's share of its window. A policy
+  /// that scales the loss scales this, at no cost of an operator.
+  at::Tensor& seed;
+};
+
+/// The micro-batch's gradients have been added to those of its window.
+template <class Context>
+struct Backward : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// The window's gradients are complete: reduce, unscale, clip.
+template <class Context>
+struct Gradients : Phase<Context> {
+  using Phase<Context>::Phase;
+  /// Gradients in parameter order, without those parameters that have none.
+  std::vector<at::Tensor> const& gradients() const { return this->run().gradients.tensors(); }
+};
+
+/// The optimizer's turn.
+template <class Context>
+struct Update : Phase<Context> {
+  using Phase<Context>::Phase;
+
+  GradientList const& gradients() const { return this->run().gradients; }
+  /// The window's mean loss, for an optimizer that says it `reevaluates`.
+  at::Tensor const& loss() const { return this->run().window_loss; }
+  /// Computes the window's loss and gradients once more at the present weights, for optimizers
+  /// that search along a line. Returns the loss.
+  at::Tensor reevaluate() { return this->run().reevaluate(); }
+};
+
+/// An optimizer step is complete and counted.
+template <class Context>
+struct Step : Phase<Context> {
+  using Phase<Context>::Phase;
+
+  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
+  /// Waits for a device if the losses are on one: at a cadence, not at every step.
+  double last_loss() { return this->run().ledger.last(); }
+  double mean_loss() { return this->run().ledger.mean(); }
+  /// Validates now, if there is validation data, and returns what the subscribers say.
+  flow validate() { return this->run().validate ? this->run().validate() : flow::proceed; }
+  Horizon const& horizon() const { return this->run().horizon; }
+  template <class Archive>
+  void persist(Archive& archive) {
+    this->run().persist(archive);
+  }
+};
+
+/// Around a whole validation.
+template <class Context>
+struct ValidationRun : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// Every metric of a validation is final.
+template <class Context>
+struct Validated : Phase<Context> {
+  Validated(Run<Context>& run, Metrics const& measured) : Phase<Context>(run), metrics(measured) {}
+
+  Metrics const& metrics;
+  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
+};
+
+/// An epoch is complete and counted; its losses are still in the ledger.
+template <class Context>
+struct EpochEnd : Step<Context> {
+  using Step<Context>::Step;
+};
+
+/// The run has ended by itself or by a verdict, not by an exception.
+template <class Context>
+struct FitEnd : Phase<Context> {
+  using Phase<Context>::Phase;
+  std::string const& stopped_by() const { return this->run().stopped_by; }
+  std::vector<Validation> const& validations() const { return this->run().validations; }
+};
+
+namespace detail {
+
+template <class Hook, class Context>
+struct phase_of;
+template <class C>
+struct phase_of<on::fit_begin, C> : std::type_identity<FitBegin<C>> {};
+template <class C>
+struct phase_of<on::epoch_begin, C> : std::type_identity<EpochBegin<C>> {};
+template <class C>
+struct phase_of<around::forward, C> : std::type_identity<Forward<C>> {};
+template <class C>
+struct phase_of<on::loss, C> : std::type_identity<LossReady<C>> {};
+template <class C>
+struct phase_of<on::backward, C> : std::type_identity<Backward<C>> {};
+template <class C>
+struct phase_of<on::gradients, C> : std::type_identity<Gradients<C>> {};
+template <class C>
+struct phase_of<on::update, C> : std::type_identity<Update<C>> {};
+template <class C>
+struct phase_of<on::step, C> : std::type_identity<Step<C>> {};
+template <class C>
+struct phase_of<around::validate, C> : std::type_identity<ValidationRun<C>> {};
+template <class C>
+struct phase_of<on::validated, C> : std::type_identity<Validated<C>> {};
+template <class C>
+struct phase_of<on::epoch_end, C> : std::type_identity<EpochEnd<C>> {};
+template <class C>
+struct phase_of<on::fit_end, C> : std::type_identity<FitEnd<C>> {};
+
+// What an around-hook's `next` returns.
+struct LossContinuation {
+  Loss operator()() const;
+};
+struct MetricsContinuation {
+  Metrics operator()() const;
+};
+
+}  // namespace detail
+
+/// The types a policy's State is written against: the module, the recipe, the phases.
+template <class Module, class... Ps>
+struct Context {
+  using module_type = Module;
+  using policies = list<Ps...>;
+  using engine = Engine<Context, Ps...>;
+  template <class Hook>
+  using phase = typename detail::phase_of<Hook, Context>::type;
+  template <class Hook>
+  using continuation = std::conditional_t<std::same_as<Hook, around::forward>,
+                                          detail::LossContinuation, detail::MetricsContinuation>;
+};
+
+}  // namespace frugal

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <cmath>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/data/source.hpp>
+#include <frugal/loop/failure.hpp>
+#include <frugal/loop/memory.hpp>
+#include <frugal/loop/run.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// A few batches forward and backward on the CPU, a checkpoint's round trip, and everything put
+/// back: parameters, buffers, gradients, generator, device, the source's place.
+template <class Context>
+class Rehearsal {
+ public:
+  explicit Rehearsal(Run<Context>& run)
+      : run_(run),
+        module_(base_module(run.module)),
+        generator_(at::detail::getDefaultCPUGenerator()),
+        generator_state_(generator_.get_state()),
+        device_(run.device) {
+    move_to(c10::Device(c10::kCPU));
+    for (at::Tensor const& tensor : tensors()) before_.push_back(tensor.detach().clone());
+  }
+  Rehearsal(Rehearsal const&) = delete;
+  Rehearsal& operator=(Rehearsal const&) = delete;
+
+  ~Rehearsal() {
+    at::NoGradGuard const no_gradients;
+    auto const now = tensors();
+    for (std::size_t i = 0; i < now.size(); ++i) now[i].copy_(before_[i]);
+    run_.parameters.reset_gradients();
+    generator_.set_state(generator_state_);
+    move_to(device_);
+  }
+
+  /// `pass(batch)` runs forward and backward of one batch and returns its loss.
+  template <class Train, class Pass>
+  std::vector<Check> run(Train& source, std::size_t batches, Pass&& pass) {
+    Cursor const start{run_.settings.seed, run_.counters.epoch, run_.counters.position};
+    std::vector<Check> checks;
+    try {
+      checks = passes(source, batches, pass, start);
+      checks.push_back(gradients());
+      checks.push_back(round_trip());
+    } catch (std::exception const& error) {
+      checks.push_back({"forward and backward", false, error.what()});
+    }
+    source.seek(start);
+    return checks;
+  }
+
+ private:
+  template <class Train, class Pass>
+  std::vector<Check> passes(Train& source, std::size_t batches, Pass&& pass, Cursor const& start) {
+    source.seek(start);
+    std::string shapes;
+    std::string losses;
+    bool finite = true;
+    std::size_t count = 0;
+    for (; count < batches; ++count) {
+      auto batch = source.next();
+      if (!batch) break;
+      shapes = batch_text(*batch);
+      double const loss = pass(*batch).value.template item<double>();
+      finite = finite && std::isfinite(loss);
+      losses += (losses.empty() ? "" : ", ") + std::to_string(loss);
+    }
+    if (count == 0) refuse_empty_source("training", run_.counters.epoch);
+    return {{"forward and backward", true, std::to_string(count) + " batches, " + shapes},
+            {"finite loss", finite, losses}};
+  }
+
+  Check gradients() const {
+    std::string missing;
+    for (std::size_t i = 0; i < run_.parameters.size(); ++i) {
+      at::Tensor const& parameter = run_.parameters.tensors[i];
+      if (!parameter.requires_grad()) continue;
+      at::Tensor const& gradient = parameter.grad();
+      if (gradient.defined() && gradient.isfinite().all().item<bool>()) continue;
+      missing += (missing.empty() ? "" : ", ") + run_.parameters.names[i];
+      if (gradient.defined()) missing += " (not finite)";
+    }
+    return {"gradients reach every parameter", missing.empty(),
+            missing.empty() ? std::to_string(run_.parameters.size()) + " parameters"
+                            : "none at: " + missing};
+  }
+
+  Check round_trip() {
+    Memory const saved = snapshot();
+    MemoryReader reader(saved);
+    visit(reader);
+    bool const same = snapshot() == saved;
+    std::size_t bytes = 0;
+    for (auto const& [name, tensor] : saved.tensors) bytes += tensor.nbytes();
+    return {"checkpoint round trip", same,
+            std::to_string(saved.tensors.size()) + " tensors, " + std::to_string(bytes) + " bytes"};
+  }
+
+  Memory snapshot() {
+    Memory memory;
+    MemoryWriter writer(memory);
+    visit(writer);
+    return memory;
+  }
+  template <class Archive>
+  void visit(Archive& archive) {
+    archive.scope("module", [&](auto& inner) {
+      for (auto const& item : module_.named_parameters()) {
+        at::Tensor tensor = item.value().detach();
+        inner(item.key(), tensor);
+      }
+      for (auto const& item : module_.named_buffers()) {
+        at::Tensor tensor = item.value();
+        inner(item.key(), tensor);
+      }
+    });
+    archive.scope("run", [&](auto& inner) { run_.persist(inner); });
+  }
+
+  std::vector<at::Tensor> tensors() const {
+    std::vector<at::Tensor> all = run_.parameters.tensors;
+    for (at::Tensor const& buffer : module_.buffers()) all.push_back(buffer);
+    return all;
+  }
+
+  void move_to(c10::Device device) {
+    if (run_.device != device) module_.to(device);
+    run_.device = device;
+  }
+
+  Run<Context>& run_;
+  torch::nn::Module& module_;
+  at::Generator generator_;
+  at::Tensor generator_state_;
+  c10::Device device_;
+  std::vector<at::Tensor> before_;
+};
+
+}  // namespace detail
+
+/// Prints one line a check: "smoke: pass  finite loss: 2.31, 2.29".
+inline void print(std::ostream& out, std::vector<Check> const& checks) {
+  for (Check const& check : checks) {
+    out << "smoke: " << (check.passed ? "pass" : "FAIL") << "  " << check.name << ": "
+        << check.detail << '\n';
+  }
+}
+
+inline bool all_passed(std::vector<Check> const& checks) {
+  for (Check const& check : checks) {
+    if (!check.passed) return false;
+  }
+  return !checks.empty();
+}
+
+}  // namespace frugal

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+
+namespace frugal {
+
+/// What a run needs beside its recipe.
+struct Settings {
+  /// Folder of the run; policies that write files need it. Empty: nothing is written.
+  std::filesystem::path run{};
+  /// Passes over the training data.
+  std::uint64_t epochs = 1;
+  /// Optimizer steps after which the run ends, whatever the epoch.
+  std::uint64_t steps = std::numeric_limits<std::uint64_t>::max();
+  /// Keys the order of the data, and seeds LibTorch's generators when fit begins.
+  std::uint64_t seed = 0;
+  /// Where the module is moved and batches are placed.
+  c10::Device device = c10::Device(c10::DeviceType::CPU);
+};
+
+}  // namespace frugal

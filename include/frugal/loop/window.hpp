@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <frugal/error.hpp>
+#include <frugal/loop/batch.hpp>
+#include <frugal/loop/objective.hpp>
+
+namespace frugal {
+
+/// The micro-batches between two optimizer steps, and how much each of them counts.
+///
+/// One big batch of weight W = w_1 + ... + w_n has the gradient  sum_i (w_i / W) g_i. W is known
+/// only when the window is complete, so each backward pass starts from w_i / (N w_1), which is
+/// 1/N as long as all weigh the same, and settle() multiplies by N w_1 / W if that is not 1: a
+/// ragged last window, or unequal weights. A full window of equal weights costs no operator.
+template <int N>
+class Window {
+ public:
+  void open() {
+    micro_batches_ = samples_ = tokens_ = 0;
+    weight_ = unit_ = 0;
+  }
+
+  /// The gradient that a micro-batch's backward pass starts from. Throws SettingsError for a
+  /// weight that is negative or not finite.
+  at::Tensor seed(Loss const& loss) {
+    if (!(loss.weight >= 0) || loss.weight > largest_weight) [[unlikely]]
+      refuse(loss.weight);
+    if constexpr (N == 1) {
+      return constant(1.0, loss.value);
+    } else {
+      if (unit_ == 0) unit_ = N * loss.weight;
+      return constant(unit_ == 0 ? 0.0 : loss.weight / unit_, loss.value);
+    }
+  }
+
+  template <class B>
+  void add(B const& batch, double weight) {
+    ++micro_batches_;
+    samples_ += static_cast<std::uint64_t>(batch_traits<B>::samples(batch));
+    tokens_ += static_cast<std::uint64_t>(batch_traits<B>::tokens(batch));
+    weight_ += weight;
+  }
+
+  /// Makes the sum of the gradients that of the weighted mean.
+  void settle(std::vector<at::Tensor> const& gradients) const {
+    if constexpr (N > 1) {
+      if (weight_ == unit_ || weight_ == 0 || gradients.empty()) return;
+      at::NoGradGuard const no_gradients;
+      at::_foreach_mul_(gradients, unit_ / weight_);
+    }
+  }
+
+  bool empty() const { return micro_batches_ == 0; }
+  std::uint64_t micro_batches() const { return micro_batches_; }
+  std::uint64_t samples() const { return samples_; }
+  std::uint64_t tokens() const { return tokens_; }
+  double weight() const { return weight_; }
+
+ private:
+  static constexpr double largest_weight = 1e300;
+
+  // Filled once and used again: the seed of a full window never changes.
+  at::Tensor const& constant(double value, at::Tensor const& like) {
+    if (value != cached_value_ || !cached_.defined() ||
+        cached_.scalar_type() != like.scalar_type() || cached_.device() != like.device()) {
+      cached_ = at::full({}, value, like.options().requires_grad(false));
+      cached_value_ = value;
+    }
+    return cached_;
+  }
+
+  [[noreturn]] static void refuse(double weight) {
+    throw SettingsError({.what = "a loss has the weight " + std::to_string(weight),
+                         .where = "Loss::weight",
+                         .why = "a weight counts samples or tokens",
+                         .mend = "Return how many the loss averages over; 0 or more."});
+  }
+
+  std::uint64_t micro_batches_ = 0;
+  std::uint64_t samples_ = 0;
+  std::uint64_t tokens_ = 0;
+  double weight_ = 0;
+  double unit_ = 0;  // N times the first weight that is not 0
+  at::Tensor cached_;
+  double cached_value_ = 0;
+};
+
+}  // namespace frugal

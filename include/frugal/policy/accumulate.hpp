@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/compose/policy.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal {
+
+/// N micro-batches make one optimizer step, which equals the step of one big batch.
+///
+/// Lever   hours per run: an effective batch that memory does not hold.
+/// Cost    nothing per step; one factor over the gradients when a window is ragged or its
+///         micro-batches weigh differently.
+/// State   none: windows do not outlast a step.
+/// Errors  N < 1 does not compile.
+///
+/// The loop reads `steps`. Each micro-batch's backward starts from its share of the window
+/// (loss weight over window weight), so the sum of the gradients is that of the weighted mean,
+/// also in a last window with fewer micro-batches. Schedules and cadences count optimizer steps.
+template <int N>
+struct Accumulate {
+  static_assert(N >= 1,
+                "frugal: Accumulate counts micro-batches per optimizer step, and there is at "
+                "least one. Write Accumulate<1> or leave it out.");
+  using kind = kinds::accumulate;
+  using listens = list<>;
+
+  static constexpr int steps = N;
+};
+
+template <>
+struct null_policy<kinds::accumulate> {
+  using type = Accumulate<1>;
+};
+
+}  // namespace frugal

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <frugal/compose/policy.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize/nothing.hpp>
+
+namespace frugal {
+
+struct Adagrad {};
+
+/// Adagrad: learning rates that fall with the gradients seen so far.
+///
+/// Lever   hours per run: one kernel a step where torch::optim dispatches several per tensor.
+/// Cost    one fused ATen kernel per group, device and dtype; no host sync.
+/// State   the sum of squared gradients, of each parameter's shape, and step counts; survive a
+///         resume under the parameters' names.
+/// Errors  SettingsError for settings out of range, a group that selects nothing, a sparse
+///         gradient.
+/// Source  Duchi, Hazan and Singer, "Adaptive subgradient methods for online learning and
+///         stochastic optimization" (2011); torch.optim.Adagrad(fused=True).
+template <>
+struct Optimize<Adagrad> {
+  using kind = kinds::optimizer;
+  using listens = list<on::fit_begin, on::update>;
+
+  double lr = 1e-2;                  ///< learning rate, times the schedule's factor
+  double lr_decay = 0.0;             ///< the rate is divided by 1 + (step - 1) * lr_decay
+  double weight_decay = 0.0;         ///< times the weight, added to the gradient
+  double initial_accumulator = 0.0;  ///< where the sum of squares begins
+  double eps = 1e-10;                ///< added to the root of the sum
+  bool maximize = false;             ///< ascend
+  std::vector<ParameterGroup> groups{};
+
+  template <class Context>
+  using State = detail::FusedState<Optimize, Context>;
+
+  static constexpr bool has_first_step = false;
+  static std::size_t moment_count() { return 1; }
+  static std::string moment_name(std::size_t) { return "sum"; }
+  double initial(std::size_t) const { return initial_accumulator; }
+  void check() const {
+    detail::require_at_least_zero("lr", lr, "Optimize<Adagrad>");
+    detail::require_at_least_zero("lr_decay", lr_decay, "Optimize<Adagrad>");
+    detail::require_at_least_zero("weight_decay", weight_decay, "Optimize<Adagrad>");
+    detail::require_at_least_zero("initial_accumulator", initial_accumulator, "Optimize<Adagrad>");
+    detail::require_at_least_zero("eps", eps, "Optimize<Adagrad>");
+  }
+  void apply(detail::FusedStep const& step) const {
+    at::_fused_adagrad_(step.lists.parameters, step.gradients, step.lists.moments[0],
+                        step.lists.steps, step.lr, lr_decay, step.weight_decay, eps, maximize);
+  }
+};
+
+}  // namespace frugal

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/optim/optimizer.h>
+#include <torch/serialize.h>
+
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/optimize/nothing.hpp>
+
+namespace frugal {
+
+struct Any {};
+
+/// Any torch::optim optimizer, LBFGS included, made by a function of the user's.
+///
+/// Lever   none; the way to an optimizer that has no fused kernel.
+/// Cost    what the optimizer costs, and the handles of one window's batches, which are kept so
+///         that a line search can evaluate the window again.
+/// State   the optimizer's own, through torch's serialisation, as one blob of bytes. Its bytes
+///         differ from run to run (torch keys them by address); its content does not.
+/// Errors  SettingsError without `make`; StateError for a blob of another optimizer.
+///
+///     Optimize<Any>{.make = [](std::vector<at::Tensor> parameters) {
+///       return std::make_unique<torch::optim::RMSprop>(parameters, 1e-3);
+///     }}
+///
+/// Each group's learning rate is multiplied by the schedule's factor.
+template <>
+struct Optimize<Any> {
+  using kind = kinds::optimizer;
+  using listens = list<on::fit_begin, on::update>;
+  static constexpr bool reevaluates = true;
+
+  std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> make{};
+
+  template <class Context>
+  class State {
+   public:
+    explicit State(Optimize const& settings) : make_(settings.make) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      if (make_) optimizer_ = make_(phase.parameters().tensors);
+      if (!optimizer_) {
+        throw SettingsError({.what = "Optimize<Any> has no optimizer",
+                             .where = "Optimize<Any>::make",
+                             .why = make_ ? "make returned nothing" : "make was not set",
+                             .mend = "Set make to a function that takes the parameters and "
+                                     "returns a std::unique_ptr to a torch::optim optimizer."});
+      }
+      for (auto const& group : optimizer_->param_groups()) {
+        rates_.push_back(group.options().get_lr());
+      }
+    }
+
+    void on_update(Update<Context>& phase) {
+      auto& groups = optimizer_->param_groups();
+      for (std::size_t i = 0; i < groups.size(); ++i) {
+        groups[i].options().set_lr(rates_[i] * phase.learning_rate_factor());
+      }
+      // The window's gradients are there already: only a second evaluation computes anew.
+      bool first = true;
+      optimizer_->step([&]() -> at::Tensor {
+        if (first) {
+          first = false;
+          return phase.loss();
+        }
+        return phase.reevaluate();
+      });
+    }
+
+    template <class Archive>
+    void persist(Archive& archive) {
+      std::string bytes;
+      if constexpr (!Archive::loading) {
+        torch::serialize::OutputArchive out;
+        optimizer_->save(out);
+        std::ostringstream stream;
+        out.save_to(stream);
+        bytes = stream.str();
+      }
+      at::Tensor blob = at::empty({0}, at::kByte);
+      if constexpr (!Archive::loading) {
+        blob = at::from_blob(bytes.data(), {static_cast<std::int64_t>(bytes.size())}, at::kByte);
+      } else {
+        blob = at::Tensor();
+      }
+      archive("torch_optim", blob);
+      if constexpr (Archive::loading) load(blob);
+    }
+
+   private:
+    void load(at::Tensor const& blob) {
+      std::istringstream stream(
+          std::string(static_cast<char const*>(blob.const_data_ptr()), blob.nbytes()));
+      try {
+        torch::serialize::InputArchive in;
+        in.load_from(stream);
+        optimizer_->load(in);
+      } catch (c10::Error const& error) {
+        throw StateError({.what = "saved state does not fit the optimizer",
+                          .where = "Optimize<Any>",
+                          .why = error.what_without_backtrace(),
+                          .mend = "Resume with the optimizer that saved it."});
+      }
+    }
+
+    std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> make_;
+    std::unique_ptr<torch::optim::Optimizer> optimizer_;
+    std::vector<double> rates_;
+  };
+};
+
+}  // namespace frugal

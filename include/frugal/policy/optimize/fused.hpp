@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/optimize/groups.hpp>
+
+namespace frugal::detail {
+
+/// What a fused kernel is given: lists of equal length, one entry a parameter.
+struct FusedLists {
+  std::vector<at::Tensor> parameters;
+  std::vector<std::vector<at::Tensor>> moments;  ///< one list a moment
+  std::vector<at::Tensor> steps;                 ///< float scalars, already counting this step
+};
+
+struct FusedStep {
+  FusedLists const& lists;
+  std::vector<at::Tensor> const& gradients;
+  double lr;
+  double weight_decay;
+  bool first;  ///< the first step of every parameter in the lists
+};
+
+/// Parameters that one kernel call updates: one group, one device, one dtype.
+///
+/// All parameters of a bucket share one step counter as long as all of them get a gradient in
+/// every step, so that counting costs one operation and not one per tensor. A parameter that
+/// misses a gradient does not count that step (as in PyTorch), and the counters part.
+class FusedBucket {
+ public:
+  FusedBucket(double lr, double weight_decay, std::size_t moments)
+      : lr_(lr), weight_decay_(weight_decay), moments_(moments) {}
+
+  void add(std::size_t index, std::string name, at::Tensor const& parameter) {
+    indices_.push_back(index);
+    names_.push_back(std::move(name));
+    parameters_.push_back(parameter);
+    steps_.push_back(at::zeros({}, parameter.options().dtype(at::kFloat).requires_grad(false)));
+    for (auto& moment : moments_) moment.emplace_back();
+  }
+
+  /// One kernel call, or two when parameters begin at different steps (SGD's first step).
+  template <class Rule>
+  void step(Rule const& rule, GradientList const& all, double factor) {
+    bool const whole = all.complete() && all.tensors().size() == parameters_.size();
+    if (!whole) gather();
+    std::vector<at::Tensor> const& gradients = whole ? all.tensors() : gradients_;
+    if (gradients.empty()) return;
+    if (whole ? active_ != parameters_.size() : changed_) regroup(rule, whole);
+    for (at::Tensor const& counter : counters_) {
+      // A counter in host memory is a float, not an operator.
+      if (counter.is_cpu()) {
+        *counter.data_ptr<float>() += 1.0F;
+      } else {
+        counter.add_(1);
+      }
+    }
+    double const lr = lr_ * factor;
+    if (Rule::has_first_step && mixed()) {
+      step_apart(rule, gradients, lr);
+    } else {
+      rule.apply({lists_, gradients, lr, weight_decay_, !begun_});
+    }
+    begun_ = true;
+    gradients_.clear();
+  }
+
+  template <class Rule, class Archive>
+  void persist(Rule const& rule, Archive& archive) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      archive.scope(names_[i], [&](auto& inner) {
+        double count = steps_[i].template item<double>();
+        inner("step", count);
+        if (Archive::loading) steps_[i] = at::full_like(steps_[i], count);
+        for (std::size_t m = 0; m < moments_.size(); ++m) {
+          inner(rule.moment_name(m), moments_[m][i]);
+        }
+      });
+    }
+    if (Archive::loading) active_ = 0;  // the lists are made anew at the next step
+  }
+
+ private:
+  // Gradients of those parameters that have one, and whether these are the same as last time.
+  void gather() {
+    gradients_.clear();
+    changed_ = false;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      at::Tensor const& gradient = parameters_[i].grad();
+      if (!gradient.defined()) continue;
+      changed_ = changed_ || at >= active_ || chosen_[at] != i;
+      ++at;
+      gradients_.push_back(gradient);
+    }
+    changed_ = changed_ || at != active_;
+  }
+
+  template <class Rule>
+  void regroup(Rule const& rule, bool whole) {
+    chosen_.clear();
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (whole || parameters_[i].grad().defined()) chosen_.push_back(i);
+    }
+    active_ = chosen_.size();
+    share_counters();
+    lists_ = {
+        .parameters = {}, .moments = {moments_.size(), std::vector<at::Tensor>{}}, .steps = {}};
+    begun_ = false;
+    for (std::size_t const i : chosen_) {
+      if (parameters_[i].grad().layout() != at::kStrided) refuse_sparse(i);
+      lists_.parameters.push_back(parameters_[i]);
+      lists_.steps.push_back(steps_[i]);
+      begun_ = begun_ || *steps_[i].cpu().const_data_ptr<float>() != 0.0F;
+      for (std::size_t m = 0; m < moments_.size(); ++m) {
+        if (!moments_[m][i].defined()) {
+          moments_[m][i] =
+              at::full_like(parameters_[i], rule.initial(m),
+                            at::TensorOptions().requires_grad(false), at::MemoryFormat::Preserve);
+        }
+        lists_.moments[m].push_back(moments_[m][i]);
+      }
+    }
+  }
+
+  // One counter for all chosen parameters if they have counted alike, else one each.
+  void share_counters() {
+    bool alike = true;
+    for (std::size_t const i : chosen_) {
+      alike = alike && steps_[i].equal(steps_[chosen_.front()]);
+    }
+    for (at::Tensor& steps : steps_) steps = steps.clone();
+    counters_.clear();
+    for (std::size_t const i : chosen_) {
+      if (alike) steps_[i] = steps_[chosen_.front()];
+      if (!alike || counters_.empty()) counters_.push_back(steps_[i]);
+    }
+  }
+
+  bool mixed() const {
+    if (counters_.size() < 2) return false;
+    std::size_t first = 0;
+    for (at::Tensor const& counter : counters_) first += counter.item<float>() == 1.0F;
+    return first != 0 && first != counters_.size();
+  }
+
+  template <class Rule>
+  void step_apart(Rule const& rule, std::vector<at::Tensor> const& gradients, double lr) {
+    for (bool const first : {true, false}) {
+      FusedLists part{
+          .parameters = {}, .moments = {moments_.size(), std::vector<at::Tensor>{}}, .steps = {}};
+      std::vector<at::Tensor> some;
+      for (std::size_t i = 0; i < active_; ++i) {
+        if ((lists_.steps[i].item<float>() == 1.0F) != first) continue;
+        part.parameters.push_back(lists_.parameters[i]);
+        part.steps.push_back(lists_.steps[i]);
+        for (std::size_t m = 0; m < moments_.size(); ++m) {
+          part.moments[m].push_back(lists_.moments[m][i]);
+        }
+        some.push_back(gradients[i]);
+      }
+      if (!some.empty()) rule.apply({part, some, lr, weight_decay_, first});
+    }
+  }
+
+  [[noreturn]] void refuse_sparse(std::size_t i) const {
+    throw SettingsError({.what = "parameter '" + names_[i] + "' has a sparse gradient",
+                         .where = "Optimize",
+                         .why = "the fused kernels take dense gradients",
+                         .mend = "Build the embedding with sparse(false), or use Optimize<Any> "
+                                 "with torch::optim::SGD or Adagrad."});
+  }
+
+  double lr_;
+  double weight_decay_;
+  std::vector<std::size_t> indices_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> steps_;
+  std::vector<std::vector<at::Tensor>> moments_;
+
+  std::vector<std::size_t> chosen_;   // parameters in the lists
+  std::size_t active_ = 0;            // how many
+  std::vector<at::Tensor> counters_;  // distinct tensors among lists_.steps
+  FusedLists lists_;
+  std::vector<at::Tensor> gradients_;
+  bool changed_ = false;
+  bool begun_ = false;
+};
+
+/// The State of every fused optimizer. `Rule` is the policy's value: it checks its settings,
+/// names and initialises its moments, and calls its kernel.
+template <class Rule, class Context>
+class FusedState {
+ public:
+  explicit FusedState(Rule const& rule) : rule_(rule) {}
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    rule_.check();
+    Parameters const& parameters = phase.parameters();
+    auto const group_of = assign_groups(rule_.groups, parameters);
+    using Key = std::tuple<std::size_t, std::string, c10::ScalarType>;
+    std::map<Key, std::size_t> bucket_of;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      at::Tensor const& parameter = parameters.tensors[i];
+      Key const key{group_of[i], parameter.device().str(), parameter.scalar_type()};
+      auto const [entry, is_new] = bucket_of.try_emplace(key, buckets_.size());
+      if (is_new) buckets_.push_back(bucket(group_of[i]));
+      buckets_[entry->second].add(i, parameters.names[i], parameter);
+    }
+  }
+
+  void on_update(Update<Context>& phase) {
+    // The kernels are no part of the graph; a guard costs less than detaching every tensor.
+    at::NoGradGuard const no_gradients;
+    for (FusedBucket& each : buckets_) {
+      each.step(rule_, phase.gradients(), phase.learning_rate_factor());
+    }
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    for (FusedBucket& each : buckets_) each.persist(rule_, archive);
+  }
+
+ private:
+  FusedBucket bucket(std::size_t group) const {
+    double lr = rule_.lr;
+    double weight_decay = rule_.weight_decay;
+    if (group < rule_.groups.size()) {
+      lr = rule_.groups[group].lr.value_or(lr);
+      weight_decay = rule_.groups[group].weight_decay.value_or(weight_decay);
+    }
+    return {lr, weight_decay, rule_.moment_count()};
+  }
+
+  Rule rule_;
+  std::vector<FusedBucket> buckets_;
+};
+
+}  // namespace frugal::detail

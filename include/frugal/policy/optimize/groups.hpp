@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <frugal/error.hpp>
+#include <frugal/loop/parameters.hpp>
+
+namespace frugal {
+
+/// Parameters that are updated with settings of their own. Of several groups that select a
+/// parameter, the first has it; what none selects uses the optimizer's own settings.
+struct ParameterGroup {
+  std::string name;  ///< for messages
+  /// Is this parameter (its name as in named_parameters(), and its tensor) in the group?
+  std::function<bool(std::string_view name, at::Tensor const& parameter)> selects;
+  std::optional<double> lr{};            ///< the optimizer's where not given
+  std::optional<double> weight_decay{};  ///< likewise
+};
+
+/// Biases and the weights of normalisations: what has at most one dimension. Weight decay on
+/// these only costs accuracy.
+inline ParameterGroup no_decay_for_biases_and_norms() {
+  return {
+      .name = "biases and norms",
+      .selects = [](std::string_view, at::Tensor const& parameter) { return parameter.dim() <= 1; },
+      .weight_decay = 0.0};
+}
+
+/// Parameters whose name begins with a prefix, such as "head.".
+inline ParameterGroup group_by_prefix(std::string prefix) {
+  return {.name = prefix, .selects = [prefix](std::string_view name, at::Tensor const&) {
+            return name.substr(0, prefix.size()) == prefix;
+          }};
+}
+
+namespace detail {
+
+/// For each parameter the number of its group; groups.size() for none. Throws SettingsError
+/// for a group that selects nothing, which is a misspelt name more often than a wish.
+inline std::vector<std::size_t> assign_groups(std::vector<ParameterGroup> const& groups,
+                                              Parameters const& parameters) {
+  std::vector<std::size_t> group_of(parameters.size(), groups.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    bool used = false;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (!groups[g].selects || !groups[g].selects(parameters.names[i], parameters.tensors[i])) {
+        continue;
+      }
+      used = true;
+      if (group_of[i] == groups.size()) group_of[i] = g;
+    }
+    if (!used) {
+      std::string known;
+      for (std::string const& name : parameters.names) known += " " + name;
+      throw SettingsError({.what = "parameter group '" + groups[g].name + "' selects nothing",
+                           .where = "Optimize::groups[" + std::to_string(g) + "]",
+                           .why = "the module's parameters are:" + known,
+                           .mend = "Mend its `selects`, or take the group out."});
+    }
+  }
+  return group_of;
+}
+
+inline void require_at_least_zero(char const* name, double value, char const* optimizer) {
+  if (value >= 0) return;  // also refuses NaN
+  throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+                       .where = optimizer,
+                       .why = "it cannot be negative or NaN",
+                       .mend = "Give 0 or more."});
+}
+inline void require_fraction(char const* name, double value, char const* optimizer) {
+  if (value >= 0 && value < 1) return;
+  throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+                       .where = optimizer,
+                       .why = "it is a decay rate",
+                       .mend = "Give a number from 0 up to, but not including, 1."});
+}
+
+}  // namespace detail
+}  // namespace frugal

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/compose/policy.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal {
+
+/// One of AdamW, Adam, SGD, Adagrad, Any, Nothing; each in its own header.
+template <class Algorithm>
+struct Optimize;
+
+struct Nothing {};
+
+/// Updates no weight: what fills the slot when nothing else does. fit() refuses a recipe that
+/// has no optimizer by omission; written out, it measures forward and backward alone.
+template <>
+struct Optimize<Nothing> {
+  using kind = kinds::optimizer;
+  using listens = list<>;
+};
+
+template <>
+struct null_policy<kinds::optimizer> {
+  using type = Optimize<Nothing>;
+};
+
+}  // namespace frugal

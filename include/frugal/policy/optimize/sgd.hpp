@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <frugal/compose/policy.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize/nothing.hpp>
+
+namespace frugal {
+
+struct SGD {};
+
+/// Stochastic gradient descent, with momentum, Nesterov's variant and dampening.
+///
+/// Lever   hours per run: one kernel a step where torch::optim dispatches several per tensor.
+/// Cost    one fused ATen kernel per group, device and dtype; no host sync.
+/// State   with momentum one buffer of each parameter's shape, under the parameters' names.
+/// Errors  SettingsError for settings out of range, a group that selects nothing, a sparse
+///         gradient.
+/// Source  Sutskever et al., "On the importance of initialization and momentum in deep
+///         learning" (2013); torch.optim.SGD(fused=True).
+template <>
+struct Optimize<SGD> {
+  using kind = kinds::optimizer;
+  using listens = list<on::fit_begin, on::update>;
+
+  double lr = 1e-3;           ///< learning rate, times the schedule's factor
+  double momentum = 0.0;      ///< share of the last update that is kept
+  double dampening = 0.0;     ///< share of the gradient that momentum leaves out
+  double weight_decay = 0.0;  ///< times the weight, added to the gradient
+  bool nesterov = false;      ///< look ahead along the momentum; needs momentum, no dampening
+  bool maximize = false;      ///< ascend
+  std::vector<ParameterGroup> groups{};
+
+  template <class Context>
+  using State = detail::FusedState<Optimize, Context>;
+
+  // The first step fills the momentum buffer with the bare gradient.
+  static constexpr bool has_first_step = true;
+  std::size_t moment_count() const { return momentum != 0 ? 1 : 0; }
+  static std::string moment_name(std::size_t) { return "momentum_buffer"; }
+  static double initial(std::size_t) { return 0.0; }
+  void check() const {
+    detail::require_at_least_zero("lr", lr, "Optimize<SGD>");
+    detail::require_at_least_zero("momentum", momentum, "Optimize<SGD>");
+    detail::require_at_least_zero("weight_decay", weight_decay, "Optimize<SGD>");
+    if (nesterov && (momentum <= 0 || dampening != 0)) {
+      throw SettingsError({.what = "nesterov is set with momentum " + std::to_string(momentum) +
+                                   " and dampening " + std::to_string(dampening),
+                           .where = "Optimize<SGD>",
+                           .why = "it looks ahead along an undampened momentum",
+                           .mend = "Set momentum above 0 and dampening to 0."});
+    }
+  }
+  void apply(detail::FusedStep const& step) const {
+    at::TensorList const buffers =
+        momentum != 0 ? at::TensorList(step.lists.moments[0]) : at::TensorList();
+    at::_fused_sgd_(step.lists.parameters, step.gradients, buffers, step.weight_decay, momentum,
+                    step.lr, dampening, nesterov, maximize, step.first);
+  }
+};
+
+}  // namespace frugal

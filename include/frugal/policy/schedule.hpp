@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/schedule/curves.hpp>
+#include <frugal/policy/schedule/plateau.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+template <class Part>
+using curve_of = std::conditional_t<is_plateau<Part>, list<>, list<Part>>;
+
+template <class... Parts>
+struct plateau_in {
+  using type = void;
+};
+template <class Part, class... Rest>
+struct plateau_in<Part, Rest...> : plateau_in<Rest...> {};
+template <class Part, class... Rest>
+  requires is_plateau<Part>
+struct plateau_in<Part, Rest...> {
+  using type = Part;
+};
+
+/// Curves one after the other, laid over a run.
+template <class... Parts>
+class CurveState {
+ public:
+  explicit CurveState(std::tuple<Parts...> const& parts) : parts_(parts) {}
+
+  /// Where each curve ends. One curve "to the end" takes what the others leave of the run.
+  void lay_over(Horizon const& horizon) {
+    std::uint64_t fixed = 0;
+    int open = 0;
+    each_curve([&](auto const& curve) {
+      fixed += curve.steps;
+      open += curve.steps == to_end;
+    });
+    if (open > 1) {
+      refuse("more than one of its curves runs to the end of the run",
+             "Give all but one a number of steps.");
+    }
+    std::uint64_t const total = horizon.total_steps.value_or(std::uint64_t(-1));
+    std::uint64_t const rest = total > fixed ? total - fixed : 1;
+    std::uint64_t end = 0;
+    ends_.clear();
+    each_curve([&](auto const& curve) {
+      constexpr bool endless = requires { curve.endless; };
+      if (curve.steps == to_end && !endless && !horizon.total_steps) {
+        refuse("a curve runs to the end of the run, and the source does not say how long that is",
+               "Set Settings::steps, or give the curve a number of steps.");
+      }
+      end += curve.steps == to_end ? rest : curve.steps;
+      ends_.push_back(end);
+    });
+  }
+
+  /// The factor at an optimizer step, counted from 0. Past its end the last curve goes on.
+  double factor(std::uint64_t step) const {
+    double value = 1.0;
+    std::uint64_t begin = 0;
+    std::size_t at = 0;
+    bool found = false;
+    each_curve([&](auto const& curve) {
+      std::uint64_t const end = ends_[at++];
+      if (!found && (step < end || at == ends_.size())) {
+        value = curve.factor(step - begin, end - begin);
+        found = true;
+      }
+      begin = end;
+    });
+    return value;
+  }
+
+ protected:
+  std::tuple<Parts...> const& parts() const { return parts_; }
+
+ private:
+  template <class F>
+  void each_curve(F&& f) const {
+    auto const visit = [&](auto const& part) {
+      if constexpr (!is_plateau<std::remove_cvref_t<decltype(part)>>) f(part);
+    };
+    std::apply([&](auto const&... part) { (visit(part), ...); }, parts_);
+  }
+
+  [[noreturn]] static void refuse(std::string const& why, std::string const& mend) {
+    throw SettingsError(
+        {.what = "the schedule has no length", .where = "Schedule", .why = why, .mend = mend});
+  }
+
+  std::tuple<Parts...> parts_;
+  std::vector<std::uint64_t> ends_;
+};
+
+template <class Context, class... Parts>
+class ScheduleState : CurveState<Parts...> {
+ public:
+  // The factor is a function of the step count, and the lengths come from the run's settings.
+  using transient = void;
+
+  template <class Settings>
+  explicit ScheduleState(Settings const& settings) : CurveState<Parts...>(settings.parts) {}
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    this->lay_over(phase.horizon());
+    phase.set_learning_rate_factor(this->factor(phase.counters().step));
+  }
+  void on_step(Step<Context>& phase) {
+    phase.set_learning_rate_factor(this->factor(phase.counters().step));
+  }
+};
+
+template <class Context, class... Parts>
+class PlateauState : CurveState<Parts...> {
+  using Plateau = typename plateau_in<Parts...>::type;
+
+ public:
+  template <class Settings>
+  explicit PlateauState(Settings const& settings) : CurveState<Parts...>(settings.parts) {}
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    this->lay_over(phase.horizon());
+    set(phase);
+  }
+  void on_step(Step<Context>& phase) { set(phase); }
+  void on_validated(Validated<Context>& phase) {
+    std::get<Plateau>(this->parts()).observe(phase.metrics[Plateau::watches::name], memory_);
+    set(phase);
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    memory_.persist(archive);
+  }
+
+ private:
+  template <class Phase>
+  void set(Phase& phase) {
+    phase.set_learning_rate_factor(this->factor(phase.counters().step) * memory_.scale);
+  }
+
+  typename Plateau::Memory memory_;
+};
+
+FRUGAL_SENTENCE(plateau_without_validation,
+                "frugal: Plateau watches validation, and fit(train) brings none. Call "
+                "fit(train, valid).");
+
+}  // namespace detail
+
+/// The learning rate over the steps of a run: curves one after the other, and at most one
+/// Plateau that scales them.
+///
+/// Lever   runs to convergence.
+/// Cost    one cosine or so on the host per step; no host sync, no operator.
+/// State   the factor is a function of the step count; Plateau's counters survive a resume.
+/// Errors  SettingsError when a curve runs "to the end" of a run whose end is not known;
+///         MetricError when Plateau watches a metric that is not measured.
+/// Source  the torch.optim.lr_scheduler classes named in schedule/curves.hpp.
+///
+///     Schedule<Warmup<200>, Cosine>                          // to the end of the run
+///     Schedule<Warmup<200>, Constant<>, LinearDecay<0_r, 1000>>   // warm-up, stable, decay
+///     Schedule<Plateau<0.1_r, Patience<3>>>
+///
+/// Steps are optimizer steps. The factor multiplies the rate of every parameter group.
+template <class... Parts>
+struct Schedule {
+ private:
+  static constexpr int plateaus = (0 + ... + int{detail::is_plateau<Parts>});
+  static_assert(plateaus <= 1, "frugal: a Schedule has one Plateau. Take the others out.");
+
+ public:
+  using kind = kinds::schedule;
+  using listens = std::conditional_t<plateaus != 0, list<on::fit_begin, on::step, on::validated>,
+                                     list<on::fit_begin, on::step>>;
+  using watches_validation =
+      std::conditional_t<plateaus != 0, detail::plateau_without_validation, void>;
+
+  std::tuple<Parts...> parts{};
+
+  template <class Context>
+  using State = std::conditional_t<plateaus != 0, detail::PlateauState<Context, Parts...>,
+                                   detail::ScheduleState<Context, Parts...>>;
+};
+
+/// The learning rates as the optimizer has them.
+template <>
+struct Schedule<> {
+  using kind = kinds::schedule;
+  using listens = list<>;
+};
+
+template <>
+struct null_policy<kinds::schedule> {
+  using type = Schedule<>;
+};
+
+/// Warm-up, a long stable phase, and a decay to 0 in the last steps (WSD), of Hu et al.,
+/// "MiniCPM" (2024).
+template <std::uint64_t WarmupSteps, std::uint64_t DecaySteps>
+using WarmupStableDecay =
+    Schedule<Warmup<WarmupSteps>, Constant<>, LinearDecay<Rational{0, 1}, DecaySteps>>;
+
+}  // namespace frugal

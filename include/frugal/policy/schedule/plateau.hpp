@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include <frugal/compose/rational.hpp>
+#include <frugal/policy/watched.hpp>
+
+namespace frugal {
+
+/// Lowers the learning rate when a watched metric has stopped improving; part of a Schedule,
+/// where it multiplies what the curves say. Values are those of ReduceLROnPlateau.
+///
+/// A metric improves when it passes `best * (1 -+ threshold)`, or `best -+ threshold` when
+/// `relative` is false. A NaN never does, and uses up patience.
+template <Rational Factor = Rational{1, 10}, class Limit = Patience<10>, class Metric = WatchLoss>
+struct Plateau {
+  static_assert(Factor.value() > 0 && Factor.value() < 1,
+                "frugal: Plateau multiplies the learning rate by a factor between 0 and 1. Write "
+                "Plateau<0.1_r>.");
+  using watches = Metric;
+
+  double threshold = 1e-4;  ///< smallest change that counts
+  bool relative = true;     ///< is the threshold a share of the best value?
+  int cooldown = 0;         ///< validations after a reduction before patience counts again
+  double min_factor = 0.0;  ///< the factor does not fall below this
+
+  /// What survives a resume.
+  struct Memory {
+    double scale = 1.0;
+    double best = worst();
+    int bad = 0;
+    int cooling = 0;
+
+    template <class Archive>
+    void persist(Archive& archive) {
+      archive("scale", scale);
+      archive("best", best);
+      archive("bad", bad);
+      archive("cooling", cooling);
+    }
+  };
+
+  void observe(double value, Memory& memory) const {
+    if (better(value, memory.best)) {
+      memory.best = value;
+      memory.bad = 0;
+    } else {
+      ++memory.bad;
+    }
+    if (memory.cooling > 0) {
+      --memory.cooling;
+      memory.bad = 0;
+    }
+    if (memory.bad > Limit::validations) {
+      double const lowered = std::fmax(memory.scale * Factor.value(), min_factor);
+      // As in PyTorch: a change this small is none.
+      if (memory.scale - lowered > smallest_change) memory.scale = lowered;
+      memory.cooling = cooldown;
+      memory.bad = 0;
+    }
+  }
+
+ private:
+  static constexpr double smallest_change = 1e-8;
+
+  static constexpr double worst() {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    return Metric::better == Better::lower ? infinity : -infinity;
+  }
+  bool better(double value, double best) const {
+    if (!relative || std::isinf(best)) {
+      return Metric::improves(value, best, relative ? 0 : threshold);
+    }
+    double const bar =
+        Metric::better == Better::lower ? best * (1 - threshold) : best * (1 + threshold);
+    return Metric::improves(value, bar, 0);
+  }
+};
+
+namespace detail {
+
+template <class Part>
+inline constexpr bool is_plateau = requires { typename Part::watches; };
+
+}  // namespace detail
+}  // namespace frugal

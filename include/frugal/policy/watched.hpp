@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include <frugal/compose/fixed_string.hpp>
+
+namespace frugal {
+
+/// How many validations in a row may pass without improvement.
+template <int Validations>
+struct Patience {
+  static_assert(Validations >= 1,
+                "frugal: Patience<0> would give up before the first validation. Write Patience<1>, "
+                "or leave the policy out.");
+  static constexpr int validations = Validations;
+};
+
+enum class Better { lower, higher };
+
+/// Which validation metric is watched, and which way is better.
+template <fixed_string Name, Better Direction>
+struct Watch {
+  static constexpr std::string_view name = Name;
+  static constexpr Better better = Direction;
+
+  /// Is `candidate` better than `best` by more than `margin`? Never true for a NaN.
+  static constexpr bool improves(double candidate, double best, double margin) {
+    return Direction == Better::lower ? candidate < best - margin : candidate > best + margin;
+  }
+};
+
+using WatchLoss = Watch<"loss", Better::lower>;
+using WatchAccuracy = Watch<"accuracy", Better::higher>;
+
+}  // namespace frugal

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <frugal/loop/run.hpp>
+
+namespace frugal {
+
+/// What a run came to.
+struct Report {
+  std::uint64_t epochs = 0;   ///< complete epochs, those before a resume included
+  std::uint64_t steps = 0;    ///< optimizer steps, likewise
+  std::uint64_t samples = 0;  ///< training samples, likewise
+  double seconds = 0;         ///< wall time of this fit alone, validation included
+  double train_loss = 0;      ///< weighted mean over the last epoch, or what there was of it
+  std::string stopped_by;     ///< kind of the policy that ended the run; empty: it ran to its end
+  std::vector<Validation> validations;  ///< every validation, oldest first
+  std::vector<std::string> advice;      ///< hints that came up, each once
+
+  /// Metrics of the last validation; throws MetricError when there was none.
+  Metrics const& last() const {
+    if (validations.empty()) {
+      throw MetricError({.what = "the run has no validation",
+                         .where = "Report::last",
+                         .why = "fit was given no validation data, or ended before the first",
+                         .mend = "Call fit(train, valid)."});
+    }
+    return validations.back().metrics;
+  }
+
+  friend std::ostream& operator<<(std::ostream& out, Report const& report) {
+    out << report.epochs << " epochs, " << report.steps << " steps, " << report.samples
+        << " samples in " << report.seconds << " s; training loss " << report.train_loss;
+    if (!report.validations.empty()) {
+      for (auto const& [name, value] : report.validations.back().metrics) {
+        out << ", validation " << name << ' ' << value;
+      }
+    }
+    if (!report.stopped_by.empty()) out << "; stopped by " << report.stopped_by;
+    for (std::string const& hint : report.advice) out << "\nadvice: " << hint;
+    return out;
+  }
+};
+
+}  // namespace frugal
