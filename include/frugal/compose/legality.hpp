@@ -14,13 +14,11 @@ namespace frugal::detail {
 template <class... Ps>
 inline constexpr std::array<Card, sizeof...(Ps)> cards_of{card_of<Ps>...};
 
-/// A slot is present in every recipe: its null default fills it.
+/// Is the kind there? A slot always is: its null default fills it.
 template <std::size_t N>
-constexpr bool has_kind(std::array<Card, N> const& cards, std::string_view kind) {
-  for (Card const& card : cards) {
-    if (card.kind == kind) return true;
-  }
-  return false;
+constexpr bool has_kind(std::array<Card, N> const& cards, std::string_view kind, bool slot) {
+  for (Card const& card : cards) slot = slot || card.kind == kind;
+  return slot;
 }
 
 /// A null transforms nothing, so nothing conflicts with it.
@@ -47,7 +45,7 @@ constexpr std::string_view fault_of(std::array<Card, N> const& cards) {
   for (std::size_t i = 0; i < N; ++i) {
     if (repeats(cards, i)) return rules::duplicate::text;
     for (Edge const& edge : cards[i].needs) {
-      if (!has_kind(cards, edge.kind)) return edge.sentence;
+      if (!has_kind(cards, edge.kind, edge.slot)) return edge.sentence;
     }
     if (cards[i].null) continue;
     for (Edge const& edge : cards[i].conflicts) {
@@ -67,7 +65,9 @@ struct Refusals {
   static constexpr bool say_needs(list<Needs...>) {
     return (true & ... &
             edge<Needs, rules::missing_need>::sentence::template say<
-                has_kind(cards, edge<Needs, rules::missing_need>::kind::name), P,
+                has_kind(cards, edge<Needs, rules::missing_need>::kind::name,
+                         edge<Needs, rules::missing_need>::kind::slot),
+                P,
                 typename edge<Needs, rules::missing_need>::kind>());
   }
   template <class P, class... Conflicts>

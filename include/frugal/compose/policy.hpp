@@ -128,6 +128,7 @@ struct edge<conflict<Kind, Sentence>, General> : conflict<Kind, Sentence> {};
 /// An edge as a value, so that rules over whole recipes are loops and not templates.
 struct Edge {
   std::string_view kind;
+  bool slot;
   std::string_view sentence;
 };
 
@@ -136,7 +137,8 @@ struct edges;
 template <class... Es, class General>
 struct edges<list<Es...>, General> {
   static constexpr std::array<Edge, sizeof...(Es)> value{
-      Edge{edge<Es, General>::kind::name, edge<Es, General>::sentence::text}...};
+      Edge{edge<Es, General>::kind::name, edge<Es, General>::kind::slot,
+           edge<Es, General>::sentence::text}...};
 };
 
 template <class List>

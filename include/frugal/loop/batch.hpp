@@ -5,7 +5,8 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
-#include <utility>
+#include <sstream>
+#include <string>
 
 namespace frugal {
 
@@ -14,6 +15,18 @@ struct Batch {
   at::Tensor data;
   at::Tensor target;
 };
+
+namespace detail {
+
+/// "[32, 784] Float", for messages.
+inline std::string shape_text(at::Tensor const& tensor) {
+  if (!tensor.defined()) return "undefined";
+  std::ostringstream text;
+  text << tensor.sizes() << ' ' << tensor.scalar_type();
+  return text.str();
+}
+
+}  // namespace detail
 
 /// What the loop must know of a batch. Specialise it for a batch type of your own:
 /// how many samples and tokens it holds, and how it moves to a device.

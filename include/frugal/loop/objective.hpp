@@ -6,7 +6,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <sstream>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -33,13 +32,6 @@ concept ObjectiveFor =
           std::convertible_to<std::invoke_result_t<O&, Module&, B const&>, Loss>);
 
 namespace detail {
-
-inline std::string shape_text(at::Tensor const& tensor) {
-  if (!tensor.defined()) return "undefined";
-  std::ostringstream text;
-  text << tensor.sizes() << ' ' << tensor.scalar_type();
-  return text.str();
-}
 
 template <class Result>
 Loss as_loss(Result&& result) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 
@@ -24,6 +25,8 @@ struct Accumulate {
                 "least one. Write Accumulate<1> or leave it out.");
   using kind = kinds::accumulate;
   using listens = list<>;
+
+  static constexpr About about{Term::hours_per_run, "nothing for a full window of equal weights"};
 
   static constexpr int steps = N;
 };

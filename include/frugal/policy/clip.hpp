@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/compose/rational.hpp>
 #include <frugal/loop/phase.hpp>
@@ -37,6 +38,9 @@ struct ClipNorm {
                 "frugal: ClipNorm needs a positive norm. Write ClipNorm<1.0_r>, or leave it out.");
   using kind = kinds::clip;
   using listens = list<on::fit_begin, on::gradients>;
+
+  static constexpr About about{Term::runs_to_convergence,
+                               "one norm and one product over the gradients per step"};
 
   double max_norm = Limit.value();  ///< largest L2 norm of all gradients together
 

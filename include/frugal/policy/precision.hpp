@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -80,17 +81,21 @@ struct Precision<BF16> {
   using kind = kinds::precision;
   using listens = list<on::fit_begin, around::forward>;
 
+  static constexpr About about{Term::hours_per_run, "casts of weights and activations"};
+
+  static std::string caution() {
+    if (detail::cpu_has_bf16()) return {};
+    return "Precision<BF16> gains nothing on this CPU, which has no BF16 instructions; "
+           "Precision<FP32> is faster on it";
+  }
+
   template <class Context>
   class State {
    public:
     explicit State(Precision const&) {}
 
     void on_fit_begin(FitBegin<Context>& phase) {
-      if (phase.settings().device.is_cpu() && !detail::cpu_has_bf16()) {
-        phase.advise(
-            "Precision<BF16>: this CPU has no BF16 instructions, so nothing is gained "
-            "here. Precision<FP32> is faster on it.");
-      }
+      if (phase.settings().device.is_cpu() && !caution().empty()) phase.advise(caution());
     }
 
     template <class Next>

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -186,6 +187,8 @@ struct Schedule {
                                      list<on::fit_begin, on::step>>;
   using watches_validation =
       std::conditional_t<plateaus != 0, detail::plateau_without_validation, void>;
+
+  static constexpr About about{Term::runs_to_convergence, "one curve on the host per step"};
 
   std::tuple<Parts...> parts{};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/measure.hpp>
 #include <frugal/loop/phase.hpp>
@@ -26,6 +27,9 @@ struct Validate {
   // A log of a step is written before the validation of that step.
   using after = list<kinds::schedule, kinds::log>;
   using metrics = list<Ms...>;
+
+  static constexpr About about{Term::runs_to_convergence,
+                               "a pass over the validation data at its cadence"};
 
   template <class Context>
   class State {

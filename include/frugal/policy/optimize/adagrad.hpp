@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/optimize/fused.hpp>
@@ -26,6 +27,9 @@ template <>
 struct Optimize<Adagrad> {
   using kind = kinds::optimizer;
   using listens = list<on::fit_begin, on::update>;
+
+  static constexpr About about{Term::hours_per_run,
+                               "one fused kernel per parameter group and step"};
 
   double lr = 1e-2;                  ///< learning rate, times the schedule's factor
   double lr_decay = 0.0;             ///< the rate is divided by 1 + (step - 1) * lr_decay

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/optimize/fused.hpp>
@@ -27,6 +28,9 @@ template <>
 struct Optimize<AdamW> {
   using kind = kinds::optimizer;
   using listens = list<on::fit_begin, on::update>;
+
+  static constexpr About about{Term::hours_per_run,
+                               "one fused kernel per parameter group and step"};
 
   double lr = 1e-3;            ///< learning rate, times the schedule's factor
   double beta1 = 0.9;          ///< decay of the first moment
@@ -76,6 +80,9 @@ template <>
 struct Optimize<Adam> {
   using kind = kinds::optimizer;
   using listens = list<on::fit_begin, on::update>;
+
+  static constexpr About about{Term::hours_per_run,
+                               "one fused kernel per parameter group and step"};
 
   double lr = 1e-3;           ///< learning rate, times the schedule's factor
   double beta1 = 0.9;         ///< decay of the first moment

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -38,6 +39,8 @@ struct Optimize<Any> {
   using kind = kinds::optimizer;
   using listens = list<on::fit_begin, on::update>;
   static constexpr bool reevaluates = true;
+  // Line searches look at the loss; what torch::optim's other optimizers do is theirs to say.
+  static constexpr About about{Term::none, "what the torch::optim optimizer costs", 1};
 
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> make{};
 

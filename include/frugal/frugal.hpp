@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Everything. core.hpp is the engine and the loop alone.
+
+#include <torch/torch.h>
+
+#include <frugal/compose/rational.hpp>
+#include <frugal/core.hpp>
+#include <frugal/data/dataset.hpp>
+#include <frugal/data/mnist.hpp>
+#include <frugal/data/prefetch.hpp>
+#include <frugal/data/range.hpp>
+#include <frugal/data/resident.hpp>
+#include <frugal/loop/memory.hpp>
+#include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/clip.hpp>
+#include <frugal/policy/early_stop.hpp>
+#include <frugal/policy/log.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/policy/precision.hpp>
+#include <frugal/policy/progress.hpp>
+#include <frugal/policy/schedule.hpp>
+#include <frugal/policy/smoke.hpp>
+#include <frugal/policy/validate.hpp>
+#include <frugal/version.hpp>
+#include <frugal/watch/explain.hpp>
+#include <frugal/watch/report.hpp>

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/Context.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <chrono>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/compose/composition.hpp>
+#include <frugal/data/source.hpp>
+#include <frugal/loop/failure.hpp>
+#include <frugal/loop/measure.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/loop/rehearsal.hpp>
+#include <frugal/loop/window.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/watch/report.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// One fit: the loop, from top to bottom. `Valid` is void when there is no validation data.
+///
+///     begin, for each epoch: { for each window: { for each micro-batch: forward, backward;
+///     gradients, update, step }, epoch end }, end
+template <class Context, class Objective, class Train, class Valid>
+class Fit {
+  using Module = typename Context::module_type;
+  using Engine = typename Context::engine;
+  using TrainBatch = batch_of<Train>;
+
+  template <class Kind>
+  using slot = slot_of<Kind, typename Context::policies>;
+
+  static constexpr int micro_batches = slot<kinds::accumulate>::steps;
+  static constexpr bool reevaluates = requires { slot<kinds::optimizer>::reevaluates; };
+  static constexpr bool validates = !std::is_void_v<Valid>;
+
+ public:
+  template <class Policies>
+  Fit(Module& module, Objective& objective, Settings const& settings, Policies const& policies,
+      Train& train, std::add_pointer_t<Valid> valid)
+      : objective_(objective),
+        train_(train),
+        valid_(valid),
+        engine_(policies),
+        run_{.module = module,
+             .settings = settings,
+             .parameters = Parameters::of(base_module(module)),
+             .horizon = {}} {}
+
+  Report run() {
+    auto const start = std::chrono::steady_clock::now();
+    try {
+      begin();
+      while (going()) train_epoch();
+      end();
+    } catch (...) {
+      // The caller gets the module back as if the broken step had never begun.
+      run_.parameters.reset_gradients();
+      throw;
+    }
+    std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
+    return {.epochs = run_.counters.epoch,
+            .steps = run_.counters.step,
+            .samples = run_.counters.sample,
+            .seconds = spent.count(),
+            .train_loss = last_epoch_loss_,
+            .stopped_by = run_.stopped_by,
+            .validations = run_.validations,
+            .advice = run_.advice};
+  }
+
+  /// Only the optimizer is set up: it has state to save, and observers would write files.
+  std::vector<Check> rehearsal(std::size_t batches) {
+    try {
+      prepare();
+      FitBegin<Context> phase(run_);
+      if constexpr (!std::same_as<typename slot<kinds::optimizer>::listens, list<>>) {
+        engine_.template state<kinds::optimizer>().on_fit_begin(phase);
+      }
+      return rehearse(batches);
+    } catch (Error const& error) {
+      return {{"set-up", false, error.what()}};
+    }
+  }
+
+ private:
+  bool going() const {
+    return !stopped_ && run_.counters.epoch < run_.settings.epochs &&
+           run_.counters.step < run_.settings.steps;
+  }
+
+  void begin() {
+    prepare();
+    FitBegin<Context> phase(run_);
+    heed(engine_.template emit<on::fit_begin>(phase, who()));
+  }
+
+  void prepare() {
+    require_parameters(run_.parameters);
+    torch::nn::Module& module = base_module(run_.module);
+    if (run_.parameters.tensors.front().device() != run_.settings.device) {
+      module.to(run_.settings.device);
+    }
+    if (!module.is_training()) module.train();
+    run_.parameters.reset_gradients();
+    run_.gradients.reserve(run_.parameters.size());
+    at::manual_seed(run_.settings.seed);
+    run_.horizon = horizon();
+    run_.engine = &engine_;
+    if constexpr (validates) run_.validate = [this] { return validate(); };
+    run_.rehearse = [this](std::size_t batches) { return rehearse(batches); };
+    if constexpr (reevaluates) run_.reevaluate = [this] { return reevaluate(); };
+  }
+
+  void train_epoch() {
+    Counters& at = run_.counters;
+    train_.seek(Cursor{run_.settings.seed, at.epoch, at.position});
+    bool const resumed = at.position != 0;
+    if (!resumed) {
+      EpochBegin<Context> phase(run_);
+      engine_.template emit<on::epoch_begin>(phase);
+    }
+    std::uint64_t const before = at.micro_batch;
+    while (!stopped_ && at.step < run_.settings.steps) {
+      if (train_window()) continue;
+      if (!resumed && at.micro_batch == before) refuse_empty_source("training", at.epoch);
+      end_epoch();
+      return;
+    }
+    last_epoch_loss_ = run_.ledger.mean();
+  }
+
+  void end_epoch() {
+    ++run_.counters.epoch;
+    run_.counters.position = 0;
+    last_epoch_loss_ = run_.ledger.mean();
+    EpochEnd<Context> phase(run_);
+    heed(engine_.template emit<on::epoch_end>(phase, who()));
+    run_.ledger.reset();
+  }
+
+  /// One optimizer step. Returns false when the epoch has no micro-batch left.
+  bool train_window() {
+    window_.open();
+    if constexpr (reevaluates) {
+      kept_.clear();
+      run_.window_loss = at::Tensor();
+    }
+    for (int k = 0; k < micro_batches; ++k) {
+      auto batch = train_.next();
+      if (!batch) break;
+      train_micro_batch(*batch);
+      if constexpr (reevaluates) kept_.push_back(std::move(*batch));
+    }
+    if (window_.empty()) return false;
+    count_window();
+    update();
+    Step<Context> phase(run_);
+    heed(engine_.template emit<on::step>(phase, who()));
+    return true;
+  }
+
+  void train_micro_batch(TrainBatch& batch) {
+    batch_traits<TrainBatch>::place(batch, run_.settings.device);
+    Loss loss = forward_pass(batch, /*training=*/true);
+    require_graph(loss.value, run_.counters);
+    run_.ledger.add(loss.value, loss.weight, run_.counters);
+    at::Tensor seed = window_.seed(loss);
+    LossReady<Context> ready(run_, loss, seed);
+    engine_.template emit<on::loss>(ready);
+    loss.value.backward(seed);
+    window_.add(batch, loss.weight);
+    if constexpr (reevaluates) add_to_window_loss(loss);
+    ++run_.counters.micro_batch;
+    Backward<Context> phase(run_);
+    engine_.template emit<on::backward>(phase);
+  }
+
+  template <class B>
+  Loss forward_pass(B const& batch, bool training) {
+    Forward<Context> phase(run_, training);
+    auto const objective = [&]() -> Loss { return as_loss(objective_(run_.module, batch)); };
+    Loss loss = [&]() -> Loss {
+      try {
+        return engine_.template surround<around::forward>(phase, objective);
+      } catch (c10::Error const& error) {
+        refuse_forward(error, batch, run_.counters);
+      }
+    }();
+    require_scalar(loss.value, run_.counters);
+    if (loss.weight == 0) loss.weight = static_cast<double>(batch_traits<B>::samples(batch));
+    return loss;
+  }
+
+  void count_window() {
+    Counters& at = run_.counters;
+    at.window_micro_batches = window_.micro_batches();
+    at.window_samples = window_.samples();
+    at.window_tokens = window_.tokens();
+    at.position += at.window_samples;
+    at.sample += at.window_samples;
+    at.token += at.window_tokens;
+  }
+
+  void update() {
+    gather_gradients();
+    if constexpr (reevaluates) run_.window_loss = run_.window_loss / window_.weight();
+    Update<Context> phase(run_);
+    engine_.template emit<on::update>(phase);
+    run_.gradients.clear();
+    run_.parameters.reset_gradients();
+    ++run_.counters.step;
+  }
+
+  void gather_gradients() {
+    run_.gradients.collect(run_.parameters);
+    window_.settle(run_.gradients.tensors());
+    Gradients<Context> phase(run_);
+    engine_.template emit<on::gradients>(phase);
+  }
+
+  /// The window once more, for optimizers that search along a line; nobody hears of it but the
+  /// gradients' subscribers, who clip what the optimizer sees.
+  at::Tensor reevaluate() {
+    at::AutoGradMode const gradients(true);
+    run_.parameters.reset_gradients();
+    window_.open();
+    run_.window_loss = at::Tensor();
+    for (TrainBatch const& batch : kept_) {
+      Loss loss = forward_pass(batch, /*training=*/true);
+      loss.value.backward(window_.seed(loss));
+      window_.add(batch, loss.weight);
+      add_to_window_loss(loss);
+    }
+    gather_gradients();
+    return run_.window_loss = run_.window_loss / window_.weight();
+  }
+  void add_to_window_loss(Loss const& loss) {
+    at::Tensor const part = loss.value.detach() * loss.weight;
+    run_.window_loss = run_.window_loss.defined() ? run_.window_loss + part : part;
+  }
+
+  flow validate() {
+    if constexpr (validates) {
+      ValidationRun<Context> phase(run_);
+      Metrics const metrics =
+          engine_.template surround<around::validate>(phase, [&] { return measure(); });
+      run_.validations.push_back({run_.counters.epoch, run_.counters.step, metrics});
+      Validated<Context> validated(run_, run_.validations.back().metrics);
+      return engine_.template emit<on::validated>(validated, who());
+    } else {
+      return flow::proceed;
+    }
+  }
+
+  Metrics measure() {
+    at::NoGradGuard const no_gradients;
+    EvaluationMode const mode(base_module(run_.module));
+    typename measurement_of<typename slot<kinds::validate>::metrics>::type measurement;
+    if constexpr (validates) {
+      valid_->seek(Cursor{run_.settings.seed, 0, 0});
+      while (auto batch = valid_->next()) {
+        batch_traits<batch_of<Valid>>::place(*batch, run_.settings.device);
+        measurement.add(forward_pass(*batch, /*training=*/false), *batch);
+      }
+    }
+    if (measurement.empty()) refuse_empty_source("validation", run_.counters.epoch);
+    return measurement.result();
+  }
+
+  std::vector<Check> rehearse(std::size_t batches) {
+    return Rehearsal<Context>(run_).run(train_, batches, [this](TrainBatch& batch) {
+      batch_traits<TrainBatch>::place(batch, run_.device);
+      Loss loss = forward_pass(batch, /*training=*/true);
+      require_graph(loss.value, run_.counters);
+      loss.value.backward();
+      return loss;
+    });
+  }
+
+  void end() {
+    FitEnd<Context> phase(run_);
+    engine_.template emit<on::fit_end>(phase);
+  }
+
+  Horizon horizon() const {
+    if constexpr (SizedSource<Train>) {
+      std::uint64_t const batches = train_.batches();
+      std::uint64_t const per_epoch = (batches + micro_batches - 1) / micro_batches;
+      return {per_epoch, std::min(per_epoch * run_.settings.epochs, run_.settings.steps)};
+    } else if (run_.settings.steps != Settings{}.steps) {
+      return {{}, run_.settings.steps};
+    } else {
+      return {};
+    }
+  }
+
+  void heed(flow verdict) { stopped_ = stopped_ || verdict == flow::stop; }
+  auto who() {
+    return [this](std::string_view kind) {
+      if (run_.stopped_by.empty()) run_.stopped_by = kind;
+    };
+  }
+
+  struct Nothing {};
+
+  Objective& objective_;
+  Train& train_;
+  std::add_pointer_t<Valid> valid_;
+  Engine engine_;
+  Run<Context> run_;
+  Window<micro_batches> window_;
+  bool stopped_ = false;
+  double last_epoch_loss_ = std::numeric_limits<double>::quiet_NaN();
+  [[no_unique_address]] std::conditional_t<reevaluates, std::vector<TrainBatch>, Nothing> kept_;
+};
+
+}  // namespace detail
+
+}  // namespace frugal

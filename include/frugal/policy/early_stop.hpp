@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <optional>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/watched.hpp>
+
+namespace frugal {
+
+/// Ends a run whose watched metric has stopped improving.
+///
+/// Lever   runs to convergence.
+/// Cost    one comparison per validation, nothing per step, no host sync.
+/// State   best value and validations since; both survive a resume.
+/// Errors  MetricError when the watched metric is not among the validated ones; SettingsError
+///         for a negative min_delta; a NaN never counts as better and does use up patience.
+/// Source  patience form of Prechelt, "Early stopping - but when?" (1998); stops where
+///         keras.callbacks.EarlyStopping does.
+template <class Limit = Patience<3>, class Metric = WatchLoss>
+struct EarlyStop {
+  using kind = kinds::early_stop;
+  using listens = list<on::fit_begin, on::validated>;
+  using needs = list<kinds::validate>;
+  using after = list<kinds::validate>;
+
+  FRUGAL_SENTENCE(without_validation,
+                  "frugal: EarlyStop watches validation, and fit(train) brings none. Call "
+                  "fit(train, valid).");
+  using watches_validation = without_validation;
+
+  static constexpr About about{Term::runs_to_convergence, "one comparison per validation"};
+
+  double min_delta = 0.0;  ///< smallest change that counts, in the metric's unit
+
+  template <class Context>
+  class State {
+   public:
+    explicit State(EarlyStop const& settings) : min_delta_(settings.min_delta) {}
+
+    void on_fit_begin(FitBegin<Context>&) {
+      if (min_delta_ >= 0) return;
+      throw SettingsError({.what = "min_delta is " + std::to_string(min_delta_),
+                           .where = "EarlyStop",
+                           .why = "an improvement is a positive number in both directions",
+                           .mend = "Give 0 or more."});
+    }
+
+    /// Called once per validation, after every metric of it is final.
+    flow on_validated(Validated<Context>& phase) {
+      double const value = phase.metrics[Metric::name];
+      if (!std::isnan(value) && (!best_ || Metric::improves(value, *best_, min_delta_))) {
+        best_ = value;
+        since_ = 0;
+        return flow::proceed;
+      }
+      return ++since_ < Limit::validations ? flow::proceed : flow::stop;
+    }
+
+    template <class Archive>
+    void persist(Archive& archive) {
+      archive("best", best_);
+      archive("since", since_);
+    }
+
+   private:
+    double min_delta_;
+    std::optional<double> best_;
+    int since_ = 0;
+  };
+};
+
+}  // namespace frugal

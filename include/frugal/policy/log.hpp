@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal {
+
+/// Writes what happens as JSON Lines, one object a line, to `metrics.jsonl` of the run's folder.
+///
+/// Lever   none; the record that every comparison of cost starts from.
+/// Cost    at its cadence one line and, with the losses on a device, one host sync; between
+///         times one comparison of a counter.
+/// State   none: a resumed run appends. Every line has its step, so that a reader can drop
+///         what a lost stretch wrote twice.
+/// Errors  SettingsError without a folder to write to; DataError, naming the file and the
+///         system's reason, when it cannot be opened or written.
+///
+/// Lines are {"event":"step","step":100,"epoch":0,"samples":3200,"loss":0.71,"lr_factor":1.0},
+/// "validation" with every metric, "epoch" with the epoch's mean loss, "begin" and "end". Numbers
+/// that JSON has no word for (NaN, infinities) are null. Each line is written at once, so that
+/// a killed run's log ends in a whole line.
+template <class Cadence = Every<100>>
+struct Log {
+  using kind = kinds::log;
+  using listens = list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end>;
+  using after = list<kinds::optimizer>;
+  // The line of a step has the rate that the step was made with.
+  using before = list<kinds::schedule>;
+
+  static constexpr About about{Term::none, "one line at its cadence"};
+
+  /// Empty: `metrics.jsonl` in Settings::run.
+  std::filesystem::path path{};
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+
+    explicit State(Log const& settings) : path_(settings.path) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      if (path_.empty()) {
+        if (phase.settings().run.empty()) {
+          throw SettingsError({.what = "Log has nowhere to write",
+                               .where = "Log::path",
+                               .why = "neither it nor Settings::run is set",
+                               .mend = "Set Settings::run to a folder, or Log::path to a file."});
+        }
+        path_ = phase.settings().run / "metrics.jsonl";
+      }
+      std::error_code ignored;  // fopen has the better reason when this fails
+      if (path_.has_parent_path()) {
+        std::filesystem::create_directories(path_.parent_path(), ignored);
+      }
+      file_.reset(std::fopen(path_.c_str(), "ae"));
+      if (!file_) fail("opened");
+      nlohmann::ordered_json line = begin_line("begin", phase.counters());
+      line["parameters"] = parameter_count(phase.parameters());
+      line["seed"] = phase.settings().seed;
+      write(line);
+    }
+
+    void on_step(Step<Context>& phase) {
+      if constexpr (!Cadence::per_epoch) {
+        if (!Cadence::due_at_step(phase.counters())) return;
+        nlohmann::ordered_json line = begin_line("step", phase.counters());
+        line["loss"] = number(phase.last_loss());
+        line["lr_factor"] = phase.learning_rate_factor();
+        write(line);
+      }
+    }
+
+    void on_validated(Validated<Context>& phase) {
+      nlohmann::ordered_json line = begin_line("validation", phase.counters());
+      for (auto const& [name, value] : phase.metrics) line[name] = number(value);
+      write(line);
+    }
+
+    void on_epoch_end(EpochEnd<Context>& phase) {
+      nlohmann::ordered_json line = begin_line("epoch", phase.counters());
+      line["loss"] = number(phase.mean_loss());
+      write(line);
+    }
+
+    void on_fit_end(FitEnd<Context>& phase) {
+      nlohmann::ordered_json line = begin_line("end", phase.counters());
+      line["stopped_by"] = phase.stopped_by();
+      write(line);
+      if (std::fflush(file_.get()) != 0) fail("written");
+    }
+
+   private:
+    struct Close {
+      void operator()(std::FILE* file) const { std::fclose(file); }
+    };
+
+    nlohmann::ordered_json begin_line(char const* event, Counters const& at) {
+      std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start_;
+      return {{"event", event},
+              {"step", at.step},
+              {"epoch", at.epoch},
+              {"samples", at.sample},
+              {"seconds", spent.count()}};
+    }
+
+    static nlohmann::ordered_json number(double value) {
+      return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+    }
+
+    static std::int64_t parameter_count(Parameters const& parameters) {
+      std::int64_t count = 0;
+      for (at::Tensor const& tensor : parameters.tensors) count += tensor.numel();
+      return count;
+    }
+
+    void write(nlohmann::ordered_json const& line) {
+      std::string const text = line.dump() + '\n';
+      bool const whole = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
+      if (!whole || std::fflush(file_.get()) != 0) fail("written");
+    }
+
+    [[noreturn]] void fail(char const* what) const {
+      throw DataError({.what = "the log cannot be " + std::string(what),
+                       .where = path_.string(),
+                       .why = std::strerror(errno),
+                       .mend = "Look at the folder's permissions and free space, or set another "
+                               "Log::path."});
+    }
+
+    std::filesystem::path path_;
+    std::unique_ptr<std::FILE, Close> file_;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  };
+};
+
+}  // namespace frugal

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/watched.hpp>
+#include <frugal/watch/bar.hpp>
+
+namespace frugal {
+
+/// Shows how far a run is: a bar with rate, time left, loss and best metric on a terminal,
+/// plain lines elsewhere.
+///
+/// Lever   none; the first place to see that a run is not worth its money.
+/// Cost    per step one reading of the clock; the loss is read, with one host sync if it is on
+///         a device, when something is drawn: four times a second on a terminal, every 10 s else.
+/// State   the best metric, which survives a resume.
+/// Errors  none: a run does not fail because nobody can watch it.
+template <class Metric = WatchLoss>
+struct Progress {
+  using kind = kinds::progress;
+  using listens = list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end>;
+  using after = list<kinds::schedule, kinds::validate>;
+
+  static constexpr About about{Term::none, "one reading of the clock per step"};
+
+  std::FILE* out = stderr;
+  bool plain = false;        ///< lines even on a terminal
+  double line_seconds = 10;  ///< time between plain lines
+
+  template <class Context>
+  class State {
+    using clock = std::chrono::steady_clock;
+
+   public:
+    explicit State(Progress const& settings)
+        : out_(settings.out),
+          terminal_(!settings.plain && settings.out && ::isatty(::fileno(settings.out)) == 1),
+          interval_(terminal_ ? 0.25 : settings.line_seconds) {}
+
+    ~State() {
+      // Also after an exception: the error begins on a line of its own.
+      if (drawn_ && out_) std::fputs("\n", out_);
+    }
+    State(State const&) = delete;
+    State& operator=(State const&) = delete;
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      total_steps_ = phase.horizon().total_steps;
+      epochs_ = phase.settings().epochs;
+      begin_ = last_ = clock::now();
+      first_step_ = last_step_ = phase.counters().step;
+      last_sample_ = phase.counters().sample;
+    }
+
+    void on_step(Step<Context>& phase) {
+      clock::time_point const now = clock::now();
+      if (now < due_) return;
+      show(phase, now, phase.last_loss());
+    }
+
+    void on_validated(Validated<Context>& phase) {
+      for (auto const& [name, value] : phase.metrics) {
+        if (name != Metric::name || std::isnan(value)) continue;
+        if (!best_ || Metric::improves(value, *best_, 0)) best_ = value;
+      }
+      if (terminal_ || !out_) return;
+      std::string line = "validation at step " + std::to_string(phase.counters().step);
+      for (auto const& [name, value] : phase.metrics) {
+        line += "  " + name + " " + watch::short_number(value);
+      }
+      std::fprintf(out_, "%s\n", line.c_str());
+    }
+
+    void on_epoch_end(EpochEnd<Context>& phase) { show(phase, clock::now(), phase.mean_loss()); }
+
+    void on_fit_end(FitEnd<Context>& phase) {
+      if (!out_) return;
+      std::chrono::duration<double> const spent = clock::now() - begin_;
+      end_line();
+      std::fprintf(out_, "%llu steps in %s%s%s\n",
+                   static_cast<unsigned long long>(phase.counters().step - first_step_),
+                   watch::duration_text(spent.count()).c_str(),
+                   phase.stopped_by().empty() ? "" : ", stopped by ", phase.stopped_by().c_str());
+      std::fflush(out_);
+    }
+
+    template <class Archive>
+    void persist(Archive& archive) {
+      archive("best", best_);
+    }
+
+   private:
+    template <class Phase>
+    void show(Phase const& phase, clock::time_point now, double loss) {
+      if (!out_) return;
+      due_ = now +
+             std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(interval_));
+      Counters const& at = phase.counters();
+      double const seconds = std::chrono::duration<double>(now - last_).count();
+      if (seconds > 0 && at.sample > last_sample_) {
+        double const rate = static_cast<double>(at.sample - last_sample_) / seconds;
+        // An exponential mean keeps the rate readable and follows a change in a few redraws.
+        rate_ = rate_ == 0 ? rate : 0.7 * rate_ + 0.3 * rate;
+        seconds_per_step_ = std::chrono::duration<double>(now - begin_).count() /
+                            static_cast<double>(std::max<std::uint64_t>(at.step - first_step_, 1));
+      }
+      last_ = now;
+      last_step_ = at.step;
+      last_sample_ = at.sample;
+      watch::BarLine line{.epoch = at.epoch,
+                          .epochs = epochs_,
+                          .step = at.step,
+                          .total_steps = total_steps_,
+                          .samples_per_second = rate_,
+                          .seconds_left = seconds_left(at.step),
+                          .loss = loss,
+                          .metric = std::string(Metric::name),
+                          .best = best_};
+      if (terminal_) {
+        std::fprintf(out_, "\r\x1b[K%s", watch::bar_text(line, columns()).c_str());
+        drawn_ = true;
+      } else {
+        std::fprintf(out_, "%s\n", watch::line_text(line).c_str());
+      }
+      std::fflush(out_);
+    }
+
+    std::optional<double> seconds_left(std::uint64_t step) const {
+      if (!total_steps_ || seconds_per_step_ == 0) return {};
+      return static_cast<double>(*total_steps_ - std::min(step, *total_steps_)) * seconds_per_step_;
+    }
+
+    std::size_t columns() const {
+      winsize size{};
+      if (::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+      return 80;
+    }
+
+    void end_line() {
+      if (drawn_) std::fputs("\n", out_);
+      drawn_ = false;
+    }
+
+    std::FILE* out_;
+    bool terminal_;
+    double interval_;
+    std::optional<std::uint64_t> total_steps_;
+    std::uint64_t epochs_ = 0;
+    clock::time_point begin_{}, last_{}, due_{};
+    std::uint64_t first_step_ = 0, last_step_ = 0, last_sample_ = 0;
+    double rate_ = 0;
+    double seconds_per_step_ = 0;
+    std::optional<double> best_;
+    bool drawn_ = false;
+  };
+};
+
+}  // namespace frugal

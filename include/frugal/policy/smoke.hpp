@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <iostream>
+#include <ostream>
+#include <string>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/loop/rehearsal.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal {
+
+/// Rehearses the run on the CPU before it begins: two batches forward and backward, shapes and
+/// dtypes, finite losses, gradients at every parameter, a checkpoint's round trip.
+///
+/// Lever   hours per run: a job that cannot work fails in seconds, before anything is rented.
+/// Cost    two batches on the CPU when fit begins; nothing per step.
+/// State   none; parameters, buffers, gradients, generator, device and the source's place are
+///         put back, and the run that follows is the same as without it.
+/// Errors  SmokeError, listing the checks that failed. `Trainer::smoke(train)` runs the same
+///         rehearsal without a fit and returns true or false.
+template <int Batches = 2>
+struct Smoke {
+  static_assert(Batches >= 1,
+                "frugal: Smoke rehearses at least one batch. Write Smoke<2> or leave it out.");
+  using kind = kinds::smoke;
+  using listens = list<on::fit_begin>;
+  // What is rehearsed has to be set up; what writes files waits until it has passed.
+  using after = list<kinds::optimizer, kinds::precision, kinds::clip>;
+  using before = list<kinds::log, kinds::progress, kinds::checkpoint>;
+
+  static constexpr About about{Term::hours_per_run, "some batches on the CPU when fit begins"};
+
+  std::ostream* out = &std::cerr;  ///< where its lines go; null for silence
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+
+    explicit State(Smoke const& settings) : out_(settings.out) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      auto const checks = phase.rehearse(Batches);
+      if (out_) print(*out_, checks);
+      if (all_passed(checks)) return;
+      std::string failed;
+      for (Check const& check : checks) {
+        if (check.passed) continue;
+        failed += (failed.empty() ? "" : "; ") + check.name + ": " + check.detail;
+      }
+      throw SmokeError({.what = "the rehearsal failed",
+                        .where = "Smoke, before the first step",
+                        .why = failed,
+                        .mend = "Mend what it names; nothing was trained or written."});
+    }
+
+   private:
+    std::ostream* out_;
+  };
+};
+
+}  // namespace frugal

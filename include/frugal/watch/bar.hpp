@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+/// The texts of a progress display; no terminal and no clock in here, so that they can be tested.
+namespace frugal::watch {
+
+/// What one redraw shows.
+struct BarLine {
+  std::uint64_t epoch = 0;   ///< complete epochs
+  std::uint64_t epochs = 0;  ///< epochs of the run
+  std::uint64_t step = 0;
+  std::optional<std::uint64_t> total_steps{};
+  double samples_per_second = 0;
+  std::optional<double> seconds_left{};
+  double loss = 0;
+  std::string metric{};          ///< name of the watched metric
+  std::optional<double> best{};  ///< its best value so far
+};
+
+/// Four significant digits: 0.7131, 12.4, 1.2e-05.
+inline std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+/// 950, 12.3k, 4.56M: a rate that keeps its width.
+inline std::string rate_text(double value) {
+  char text[32];
+  char const* unit = "";
+  if (value >= 1e9) {
+    value /= 1e9;
+    unit = "G";
+  } else if (value >= 1e6) {
+    value /= 1e6;
+    unit = "M";
+  } else if (value >= 1e3) {
+    value /= 1e3;
+    unit = "k";
+  }
+  std::snprintf(text, sizeof text, "%.3g%s", value, unit);
+  return text;
+}
+
+/// 42s, 3m07s, 2h05m, 3d04h.
+inline std::string duration_text(double seconds) {
+  if (!(seconds >= 0)) return "?";
+  auto const whole = static_cast<unsigned long long>(std::llround(std::min(seconds, 1e12)));
+  char text[40];
+  if (whole < 60) {
+    std::snprintf(text, sizeof text, "%llus", whole);
+  } else if (whole < 3600) {
+    std::snprintf(text, sizeof text, "%llum%02llus", whole / 60, whole % 60);
+  } else if (whole < 86400) {
+    std::snprintf(text, sizeof text, "%lluh%02llum", whole / 3600, whole % 3600 / 60);
+  } else {
+    std::snprintf(text, sizeof text, "%llud%02lluh", whole / 86400, whole % 86400 / 3600);
+  }
+  return text;
+}
+
+namespace detail {
+
+inline std::string figures(BarLine const& line) {
+  std::string text = rate_text(line.samples_per_second) + " samples/s";
+  if (line.seconds_left) text += "  " + duration_text(*line.seconds_left) + " left";
+  text += "  loss " + short_number(line.loss);
+  if (line.best) text += "  best " + line.metric + " " + short_number(*line.best);
+  return text;
+}
+
+inline std::string head(BarLine const& line) {
+  std::string text = "epoch " + std::to_string(std::min(line.epoch + 1, line.epochs)) + "/" +
+                     std::to_string(line.epochs);
+  return text;
+}
+
+}  // namespace detail
+
+/// One line for a terminal of `columns`; never longer, so that it never wraps.
+inline std::string bar_text(BarLine const& line, std::size_t columns) {
+  std::string const head = detail::head(line);
+  std::string const tail = detail::figures(line);
+  std::string text;
+  if (line.total_steps && *line.total_steps > 0) {
+    double const share =
+        std::min(1.0, static_cast<double>(line.step) / static_cast<double>(*line.total_steps));
+    char percent[8];
+    std::snprintf(percent, sizeof percent, "%3.0f%%", 100 * share);
+    std::size_t const fixed = head.size() + tail.size() + 10;
+    std::size_t const width = columns > fixed + 5 ? std::min<std::size_t>(columns - fixed, 30) : 0;
+    auto const done = static_cast<std::size_t>(share * static_cast<double>(width));
+    std::string const bar =
+        width == 0 ? "" : " [" + std::string(done, '#') + std::string(width - done, '.') + "]";
+    text = head + bar + " " + percent + "  " + tail;
+  } else {
+    text = head + "  step " + std::to_string(line.step) + "  " + tail;
+  }
+  // The last column stays free: some terminals wrap when it is written.
+  if (columns > 0 && text.size() >= columns) text.resize(columns - 1);
+  return text;
+}
+
+/// One line for a file or a pipe.
+inline std::string line_text(BarLine const& line) {
+  std::string text = detail::head(line) + "  step " + std::to_string(line.step);
+  if (line.total_steps) text += "/" + std::to_string(*line.total_steps);
+  return text + "  " + detail::figures(line);
+}
+
+}  // namespace frugal::watch

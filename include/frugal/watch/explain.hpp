@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <iostream>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/list.hpp>
+#include <frugal/loop/parameters.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+template <class P>
+std::string name_in_plan() {
+  std::string name(type_name<P>());
+  for (std::size_t at; (at = name.find("frugal::")) != std::string::npos;) name.erase(at, 8);
+  return name;
+}
+
+template <class P>
+void explain_policy(std::ostream& out, int number) {
+  constexpr About about = about_of<P>();
+  out << "  " << (number < 10 ? " " : "") << number << "  " << name_in_plan<P>() << '\n';
+  if (about.term != Term::none) out << "        lowers  " << name_of(about.term) << '\n';
+  if (!about.cost.empty()) out << "        costs   " << about.cost << '\n';
+}
+
+template <class P>
+void explain_cautions(std::ostream& out) {
+  if constexpr (requires { P::caution(); }) {
+    std::string const caution = P::caution();
+    if (!caution.empty()) out << "caution: " << caution << '\n';
+  }
+}
+
+template <class... Ps>
+void explain_policies(std::ostream& out, list<Ps...>, int host_syncs) {
+  out << "policies, in the order in which events reach them\n";
+  int number = 0;
+  (explain_policy<Ps>(out, ++number), ...);
+  out << "host syncs per step: " << host_syncs << '\n';
+  (explain_cautions<Ps>(out), ...);
+}
+
+inline std::string bytes_text(double bytes) {
+  char const* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  while (bytes >= 1024 && unit < 4) {
+    bytes /= 1024;
+    ++unit;
+  }
+  char text[40];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+  return text;
+}
+
+}  // namespace detail
+
+/// Prints the plan of a trainer type: its policies in their computed order, defaults included,
+/// what each lowers and costs, the host syncs per step, and the cautions that apply on this
+/// machine. Needs no data, no module and no GPU.
+template <class Trainer>
+void explain(std::ostream& out = std::cout) {
+  detail::explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step);
+}
+
+/// The same for a trainer at hand, and what its module adds: parameters, and the size of a
+/// checkpoint, which is the weights and buffers and what the optimizer keeps of them.
+template <class Trainer>
+void explain(Trainer& trainer, std::ostream& out = std::cout) {
+  explain<Trainer>(out);
+  torch::nn::Module const& module = base_module(trainer.module());
+  std::int64_t count = 0;
+  double weights = 0;
+  double trained = 0;
+  for (at::Tensor const& tensor : Parameters::of(module).tensors) {
+    count += tensor.numel();
+    weights += static_cast<double>(tensor.nbytes());
+    if (tensor.requires_grad()) trained += static_cast<double>(tensor.nbytes());
+  }
+  for (at::Tensor const& buffer : module.buffers()) weights += static_cast<double>(buffer.nbytes());
+  double state = 0;
+  auto const& optimizer = trainer.template policy<kinds::optimizer>();
+  if constexpr (requires { optimizer.moment_count(); }) {
+    state = trained * static_cast<double>(optimizer.moment_count());
+  }
+  out << "parameters: " << count << '\n'
+      << "checkpoint: " << detail::bytes_text(weights + state) << " ("
+      << detail::bytes_text(weights) << " weights and buffers, " << detail::bytes_text(state)
+      << " optimizer)\n";
+}
+
+}  // namespace frugal
