@@ -20,6 +20,8 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 
+DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")  # where Debian's package puts it
+
 PEERS = {
     "plain": ["peers_plain.py"],
     "tuned": ["peers_tuned.py"],
@@ -123,14 +125,21 @@ def show(block: dict) -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--frugal", type=pathlib.Path, required=True, help="the bench_peers program")
-    parser.add_argument("--data", type=pathlib.Path, required=True, help="folder of the IDX files")
+    parser.add_argument("--frugal", type=pathlib.Path, help="the bench_peers program")
+    parser.add_argument("--build", type=pathlib.Path, help="or the build folder that holds it")
+    parser.add_argument("--data", type=pathlib.Path, default=DATA, help="folder of the IDX files")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of one plain run")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", default="32,128", help="batch sizes, with commas between")
     parser.add_argument("--json", type=pathlib.Path, help="file for every figure")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is not met")
+    for other in ("--torch", "--cxx"):
+        parser.add_argument(other, help="taken and not needed: every benchmark gets it")
     args = parser.parse_args()
+    if args.frugal is None:
+        if args.build is None:
+            parser.error("say where bench_peers is, with --frugal or --build.")
+        args.frugal = args.build / "bench" / "bench_peers"
     if args.rounds < 1 or args.seconds <= 0:
         parser.error("--rounds and --seconds must be positive.")
     try:
