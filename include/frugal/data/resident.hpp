@@ -55,8 +55,10 @@ class Resident {
     if (data_.by_blocks() && target_.by_blocks()) {
       return Batch{data_.gather(indices_), target_.gather(indices_)};
     }
-    // Copied, not wrapped: the device may read the indices after this call has come back.
-    at::Tensor const index_B = at::tensor(indices_).to(data_.tensor().device());
+    // Pageable memory is staged before an asynchronous copy comes back: no wait for the device,
+    // and nothing that the next batch could overwrite.
+    at::Tensor const index_B =
+        at::tensor(indices_).to(data_.tensor().device(), /*non_blocking=*/true);
     return Batch{data_.gather(index_B), target_.gather(index_B)};
   }
 

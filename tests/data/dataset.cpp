@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources.hpp"
+
+#include <doctest/doctest.h>
+
+#include <frugal/data/dataset.hpp>
+#include <frugal/data/mnist.hpp>
+#include <frugal/data/resident.hpp>
+
+#include <torch/data/datasets/map.h>
+#include <torch/data/datasets/mnist.h>
+#include <torch/data/datasets/tensor.h>
+#include <torch/data/transforms/stack.h>
+#include <torch/data/transforms/tensor.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace frugal_test::data_dataset {
+
+using namespace frugal_test::data_sources;
+using frugal::Batch;
+using frugal::from_dataset;
+namespace datasets = torch::data::datasets;
+
+/// Gives `numbered` sample by sample.
+struct OneByOne : datasets::Dataset<OneByOne> {
+  explicit OneByOne(std::int64_t n) : set(numbered(n)) {}
+  torch::data::Example<> get(std::size_t i) override {
+    auto const row = static_cast<std::int64_t>(i);
+    return {set.data[row], set.target[row]};
+  }
+  std::optional<std::size_t> size() const override {
+    return static_cast<std::size_t>(set.data.size(0));
+  }
+  Batch set;
+};
+
+/// Gives `numbered` in whole batches, and says how often it was asked.
+struct WholeBatches : datasets::BatchDataset<WholeBatches, torch::data::Example<>> {
+  explicit WholeBatches(std::int64_t n) : set(numbered(n)) {}
+  torch::data::Example<> get_batch(c10::ArrayRef<std::size_t> indices) override {
+    ++*asked;
+    auto const index =
+        at::tensor(std::vector<std::int64_t>(indices.begin(), indices.end()), at::kLong);
+    return {set.data.index_select(0, index), set.target.index_select(0, index)};
+  }
+  std::optional<std::size_t> size() const override {
+    return static_cast<std::size_t>(set.data.size(0));
+  }
+  Batch set;
+  std::shared_ptr<int> asked = std::make_shared<int>(0);
+};
+
+struct Sizeless : OneByOne {
+  using OneByOne::OneByOne;
+  std::optional<std::size_t> size() const override { return std::nullopt; }
+};
+
+/// The four files of Fashion-MNIST without their compression, which torch's MNIST wants.
+TemporaryFolder const& plain_fashion() {
+  static TemporaryFolder const folder;
+  static bool const done = [] {
+    for (std::string const name : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+                                   "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
+      gzFile const from = gzopen((fashion / (name + ".gz")).c_str(), "rb");
+      REQUIRE(from != nullptr);
+      std::ofstream to(folder.path() / name, std::ios::binary);
+      std::vector<char> buffer(1U << 20);
+      int count = 0;
+      while ((count = gzread(from, buffer.data(), 1U << 20)) > 0) to.write(buffer.data(), count);
+      gzclose(from);
+    }
+    return true;
+  }();
+  REQUIRE(done);
+  return folder;
+}
+
+TEST_CASE("a data set that only has get gives stacked batches, the same as a resident source") {
+  auto source = from_dataset(OneByOne(50), {.batch = 8});
+  static_assert(frugal::SizedSource<decltype(source)>);
+  static_assert(std::is_same_v<frugal::batch_of<decltype(source)>, Batch>);
+  frugal::Resident resident(numbered(50), {.batch = 8});
+  CHECK(source.samples() == 50);
+  CHECK(source.batches() == 7);
+  for (frugal::Cursor const cursor :
+       {frugal::Cursor{.seed = 2}, {.seed = 2, .epoch = 1}, {.seed = 2, .position = 13}}) {
+    CHECK(same(epoch_of(source, cursor), epoch_of(resident, cursor)));
+  }
+}
+
+TEST_CASE("a data set's own get_batch is asked once per batch") {
+  WholeBatches dataset(50);
+  auto const asked = dataset.asked;
+  auto source = from_dataset(dataset, {.batch = 8});
+  frugal::Resident resident(numbered(50), {.batch = 8});
+  CHECK(same(epoch_of(source, {.seed = 2}), epoch_of(resident, {.seed = 2})));
+  CHECK(*asked == 7);
+}
+
+TEST_CASE("a data set is read in its own order without shuffling, and drop_last is kept") {
+  auto source = from_dataset(OneByOne(10), {.batch = 4, .shuffle = false, .drop_last = true});
+  CHECK(samples_in(rest(source)) == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
+}
+
+TEST_CASE("transforms that were mapped onto a data set are applied, with and without Stack") {
+  using torch::data::transforms::Normalize;
+  auto normalized = OneByOne(20).map(Normalize<>(2.0, 4.0));
+  auto stacked = OneByOne(20).map(Normalize<>(2.0, 4.0)).map(torch::data::transforms::Stack<>());
+  auto a = from_dataset(std::move(normalized), {.batch = 6});
+  auto b = from_dataset(std::move(stacked), {.batch = 6});
+  static_assert(std::is_same_v<frugal::batch_of<decltype(b)>, Batch>);
+  frugal::Resident plain(numbered(20), {.batch = 6});
+  auto wanted = epoch_of(plain, {.seed = 1});
+  // Normalize takes images, and makes one channel of what has none.
+  for (auto& batch : wanted) batch.data = ((batch.data - 2.0) / 4.0).unsqueeze(1);
+  CHECK(same(epoch_of(a, {.seed = 1}), wanted));
+  CHECK(same(epoch_of(b, {.seed = 1}), wanted));
+}
+
+TEST_CASE("a data set without targets gives bare tensors") {
+  auto source = from_dataset(datasets::TensorDataset(at::arange(10).view({5, 2})),
+                             {.batch = 3, .shuffle = false});
+  static_assert(std::is_same_v<frugal::batch_of<decltype(source)>, at::Tensor>);
+  auto const batches = rest(source);
+  REQUIRE(batches.size() == 2);
+  CHECK(at::equal(at::cat(batches), at::arange(10).view({5, 2})));
+}
+
+TEST_CASE("torch's MNIST becomes a resident source, in the bits that its get gives") {
+  datasets::MNIST mnist(plain_fashion().path().string(), datasets::MNIST::Mode::kTest);
+  auto source = from_dataset(mnist, {.batch = 64});
+  static_assert(std::is_same_v<decltype(source), frugal::Resident>);
+  CHECK(source.samples() == 10'000);
+  source.seek({.seed = 3});
+  auto const batch = *source.next();
+  frugal::Permutation const order(3, 0, 10'000);
+  for (std::int64_t i = 0; i < 64; ++i) {
+    auto const example = mnist.get(order(static_cast<std::uint64_t>(i)));
+    CHECK(at::equal(batch.data[i], example.data));
+    CHECK(at::equal(batch.target[i], example.target));
+  }
+}
+
+TEST_CASE("torch's MNIST with transforms keeps them") {
+  auto mapped = datasets::MNIST(plain_fashion().path().string(), datasets::MNIST::Mode::kTest)
+                    .map(torch::data::transforms::Normalize<>(0.2860, 0.3530))
+                    .map(torch::data::transforms::Stack<>());
+  auto source = from_dataset(std::move(mapped), {.batch = 16, .shuffle = false});
+  auto const raw = frugal::read_mnist(fashion, frugal::Split::test);
+  auto const batch = *source.next();
+  CHECK(batch.data.sizes() == at::IntArrayRef({16, 1, 28, 28}));
+  CHECK(at::allclose(batch.data, (raw.data.slice(0, 0, 16) - 0.2860) / 0.3530));
+  CHECK(at::equal(batch.target, raw.target.slice(0, 0, 16)));
+}
+
+TEST_CASE("read_mnist and torch's MNIST agree on every pixel and label") {
+  datasets::MNIST const mnist(plain_fashion().path().string(), datasets::MNIST::Mode::kTest);
+  auto const set = frugal::read_mnist(fashion, frugal::Split::test);
+  CHECK(at::equal(set.data, mnist.images()));
+  CHECK(at::equal(set.target, mnist.targets()));
+}
+
+TEST_CASE("a data set without a size, and one without samples, are refused") {
+  CHECK_THROWS_AS(from_dataset(Sizeless(5)), frugal::DataError);
+  CHECK_THROWS_AS(from_dataset(OneByOne(0)), frugal::EmptySourceError);
+}
+
+TEST_CASE("what get_batch throws goes through") {
+  struct Broken : OneByOne {
+    using OneByOne::OneByOne;
+    std::vector<torch::data::Example<>> get_batch(c10::ArrayRef<std::size_t>) override {
+      throw std::runtime_error("no such shard");
+    }
+  };
+  auto source = from_dataset(Broken(5));
+  CHECK_THROWS_WITH(source.next(), "no such shard");
+}
+
+}  // namespace frugal_test::data_dataset

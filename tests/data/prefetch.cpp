@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources.hpp"
+
+#include <doctest/doctest.h>
+
+#include <frugal/data/prefetch.hpp>
+#include <frugal/data/range.hpp>
+#include <frugal/data/resident.hpp>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal_test::data_prefetch {
+
+using namespace frugal_test::data_sources;
+using namespace std::chrono_literals;
+using frugal::Batch;
+using frugal::Prefetch;
+using frugal::Resident;
+using frugal::WorkerError;
+
+static_assert(frugal::SizedSource<Prefetch<Resident>>);
+
+/// A source without a size that does what it is told at its nth batch.
+template <class Deed>
+struct Troubled {
+  Resident inner;
+  int at;
+  Deed deed;
+  int given = 0;
+
+  void seek(frugal::Cursor const& cursor) { inner.seek(cursor), given = 0; }
+  std::optional<Batch> next() {
+    if (given++ == at) deed();
+    return inner.next();
+  }
+};
+template <class Deed>
+Troubled<Deed> troubled(int at, Deed deed) {
+  return {Resident(numbered(40), {.batch = 4}), at, std::move(deed)};
+}
+
+TEST_CASE("a prefetched source gives the batches of the plain one, bit for bit and in order") {
+  for (std::size_t const depth : {1U, 4U, 64U}) {
+    Prefetch source(Resident(numbered(203), {.batch = 8}), {.depth = depth});
+    Resident plain(numbered(203), {.batch = 8});
+    for (frugal::Cursor const cursor :
+         {frugal::Cursor{.seed = 1}, {.seed = 1, .epoch = 1}, {.seed = 1, .position = 77}}) {
+      CHECK(same(epoch_of(source, cursor), epoch_of(plain, cursor)));
+      CHECK_FALSE(source.next().has_value());
+    }
+  }
+}
+
+TEST_CASE("a prefetched source that was never sought begins where its source stands") {
+  Resident plain(numbered(40), {.batch = 8});
+  plain.seek({.seed = 7, .position = 16});
+  Prefetch source{Resident(plain)};
+  CHECK(same(rest(source), rest(plain)));
+}
+
+TEST_CASE("a prefetched source has the size of its source, and none if that has none") {
+  Prefetch const source(Resident(numbered(203), {.batch = 8}));
+  CHECK(source.samples() == 203);
+  CHECK(source.batches() == 26);
+  auto const nothing = [] {};
+  static_assert(frugal::Source<Prefetch<Troubled<decltype(nothing)>>>);
+  static_assert(!frugal::SizedSource<Prefetch<Troubled<decltype(nothing)>>>);
+}
+
+TEST_CASE("seeking in the middle throws away what was read ahead") {
+  Prefetch source(Resident(numbered(80), {.batch = 8}), {.depth = 6});
+  Resident plain(numbered(80), {.batch = 8});
+  source.seek({.seed = 3});
+  source.next();
+  source.next();
+  // Two batches were consumed, however many were read: that is where a resume goes on.
+  frugal::Cursor const cursor{.seed = 3, .position = 16};
+  CHECK(same(epoch_of(source, cursor), epoch_of(plain, cursor)));
+}
+
+TEST_CASE("a prefetched range of batches works like any source") {
+  std::vector<Batch> const batches{numbered(3), numbered(2)};
+  Prefetch source(frugal::as_source(batches));
+  CHECK(same(epoch_of(source, {}), batches));
+  CHECK(same(epoch_of(source, {.position = 3}), {numbered(2)}));
+}
+
+TEST_CASE("a prefetched source that is moved in the middle goes on") {
+  Prefetch source(Resident(numbered(40), {.batch = 8}));
+  source.seek({.seed = 2});
+  source.next();
+  Prefetch moved = std::move(source);
+  Resident plain(numbered(40), {.batch = 8});
+  plain.seek({.seed = 2, .position = 8});
+  CHECK(same(rest(moved), rest(plain)));
+}
+
+TEST_CASE("a source that throws is reported at its batch, after the ones before it") {
+  Prefetch source(troubled(2, [] { throw std::runtime_error("bad shard 7"); }));
+  source.seek({.seed = 1, .epoch = 5, .position = 12});
+  CHECK(source.next().has_value());
+  CHECK(source.next().has_value());
+  for (int again = 0; again < 2; ++again) {
+    try {
+      source.next();
+      FAIL("nothing was thrown");
+    } catch (WorkerError const& error) {
+      CHECK(error.fault().where == "batch 2 after sample 12 of epoch 5");
+      CHECK(error.fault().why == "bad shard 7");
+      CHECK_THROWS_WITH_AS(std::rethrow_if_nested(error), "bad shard 7", std::runtime_error);
+    }
+  }
+}
+
+TEST_CASE("a source that failed can be sought and read again") {
+  Prefetch source(troubled(0, [failed = false]() mutable {
+    if (!std::exchange(failed, true)) throw 42;
+  }));
+  CHECK_THROWS_AS(source.next(), WorkerError);
+  source.seek({.seed = 1});
+  Resident plain(numbered(40), {.batch = 4});
+  CHECK(same(rest(source), epoch_of(plain, {.seed = 1})));
+}
+
+TEST_CASE("a source that hangs ends in an error; the rest of the program goes on without it") {
+  auto const let_go = std::make_shared<std::promise<void>>();
+  auto const gone = std::make_shared<std::promise<void>>();
+  {
+    Prefetch source(
+        troubled(1, [free = let_go->get_future().share(),
+                     last = std::shared_ptr<void>(
+                         nullptr, [gone](void*) { gone->set_value(); })] { free.wait(); }),
+        {.patience = 100ms});
+    source.seek({});
+    CHECK(source.next().has_value());
+    try {
+      source.next();
+      FAIL("nothing was thrown");
+    } catch (WorkerError const& error) {
+      CHECK(error.fault().where == "batch 1 after sample 0 of epoch 0");
+      CHECK(error.fault().why == "nothing came for 0.1 s");
+    }
+    CHECK_THROWS_AS(source.seek({}), WorkerError);
+    CHECK_THROWS_AS(source.seek({}), WorkerError);
+  }
+  let_go->set_value();
+  gone->get_future().wait();  // the thread came back to what it owned, and freed it
+}
+
+TEST_CASE("seeking a prefetched source to where there is nothing throws at once") {
+  Prefetch source(Resident(numbered(40)));
+  CHECK_THROWS_AS(source.seek({.position = 41}), frugal::StateError);
+}
+
+TEST_CASE("the worker makes no gradients, uses the threads it was given, and leaves ours alone") {
+  int const ours = at::get_num_threads();
+  auto const seen = std::make_shared<std::pair<bool, int>>(true, 0);
+  Prefetch source(
+      troubled(0, [seen] { *seen = {at::GradMode::is_enabled(), at::get_num_threads()}; }),
+      {.threads = 1});
+  CHECK(source.next().has_value());
+  CHECK_FALSE(seen->first);
+  CHECK(seen->second == 1);
+  CHECK(at::GradMode::is_enabled());
+  CHECK(at::get_num_threads() == ours);
+}
+
+}  // namespace frugal_test::data_prefetch
