@@ -80,6 +80,8 @@ class FusedBucket {
         inner("step", count);
         if (Archive::loading) steps_[i] = at::full_like(steps_[i], count);
         for (std::size_t m = 0; m < moments_.size(); ++m) {
+          // An archive fills a tensor that is there, on its device, and refuses another shape.
+          if (Archive::loading) moments_[m][i] = unfilled_like(parameters_[i]);
           inner(rule.moment_name(m), moments_[m][i]);
         }
       });
@@ -88,6 +90,11 @@ class FusedBucket {
   }
 
  private:
+  static at::Tensor unfilled_like(at::Tensor const& parameter) {
+    return at::empty_like(parameter, at::TensorOptions().requires_grad(false),
+                          at::MemoryFormat::Preserve);
+  }
+
   // Gradients of those parameters that have one, and whether these are the same as last time.
   void gather() {
     gradients_.clear();

@@ -42,12 +42,31 @@ inline ParameterGroup group_by_prefix(std::string prefix) {
 
 namespace detail {
 
+inline void require_at_least_zero(char const* name, double value, std::string const& where) {
+  if (value >= 0) return;  // also refuses NaN
+  throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+                       .where = where,
+                       .why = "it cannot be negative or NaN",
+                       .mend = "Give 0 or more."});
+}
+inline void require_fraction(char const* name, double value, char const* optimizer) {
+  if (value >= 0 && value < 1) return;
+  throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+                       .where = optimizer,
+                       .why = "it is a decay rate",
+                       .mend = "Give a number from 0 up to, but not including, 1."});
+}
+
 /// For each parameter the number of its group; groups.size() for none. Throws SettingsError
-/// for a group that selects nothing, which is a misspelt name more often than a wish.
+/// for a group that selects nothing, which is a misspelt name more often than a wish, and for
+/// settings of a group that are out of range.
 inline std::vector<std::size_t> assign_groups(std::vector<ParameterGroup> const& groups,
                                               Parameters const& parameters) {
   std::vector<std::size_t> group_of(parameters.size(), groups.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::string const where = "Optimize::groups[" + std::to_string(g) + "]";
+    require_at_least_zero("lr", groups[g].lr.value_or(0), where);
+    require_at_least_zero("weight_decay", groups[g].weight_decay.value_or(0), where);
     bool used = false;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       if (!groups[g].selects || !groups[g].selects(parameters.names[i], parameters.tensors[i])) {
@@ -60,27 +79,12 @@ inline std::vector<std::size_t> assign_groups(std::vector<ParameterGroup> const&
       std::string known;
       for (std::string const& name : parameters.names) known += " " + name;
       throw SettingsError({.what = "parameter group '" + groups[g].name + "' selects nothing",
-                           .where = "Optimize::groups[" + std::to_string(g) + "]",
+                           .where = where,
                            .why = "the module's parameters are:" + known,
                            .mend = "Mend its `selects`, or take the group out."});
     }
   }
   return group_of;
-}
-
-inline void require_at_least_zero(char const* name, double value, char const* optimizer) {
-  if (value >= 0) return;  // also refuses NaN
-  throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
-                       .where = optimizer,
-                       .why = "it cannot be negative or NaN",
-                       .mend = "Give 0 or more."});
-}
-inline void require_fraction(char const* name, double value, char const* optimizer) {
-  if (value >= 0 && value < 1) return;
-  throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
-                       .where = optimizer,
-                       .why = "it is a decay rate",
-                       .mend = "Give a number from 0 up to, but not including, 1."});
 }
 
 }  // namespace detail

@@ -49,6 +49,7 @@ struct Optimize<SGD> {
   void check() const {
     detail::require_at_least_zero("lr", lr, "Optimize<SGD>");
     detail::require_at_least_zero("momentum", momentum, "Optimize<SGD>");
+    detail::require_at_least_zero("dampening", dampening, "Optimize<SGD>");
     detail::require_at_least_zero("weight_decay", weight_decay, "Optimize<SGD>");
     if (nesterov && (momentum <= 0 || dampening != 0)) {
       throw SettingsError({.what = "nesterov is set with momentum " + std::to_string(momentum) +

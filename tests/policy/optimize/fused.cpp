@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <torch/nn/modules/embedding.h>
+
+#include "policy/optimize/fixture.hpp"
+
+namespace frugal_test::policy_optimize_fused {
+
+using namespace frugal_test::policy_optimize;
+using frugal::Adagrad;
+using frugal::Adam;
+using frugal::AdamW;
+using frugal::Optimize;
+using frugal::SGD;
+
+std::vector<Table> ones(std::size_t parameters, std::size_t steps) {
+  std::vector<Table> all;
+  for (std::size_t step = 0; step < steps; ++step) {
+    Table table;
+    for (std::size_t p = 0; p < parameters; ++p) table.gradients.push_back(at::ones({2}));
+    all.push_back(table);
+  }
+  return all;
+}
+
+std::vector<at::Tensor> zeros(std::size_t parameters, std::int64_t size = 2) {
+  std::vector<at::Tensor> all;
+  for (std::size_t p = 0; p < parameters; ++p) all.push_back(at::zeros({size}));
+  return all;
+}
+
+TEST_CASE("saved moments carry the parameters' names") {
+  std::map<std::uint64_t, Frozen> saved;
+  frugal::Trainer{std::make_shared<Parts>(zeros(2)), Linear{}, frugal::Settings{},
+                  Optimize<AdamW>{.amsgrad = true}, Resume{.after_step = &saved}}
+      .fit(ones(2, 3));
+  auto const& memory = saved.at(3).run;
+  for (std::string const name : {"p0", "p1"}) {
+    for (std::string const moment : {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}) {
+      CHECK(memory.tensors.count("policies/Optimize/" + name + "/" + moment) == 1);
+    }
+    CHECK(memory.values.at("policies/Optimize/" + name + "/step") == 3.0);
+  }
+}
+
+template <class Algorithm>
+std::string refusal(Frozen const& from, std::vector<at::Tensor> const& start,
+                    Optimize<Algorithm> const& policy) {
+  // Only the optimizer's state is at fault here, so only the module is left as it is.
+  struct Load {
+    static void into(frugal::Memory const& memory, std::vector<at::Tensor> const& parts,
+                     Optimize<Algorithm> const& optimizer) {
+      Frozen frozen{.module = tensors_of(Parts(parts)),
+                    .generator = at::detail::getDefaultCPUGenerator().get_state(),
+                    .run = memory};
+      frugal::Trainer{std::make_shared<Parts>(parts), Linear{}, frugal::Settings{}, optimizer,
+                      Resume{.from = &frozen}}
+          .fit(ones(parts.size(), 5));
+    }
+  };
+  return error_of<frugal::StateError>([&] { Load::into(from.run, start, policy); });
+}
+
+TEST_CASE("saved moments of another shape are refused and the parameter is named") {
+  std::map<std::uint64_t, Frozen> saved;
+  Optimize<AdamW> const policy;
+  frugal::Trainer{std::make_shared<Parts>(zeros(2)), Linear{}, frugal::Settings{}, policy,
+                  Resume{.after_step = &saved}}
+      .fit(ones(2, 3));
+  auto start = zeros(2);
+  start[1] = at::zeros({2, 1});
+  std::string const text = refusal(saved.at(2), start, policy);
+  CHECK(contains(text, "p1/exp_avg"));
+  CHECK(contains(text, "[2]"));
+  CHECK(contains(text, "[2, 1]"));
+}
+
+TEST_CASE("saved moments of another dtype are refused and the parameter is named") {
+  std::map<std::uint64_t, Frozen> saved;
+  Optimize<SGD> const policy{.momentum = 0.9};
+  frugal::Trainer{std::make_shared<Parts>(zeros(1)), Linear{}, frugal::Settings{}, policy,
+                  Resume{.after_step = &saved}}
+      .fit(ones(1, 3));
+  CHECK(
+      contains(refusal(saved.at(2), {at::zeros({2}, at::kDouble)}, policy), "p0/momentum_buffer"));
+}
+
+TEST_CASE("a parameter that the saved state does not know is refused and named") {
+  std::map<std::uint64_t, Frozen> saved;
+  Optimize<Adagrad> const policy;
+  frugal::Trainer{std::make_shared<Parts>(zeros(1)), Linear{}, frugal::Settings{}, policy,
+                  Resume{.after_step = &saved}}
+      .fit(ones(1, 3));
+  CHECK(contains(refusal(saved.at(1), zeros(2), policy), "p1/step"));
+}
+
+TEST_CASE("saved state of another optimizer is refused") {
+  std::map<std::uint64_t, Frozen> saved;
+  frugal::Trainer{std::make_shared<Parts>(zeros(1)), Linear{}, frugal::Settings{},
+                  Optimize<SGD>{.momentum = 0.9}, Resume{.after_step = &saved}}
+      .fit(ones(1, 3));
+  CHECK(contains(refusal(saved.at(1), zeros(1), Optimize<AdamW>{}), "p0/exp_avg"));
+}
+
+/// One weight under two names.
+struct Tied : torch::nn::Module {
+  Tied() {
+    at::Tensor const weight = register_parameter("encoder", at::zeros({2}));
+    register_parameter("decoder", weight);
+  }
+};
+
+TEST_CASE("tied weights are updated once a step") {
+  auto const module = std::make_shared<Tied>();
+  // The objective uses both names: the gradient is 2, and the step is 2 lr, not 4 lr.
+  frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<SGD>{.lr = 0.25}}.fit(ones(2, 1));
+  CHECK(at::equal(module->parameters()[0], at::full({2}, -0.5)));
+}
+
+TEST_CASE_TEMPLATE("a frozen parameter keeps its bits, weight decay or not", A, AdamW, Adam, SGD,
+                   Adagrad) {
+  auto const module = std::make_shared<Parts>(fixture().start);
+  module->parameters()[1].set_requires_grad(false);
+  auto const before = tensors_of(*module);
+  auto tables = fixture().tables(fixture().file.at("cases").front());
+  tables.resize(5);
+  frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<A>{.weight_decay = 0.1}}.fit(
+      tables);
+  auto const after = tensors_of(*module);
+  CHECK(at::equal(before.at("p1"), after.at("p1")));
+  CHECK_FALSE(at::equal(before.at("p0"), after.at("p0")));
+}
+
+TEST_CASE_TEMPLATE("a parameter that is unfrozen in mid-run trains from there as from a start", A,
+                   AdamW, Adam, SGD, Adagrad) {
+  Optimize<A> const policy{.lr = 0.1, .weight_decay = 0.1};
+  auto const tables = fixture().tables(fixture().file.at("cases").front());
+  auto const module = std::make_shared<Parts>(fixture().start);
+  module->parameters()[1].set_requires_grad(false);
+  Spy spy{.each_step = [&](frugal::Counters const& at) {
+    if (at.step == 4) module->parameters()[1].set_requires_grad(true);
+  }};
+  frugal::Trainer{module, Linear{}, frugal::Settings{.steps = 10}, policy, spy}.fit(tables);
+
+  // The same parameter alone, over the gradients that it saw.
+  auto const alone = std::make_shared<Parts>(std::vector<at::Tensor>{fixture().start[1]});
+  std::vector<Table> seen;
+  for (std::size_t step = 4; step < 10; ++step) seen.push_back({{tables[step].gradients[1]}});
+  frugal::Trainer{alone, Linear{}, frugal::Settings{}, policy}.fit(seen);
+  CHECK(at::equal(module->parameters()[1], alone->parameters()[0]));
+}
+
+struct Embedded : torch::nn::Module {
+  Embedded()
+      : words(register_module(
+            "words", torch::nn::Embedding(torch::nn::EmbeddingOptions(5, 2).sparse(true)))) {}
+  torch::nn::Embedding words;
+};
+
+TEST_CASE("a sparse gradient is refused and the parameter is named") {
+  auto const objective = [](std::shared_ptr<Embedded>& module, at::Tensor const& index) {
+    return module->words->forward(index).sum();
+  };
+  frugal::Trainer trainer{std::make_shared<Embedded>(), objective, frugal::Settings{},
+                          Optimize<AdamW>{}};
+  std::string const text = error_of<frugal::SettingsError>(
+      [&] { trainer.fit(std::vector<at::Tensor>{at::zeros({1}, at::kLong)}); });
+  CHECK(contains(text, "'words.weight' has a sparse gradient"));
+}
+
+TEST_CASE("parameters of two dtypes train side by side, each by its own kernel call") {
+  auto const module =
+      std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({2}), at::zeros({2}, at::kDouble)});
+  auto const operators = operators_of([&] {
+    frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0}}.fit(ones(2, 1));
+  });
+  CHECK(operators.at("aten::_fused_sgd_") == 2);
+  CHECK(at::equal(module->parameters()[0], at::full({2}, -1.0)));
+  CHECK(at::equal(module->parameters()[1], at::full({2}, -1.0, at::kDouble)));
+}
+
+/// What a step dispatches once everything is warm: the difference of two runs.
+template <class Policy>
+std::map<std::string, int> per_step(Policy const& policy) {
+  auto const run = [&](std::size_t steps) {
+    return operators_of([&] {
+      frugal::Trainer{std::make_shared<Parts>(zeros(7)), Linear{}, frugal::Settings{}, policy}.fit(
+          ones(7, steps));
+    });
+  };
+  auto const few = run(3);
+  auto many = run(4);
+  for (auto const& [name, count] : few) many[name] -= count;
+  return many;
+}
+
+TEST_CASE("an update is one kernel call however many parameters, and no other operator") {
+  auto const nothing = per_step(Optimize<frugal::Nothing>{});
+  auto count = [&](std::map<std::string, int> with, std::string const& kernel) {
+    CHECK(with[kernel] == 1);
+    with.erase(kernel);
+    for (auto const& [name, times] : nothing) with[name] -= times;
+    for (auto const& [name, times] : with) {
+      // The CPU kernels themselves read each step count.
+      if (name == "aten::item" || name == "aten::_local_scalar_dense") continue;
+      CAPTURE(name);
+      CHECK(times == 0);
+    }
+  };
+  count(per_step(Optimize<SGD>{.momentum = 0.9}), "aten::_fused_sgd_");
+  count(per_step(Optimize<AdamW>{}), "aten::_fused_adamw_");
+  count(per_step(Optimize<Adam>{}), "aten::_fused_adam_");
+  count(per_step(Optimize<Adagrad>{}), "aten::_fused_adagrad_");
+}
+
+}  // namespace frugal_test::policy_optimize_fused

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/optimize/fixture.hpp"
+
+namespace frugal_test::policy_optimize_groups {
+
+using namespace frugal_test::policy_optimize;
+using frugal::Optimize;
+using frugal::ParameterGroup;
+using frugal::SGD;
+
+ParameterGroup selecting(std::string const& wanted, double lr) {
+  return {.name = wanted,
+          .selects = [wanted](std::string_view name, at::Tensor const&) { return name == wanted; },
+          .lr = lr};
+}
+
+/// How far each parameter moves in one step of gradient 1: its learning rate.
+std::vector<double> rates(std::vector<ParameterGroup> groups) {
+  auto const module = std::make_shared<Parts>(
+      std::vector<at::Tensor>{at::zeros({1}), at::zeros({1}), at::zeros({1})});
+  frugal::Trainer trainer{module, Linear{}, frugal::Settings{},
+                          Optimize<SGD>{.lr = 1.0, .groups = std::move(groups)}};
+  trainer.fit(std::vector<Table>{{{at::ones({1}), at::ones({1}), at::ones({1})}}});
+  std::vector<double> moved;
+  for (at::Tensor const& each : module->parameters()) moved.push_back(-each.item<double>());
+  return moved;
+}
+
+std::string refusal(std::vector<ParameterGroup> groups) {
+  return error_of<frugal::SettingsError>([&] { rates(std::move(groups)); });
+}
+
+TEST_CASE("a parameter that no group selects uses the optimizer's own settings") {
+  CHECK(rates({selecting("p1", 0.5)}) == std::vector<double>{1.0, 0.5, 1.0});
+}
+
+TEST_CASE("of several groups that select a parameter the first has it") {
+  CHECK(rates({selecting("p1", 0.5),
+               {.name = "all",
+                .selects = [](std::string_view, at::Tensor const&) { return true; },
+                .lr = 0.25}}) == std::vector<double>{0.25, 0.5, 0.25});
+}
+
+TEST_CASE("a group without a rate of its own has the optimizer's") {
+  CHECK(rates({frugal::group_by_prefix("p")}) == std::vector<double>{1.0, 1.0, 1.0});
+}
+
+TEST_CASE("a group that selects nothing is refused, with the names that there are") {
+  std::string const text = refusal({selecting("p1", 0.5), selecting("head.weight", 0.5)});
+  CHECK(contains(text, "parameter group 'head.weight' selects nothing"));
+  CHECK(contains(text, "Optimize::groups[1]"));
+  CHECK(contains(text, "p0 p1 p2"));
+  CHECK(contains(refusal({ParameterGroup{.name = "no function", .selects = {}}}), "no function"));
+}
+
+TEST_CASE("a group's settings out of range are refused and the group is named") {
+  std::string const rate = refusal({selecting("p0", 0.5), selecting("p1", -0.5)});
+  CHECK(contains(rate, "lr is -0.5"));
+  CHECK(contains(rate, "Optimize::groups[1]"));
+  ParameterGroup group = selecting("p2", 1.0);
+  group.weight_decay = std::nan("");
+  CHECK(contains(refusal({group}), "weight_decay is nan"));
+}
+
+TEST_CASE("a prefix selects the parameters whose names begin with it") {
+  auto const group = frugal::group_by_prefix("head.");
+  CHECK(group.selects("head.weight", {}));
+  CHECK_FALSE(group.selects("heads", {}));
+  CHECK_FALSE(group.selects("a.head.weight", {}));
+}
+
+TEST_CASE("biases and norms are what has at most one dimension, and decay by nothing") {
+  auto const group = frugal::no_decay_for_biases_and_norms();
+  CHECK(group.selects("bias", at::zeros({3})));
+  CHECK(group.selects("scale", at::zeros({})));
+  CHECK_FALSE(group.selects("weight", at::zeros({3, 1})));
+  CHECK(group.weight_decay == 0.0);
+  CHECK_FALSE(group.lr.has_value());
+}
+
+}  // namespace frugal_test::policy_optimize_groups
