@@ -41,10 +41,11 @@ stage_gcc() {
 
 # Each example is run as its reader would run it, in a folder of its own.
 stage_examples() {
-  local name flags failed=0 log=$state/log/example.log
+  local source name flags failed=0 log=$state/log/example.log
   rm -rf "$state/examples"
   mkdir -p "$state/examples"
-  for name in quickstart production fashion_mnist; do
+  for source in "$root"/examples/*.cpp; do
+    name=$(basename "$source" .cpp)
     flags=()
     [ "$name" != fashion_mnist ] || flags=(--epochs 1)
     if (cd "$state/examples" && "$root/build/release/examples/$name" "${flags[@]}") >"$log" 2>&1; then
