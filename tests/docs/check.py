@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the documentation against the sources.
+
+    check.py check ROOT               says what is wrong with the pages
+    check.py fill ROOT                writes into the marked blocks what their sources say now
+    check.py extract ROOT OUT.cpp...  writes the pages' complete programs as test cases
+
+A ```cpp block of a page is one of three:
+
+* complete: it has `int main() {`; it is compiled and run as it is, and returns nothing from main;
+* marked: the line before it reads <!-- from: examples/x.cpp#name -->; it is the text between
+  `// [begin name]` and `// [end name]` of that file (the whole file without #name);
+* a fragment: the line before it reads <!-- fragment -->; nothing looks at it.
+
+Every sentence that a page quotes from the compiler ("static assertion failed: ...") has to stand in
+the sources. Every policy header has a page, and every relative link a target.
+"""
+
+import re
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+NO_PAGE = {"kinds", "watched"}  # policy/*.hpp that are no policies
+NEED_CODE = ("README.md", "docs/policy/", "docs/writing_a_policy.md", "docs/loop.md", "docs/data.md")
+
+
+@dataclass
+class Block:
+    page: str
+    line: int  # of the first line inside the fence
+    language: str
+    mark: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.page}:{self.line}"
+
+    @property
+    def complete(self) -> bool:
+        return self.language == "cpp" and not self.mark and "int main() {" in self.text
+
+
+def pages_of(root: Path) -> list[str]:
+    found = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
+    return [str(page.relative_to(root)) for page in found if page.exists()]
+
+
+def blocks_of(root: Path, page: str) -> list[Block]:
+    blocks, mark, open_at = [], "", None
+    lines = (root / page).read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, 1):
+        if open_at is None and line.startswith("```"):
+            open_at, language = number, line[3:].strip()
+        elif open_at is not None and line.startswith("```"):
+            text = "".join(line + "\n" for line in lines[open_at : number - 1])
+            blocks.append(Block(page, open_at + 1, language, mark, text))
+            open_at, mark = None, ""
+        elif open_at is None:
+            found = re.fullmatch(r"<!-- (from: .*|fragment) -->", line.strip())
+            mark = found[1] if found else ""
+    return blocks
+
+
+def region(root: Path, mark: str) -> str:
+    """The text that a mark names; raises ValueError, saying why, where there is none."""
+    path, _, name = mark.removeprefix("from: ").strip().partition("#")
+    file = root / path
+    if not file.is_file():
+        raise ValueError(f"{path} is not there")
+    lines = file.read_text(encoding="utf-8").splitlines()
+    if name:
+        ends = [f"// [begin {name}]", f"// [end {name}]"]
+        at = [[i for i, line in enumerate(lines) if line.strip() == end] for end in ends]
+        if [len(found) for found in at] != [1, 1] or at[0] > at[1]:
+            raise ValueError(f"{path} has no '{ends[0]}' with one '{ends[1]}' behind it")
+        lines = lines[at[0][0] + 1 : at[1][0]]
+    inner = [line for line in lines if not re.match(r"\s*// \[(begin|end) ", line)]
+    return textwrap.dedent("\n".join(inner)).strip("\n") + "\n"
+
+
+def faults_of_block(root: Path, block: Block) -> list[str]:
+    if block.mark.startswith("from: "):
+        try:
+            expected = region(root, block.mark)
+        except ValueError as error:
+            return [f"{block.place}: {error}"]
+        if block.text.strip("\n") + "\n" != expected:
+            return [f"{block.place}: differs from {block.mark[6:]}, which reads:\n{expected}"]
+    elif block.language == "cpp" and not block.mark and not block.complete:
+        return [f"{block.place}: no program, no <!-- from: --> and no <!-- fragment -->"]
+    return []
+
+
+def sentences_of_hooks(text: str) -> list[str]:
+    """FRUGAL_HOOK's body for every hook, as the preprocessor would write it."""
+    text = text.replace("\\\n", "\n")
+    define = re.search(r"^#define FRUGAL_HOOK\(([^)]*)\)(.*?)^// ", text, re.M | re.S)
+    calls = re.findall(r'^FRUGAL_HOOK\(((?:[^()"]|"[^"]*")*)\)$', text, re.M)
+    if not define or not calls:
+        raise SystemExit("check: hooks.hpp has no FRUGAL_HOOK in the form that is known here")
+    names = [name.strip().replace("...", "__VA_ARGS__") for name in define[1].split(",")]
+    spelt = []
+    for call in calls:
+        values = [v.strip() for v in re.findall(r'(?:[^,"]|"[^"]*")+', call)]
+        body = define[2]
+        for name, value in zip(names, values):
+            body = body.replace(f"#{name}", f'"{value}"')
+            if value.startswith('"'):
+                body = body.replace(name, value)
+        spelt.append(body)
+    return spelt
+
+
+def fill(root: Path) -> None:
+    for page in pages_of(root):
+        lines = (root / page).read_text(encoding="utf-8").splitlines(keepends=True)
+        # From the last to the first, so that the line numbers of those before it stay.
+        for block in reversed(blocks_of(root, page)):
+            if block.mark.startswith("from: "):
+                end = block.line - 1 + len(block.text.splitlines())
+                lines[block.line - 1 : end] = [region(root, block.mark)]
+        (root / page).write_text("".join(lines), encoding="utf-8")
+
+
+def literals_of(root: Path) -> set[str]:
+    """Every string literal of the headers and examples, and the hooks' sentences spelt out."""
+    texts = [p.read_text(encoding="utf-8") for p in sorted((root / "include").rglob("*.hpp"))]
+    texts += [p.read_text(encoding="utf-8") for p in sorted((root / "examples").glob("*.cpp"))]
+    hooks = root / "include/frugal/compose/hooks.hpp"
+    if hooks.exists():
+        texts += sentences_of_hooks(hooks.read_text(encoding="utf-8"))
+    joined = (re.sub(r'"\s+"', "", text) for text in texts)
+    return {match for text in joined for match in re.findall(r'"((?:[^"\\\n]|\\.)*)"', text)}
+
+
+def faults_of_sentences(root: Path, blocks: list[Block]) -> list[str]:
+    known, faults = literals_of(root), []
+    for block in blocks:
+        for line in block.text.splitlines():
+            quoted = re.search(r"static assertion failed(?: due to [^:]*)?: (frugal: .*)$", line)
+            if quoted and quoted[1].replace('"', '\\"') not in known:
+                faults.append(f"{block.place}: no header says: {quoted[1]}")
+    return faults
+
+
+def faults_of_links(root: Path, page: str) -> list[str]:
+    text = re.sub(r"^```.*?^```", "", (root / page).read_text(encoding="utf-8"), flags=re.M | re.S)
+    faults = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
+        path = target.partition("#")[0]
+        if path and "://" not in path and not ((root / page).parent / path).exists():
+            faults.append(f"{page}: links to {target}, which is not there")
+    return faults
+
+
+def check(root: Path) -> list[str]:
+    faults = []
+    pages = pages_of(root)
+    for page in pages:
+        blocks = blocks_of(root, page)
+        for block in blocks:
+            faults += faults_of_block(root, block)
+        faults += faults_of_sentences(root, blocks)
+        faults += faults_of_links(root, page)
+        tried = any(b.complete or b.mark.startswith("from: ") for b in blocks)
+        if page.startswith(NEED_CODE) and not tried:
+            faults.append(f"{page}: has no code that is compiled")
+    policies = {p.stem for p in (root / "include/frugal/policy").glob("*.hpp")} - NO_PAGE
+    described = {Path(p).stem for p in pages if p.startswith("docs/policy/")}
+    faults += [f"policy/{name}.hpp has no page docs/policy/{name}.md" for name in sorted(policies - described)]
+    faults += [f"docs/policy/{name}.md has no policy/{name}.hpp" for name in sorted(described - policies)]
+    return faults
+
+
+PRELUDE = """\
+// Made by tests/docs/check.py from the pages of the documentation.
+#include <doctest/doctest.h>
+
+{includes}
+
+#include <unistd.h>
+
+namespace {{
+
+// Examples write to runs/: each gets an empty folder to do so in.
+struct EmptyFolder {{
+  EmptyFolder() {{
+    std::filesystem::remove_all(here);
+    std::filesystem::create_directories(here);
+    std::filesystem::current_path(here);
+  }}
+  ~EmptyFolder() {{
+    std::filesystem::current_path(here.parent_path());
+    std::filesystem::remove_all(here);
+  }}
+  std::filesystem::path here =
+      std::filesystem::temp_directory_path() / ("frugal-docs-" + std::to_string(::getpid()));
+}};
+
+}}  // namespace
+"""
+
+CASE = """
+namespace {space} {{
+#line {line} "{page}"
+{text}}}  // namespace {space}
+
+TEST_CASE("{page}: the program at line {line} runs") {{
+  EmptyFolder const folder;
+  {space}::main_of_page();
+}}
+"""
+
+
+def extract(root: Path, outputs: list[Path]) -> None:
+    complete = [b for page in pages_of(root) for b in blocks_of(root, page) if b.complete]
+    for turn, output in enumerate(outputs):
+        includes, cases = ["#include <filesystem>", "#include <string>"], []
+        for number in range(turn, len(complete), len(outputs)):
+            block, body = complete[number], []
+            for line in block.text.splitlines(keepends=True):
+                include = re.match(r"\s*#\s*include\b.*", line)
+                if include and include[0] not in includes:
+                    includes.append(include[0])
+                # An empty line in its place keeps the compiler's line numbers those of the page.
+                body.append("\n" if include else line.replace("int main() {", "void main_of_page() {"))
+            cases.append(
+                CASE.format(
+                    space=f"frugal_docs_{number}", line=block.line, page=block.page, text="".join(body)
+                )
+            )
+        text = PRELUDE.format(includes="\n".join(includes)) + "".join(cases)
+        if not output.exists() or output.read_text(encoding="utf-8") != text:
+            output.write_text(text, encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) == 2 and arguments[0] == "check":
+        faults = check(Path(arguments[1]).resolve())
+        print("\n".join(faults) or "the pages hold")
+        return 1 if faults else 0
+    if len(arguments) == 2 and arguments[0] == "fill":
+        fill(Path(arguments[1]).resolve())
+        return 0
+    if len(arguments) >= 3 and arguments[0] == "extract":
+        extract(Path(arguments[1]).resolve(), [Path(name) for name in arguments[2:]])
+        return 0
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

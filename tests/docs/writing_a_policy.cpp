@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tests of the policy that docs/writing_a_policy.md writes.
+#include <doctest/doctest.h>
+
+#include <frugal/frugal.hpp>
+
+#include <filesystem>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+// The example's main is not this program's.
+#define main main_of_example
+#include "../../examples/writing_a_policy.cpp"
+#undef main
+
+namespace frugal_test::docs_writing_a_policy {
+
+namespace fr = frugal;
+
+// [begin test]
+// The loss of a step is what its batch says; the weight is there for the gradient's sake.
+struct Scripted {
+  at::Tensor operator()(torch::nn::Linear& net, at::Tensor const& loss) const {
+    return loss.mean() + 0 * net->weight.sum();
+  }
+};
+
+fr::Report run(std::initializer_list<float> losses, mine::LossSpike<fr::Every<1>> policy) {
+  std::vector<at::Tensor> batches;
+  for (float const loss : losses) batches.push_back(at::full({1}, loss));
+  fr::Trainer trainer{
+      torch::nn::Linear(1, 1),        Scripted{}, fr::Settings{}, fr::Optimize<fr::Nothing>{},
+      fr::Log<>{.path = "/dev/null"}, policy};
+  return trainer.fit(batches);
+}
+
+TEST_CASE("LossSpike ends the run at the first loss above ratio times the running mean") {
+  auto const report = run({1, 1, 1, 2.9F, 9, 1}, {.ratio = 3, .keep = 0.5, .grace = 2});
+  CHECK(report.steps == 5);
+  CHECK(report.stopped_by == "LossSpike");
+  REQUIRE(report.advice.size() == 1);
+}
+
+TEST_CASE("LossSpike says nothing of a spike within its grace") {
+  auto const report = run({1, 9, 1, 1}, {.ratio = 3, .grace = 2});
+  CHECK(report.steps == 4);
+  CHECK(report.stopped_by.empty());
+}
+
+TEST_CASE("LossSpike refuses a ratio of 1") {
+  CHECK_THROWS_AS(run({1, 1}, {.ratio = 1}), fr::SettingsError);
+}
+// [end test]
+
+// [begin resume]
+// Saves everything at one step and ends the run there, or loads everything when fit begins.
+struct Interrupt {
+  struct kind : fr::observer_kind {
+    static constexpr std::string_view name = "Interrupt";
+  };
+  using listens = fr::list<fr::on::fit_begin, fr::on::step>;
+  using after = fr::list<fr::kinds::optimizer, mine::kinds::loss_spike>;
+
+  fr::Memory* save = nullptr;
+  fr::Memory const* load = nullptr;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Interrupt const& settings) : save_(settings.save), load_(settings.load) {}
+
+    void on_fit_begin(fr::FitBegin<Context>& phase) {
+      if (!load_) return;
+      fr::MemoryReader reader(*load_);
+      phase.persist(reader);
+    }
+    fr::flow on_step(fr::Step<Context>& phase) {
+      if (!save_ || phase.counters().step != 3) return fr::flow::proceed;
+      fr::MemoryWriter writer(*save_);
+      phase.persist(writer);
+      return fr::flow::stop;
+    }
+
+   private:
+    fr::Memory* save_;
+    fr::Memory const* load_;
+  };
+};
+
+TEST_CASE("LossSpike knows after a resume what it saw before") {
+  std::vector<at::Tensor> batches;
+  for (float const loss : {1.0F, 1.0F, 1.0F, 9.0F, 1.0F}) batches.push_back(at::full({1}, loss));
+  auto const fit = [&](Interrupt interrupt) {
+    fr::Trainer trainer{torch::nn::Linear(1, 1),
+                        Scripted{},
+                        fr::Settings{},
+                        fr::Optimize<fr::Nothing>{},
+                        fr::Log<>{.path = "/dev/null"},
+                        mine::LossSpike<fr::Every<1>>{.grace = 3},
+                        interrupt};
+    return trainer.fit(batches);
+  };
+  fr::Memory saved;
+  CHECK(fit({.save = &saved}).steps == 3);
+  auto const resumed = fit({.load = &saved});
+  CHECK(resumed.steps == 4);
+  CHECK(resumed.stopped_by == "LossSpike");
+}
+// [end resume]
+
+TEST_CASE("the example ends its diverging run") {
+  auto const folder = std::filesystem::temp_directory_path() / "frugal-docs-writing-a-policy";
+  std::filesystem::create_directories(folder);
+  std::filesystem::current_path(folder);
+  CHECK(main_of_example() == 0);
+  std::ifstream log("runs/writing_a_policy/metrics.jsonl");
+  std::string last;
+  for (std::string line; std::getline(log, line);) last = line;
+  std::filesystem::current_path(folder.parent_path());
+  std::filesystem::remove_all(folder);
+  CHECK(last.find("\"stopped_by\":\"LossSpike\"") != std::string::npos);
+}
+
+}  // namespace frugal_test::docs_writing_a_policy
