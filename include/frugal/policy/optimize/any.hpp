@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <torch/optim/lbfgs.h>
 #include <torch/optim/optimizer.h>
 #include <torch/serialize.h>
 
@@ -83,6 +84,7 @@ struct Optimize<Any> {
     void persist(Archive& archive) {
       std::string bytes;
       if constexpr (!Archive::loading) {
+        fill_scratch();
         torch::serialize::OutputArchive out;
         optimizer_->save(out);
         std::ostringstream stream;
@@ -100,6 +102,18 @@ struct Optimize<Any> {
     }
 
    private:
+    // LBFGS keeps room for factors that it computes anew in every step; LibTorch fails to save
+    // those it has not used yet.
+    void fill_scratch() {
+      for (auto& entry : optimizer_->state()) {
+        auto* const lbfgs = dynamic_cast<torch::optim::LBFGSParamState*>(entry.second.get());
+        if (lbfgs == nullptr || !lbfgs->al()) continue;
+        for (at::Tensor& factor : *lbfgs->al()) {
+          if (!factor.defined()) factor = at::zeros({1});
+        }
+      }
+    }
+
     void load(at::Tensor const& blob) {
       std::istringstream stream(
           std::string(static_cast<char const*>(blob.const_data_ptr()), blob.nbytes()));

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+
+#include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/clip.hpp>
+#include <frugal/policy/schedule.hpp>
+
+#include "policy/optimize/fixture.hpp"
+
+namespace frugal_test::policy_optimize_any {
+
+using namespace frugal_test::policy_optimize;
+using frugal::Any;
+using frugal::Optimize;
+
+template <class Optimizer, class Options>
+Optimize<Any> any(Options const& options) {
+  return {.make = [options](std::vector<at::Tensor> parameters) {
+    return std::make_unique<Optimizer>(std::move(parameters), options);
+  }};
+}
+
+Optimize<Any> rmsprop(Json const& from) {
+  return any<torch::optim::RMSprop>(torch::optim::RMSpropOptions(from.at("lr"))
+                                        .alpha(from.at("alpha"))
+                                        .eps(from.at("eps"))
+                                        .weight_decay(from.at("weight_decay"))
+                                        .momentum(from.at("momentum"))
+                                        .centered(from.at("centered")));
+}
+
+TEST_CASE("Optimize<Any> with RMSprop follows torch.optim.RMSprop in every reference case") {
+  int cases = 0;
+  for (Json const& which : fixture().file.at("cases")) {
+    if (which.at("optimizer") != "RMSprop") continue;
+    ++cases;
+    CAPTURE(which.at("name").get<std::string>());
+    compare(rmsprop(which.at("groups").front()), which, {0, 1, 2, 3});
+  }
+  CHECK(cases == 2);
+}
+
+TEST_CASE("Optimize<Any> with torch's AdamW follows the same reference as Optimize<AdamW>") {
+  Json const& which = case_named(fixture().file.at("cases"), "adamw, absent gradients");
+  compare(any<torch::optim::AdamW>(torch::optim::AdamWOptions(1e-2).weight_decay(0.1)), which,
+          {0, 1, 2, 3});
+}
+
+TEST_CASE("the schedule's factor multiplies the rate of every group of a torch optimizer") {
+  auto const module =
+      std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1}), at::zeros({1})});
+  Optimize<Any> const two_groups{.make = [](std::vector<at::Tensor> parameters) {
+    std::vector<torch::optim::OptimizerParamGroup> groups;
+    groups.emplace_back(std::vector<at::Tensor>{parameters[0]},
+                        std::make_unique<torch::optim::SGDOptions>(1.0));
+    groups.emplace_back(std::vector<at::Tensor>{parameters[1]},
+                        std::make_unique<torch::optim::SGDOptions>(0.5));
+    return std::make_unique<torch::optim::SGD>(groups, torch::optim::SGDOptions(1.0));
+  }};
+  std::vector<double> first, second;
+  Spy spy{.each_step = [&](frugal::Counters const&) {
+    first.push_back(module->parameters()[0].item<double>());
+    second.push_back(module->parameters()[1].item<double>());
+  }};
+  // Factors 1/2 and then 1.
+  frugal::Trainer{
+      module, Linear{}, frugal::Settings{}, two_groups, frugal::Schedule<frugal::Warmup<2>>{}, spy}
+      .fit(std::vector<Table>(2, Table{{at::ones({1}), at::ones({1})}}));
+  CHECK(first == std::vector<double>{-0.5, -1.5});
+  CHECK(second == std::vector<double>{-0.25, -0.75});
+}
+
+/// Half of |A x - b|^2 averaged over the rows of a batch: convex, with a minimum known in closed
+/// form. Shapes: N = 12 rows, F = 3 unknowns.
+struct Convex {
+  at::Tensor a_NF = table({12, 3}, 70, 0);
+  at::Tensor b_N = table({12}, 70, 1);
+
+  at::Tensor minimum() const {
+    at::Tensor const a = a_NF.to(at::kDouble);
+    at::Tensor const normal = at::matmul(a.t(), a);
+    return at::linalg_solve(normal, at::matmul(a.t(), b_N.to(at::kDouble)));
+  }
+  /// All rows, in batches that end at these rows.
+  std::vector<frugal::Batch> batches(std::vector<std::int64_t> const& ends) const {
+    std::vector<frugal::Batch> all;
+    std::int64_t begin = 0;
+    for (std::int64_t const end : ends) {
+      all.push_back({a_NF.slice(0, begin, end), b_N.slice(0, begin, end)});
+      begin = end;
+    }
+    return all;
+  }
+};
+
+struct LeastSquares {
+  int* calls;
+  template <class Module>
+  at::Tensor operator()(Module& module, frugal::Batch const& batch) const {
+    ++*calls;
+    at::Tensor const x = frugal::base_module(module).parameters()[0];
+    return (at::matmul(batch.data, x) - batch.target).square().mean();
+  }
+};
+
+Optimize<Any> lbfgs() {
+  return any<torch::optim::LBFGS>(
+      torch::optim::LBFGSOptions(1.0).max_iter(20).line_search_fn("strong_wolfe"));
+}
+
+TEST_CASE("LBFGS computes the window again along its line and reaches a convex minimum") {
+  Convex const problem;
+  int calls = 0;
+  auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({3})});
+  frugal::Trainer trainer{module, LeastSquares{&calls}, frugal::Settings{.epochs = 3}, lbfgs()};
+  auto const report = trainer.fit(problem.batches({12}));
+  CHECK(report.steps == 3);
+  CHECK(calls > 3);
+  // Float32 gradients vanish at about 1e-7 of the terms that cancel in them.
+  CHECK(distance(module->parameters()[0], problem.minimum()) < 1e-5);
+}
+
+TEST_CASE("LBFGS sees all micro-batches of a window as one big batch") {
+  Convex const problem;
+  int whole_calls = 0;
+  int cut_calls = 0;
+  auto const whole = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({3})});
+  auto const cut = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({3})});
+  frugal::Trainer{whole, LeastSquares{&whole_calls}, frugal::Settings{.epochs = 1}, lbfgs()}.fit(
+      problem.batches({12}));
+  // Of unequal size, so that the weights matter.
+  frugal::Trainer{cut, LeastSquares{&cut_calls}, frugal::Settings{.epochs = 1}, lbfgs(),
+                  frugal::Accumulate<2>{}}
+      .fit(problem.batches({3, 12}));
+  CHECK(cut_calls == 2 * whole_calls);
+  CHECK(distance(whole->parameters()[0], cut->parameters()[0]) < 1e-5);
+  CHECK(distance(cut->parameters()[0], problem.minimum()) < 1e-4);
+}
+
+TEST_CASE("what LBFGS sees on its line is clipped like what it begins with") {
+  Convex const problem;
+  int calls = 0;
+  int clipped = 0;
+  auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({3})});
+  auto const operators = operators_of([&] {
+    frugal::Trainer{module, LeastSquares{&calls}, frugal::Settings{.epochs = 1}, lbfgs(),
+                    frugal::ClipNorm<>{}}
+        .fit(problem.batches({12}));
+  });
+  clipped = operators.at("aten::_foreach_norm");
+  CHECK(clipped == calls);
+}
+
+TEST_CASE("a torch optimizer resumed from saved state ends in the same bits") {
+  auto const tables = fixture().tables(case_named(fixture().file.at("cases"), "adamw"));
+  auto const check = [&](Optimize<Any> const& policy) {
+    std::map<std::uint64_t, Frozen> saved;
+    auto const whole = std::make_shared<Parts>(fixture().start);
+    // With a schedule: the rate that was saved is that of one step, not the one to go on from.
+    frugal::Schedule<frugal::Warmup<10>, frugal::Cosine> const schedule;
+    frugal::Settings const settings{.steps = 40};
+    frugal::Trainer{whole, Linear{}, settings, policy, schedule, Resume{.after_step = &saved}}.fit(
+        tables);
+    for (std::uint64_t const step : {1, 5, 30}) {
+      CAPTURE(step);
+      auto const resumed = std::make_shared<Parts>(fixture().start);
+      frugal::Trainer{resumed, Linear{}, settings,
+                      policy,  schedule, Resume{.from = &saved.at(step)}}
+          .fit(tables);
+      CHECK(same_bits(tensors_of(*resumed), tensors_of(*whole)));
+    }
+  };
+  check(any<torch::optim::AdamW>(torch::optim::AdamWOptions(1e-2).amsgrad(true)));
+  check(
+      any<torch::optim::RMSprop>(torch::optim::RMSpropOptions(1e-2).momentum(0.9).centered(true)));
+  check(any<torch::optim::SGD>(torch::optim::SGDOptions(1e-2).momentum(0.9)));
+}
+
+TEST_CASE("LBFGS resumed from saved state ends in the same bits") {
+  Convex const problem;
+  int calls = 0;
+  std::map<std::uint64_t, Frozen> saved;
+  frugal::Settings const settings{.epochs = 4};
+  auto const few = any<torch::optim::LBFGS>(torch::optim::LBFGSOptions(0.5).max_iter(2));
+  auto const whole = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({3})});
+  frugal::Trainer{whole, LeastSquares{&calls}, settings, few, Resume{.after_step = &saved}}.fit(
+      problem.batches({12}));
+  auto const resumed = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({3})});
+  frugal::Trainer{resumed, LeastSquares{&calls}, settings, few, Resume{.from = &saved.at(2)}}.fit(
+      problem.batches({12}));
+  CHECK(same_bits(tensors_of(*resumed), tensors_of(*whole)));
+}
+
+std::string refused(Optimize<Any> const& with, Optimize<Any> const& from) {
+  auto const tables = fixture().tables(case_named(fixture().file.at("cases"), "adamw"));
+  std::map<std::uint64_t, Frozen> saved;
+  frugal::Settings const settings{.steps = 3};
+  frugal::Trainer{std::make_shared<Parts>(fixture().start), Linear{}, settings, from,
+                  Resume{.after_step = &saved}}
+      .fit(tables);
+  return error_of<frugal::StateError>([&] {
+    frugal::Trainer{std::make_shared<Parts>(fixture().start), Linear{}, settings, with,
+                    Resume{.from = &saved.at(2)}}
+        .fit(tables);
+  });
+}
+
+TEST_CASE("the state of another torch optimizer is refused") {
+  auto const sgd = any<torch::optim::SGD>(torch::optim::SGDOptions(1e-2).momentum(0.9));
+  auto const adam = any<torch::optim::Adam>(torch::optim::AdamOptions(1e-2));
+  CHECK(contains(refused(adam, sgd), "does not fit the optimizer"));
+  CHECK(contains(refused(sgd, adam), "does not fit the optimizer"));
+}
+
+TEST_CASE("Optimize<Any> without a function, or with one that makes nothing, is refused") {
+  auto const refusal = [](Optimize<Any> const& policy) {
+    return error_of<frugal::SettingsError>([&] {
+      frugal::Trainer{std::make_shared<Parts>(fixture().start), Linear{}, frugal::Settings{},
+                      policy}
+          .fit(std::vector<Table>(1));
+    });
+  };
+  CHECK(contains(refusal({}), "make was not set"));
+  CHECK(contains(refusal({.make = [](auto) { return nullptr; }}), "make returned nothing"));
+}
+
+}  // namespace frugal_test::policy_optimize_any
