@@ -3,6 +3,12 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/compose/rational.hpp>
@@ -25,8 +31,9 @@ struct null_policy<kinds::clip> {
 /// Scales the gradients of a step down to a total norm, if they are above it.
 ///
 /// Lever   runs to convergence: a step on an outlier no longer ruins the run.
-/// Cost    one norm and one multiplication over the gradients per step; no host sync, since
-///         the factor stays on the device (torch::nn::utils::clip_grad_norm_ reads it back).
+/// Cost    one norm over the gradients per step, and one multiplication (on the CPU only when
+///         they are above the limit); no host sync, since the factor stays on the device
+///         (torch::nn::utils::clip_grad_norm_ reads it back).
 /// State   none. `norm()` is the last norm before clipping, for logs at their cadence.
 /// Errors  a limit that is not positive does not compile, or throws SettingsError if it is
 ///         given at run time.
@@ -64,18 +71,57 @@ struct ClipNorm {
     void on_gradients(Gradients<Context>& phase) {
       auto const& gradients = phase.gradients();
       if (gradients.empty()) return;
-      // 1e-6 as in PyTorch: a zero gradient must not divide by zero.
-      norm_ = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2)), 2);
-      at::Tensor const factor = at::reciprocal(norm_ + 1e-6).mul_(max_norm_).clamp_max_(1.0);
-      at::_foreach_mul_(gradients, factor);
+      std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
+      if (all_on_host(norms)) {
+        clip_on_host(gradients, norms);
+      } else {
+        clip_on_device(gradients, norms);
+      }
     }
 
-    /// The total norm before clipping, a scalar on the gradients' device.
-    at::Tensor const& norm() const { return norm_; }
+    /// The total norm before clipping, a scalar on the gradients' device; undefined before the
+    /// first step.
+    at::Tensor norm() const {
+      return norm_.defined() || std::isnan(host_norm_) ? norm_ : at::scalar_tensor(host_norm_);
+    }
 
    private:
+    static bool all_on_host(std::vector<at::Tensor> const& norms) {
+      return std::all_of(norms.begin(), norms.end(),
+                         [](auto const& norm) { return norm.is_cpu(); });
+    }
+
+    // Scalars in host memory are numbers: no operator adds them up, and gradients below the limit
+    // are not touched at all.
+    void clip_on_host(std::vector<at::Tensor> const& gradients,
+                      std::vector<at::Tensor> const& norms) {
+      double squares = 0;
+      for (at::Tensor const& norm : norms) {
+        double const value = detail::host_scalar(norm);
+        squares += value * value;
+      }
+      host_norm_ = std::sqrt(squares);
+      double const factor = max_norm_ / (host_norm_ + tiny);
+      // Written so that a NaN norm makes the gradients NaN, as it does on a device.
+      if (!(factor >= 1)) at::_foreach_mul_(gradients, factor);
+    }
+
+    // The factor stays where the gradients are: nobody waits for it.
+    void clip_on_device(std::vector<at::Tensor> const& gradients, std::vector<at::Tensor>& norms) {
+      for (at::Tensor& norm : norms) {
+        if (norm.device() != norms.front().device()) {
+          norm = norm.to(norms.front().device(), /*non_blocking=*/true);
+        }
+      }
+      norm_ = at::linalg_vector_norm(at::stack(norms), 2);
+      at::_foreach_mul_(gradients, at::reciprocal(norm_ + tiny).mul_(max_norm_).clamp_max_(1.0));
+    }
+
+    static constexpr double tiny = 1e-6;  // as in PyTorch: a zero norm must not divide by zero
+
     double max_norm_;
     at::Tensor norm_;
+    double host_norm_ = std::numeric_limits<double>::quiet_NaN();
   };
 };
 

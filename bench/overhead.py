@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What frugal's loop costs beside the loop that an engineer writes by hand for the same recipe.
+
+For three recipes (rivals.hpp) it reports, per optimizer step, of frugal and of its rival:
+instructions (callgrind), allocations of the whole process, operators that LibTorch dispatched, and
+time (Google Benchmark, interleaved). Counts are the difference of two runs of different length,
+so start-up drops out. Counts are exact and are judged; time is shown and is not.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+RECIPES = {
+    "none": "Optimize<AdamW>",
+    "bf16": "Optimize<AdamW>, Precision<BF16>, Accumulate<4>",
+    "full": "Optimize<AdamW>, ClipNorm<>, Schedule<Warmup, Cosine>, Log<Every<100>>",
+}
+INSTRUCTION_BAR = 1.001
+# Micro-batches of the shorter and the longer run: one epoch, with a log line in between.
+SHORT, LONG = {"none": 40, "bf16": 10, "full": 40}, {"none": 140, "bf16": 35, "full": 140}
+
+
+class Failed(Exception):
+    """One sentence for the reader; main() prints it."""
+
+
+def call(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True,
+                          env=os.environ | {"OMP_NUM_THREADS": "1"})
+    if done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-5:])
+        raise Failed(f"`{' '.join(command)}` ended with exit code {done.returncode}:\n{tail}")
+    return done.stdout + done.stderr
+
+
+class Counter:
+    """Runs the counting program; every figure is per step."""
+
+    def __init__(self, program: pathlib.Path, folder: pathlib.Path):
+        self.program, self.folder = program, folder
+
+    def command(self, recipe: str, loop: str, steps: int) -> list[str]:
+        # Both logs go to names of one length: the name itself is copied and must not count.
+        log = self.folder / f"log-{loop:_<6}.jsonl"
+        log.unlink(missing_ok=True)
+        return [str(self.program), "--recipe", recipe, "--loop", loop, "--steps", str(steps),
+                "--log", str(log)]
+
+    def per_step(self, recipe: str, total) -> float:
+        short, long = SHORT[recipe], LONG[recipe]
+        return (total(long) - total(short)) / (long - short)
+
+    def counts(self, recipe: str, loop: str) -> dict:
+        def field(name: str, flags: list[str]):
+            return lambda steps: json.loads(call(self.command(recipe, loop, steps) + flags))[name]
+
+        return {
+            "allocations": self.per_step(recipe, field("allocations", [])),
+            "operators": self.per_step(recipe, field("operators", ["--operators"])),
+            "added_bytes": field("added_bytes", [])(1),
+        }
+
+    def instructions(self, recipe: str, loop: str) -> float:
+        def total(steps: int) -> int:
+            # The file is not wanted; callgrind writes one to wherever it stands.
+            out = self.folder / "callgrind.out"
+            text = call(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
+                        + self.command(recipe, loop, steps))
+            found = re.search(r"Collected : (\d+)", text)
+            if not found:
+                raise Failed("callgrind printed no count: is valgrind installed?")
+            return int(found.group(1))
+
+        return self.per_step(recipe, total)
+
+
+def times(program: pathlib.Path, repetitions: int) -> dict[str, list[float]]:
+    text = call([str(program), "--benchmark_format=json", "--benchmark_min_time=0.2",
+                 f"--benchmark_repetitions={repetitions}",
+                 "--benchmark_enable_random_interleaving=true"])
+    found: dict[str, list[float]] = {}
+    for entry in json.loads(text[text.index("{") :])["benchmarks"]:
+        if entry["run_type"] == "iteration":
+            found.setdefault(entry["run_name"], []).append(entry["seconds_per_step"])
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="the build folder")
+    parser.add_argument("--torch", help="not needed here")
+    parser.add_argument("--cxx", help="not needed here")
+    parser.add_argument("--only", choices=["counts", "instructions", "time"], action="append")
+    parser.add_argument("--recipes", default=",".join(RECIPES))
+    parser.add_argument("--repetitions", type=int, default=15)
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--strict", action="store_true", help="fail when a bar is missed")
+    args = parser.parse_args()
+    parts = args.only or ["counts", "instructions", "time"]
+
+    program = args.build / "bench" / "overhead_counts"
+    timer = args.build / "bench" / "bench_overhead"
+    for needed in (program, timer):
+        if not needed.exists():
+            raise Failed(f"{needed} is not there. Build with FRUGAL_BUILD_BENCH=ON.")
+    rows, missed = [], []
+
+    def row(recipe: str, what: str, frugal: float, rival: float, bar: str, met: bool | None):
+        rows.append({"recipe": recipe, "figure": what, "frugal": frugal, "rival": rival,
+                     "ratio": frugal / rival if rival else None, "met": met})
+        verdict = "" if met is None else f"  {bar}: {'met' if met else 'NOT MET'}"
+        ratio = f"{frugal / rival:8.5f}" if rival else "       -"
+        print(f"{recipe:5} {what:22} {frugal:14,.6g} {rival:14,.6g} {ratio}{verdict}", flush=True)
+        if met is False:
+            missed.append(f"{recipe} {what}")
+
+    for recipe in args.recipes.split(","):
+        print(f"# {recipe}: {RECIPES[recipe]}")
+    print(f"{'':5} {'per step':22} {'frugal':>14} {'rival':>14}    ratio")
+    with tempfile.TemporaryDirectory() as name:
+        counter = Counter(program, pathlib.Path(name))
+        for recipe in args.recipes.split(","):
+            if "counts" in parts:
+                ours, theirs = counter.counts(recipe, "frugal"), counter.counts(recipe, "rival")
+                for what in ("allocations", "operators"):
+                    row(recipe, what, ours[what], theirs[what], "the same", ours[what] == theirs[what])
+                if recipe == "none":
+                    row(recipe, "bytes of policies", ours["added_bytes"], 0, "0",
+                        ours["added_bytes"] == 0)
+            if "instructions" in parts:
+                ours, theirs = (counter.instructions(recipe, loop) for loop in ("frugal", "rival"))
+                row(recipe, "instructions", ours, theirs, f"at most {INSTRUCTION_BAR}",
+                    ours <= INSTRUCTION_BAR * theirs)
+    if "time" in parts:
+        found = times(timer, args.repetitions)
+        for recipe in args.recipes.split(","):
+            ours, theirs = (statistics.median(found[f"{recipe}/{loop}"]) for loop in ("frugal", "rival"))
+            row(recipe, "microseconds", ours * 1e6, theirs * 1e6, "", None)
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    if missed:
+        print("bars not met: " + ", ".join(missed))
+    return 1 if missed and args.strict else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failed as failed:
+        sys.exit(f"frugal: {failed}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// frugal's side of the comparison with PyTorch, Lightning and Accelerate: peers.py runs it. The
+// job is that of its Python rivals: 784-128-10, ReLU, cross entropy, AdamW, one thread.
+#include <frugal/frugal.hpp>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+
+namespace fr = frugal;
+
+namespace {
+
+struct NetImpl : torch::nn::Module {
+  NetImpl() {
+    register_module("hidden", hidden);
+    register_module("head", head);
+  }
+  at::Tensor forward(at::Tensor const& x) { return head(torch::relu(hidden(x))); }
+  torch::nn::Linear hidden{784, 128};
+  torch::nn::Linear head{128, 10};
+};
+TORCH_MODULE(Net);
+
+/// Starts the clock once the warm-up is over.
+struct Stopwatch {
+  struct kind : fr::observer_kind {
+    static constexpr std::string_view name = "Stopwatch";
+  };
+  using listens = fr::list<fr::on::step>;
+
+  std::uint64_t warmup = 0;
+  std::chrono::steady_clock::time_point* start = nullptr;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Stopwatch const& settings) : settings_(settings) {}
+
+    void on_step(fr::Step<Context>& phase) {
+      if (phase.counters().step == settings_.warmup) {
+        *settings_.start = std::chrono::steady_clock::now();
+      }
+    }
+
+   private:
+    Stopwatch settings_;
+  };
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string data;
+  std::int64_t batch = 32;
+  std::uint64_t steps = 1000;
+  std::uint64_t warmup = 100;
+  CLI::App app("The small network by frugal.");
+  app.add_option("--data", data)->required();
+  app.add_option("--batch", batch)->check(CLI::PositiveNumber);
+  app.add_option("--steps", steps)->check(CLI::PositiveNumber);
+  app.add_option("--warmup", warmup)->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  at::set_num_threads(1);
+  try {
+    fr::Batch images = fr::read_mnist(data, fr::Split::train);
+    fr::Resident source(images.data.flatten(1), images.target, {.batch = batch, .drop_last = true});
+    torch::manual_seed(1);
+    std::chrono::steady_clock::time_point start;
+    Net net;
+    fr::Trainer trainer{net, fr::CrossEntropy{},
+                        fr::Settings{.epochs = std::uint64_t{1} << 40, .steps = warmup + steps},
+                        fr::Optimize<fr::AdamW>{.lr = 1e-3},
+                        Stopwatch{.warmup = warmup, .start = &start}};
+    trainer.fit(source);
+    std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
+    // On the same images for every rival, outside the clock.
+    torch::NoGradGuard const no_gradients;
+    fr::Batch const judged{images.data.flatten(1).slice(0, 0, 10000),
+                           images.target.slice(0, 0, 10000)};
+    double const loss = fr::CrossEntropy{}(net, judged).value.item<double>();
+    auto const samples = static_cast<double>(steps) * static_cast<double>(batch);
+    std::cout << nlohmann::json{{"samples_per_second", samples / spent.count()},
+                                {"loss", loss},
+                                {"steps", steps},
+                                {"batch", batch}}
+              << '\n';
+  } catch (fr::Error const& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one loop for a number of steps and counts what it did: allocations of every library in the
+// process, and operators that went through LibTorch's dispatcher. Under callgrind, without
+// --operators, it is what instructions are counted of. overhead.py takes the difference of two
+// step counts, in which start-up drops out.
+#include <ATen/record_function.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdlib>
+#include <iostream>
+#include <type_traits>
+
+#include "../rivals.hpp"
+
+namespace {
+
+std::atomic<unsigned long long> allocations{0};
+
+}  // namespace
+
+// The program's own malloc comes first in the search order of every library, so this counts theirs
+// too; glibc offers what it replaces under these names.
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+
+void* malloc(std::size_t size) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t count, std::size_t size) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_calloc(count, size);
+}
+void* realloc(void* old, std::size_t size) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_realloc(old, size);
+}
+void* memalign(std::size_t alignment, std::size_t size) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_memalign(alignment, size);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** out, std::size_t alignment, std::size_t size) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  *out = __libc_memalign(alignment, size);
+  return *out ? 0 : 12;  // ENOMEM
+}
+}
+
+// An empty recipe stores nothing: its policies and their states are empty, and a class that has
+// them beside its own members is no larger for it.
+namespace {
+
+namespace fr = frugal;
+
+using Empty = fr::Trainer<frugal_bench::Net, fr::CrossEntropy>;
+
+template <class List>
+struct engine_of;
+template <class... Ps>
+struct engine_of<fr::list<Ps...>> {
+  using type = typename fr::Context<frugal_bench::Net, Ps...>::engine;
+};
+using EmptyEngine = engine_of<Empty::policies>::type;
+
+struct Bare {
+  long long number;
+};
+struct WithEngine {
+  long long number;
+  [[no_unique_address]] EmptyEngine engine;
+};
+
+constexpr std::size_t added_bytes = sizeof(WithEngine) - sizeof(Bare);
+static_assert(std::is_empty_v<EmptyEngine>);
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string recipe = "none";
+  std::string loop = "frugal";
+  std::string log = "/dev/null";
+  std::uint64_t steps = 100;
+  std::int64_t batch = 32;
+  bool count_operators = false;
+  CLI::App app("Counts what a training loop does.");
+  app.add_option("--recipe", recipe)->check(CLI::IsMember({"none", "bf16", "full"}));
+  app.add_option("--loop", loop)->check(CLI::IsMember({"frugal", "rival"}));
+  app.add_option("--steps", steps)->check(CLI::PositiveNumber);
+  app.add_option("--batch", batch)->check(CLI::PositiveNumber);
+  app.add_option("--log", log);
+  app.add_flag("--operators", count_operators, "count dispatched operators, which itself costs");
+  CLI11_PARSE(app, argc, argv);
+
+  at::set_num_threads(1);
+  auto source = frugal_bench::make_source(batch);
+  static std::atomic<unsigned long long> operators{0};
+  if (count_operators) {
+    at::addGlobalCallback(at::RecordFunctionCallback([](at::RecordFunction const&)
+                                                         -> std::unique_ptr<at::ObserverContext> {
+                            operators.fetch_add(1, std::memory_order_relaxed);
+                            return nullptr;
+                          }).scopes({at::RecordScope::FUNCTION}));
+  }
+  unsigned long long const before = allocations;
+  frugal_bench::run(recipe, loop == "frugal", steps, source, log);
+  std::cout << nlohmann::json{{"steps", steps},
+                              {"allocations", allocations - before},
+                              {"operators", operators.load()},
+                              {"added_bytes", added_bytes}}
+            << '\n';
+}

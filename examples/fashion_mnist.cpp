@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains a convolutional network on the 60,000 images of Fashion-MNIST and evaluates it on the
+// 10,000 it has not seen.
+//
+// Shapes: B images, 1x28x28 each; 10 classes.
+#include <frugal/frugal.hpp>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+namespace fr = frugal;
+namespace nn = torch::nn;
+
+// 421,642 parameters.
+struct ConvNetImpl : nn::Module {
+  ConvNetImpl() {
+    register_module("conv1", conv1);
+    register_module("conv2", conv2);
+    register_module("hidden", hidden);
+    register_module("head", head);
+    register_module("dropout", dropout);
+  }
+
+  at::Tensor forward(at::Tensor images_B1HW) {
+    at::Tensor x = torch::max_pool2d(torch::relu(conv1(images_B1HW)), 2);  // [B, 32, 14, 14]
+    x = torch::max_pool2d(torch::relu(conv2(x)), 2);                       // [B, 64, 7, 7]
+    x = dropout(torch::relu(hidden(x.flatten(1))));                        // [B, 128]
+    return head(x);                                                        // [B, 10]
+  }
+
+  nn::Conv2d conv1{nn::Conv2dOptions(1, 32, 3).padding(1)};
+  nn::Conv2d conv2{nn::Conv2dOptions(32, 64, 3).padding(1)};
+  nn::Linear hidden{64 * 7 * 7, 128};
+  nn::Linear head{128, 10};
+  nn::Dropout dropout{0.25};
+};
+TORCH_MODULE(ConvNet);
+
+int main(int argc, char** argv) {
+  std::uint64_t epochs = 6;
+  std::int64_t batch = 128;
+  double learning_rate = 2e-3;
+  std::string folder = "/usr/share/datasets/fashion-mnist";
+  std::string run = "runs/fashion_mnist";
+  int threads = 0;
+  double at_least = 0;
+
+  CLI::App app("Trains a convolutional network on Fashion-MNIST.");
+  app.add_option("--epochs", epochs, "passes over the 60,000 images")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--batch", batch, "images per step")
+      ->check(CLI::Range(1, 60000))
+      ->capture_default_str();
+  app.add_option("--lr", learning_rate, "peak learning rate")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--data", folder, "folder of the four idx files")->capture_default_str();
+  app.add_option("--run", run, "folder for metrics.jsonl")->capture_default_str();
+  app.add_option("--threads", threads, "threads for LibTorch; 0: one per core")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--at-least", at_least, "fail if the test accuracy is below this")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  if (threads > 0) at::set_num_threads(threads);
+
+  try {
+    fr::Resident train(fr::read_mnist(folder, fr::Split::train), {.batch = batch});
+    fr::Resident test(fr::read_mnist(folder, fr::Split::test), {.batch = 500, .shuffle = false});
+
+    torch::manual_seed(1);
+    fr::Trainer trainer{ConvNet{},
+                        fr::CrossEntropy{},
+                        fr::Settings{.run = run, .epochs = epochs, .seed = 1},
+                        fr::Optimize<fr::AdamW>{.lr = learning_rate,
+                                                .groups = {fr::no_decay_for_biases_and_norms()}},
+                        fr::Schedule<fr::Warmup<100>, fr::Cosine>{},
+                        fr::ClipNorm<>{},
+                        fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
+                        fr::EarlyStop<fr::Patience<3>, fr::WatchAccuracy>{},
+                        fr::Smoke<>{},
+                        fr::Log<fr::Every<50>>{},
+                        fr::Progress<fr::WatchAccuracy>{}};
+
+    std::cout << "60,000 training and 10,000 test images of " << folder << "; " << epochs
+              << " epochs of batches of " << batch << ", learning rate " << learning_rate << ", "
+              << at::get_num_threads() << " threads\n";
+    fr::explain(trainer);
+    std::cout << std::flush;
+
+    fr::Report const report = trainer.fit(train, test);
+    double const accuracy = report.last()["accuracy"];
+    std::cout << report << '\n' << "test accuracy " << 100 * accuracy << "%\n";
+    return accuracy >= at_least ? EXIT_SUCCESS : EXIT_FAILURE;
+  } catch (fr::Error const& error) {
+    std::cerr << error.what() << '\n';
+    return EXIT_FAILURE;
+  }
+}
