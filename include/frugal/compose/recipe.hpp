@@ -58,10 +58,9 @@ struct choices_of<Axis<Choices...>> {
 
 // Function objects and no lambdas in here: g++ 12 does not deduce the result of a generic
 // lambda inside an alias template.
-template <class Base>
-struct extend_by_rows {
+struct recipes_of_rows {
   template <class... Rows>
-  constexpr std::type_identity<list<Recipe<Base, recipe_of<Rows>>...>> operator()(Rows...) const {
+  constexpr std::type_identity<list<recipe_of<Rows>...>> operator()(Rows...) const {
     return {};
   }
 };
@@ -123,10 +122,12 @@ struct Recipe {
   ///
   ///     Recipe<Optimize<AdamW>>::product<Axis<Precision<FP32>, Precision<BF16>>,
   ///                                      Axis<Without, ClipNorm<>>>    // four recipes
+  // The recipe is an axis of one choice: a product of no axes at all would be empty.
   template <class... Axes>
   using product = typename decltype(detail::hana::unpack(
-      detail::hana::cartesian_product(detail::hana::make_tuple(detail::choices_of<Axes>::tuple...)),
-      detail::extend_by_rows<Recipe>{}))::type;
+      detail::hana::cartesian_product(detail::hana::make_tuple(
+          detail::choices_of<Axis<Recipe>>::tuple, detail::choices_of<Axes>::tuple...)),
+      detail::recipes_of_rows{}))::type;
 };
 
 /// The recipes of a list that are legal.
