@@ -15,10 +15,11 @@ namespace frugal {
 
 namespace detail {
 
-/// What a policy that listens to nothing carries while fitting.
+/// What a policy that listens to nothing carries while fitting. One type a policy, since two
+/// subobjects of one type, however empty, would have to have two addresses.
+template <class P>
 struct Stateless {
   Stateless() = default;
-  template <class P>
   explicit Stateless(P const&) {}
 };
 
@@ -29,7 +30,7 @@ struct state_of {
 template <class P, class Context>
   requires std::same_as<typename P::listens, list<>>
 struct state_of<P, Context> {
-  using type = Stateless;
+  using type = Stateless<P>;
 };
 
 template <class P, class Context>
@@ -53,6 +54,8 @@ constexpr bool well_formed(list<Hooks...> hooks) {
     return rules::idle_observer::say<P::kind::slot, P>();
   } else if constexpr (!HasState<P, Context>) {
     return rules::no_state::say<false, P>();
+  } else if constexpr (std::is_final_v<typename state_of<P, Context>::type>) {
+    return rules::final_state::say<false, P>();
   } else {
     using State = typename state_of<P, Context>::type;
     constexpr bool known = []<class... Ls>(list<Ls...>, auto all) {

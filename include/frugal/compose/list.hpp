@@ -13,6 +13,11 @@ struct list {
   static constexpr std::size_t size = sizeof...(Ts);
 };
 
+template <class T>
+inline constexpr bool is_list = false;
+template <class... Ts>
+inline constexpr bool is_list<list<Ts...>> = true;
+
 template <class T, class List>
 inline constexpr bool contains = false;
 template <class T, class... Ts>

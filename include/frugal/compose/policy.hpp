@@ -36,10 +36,12 @@ struct conflict {
 ///     using before, after = list<...>;              kinds, where the order matters
 ///     template <class Context> class State;         constructed from the policy's value
 template <class P>
-concept Policy = requires {
-  typename P::kind;
-  typename P::listens;
-} && Kind<typename P::kind> && std::default_initializable<P> && std::copyable<P>;
+concept Policy =
+    requires {
+      typename P::kind;
+      typename P::listens;
+    } && Kind<typename P::kind> && is_list<typename P::listens> && std::default_initializable<P> &&
+    std::copyable<P>;
 
 namespace rules {
 
@@ -68,6 +70,9 @@ FRUGAL_SENTENCE(no_state,
                 "frugal: this policy listens to hooks and has no State<Context> that is "
                 "constructible from the policy's value. Write one, with `explicit State(Policy "
                 "const&)`.");
+FRUGAL_SENTENCE(final_state,
+                "frugal: this policy's State is final, and its hooks are found by deriving from "
+                "it. Take `final` out.");
 FRUGAL_SENTENCE(not_persistent,
                 "frugal: this policy's State carries data that no checkpoint would keep. Give it "
                 "`template <class Archive> void persist(Archive&)`, or `using transient = void` "
@@ -141,10 +146,17 @@ struct edges<list<Es...>, General> {
            edge<Es, General>::sentence::text}...};
 };
 
+// What is no hook has no bit, so that the engine lives to say so.
+template <class Hook>
+inline constexpr unsigned hook_bit = 0;
+template <class Hook>
+  requires contains<Hook, all_hooks>
+inline constexpr unsigned hook_bit<Hook> = 1U << Hook::index;
+
 template <class List>
 inline constexpr unsigned hook_mask = 0;
 template <class... Hooks>
-inline constexpr unsigned hook_mask<list<Hooks...>> = (0U | ... | (1U << Hooks::index));
+inline constexpr unsigned hook_mask<list<Hooks...>> = (0U | ... | hook_bit<Hooks>);
 
 template <class P>
 inline constexpr bool is_null = false;
