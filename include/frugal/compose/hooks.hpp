@@ -34,7 +34,7 @@ struct name_probe : State, Fallback {};
 }  // namespace detail
 
 // One line per hook is all a hook is: its tag, its member's name, whether it may end the run,
-// and how it is called. Detection, calling and the three sentences follow from that.
+// and how it is called. Detection, calling and the sentences follow from that.
 #define FRUGAL_HOOK(space, tag, member, number, stops, ...)                                       \
   namespace space {                                                                               \
   struct tag {                                                                                    \
@@ -66,6 +66,10 @@ struct name_probe : State, Fallback {};
                     "frugal: this policy's " #member                                              \
                     " returns a flow, and no run can stop there. Return void, and stop in "       \
                     "on_step, on_epoch_end or on_validated.");                                    \
+    FRUGAL_SENTENCE(misreturned,                                                                  \
+                    "frugal: this policy's " #member                                              \
+                    " returns what nobody would look at. Return void; a flow where the run may "  \
+                    "end; what next() returns in an around-hook.");                               \
   };                                                                                              \
   }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <frugal/compose/order.hpp>
@@ -67,8 +69,7 @@ struct Refusals {
             edge<Needs, rules::missing_need>::sentence::template say<
                 has_kind(cards, edge<Needs, rules::missing_need>::kind::name,
                          edge<Needs, rules::missing_need>::kind::slot),
-                P,
-                typename edge<Needs, rules::missing_need>::kind>());
+                P, typename edge<Needs, rules::missing_need>::kind>());
   }
   template <class P, class... Conflicts>
   static constexpr bool say_conflicts(list<Conflicts...>) {
@@ -112,16 +113,22 @@ constexpr bool agrees() {
   } else {
     using Phase = typename Context::template phase<Hook>;
     if constexpr (is_around<Hook>) {
-      return Hook::mistyped::template say<
-          Hook::template callable<State, Phase, typename Context::template continuation<Hook>>,
-          P>();
+      using Next = typename Context::template continuation<Hook>;
+      if constexpr (!Hook::template callable<State, Phase, Next>) {
+        return Hook::mistyped::template say<false, P>();
+      } else {
+        using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>(),
+                                           std::declval<Next&>()));
+        return Hook::misreturned::template say<
+            std::convertible_to<Result, std::invoke_result_t<Next&>>, P>();
+      }
     } else if constexpr (!Hook::template callable<State, Phase>) {
       return Hook::mistyped::template say<false, P>();
-    } else if constexpr (!Hook::may_stop) {
-      using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>()));
-      return Hook::cannot_stop::template say<!std::same_as<Result, flow>, P>();
     } else {
-      return true;
+      using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>()));
+      constexpr bool stops = std::same_as<Result, flow>;
+      return Hook::cannot_stop::template say<Hook::may_stop || !stops, P>() &&
+             Hook::misreturned::template say<stops || std::is_void_v<Result>, P>();
     }
   }
 }
