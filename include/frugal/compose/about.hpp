@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace frugal {
@@ -42,7 +43,7 @@ constexpr About about_of() {
   }
 }
 
-/// A type's name as the compiler writes it, without the namespace.
+/// A type's name as the compiler writes it; compilers differ in spaces.
 template <class T>
 constexpr std::string_view type_name() {
   std::string_view const text = __PRETTY_FUNCTION__;

@@ -88,6 +88,11 @@ class Assignment {
  public:
   explicit Assignment(Storage<Ps...>& storage) : storage_(storage) {}
 
+  // A Recipe given as a value names types; there is no setting in it.
+  template <class... Rs>
+  Assignment& operator<<(Recipe<Rs...> const&) {
+    return *this;
+  }
   template <class P>
   Assignment& operator<<(P const& value) {
     static_assert((... || std::same_as<P, Ps>),

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/compose/order.hpp>
+
+#include "stand_ins.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace frugal_test::compose_order {
+
+using namespace frugal_test::compose;
+using frugal::detail::Card;
+using frugal::detail::Edge;
+using frugal::detail::Order;
+using frugal::detail::order_of;
+
+constexpr Card card(std::string_view kind, std::span<Edge const> before = {},
+                    std::span<Edge const> after = {}) {
+  return {kind, false, true, false, 0, {}, {}, before, after};
+}
+constexpr Edge edge_to(std::string_view kind) { return {kind, false, {}}; }
+
+template <std::size_t N>
+std::string text(std::array<Card, N> const& cards) {
+  Order<N> const order = order_of(cards);
+  std::string names;
+  for (std::size_t i = 0; i < order.placed; ++i) names += cards[order.position[i]].kind;
+  return names;
+}
+
+constexpr std::array after_a{edge_to("a")};
+constexpr std::array after_b{edge_to("b")};
+constexpr std::array after_c{edge_to("c")};
+constexpr std::array before_a{edge_to("a")};
+constexpr std::array before_b_and_c{edge_to("b"), edge_to("c")};
+
+TEST_CASE("without edges the alphabet of the kinds' names is the order") {
+  CHECK(text(std::array{card("c"), card("a"), card("b")}) == "abc");
+}
+
+TEST_CASE("after and before move a policy behind or ahead of the alphabet") {
+  CHECK(text(std::array{card("b", {}, after_c), card("c"), card("a")}) == "acb");
+  CHECK(text(std::array{card("a"), card("b"), card("z", before_a)}) == "bza");
+  CHECK(text(std::array{card("b"), card("c"), card("z", before_b_and_c)}) == "zbc");
+}
+
+TEST_CASE("an edge to a kind that is not there orders nothing") {
+  CHECK(text(std::array{card("b"), card("a", {}, after_c)}) == "ab");
+}
+
+TEST_CASE("an edge holds through others") {
+  CHECK(text(std::array{card("a", {}, after_b), card("b", {}, after_c), card("c")}) == "cba");
+}
+
+TEST_CASE("two words for the same edge are one edge") {
+  CHECK(text(std::array{card("b", before_a), card("a", {}, after_b)}) == "ba");
+}
+
+TEST_CASE("policies of one kind keep the order in which they were written") {
+  std::array const cards{card("m"), card("a"), card("m"), card("m")};
+  Order<4> const order = order_of(cards);
+  CHECK(order.placed == 4);
+  CHECK(order.position == std::array<std::size_t, 4>{1, 0, 2, 3});
+}
+
+TEST_CASE("of a cycle nothing is placed, nor what waits for it, and the rest is") {
+  std::array const cards{card("d", {}, after_a), card("a", {}, after_b), card("b", {}, after_a),
+                         card("e")};
+  Order<4> const order = order_of(cards);
+  CHECK(order.placed == 1);
+  CHECK(order.position == std::array<std::size_t, 4>{3, 0, 1, 2});
+}
+
+TEST_CASE("contradicting words of two policies are a cycle of two") {
+  CHECK(order_of(std::array{card("a", before_b_and_c), card("b", before_a)}).placed == 0);
+}
+
+TEST_CASE("a kind that wants to come after itself waits for nobody when it is alone") {
+  CHECK(order_of(std::array{card("a", {}, after_a)}).placed == 1);
+  CHECK(order_of(std::array{card("a", {}, after_a), card("a", {}, after_a)}).placed == 0);
+}
+
+TEST_CASE("all orders of 6 cards with edges among them come to one sequence of kinds") {
+  constexpr std::array after_f{edge_to("f")};
+  constexpr std::array before_d{edge_to("d")};
+  std::array cards{card("a", {}, after_f), card("b"),
+                   card("c", {}, after_b), card("d"),
+                   card("e", before_d),    card("f", before_b_and_c)};
+  auto const by_kind = [](Card const& x, Card const& y) { return x.kind < y.kind; };
+  std::string const first = text(cards);
+  CHECK(first == "edfabc");
+  int different = 0;
+  std::sort(cards.begin(), cards.end(), by_kind);
+  do {
+    different += text(cards) != first;
+  } while (std::next_permutation(cards.begin(), cards.end(), by_kind));
+  CHECK(different == 0);
+}
+
+// The same on types: what a trainer is made of.
+template <class Kind, class Before, class After>
+struct Placed {
+  using kind = Kind;
+  using listens = list<frugal::on::step>;
+  using before = Before;
+  using after = After;
+  template <class>
+  struct State {
+    explicit State(Placed const&) {}
+    void on_step(Notes& notes) { notes.lines.emplace_back(Kind::name); }
+  };
+};
+using P0 = Placed<alpha, list<>, list<gamma>>;
+using P1 = Placed<beta, list<>, list<>>;
+using P2 = Placed<gamma, list<>, list<beta>>;
+using P3 = Placed<delta, list<beta>, list<>>;
+using P4 = Placed<epsilon, list<alpha>, list<gamma>>;
+using All = list<P0, P1, P2, P3, P4>;
+
+using slots = list<gear>;
+using Expected = list<P3, P1, P2, P4, P0, Setting<gear>>;
+
+// The i-th of 120 permutations, by its factorial digits.
+constexpr std::array<std::size_t, 5> permutation(std::size_t which) {
+  std::array<std::size_t, 5> order{0, 1, 2, 3, 4};
+  for (std::size_t i = 0; i < 5; ++i) {
+    std::size_t const rest = 5 - i;
+    std::size_t const pick = i + which % rest;
+    which /= rest;
+    std::size_t const chosen = order[pick];
+    for (std::size_t j = pick; j > i; --j) order[j] = order[j - 1];
+    order[i] = chosen;
+  }
+  return order;
+}
+template <std::size_t Which, std::size_t... Is>
+auto permuted(std::index_sequence<Is...>) -> list<frugal::type_at<All, permutation(Which)[Is]>...>;
+template <std::size_t Which>
+using permuted_list = decltype(permuted<Which>(std::make_index_sequence<5>{}));
+
+template <std::size_t... Which>
+constexpr bool all_agree(std::index_sequence<Which...>) {
+  return (std::is_same_v<frugal::detail::composed<slots, permuted_list<Which>>,
+                         frugal::detail::composed<slots, All>> &&
+          ...);
+}
+template <std::size_t... Which>
+constexpr bool all_engines_agree(std::index_sequence<Which...>) {
+  return (std::is_same_v<
+              typename engine_of<frugal::detail::composed<slots, permuted_list<Which>>>::type,
+              typename engine_of<frugal::detail::composed<slots, All>>::type> &&
+          ...);
+}
+
+TEST_CASE("all 120 permutations of five policies are one composition and one engine type") {
+  CHECK_FALSE(std::is_same_v<permuted_list<0>, permuted_list<119>>);
+  CHECK(all_agree(std::make_index_sequence<120>{}));
+  CHECK(all_engines_agree(std::make_index_sequence<120>{}));
+}
+
+TEST_CASE("that composition is the one their words ask for, its ties broken by name") {
+  CHECK(std::is_same_v<frugal::detail::composed<slots, All>, Expected>);
+}
+
+TEST_CASE("repeatable policies stay in written order between the others") {
+  using one = frugal::detail::composed<list<>, list<Teller<many, 2>, P1, Teller<many, 1>>>;
+  using two = frugal::detail::composed<list<>, list<Teller<many, 1>, Teller<many, 2>, P1>>;
+  CHECK(std::is_same_v<one, list<P1, Teller<many, 2>, Teller<many, 1>>>);
+  CHECK(std::is_same_v<two, list<P1, Teller<many, 1>, Teller<many, 2>>>);
+}
+
+}  // namespace frugal_test::compose_order
