@@ -42,8 +42,10 @@ class CurveState {
   /// Where each curve ends. One curve "to the end" takes what the others leave of the run.
   void lay_over(Horizon const& horizon) {
     std::uint64_t fixed = 0;
+    std::size_t curves = 0;
     int open = 0;
     each_curve([&](auto const& curve) {
+      ++curves;
       fixed += curve.steps;
       open += curve.steps == to_end;
     });
@@ -57,7 +59,9 @@ class CurveState {
     ends_.clear();
     each_curve([&](auto const& curve) {
       constexpr bool endless = requires { curve.endless; };
-      if (curve.steps == to_end && !endless && !horizon.total_steps) {
+      // What comes behind an open curve begins so many steps before the end.
+      bool const needs_end = !endless || ends_.size() + 1 != curves;
+      if (curve.steps == to_end && needs_end && !horizon.total_steps) {
         refuse("a curve runs to the end of the run, and the source does not say how long that is",
                "Set Settings::steps, or give the curve a number of steps.");
       }

@@ -15,7 +15,7 @@ inline constexpr std::uint64_t to_end = 0;
 
 // Curves. Each gives the factor of the learning rate at step t of its own length T, t from 0.
 // Values are those of the torch.optim.lr_scheduler class named beside it. An `endless` curve is
-// the same whatever its length, and may end a schedule whose run has no known end.
+// the same whatever its length, and may be the last of a schedule whose run has no known end.
 
 /// Stays at a factor (ConstantLR).
 template <std::uint64_t Steps = to_end, Rational Factor = Rational{1, 1}>
@@ -28,13 +28,14 @@ struct Constant {
 };
 
 /// Rises from 1/N at the first step to 1 at step N - 1 (LinearLR with start_factor 1/N and
-/// total_iters N - 1): the first step is not wasted on a rate of 0.
+/// total_iters N - 1), and stays there: the first step is not wasted on a rate of 0.
 template <std::uint64_t N>
 struct Warmup {
   static_assert(N >= 1, "frugal: Warmup<0> warms nothing up. Write Warmup<1> or leave it out.");
   std::uint64_t steps = N;
 
   double factor(std::uint64_t t, std::uint64_t length) const {
+    if (t >= length) return 1.0;
     return static_cast<double>(t + 1) / static_cast<double>(length);
   }
 };
@@ -83,6 +84,7 @@ struct CosineRestarts {
 
   double factor(std::uint64_t t, std::uint64_t) const {
     std::uint64_t length = First;
+    if constexpr (Growth == 1) t %= First;
     while (t >= length) {
       t -= length;
       length *= Growth;

@@ -21,10 +21,11 @@ struct Plateau {
                 "Plateau<0.1_r>.");
   using watches = Metric;
 
-  double threshold = 1e-4;  ///< smallest change that counts
-  bool relative = true;     ///< is the threshold a share of the best value?
-  int cooldown = 0;         ///< validations after a reduction before patience counts again
-  double min_factor = 0.0;  ///< the factor does not fall below this
+  double threshold = 1e-4;        ///< smallest change that counts
+  bool relative = true;           ///< is the threshold a share of the best value?
+  int cooldown = 0;               ///< validations after a reduction before patience counts again
+  double min_factor = 0.0;        ///< the factor does not fall below this
+  double smallest_change = 1e-8;  ///< a smaller reduction of the factor is left out
 
   /// What survives a resume.
   struct Memory {
@@ -55,7 +56,6 @@ struct Plateau {
     }
     if (memory.bad > Limit::validations) {
       double const lowered = std::fmax(memory.scale * Factor.value(), min_factor);
-      // As in PyTorch: a change this small is none.
       if (memory.scale - lowered > smallest_change) memory.scale = lowered;
       memory.cooling = cooldown;
       memory.bad = 0;
@@ -63,8 +63,6 @@ struct Plateau {
   }
 
  private:
-  static constexpr double smallest_change = 1e-8;
-
   static constexpr double worst() {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     return Metric::better == Better::lower ? infinity : -infinity;

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/early_stop.hpp>
+#include <frugal/policy/schedule.hpp>
+
+#include "policy/optimize/fixture.hpp"
+
+namespace frugal_test::policy_schedule {
+
+using namespace frugal_test::policy_optimize;
+using frugal::Constant;
+using frugal::Cosine;
+using frugal::Every;
+using frugal::Linear;
+using frugal::LinearDecay;
+using frugal::Optimize;
+using frugal::Patience;
+using frugal::Plateau;
+using frugal::Schedule;
+using frugal::SGD;
+using frugal::StepDecay;
+using frugal::Validate;
+using frugal::Warmup;
+using namespace frugal::literals;
+
+using Objective = policy_optimize::Linear;
+
+Table const one{{at::ones({1})}};
+
+/// A source that does not say how long it is.
+struct Unsized {
+  std::uint64_t steps = 10;
+  std::uint64_t at = 0;
+  void seek(frugal::Cursor const& cursor) { at = cursor.position; }
+  std::optional<Table> next() { return at++ < steps ? std::optional<Table>(one) : std::nullopt; }
+};
+static_assert(frugal::Source<Unsized> && !frugal::SizedSource<Unsized>);
+
+/// How far one weight moves in each step of gradient 1 and rate 1: the factor in force.
+template <class Source, class... Ps>
+std::vector<double> moves(frugal::Settings const& settings, Source&& source,
+                          Ps const&... policies) {
+  auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
+  std::vector<double> all;
+  double last = 0;
+  Spy spy{.each_step = [&](frugal::Counters const&) {
+    double const now = module->parameters()[0].item<double>();
+    all.push_back(last - now);
+    last = now;
+  }};
+  frugal::Trainer{module, Objective{}, settings, Optimize<SGD>{.lr = 1.0}, policies..., spy}.fit(
+      source);
+  return all;
+}
+
+void check_close(std::vector<double> const& found, std::vector<double> const& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(i);
+    // Differences of float32 weights up to 25.
+    CHECK(std::abs(found[i] - expected[i]) < 1e-5);
+  }
+}
+
+TEST_CASE("the optimizer's first step uses the schedule's first factor, and so on") {
+  auto const expected = case_named(reference("schedules.json").at("schedules"), "warm-up, cosine")
+                            .at("factors")
+                            .get<std::vector<double>>();
+  auto found = moves({.epochs = 4}, std::vector<Table>(10, one), Schedule<Warmup<8>, Cosine>{});
+  found.push_back(expected.back());  // in force after the run
+  check_close(found, expected);
+}
+
+TEST_CASE("a schedule counts optimizer steps, not micro-batches") {
+  // 5 micro-batches make windows of 2, 2 and 1: three steps an epoch.
+  auto const found =
+      moves({.epochs = 2}, std::vector<Table>(5, one), Schedule<Linear>{}, frugal::Accumulate<2>{});
+  check_close(found, {1.0, 5.0 / 6, 4.0 / 6, 3.0 / 6, 2.0 / 6, 1.0 / 6});
+}
+
+TEST_CASE("the end of the run is where its steps end, when that is before its epochs do") {
+  check_close(moves({.epochs = 9, .steps = 4}, std::vector<Table>(3, one), Schedule<Linear>{}),
+              {1.0, 0.75, 0.5, 0.25});
+}
+
+TEST_CASE("the end of the run is known to a source without a size when the steps are given") {
+  check_close(moves({.epochs = 9, .steps = 4}, Unsized{}, Schedule<Linear>{}),
+              {1.0, 0.75, 0.5, 0.25});
+}
+
+TEST_CASE("the rate stays where a warm-up has brought it") {
+  check_close(moves({}, std::vector<Table>(5, one), Schedule<Warmup<2>>{}),
+              {0.5, 1.0, 1.0, 1.0, 1.0});
+}
+
+template <class S, class Source>
+std::string refusal(S const& schedule, Source&& source) {
+  return error_of<frugal::SettingsError>([&] { moves({}, source, schedule); });
+}
+
+TEST_CASE("two curves to the end of the run are refused") {
+  CHECK(contains(refusal(Schedule<Constant<>, Cosine>{}, std::vector<Table>(3, one)),
+                 "more than one of its curves runs to the end"));
+}
+
+TEST_CASE("a curve to the end of a run of unknown length is refused") {
+  CHECK(contains(refusal(Schedule<Warmup<2>, Cosine>{}, Unsized{}),
+                 "the source does not say how long that is"));
+}
+
+TEST_CASE("a decay in the last steps of a run of unknown length is refused") {
+  CHECK(contains(refusal(frugal::WarmupStableDecay<2, 3>{}, Unsized{}),
+                 "the source does not say how long that is"));
+}
+
+TEST_CASE("curves that need no end may end a run of unknown length") {
+  check_close(moves({}, Unsized{.steps = 4}, Schedule<Warmup<2>, Constant<>>{}), {0.5, 1, 1, 1});
+  check_close(moves({}, Unsized{.steps = 4}, Schedule<StepDecay<2, 0.5_r>>{}), {1, 1, 0.5, 0.5});
+}
+
+TEST_CASE("a run shorter than its fixed curves goes as far along them as it comes") {
+  check_close(moves({}, std::vector<Table>(3, one), Schedule<Warmup<8>, Constant<>>{}),
+              {0.125, 0.25, 0.375});
+}
+
+/// The loss of a validation is what a list says.
+struct Scripted {
+  std::vector<double>* losses;
+  template <class Module>
+  at::Tensor operator()(Module& module, Table const& table) const {
+    if (at::GradMode::is_enabled()) return Objective{}(module, table);
+    double const next = losses->front();
+    losses->erase(losses->begin());
+    return at::scalar_tensor(next);
+  }
+};
+
+TEST_CASE("Plateau lowers the rate of the step after the validation that exhausts its patience") {
+  std::vector<double> losses{1.0, 2.0, 2.0, 2.0, 2.0, 2.0};
+  auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
+  Seen seen;
+  frugal::Trainer trainer{module,
+                          Scripted{&losses},
+                          frugal::Settings{.epochs = 3},
+                          Optimize<SGD>{.lr = 1.0},
+                          Schedule<Plateau<0.5_r, Patience<1>>>{},
+                          Validate<Every<2>>{},
+                          Spy{.seen = &seen}};
+  trainer.fit(std::vector<Table>(4, one), std::vector<Table>{one});
+  // Validated after steps 2, 4, ...; the third is the second in a row that is no better.
+  CHECK(seen.validated_at == std::vector<std::uint64_t>{2, 4, 6, 8, 10, 12});
+  CHECK(seen.rates == std::vector<double>{1, 1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25});
+}
+
+TEST_CASE("Plateau multiplies what the curves say") {
+  std::vector<double> losses{1.0, 2.0, 2.0};
+  auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
+  Seen seen;
+  frugal::Trainer trainer{module,
+                          Scripted{&losses},
+                          frugal::Settings{.epochs = 3},
+                          Optimize<SGD>{.lr = 1.0},
+                          Schedule<Warmup<4>, Plateau<0.5_r, Patience<1>>, Constant<>>{},
+                          Spy{.seen = &seen}};
+  trainer.fit(std::vector<Table>(2, one), std::vector<Table>{one});
+  CHECK(seen.rates == std::vector<double>{0.25, 0.5, 0.75, 1, 1, 1});
+
+  losses = {1.0, 2.0, 2.0, 2.0};
+  seen = {};
+  trainer.settings().epochs = 4;
+  trainer.fit(std::vector<Table>(2, one), std::vector<Table>{one});
+  CHECK(seen.rates == std::vector<double>{0.25, 0.5, 0.75, 1, 1, 1, 0.5, 0.5});
+}
+
+TEST_CASE("Plateau names the metrics that there are when its own is not among them") {
+  std::vector<double> losses{1.0};
+  frugal::Trainer trainer{std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})}),
+                          Scripted{&losses}, frugal::Settings{}, Optimize<SGD>{},
+                          Schedule<Plateau<0.5_r, Patience<1>, frugal::WatchAccuracy>>{}};
+  std::string const text = error_of<frugal::MetricError>(
+      [&] { trainer.fit(std::vector<Table>(1, one), std::vector<Table>{one}); });
+  CHECK(contains(text, "no metric 'accuracy'"));
+  CHECK(contains(text, "there are: loss"));
+}
+
+}  // namespace frugal_test::policy_schedule

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/policy/schedule.hpp>
+
+#include "support/reference.hpp"
+
+namespace frugal_test::policy_schedule_plateau {
+
+using namespace frugal;
+using namespace frugal_test::support;
+
+/// Patience as a number, for a table of cases: also 0, which PyTorch knows and Patience does not.
+template <int N>
+struct Waits {
+  static constexpr int validations = N;
+};
+
+template <class Limit, class Metric, Rational Factor>
+void follow(Json const& which) {
+  Json const& arguments = which.at("arguments");
+  Plateau<Factor, Limit, Metric> plateau;
+  plateau.threshold = arguments.at("threshold");
+  plateau.relative = arguments.at("threshold_mode") == "rel";
+  plateau.cooldown = arguments.at("cooldown");
+  plateau.min_factor = arguments.at("min_lr");
+  plateau.smallest_change = arguments.at("eps");
+
+  typename decltype(plateau)::Memory memory;
+  Json const& metrics = which.at("metrics");
+  Json const& factors = which.at("factors");
+  REQUIRE(factors.size() == metrics.size() + 1);
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    CAPTURE(i);
+    CHECK(memory.scale == doctest::Approx(factors[i].get<double>()).epsilon(1e-12));
+    plateau.observe(metrics[i].is_null() ? std::nan("") : metrics[i].get<double>(), memory);
+    if (which.at("best")[i].is_null()) {
+      CHECK(std::isinf(memory.best));
+    } else {
+      CHECK(memory.best == which.at("best")[i].get<double>());
+    }
+  }
+  CHECK(memory.scale == doctest::Approx(factors.back().get<double>()).epsilon(1e-12));
+}
+
+template <class Limit>
+void follow_patient(Json const& which) {
+  using Lower = Watch<"x", Better::lower>;
+  using Higher = Watch<"x", Better::higher>;
+  Json const& arguments = which.at("arguments");
+  bool const lower = arguments.at("mode") == "min";
+  double const factor = arguments.at("factor");
+  if (factor == 0.1) {
+    lower ? follow<Limit, Lower, 0.1_r>(which) : follow<Limit, Higher, 0.1_r>(which);
+  } else if (factor == 0.5) {
+    lower ? follow<Limit, Lower, 0.5_r>(which) : follow<Limit, Higher, 0.5_r>(which);
+  } else {
+    REQUIRE(factor == 0.3);
+    lower ? follow<Limit, Lower, 0.3_r>(which) : follow<Limit, Higher, 0.3_r>(which);
+  }
+}
+
+TEST_CASE("Plateau lowers the rate where ReduceLROnPlateau does, on every recorded curve") {
+  Json const file = reference("schedules.json");
+  int cases = 0;
+  for (Json const& which : file.at("plateaus")) {
+    CAPTURE(which.at("name").get<std::string>());
+    ++cases;
+    switch (which.at("arguments").at("patience").get<int>()) {
+      case 0:
+        follow_patient<Waits<0>>(which);
+        break;
+      case 1:
+        follow_patient<Patience<1>>(which);
+        break;
+      case 2:
+        follow_patient<Patience<2>>(which);
+        break;
+      case 3:
+        follow_patient<Patience<3>>(which);
+        break;
+      default:
+        REQUIRE(which.at("arguments").at("patience") == 10);
+        follow_patient<Patience<10>>(which);
+    }
+  }
+  CHECK(cases == 17);
+}
+
+TEST_CASE("a reduction of less than a hundred-millionth is none, as in PyTorch") {
+  Plateau<0.1_r, Waits<0>> plateau;
+  Plateau<0.1_r, Waits<0>>::Memory memory;
+  plateau.observe(1.0, memory);
+  for (int i = 0; i < 20; ++i) plateau.observe(1.0, memory);
+  CHECK(memory.scale == doctest::Approx(1e-8).epsilon(1e-9));
+}
+
+}  // namespace frugal_test::policy_schedule_plateau
