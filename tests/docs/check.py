@@ -4,11 +4,12 @@
 
     check.py check ROOT               says what is wrong with the pages
     check.py fill ROOT                writes into the marked blocks what their sources say now
-    check.py extract ROOT OUT.cpp...  writes the pages' complete programs as test cases
+    check.py extract ROOT OUT.cpp...  writes the pages' complete blocks as test cases
 
 A ```cpp block of a page is one of three:
 
-* complete: it has `int main() {`; it is compiled and run as it is, and returns nothing from main;
+* complete: it begins with an #include; it is compiled as it is, and run if it has `int main() {`
+  (which returns nothing);
 * marked: the line before it reads <!-- from: examples/x.cpp#name -->; it is the text between
   `// [begin name]` and `// [end name]` of that file (the whole file without #name);
 * a fragment: the line before it reads <!-- fragment -->; nothing looks at it.
@@ -41,7 +42,11 @@ class Block:
 
     @property
     def complete(self) -> bool:
-        return self.language == "cpp" and not self.mark and "int main() {" in self.text
+        return self.language == "cpp" and not self.mark and self.text.startswith("#include")
+
+    @property
+    def runs(self) -> bool:
+        return self.complete and "int main() {" in self.text
 
 
 def pages_of(root: Path) -> list[str]:
@@ -91,7 +96,7 @@ def faults_of_block(root: Path, block: Block) -> list[str]:
         if block.text.strip("\n") + "\n" != expected:
             return [f"{block.place}: differs from {block.mark[6:]}, which reads:\n{expected}"]
     elif block.language == "cpp" and not block.mark and not block.complete:
-        return [f"{block.place}: no program, no <!-- from: --> and no <!-- fragment -->"]
+        return [f"{block.place}: no #include at its head, no <!-- from: --> and no <!-- fragment -->"]
     return []
 
 
@@ -204,11 +209,13 @@ struct EmptyFolder {{
 }}  // namespace
 """
 
-CASE = """
+UNIT = """
 namespace {space} {{
 #line {line} "{page}"
 {text}}}  // namespace {space}
+"""
 
+CASE = """
 TEST_CASE("{page}: the program at line {line} runs") {{
   EmptyFolder const folder;
   {space}::main_of_page();
@@ -228,11 +235,10 @@ def extract(root: Path, outputs: list[Path]) -> None:
                     includes.append(include[0])
                 # An empty line in its place keeps the compiler's line numbers those of the page.
                 body.append("\n" if include else line.replace("int main() {", "void main_of_page() {"))
-            cases.append(
-                CASE.format(
-                    space=f"frugal_docs_{number}", line=block.line, page=block.page, text="".join(body)
-                )
-            )
+            names = {"space": f"frugal_docs_{number}", "line": block.line, "page": block.page}
+            cases.append(UNIT.format(**names, text="".join(body)))
+            if block.runs:
+                cases.append(CASE.format(**names))
         text = PRELUDE.format(includes="\n".join(includes)) + "".join(cases)
         if not output.exists() or output.read_text(encoding="utf-8") != text:
             output.write_text(text, encoding="utf-8")

@@ -55,7 +55,7 @@ class Pages(unittest.TestCase):
         self.assertIn("is not there", found[0])
 
     def test_a_block_that_nothing_tries_is_found(self):
-        self.assertIn("no program", self.faults("```cpp\nint a;\n```\n")[0])
+        self.assertIn("no #include", self.faults("```cpp\nint a;\n```\n")[0])
 
     def test_a_fragment_has_to_say_so(self):
         self.assertEqual(self.faults("<!-- fragment -->\n```cpp\nint a;\n```\n"), [])
@@ -82,6 +82,14 @@ class Pages(unittest.TestCase):
     def test_a_page_without_a_policy_is_found(self):
         self.write("docs/policy/z.md", PROGRAM)
         self.assertIn("has no policy/z.hpp", self.faults()[0])
+
+    def test_a_part_of_a_program_is_compiled_and_not_run(self):
+        self.write("docs/policy/x.md", "```cpp\n#include <cstdio>\nint part();\n```\n")
+        output = self.root / "out.cpp"
+        check.extract(self.root, [output])
+        self.assertEqual(self.faults(), [])
+        self.assertIn("int part();", output.read_text())
+        self.assertNotIn("TEST_CASE", output.read_text())
 
     def test_programs_keep_their_line_numbers(self):
         output = self.root / "out.cpp"
