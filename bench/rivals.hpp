@@ -13,6 +13,7 @@
 
 #include <frugal/frugal.hpp>
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -152,6 +153,7 @@ inline void rival_bf16(Net& net, fr::Resident& source, std::uint64_t steps) {
 inline void rival_full(Net& net, fr::Resident& source, std::uint64_t steps, char const* path) {
   RivalAdamW optimizer(net);
   at::Tensor const one = torch::ones({});
+  auto const start = std::chrono::steady_clock::now();
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> log(std::fopen(path, "w"), std::fclose);
   net->train();
   std::uint64_t const total = std::min<std::uint64_t>(steps, source.batches());
@@ -183,12 +185,13 @@ inline void rival_full(Net& net, fr::Resident& source, std::uint64_t steps, char
       optimizer.step(learning_rate * now);
       ++step;
       if (step % log_every == 0) {
-        nlohmann::ordered_json const line{{"event", "step"},
-                                          {"step", step},
-                                          {"epoch", epoch},
-                                          {"loss", *loss.const_data_ptr<float>()},
-                                          {"lr_factor", now}};
-        std::string const text = line.dump() + '\n';
+        std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
+        fr::watch::JsonLine line;
+        line.add("event", "step").add("step", step).add("epoch", epoch);
+        line.add("samples", step * static_cast<std::uint64_t>(batch->data.size(0)));
+        line.add("seconds", spent.count()).add("loss", *loss.const_data_ptr<float>());
+        line.add("lr_factor", now);
+        std::string const text = std::move(line).str();
         std::fwrite(text.data(), 1, text.size(), log.get());
         std::fflush(log.get());
       }

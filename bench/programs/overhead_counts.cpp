@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <type_traits>
 
 #include "../rivals.hpp"

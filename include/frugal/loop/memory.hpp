@@ -3,21 +3,22 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <frugal/error.hpp>
 
 namespace frugal {
 
-/// Persisted state in memory: numbers and strings as JSON, tensors by name.
+/// Persisted state in memory: numbers and strings by path, tensors by path.
 ///
 /// The archive protocol that every State's persist() speaks:
 ///     archive("name", value);                     // both ways: saves, or loads into value
@@ -25,21 +26,38 @@ namespace frugal {
 ///     Archive::loading                            // which way it goes
 /// Values: bool, integers, floating point (NaN and infinities included), std::string,
 /// at::Tensor, std::optional and std::vector of these.
+///
+/// A path is the scopes and the name, "policies/EarlyStop/best"; a list has its length under its
+/// path and its items under "path.0", "path.1", ...
 struct Memory {
-  nlohmann::json values = nlohmann::json::object();
+  /// std::monostate is an empty optional or an undefined tensor.
+  using Value =
+      std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string>;
+
+  std::map<std::string, Value> values;
   std::map<std::string, at::Tensor> tensors;
 
-  /// Same values, and tensors with the same bits.
+  /// Same values, and numbers and tensors with the same bits: a NaN equals itself.
   friend bool operator==(Memory const& a, Memory const& b) {
-    if (a.values != b.values || a.tensors.size() != b.tensors.size()) return false;
-    for (auto const& [name, tensor] : a.tensors) {
-      auto const other = b.tensors.find(name);
+    if (a.values.size() != b.values.size() || a.tensors.size() != b.tensors.size()) return false;
+    for (auto const& [path, value] : a.values) {
+      auto const other = b.values.find(path);
+      if (other == b.values.end() || !same_bits(value, other->second)) return false;
+    }
+    for (auto const& [path, tensor] : a.tensors) {
+      auto const other = b.tensors.find(path);
       if (other == b.tensors.end() || !same_bits(tensor, other->second)) return false;
     }
     return true;
   }
 
  private:
+  static bool same_bits(Value const& a, Value const& b) {
+    auto const* const left = std::get_if<double>(&a);
+    auto const* const right = std::get_if<double>(&b);
+    if (!left || !right) return a == b;
+    return std::bit_cast<std::uint64_t>(*left) == std::bit_cast<std::uint64_t>(*right);
+  }
   static bool same_bits(at::Tensor const& a, at::Tensor const& b) {
     if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
     at::Tensor const left = a.cpu().contiguous();
@@ -47,6 +65,32 @@ struct Memory {
     return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
   }
 };
+
+namespace detail {
+
+template <class T>
+concept ListOfValues = requires(T& list) {
+  typename T::value_type;
+  list.resize(1);
+} && !std::is_same_v<T, std::string>;
+
+/// The path of what is being archived.
+class ArchivePath {
+ public:
+  template <class Archive, class F>
+  void scope(std::string const& name, Archive& archive, F&& body) {
+    std::string const outer = path_;
+    path_ += name + "/";
+    body(archive);
+    path_ = outer;
+  }
+  std::string operator()(std::string const& name) const { return path_ + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace detail
 
 /// Saves into a Memory. Tensors are copied: later steps do not change what was saved.
 class MemoryWriter {
@@ -57,43 +101,47 @@ class MemoryWriter {
 
   template <class T>
   void operator()(std::string const& name, T const& value) {
-    memory_.values[path_ + name] = encode(path_ + name, value);
+    save(path_(name), value);
   }
   template <class F>
   void scope(std::string const& name, F&& body) {
-    std::string const outer = path_;
-    path_ += name + "/";
-    body(*this);
-    path_ = outer;
+    path_.scope(name, *this, body);
   }
 
  private:
   template <class T>
-  nlohmann::json encode(std::string const& path, T const& value) {
+  void save(std::string const& path, T const& value) {
     if constexpr (std::is_same_v<T, at::Tensor>) {
-      if (!value.defined()) return nullptr;
+      memory_.values[path] = {};
+      if (!value.defined()) return;
+      memory_.values[path] = std::string("tensor");
       memory_.tensors[path] = value.detach().clone();
-      return "tensor";
-    } else if constexpr (std::is_floating_point_v<T>) {
-      // JSON has no words for these.
-      if (std::isnan(value)) return "nan";
-      if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-      return value;
     } else if constexpr (requires { value.has_value(); }) {
-      return value ? encode(path, *value) : nlohmann::json(nullptr);
-    } else if constexpr (requires { typename T::value_type; } && !std::is_same_v<T, std::string>) {
-      nlohmann::json items = nlohmann::json::array();
-      for (std::size_t i = 0; i < value.size(); ++i) {
-        items.push_back(encode<typename T::value_type>(path + "." + std::to_string(i), value[i]));
+      if (value) {
+        save(path, *value);
+      } else {
+        memory_.values[path] = {};
       }
-      return items;
+    } else if constexpr (detail::ListOfValues<T>) {
+      memory_.values[path] = static_cast<std::uint64_t>(value.size());
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        save<typename T::value_type>(path + "." + std::to_string(i), value[i]);
+      }
+    } else if constexpr (std::is_same_v<T, bool>) {
+      memory_.values[path] = value;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      memory_.values[path] = static_cast<double>(value);
+    } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+      memory_.values[path] = static_cast<std::int64_t>(value);
+    } else if constexpr (std::is_integral_v<T>) {
+      memory_.values[path] = static_cast<std::uint64_t>(value);
     } else {
-      return value;
+      memory_.values[path] = std::string(value);
     }
   }
 
   Memory& memory_;
-  std::string path_;
+  detail::ArchivePath path_;
 };
 
 /// Loads from a Memory. Throws StateError, naming the value, when it is missing or does not fit.
@@ -105,55 +153,70 @@ class MemoryReader {
 
   template <class T>
   void operator()(std::string const& name, T& value) {
-    std::string const path = path_ + name;
-    auto const found = memory_.values.find(path);
-    if (found == memory_.values.end()) refuse(path, "it was not saved");
-    try {
-      decode(path, *found, value);
-    } catch (nlohmann::json::exception const& error) {
-      refuse(path, error.what());
-    }
+    load(path_(name), value);
   }
   template <class F>
   void scope(std::string const& name, F&& body) {
-    std::string const outer = path_;
-    path_ += name + "/";
-    body(*this);
-    path_ = outer;
+    path_.scope(name, *this, body);
   }
 
  private:
   template <class T>
-  void decode(std::string const& path, nlohmann::json const& from, T& value) {
+  void load(std::string const& path, T& value) {
+    Memory::Value const& saved = at(path);
+    bool const absent = std::holds_alternative<std::monostate>(saved);
     if constexpr (std::is_same_v<T, at::Tensor>) {
-      if (from.is_null()) {
+      if (absent) {
         value = at::Tensor();
-        return;
+      } else {
+        load_tensor(path, value);
       }
-      decode_tensor(path, value);
-    } else if constexpr (std::is_floating_point_v<T>) {
-      value = from.is_string() ? static_cast<T>(std::stod(from.get<std::string>())) : from.get<T>();
     } else if constexpr (requires { value.has_value(); }) {
-      if (from.is_null()) {
+      if (absent) {
         value.reset();
       } else {
-        decode(path, from, value.emplace());
+        load(path, value.emplace());
       }
-    } else if constexpr (requires { typename T::value_type; } && !std::is_same_v<T, std::string>) {
-      if (!from.is_array()) refuse(path, "it is no list");
-      value.resize(from.size());
-      for (std::size_t i = 0; i < from.size(); ++i) {
+    } else if constexpr (detail::ListOfValues<T>) {
+      std::uint64_t const size = get<std::uint64_t>(path, "a list");
+      value.resize(size);
+      for (std::size_t i = 0; i < size; ++i) {
         typename T::value_type item = value[i];
-        decode(path + "." + std::to_string(i), from[i], item);
+        load(path + "." + std::to_string(i), item);
         value[i] = item;
       }
+    } else if constexpr (std::is_same_v<T, bool>) {
+      value = get<bool>(path, "a truth value");
+    } else if constexpr (std::is_floating_point_v<T>) {
+      value = static_cast<T>(get<double>(path, "a real number"));
+    } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+      value = narrow<T>(path, get<std::int64_t>(path, "a signed integer"));
+    } else if constexpr (std::is_integral_v<T>) {
+      value = narrow<T>(path, get<std::uint64_t>(path, "an unsigned integer"));
     } else {
-      value = from.get<T>();
+      value = get<std::string>(path, "a text");
     }
   }
 
+  Memory::Value const& at(std::string const& path) const {
+    auto const found = memory_.values.find(path);
+    if (found == memory_.values.end()) refuse(path, "it was not saved");
+    return found->second;
+  }
+  template <class T>
+  T get(std::string const& path, char const* what) const {
+    T const* const value = std::get_if<T>(&at(path));
+    if (!value) refuse(path, std::string("what was saved is not ") + what);
+    return *value;
+  }
+  template <class T, class U>
+  static T narrow(std::string const& path, U value) {
+    if (!std::in_range<T>(value)) refuse(path, "the number is too large for it");
+    return static_cast<T>(value);
+  }
+
   // A tensor that is already there keeps its place in memory: optimizers hold on to theirs.
-  void decode_tensor(std::string const& path, at::Tensor& value) {
+  void load_tensor(std::string const& path, at::Tensor& value) {
     auto const saved = memory_.tensors.find(path);
     if (saved == memory_.tensors.end()) refuse(path, "its tensor was not saved");
     at::Tensor const& source = saved->second;
@@ -179,7 +242,7 @@ class MemoryReader {
   }
 
   Memory const& memory_;
-  std::string path_;
+  detail::ArchivePath path_;
 };
 
 }  // namespace frugal

@@ -2,18 +2,18 @@
 #pragma once
 
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/watch/json_line.hpp>
 
 namespace frugal {
 
@@ -27,7 +27,8 @@ namespace frugal {
 /// Errors  SettingsError without a folder to write to; DataError, naming the file and the
 ///         system's reason, when it cannot be opened or written.
 ///
-/// Lines are {"event":"step","step":100,"epoch":0,"samples":3200,"loss":0.71,"lr_factor":1.0},
+/// Lines are
+/// {"event":"step","step":100,"epoch":0,"samples":3200,"seconds":1.5,"loss":0.7,"lr_factor":1},
 /// "validation" with every metric, "epoch" with the epoch's mean loss, "begin" and "end". Numbers
 /// that JSON has no word for (NaN, infinities) are null. Each line is written at once, so that
 /// a killed run's log ends in a whole line.
@@ -67,38 +68,38 @@ struct Log {
       }
       file_.reset(std::fopen(path_.c_str(), "ae"));
       if (!file_) fail("opened");
-      nlohmann::ordered_json line = begin_line("begin", phase.counters());
-      line["parameters"] = parameter_count(phase.parameters());
-      line["seed"] = phase.settings().seed;
-      write(line);
+      watch::JsonLine line = begin_line("begin", phase.counters());
+      line.add("parameters", parameter_count(phase.parameters()));
+      line.add("seed", phase.settings().seed);
+      write(std::move(line));
     }
 
     void on_step(Step<Context>& phase) {
       if constexpr (!Cadence::per_epoch) {
         if (!Cadence::due_at_step(phase.counters())) return;
-        nlohmann::ordered_json line = begin_line("step", phase.counters());
-        line["loss"] = number(phase.last_loss());
-        line["lr_factor"] = phase.learning_rate_factor();
-        write(line);
+        watch::JsonLine line = begin_line("step", phase.counters());
+        line.add("loss", phase.last_loss());
+        line.add("lr_factor", phase.learning_rate_factor());
+        write(std::move(line));
       }
     }
 
     void on_validated(Validated<Context>& phase) {
-      nlohmann::ordered_json line = begin_line("validation", phase.counters());
-      for (auto const& [name, value] : phase.metrics) line[name] = number(value);
-      write(line);
+      watch::JsonLine line = begin_line("validation", phase.counters());
+      for (auto const& [name, value] : phase.metrics) line.add(name, value);
+      write(std::move(line));
     }
 
     void on_epoch_end(EpochEnd<Context>& phase) {
-      nlohmann::ordered_json line = begin_line("epoch", phase.counters());
-      line["loss"] = number(phase.mean_loss());
-      write(line);
+      watch::JsonLine line = begin_line("epoch", phase.counters());
+      line.add("loss", phase.mean_loss());
+      write(std::move(line));
     }
 
     void on_fit_end(FitEnd<Context>& phase) {
-      nlohmann::ordered_json line = begin_line("end", phase.counters());
-      line["stopped_by"] = phase.stopped_by();
-      write(line);
+      watch::JsonLine line = begin_line("end", phase.counters());
+      line.add("stopped_by", phase.stopped_by());
+      write(std::move(line));
       if (std::fflush(file_.get()) != 0) fail("written");
     }
 
@@ -107,17 +108,15 @@ struct Log {
       void operator()(std::FILE* file) const { std::fclose(file); }
     };
 
-    nlohmann::ordered_json begin_line(char const* event, Counters const& at) {
+    watch::JsonLine begin_line(char const* event, Counters const& at) const {
       std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start_;
-      return {{"event", event},
-              {"step", at.step},
-              {"epoch", at.epoch},
-              {"samples", at.sample},
-              {"seconds", spent.count()}};
-    }
-
-    static nlohmann::ordered_json number(double value) {
-      return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+      watch::JsonLine line;
+      line.add("event", event)
+          .add("step", at.step)
+          .add("epoch", at.epoch)
+          .add("samples", at.sample)
+          .add("seconds", spent.count());
+      return line;
     }
 
     static std::int64_t parameter_count(Parameters const& parameters) {
@@ -126,8 +125,8 @@ struct Log {
       return count;
     }
 
-    void write(nlohmann::ordered_json const& line) {
-      std::string const text = line.dump() + '\n';
+    void write(watch::JsonLine line) {
+      std::string const text = std::move(line).str();
       bool const whole = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
       if (!whole || std::fflush(file_.get()) != 0) fail("written");
     }

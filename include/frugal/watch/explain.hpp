@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <iostream>
 #include <ostream>
 #include <string>
@@ -9,7 +10,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/list.hpp>
+#include <frugal/compose/policy.hpp>
 #include <frugal/loop/parameters.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 
@@ -25,7 +28,12 @@ std::string name_in_plan() {
 template <class P>
 void explain_policy(std::ostream& out, int number) {
   constexpr About about = about_of<P>();
-  out << "  " << (number < 10 ? " " : "") << number << "  " << name_in_plan<P>() << '\n';
+  out << "  " << (number < 10 ? " " : "") << number << "  " << name_in_plan<P>();
+  if constexpr (is_null<P>) {
+    out << "  (default)\n";
+    return;
+  }
+  out << '\n';
   if (about.term != Term::none) out << "        lowers  " << name_of(about.term) << '\n';
   if (!about.cost.empty()) out << "        costs   " << about.cost << '\n';
 }

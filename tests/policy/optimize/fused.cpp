@@ -38,7 +38,7 @@ TEST_CASE("saved moments carry the parameters' names") {
     for (std::string const moment : {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}) {
       CHECK(memory.tensors.count("policies/Optimize/" + name + "/" + moment) == 1);
     }
-    CHECK(memory.values.at("policies/Optimize/" + name + "/step") == 3.0);
+    CHECK(std::get<double>(memory.values.at("policies/Optimize/" + name + "/step")) == 3.0);
   }
 }
 
