@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154  # root and state are ./dev's
-# The whole of ./dev test, stage by stage; read by ./dev. A stage that cannot be run has failed.
+# The whole of ./dev test --all, stage by stage; read by ./dev. A stage that cannot be run has failed.
 
 counts=$state/counts
 
