@@ -195,7 +195,7 @@ class Engine {
       std::size_t before = 0;
       for (std::size_t i = 0; i < I; ++i) before += cards[i].kind == cards[I].kind;
       std::string scope(cards[I].kind);
-      if (before != 0) scope += "." + std::to_string(before);
+      if (before != 0) scope.append(1, '.').append(std::to_string(before));
       archive.scope(scope, [&](auto& inner) { state.persist(inner); });
     }
   }
