@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/clip.hpp>
+
+#include "policy/optimize/fixture.hpp"
+
+namespace frugal_test::policy_clip {
+
+using namespace frugal_test::policy_optimize;
+using frugal::ClipNorm;
+using frugal::Optimize;
+using frugal::SGD;
+using namespace frugal::literals;
+
+/// Parameters of zeros with these gradients, as in clip.json.
+std::shared_ptr<Parts> parts_of(Json const& file) {
+  std::vector<at::Tensor> start;
+  for (Json const& shape : file.at("shapes")) start.push_back(at::zeros(shape_in(shape)));
+  return std::make_shared<Parts>(start);
+}
+
+Table gradients_of(Json const& file, Json const& name) {
+  Table table;
+  Json const& gradients = file.at("gradients").at(name.get<std::string>());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    table.gradients.push_back(gradients[i].is_null()
+                                  ? at::Tensor()
+                                  : tensor_in(gradients[i], shape_in(file.at("shapes")[i])));
+  }
+  return table;
+}
+
+TEST_CASE("ClipNorm clips what PyTorch's clip_grad_norm_ clips, in a run") {
+  Json const file = reference("clip.json");
+  int cases = 0;
+  for (Json const& which : file.at("norms")) {
+    if (which.at("norm_type") != "2") continue;
+    ++cases;
+    CAPTURE(which.dump().substr(0, 60));
+    auto const module = parts_of(file);
+    // A step of rate 1 from zero is the clipped gradient's negative.
+    frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0},
+                    ClipNorm<>{.max_norm = which.at("max_norm")}}
+        .fit(std::vector<Table>{gradients_of(file, which.at("gradients"))});
+    Json const& clipped = which.at("float64").at("clipped");
+    for (std::size_t i = 0; i < clipped.size(); ++i) {
+      at::Tensor const found = module->parameters()[i];
+      if (clipped[i].is_null()) {
+        CHECK(at::equal(found, at::zeros_like(found)));
+        continue;
+      }
+      at::Tensor const expected = tensor_in(clipped[i], found.sizes().vec(), at::kDouble).neg();
+      // A norm and a product in float32: a few units in the last place, 1.2e-7 each.
+      CHECK(distance(found, expected) <= 5e-7 * expected.abs().max().item<double>());
+    }
+  }
+  CHECK(cases == 7);
+}
+
+using ClipContext = frugal::Context<std::shared_ptr<Parts>, ClipNorm<>>;
+
+TEST_CASE("norm() is the total norm before clipping") {
+  Json const file = reference("clip.json");
+  for (Json const& which : file.at("norms")) {
+    if (which.at("norm_type") != "2") continue;
+    auto module = parts_of(file);
+    frugal::Settings const settings;
+    frugal::Run<ClipContext> run{.module = module,
+                                 .settings = settings,
+                                 .parameters = frugal::Parameters::of(*module),
+                                 .horizon = {}};
+    Table const table = gradients_of(file, which.at("gradients"));
+    for (std::size_t i = 0; i < table.gradients.size(); ++i) {
+      run.parameters.tensors[i].mutable_grad() = table.gradients[i];
+    }
+    run.gradients.collect(run.parameters);
+    ClipNorm<>::State<ClipContext> state(ClipNorm<>{.max_norm = which.at("max_norm")});
+    CHECK_FALSE(state.norm().defined());
+    frugal::Gradients<ClipContext> phase(run);
+    state.on_gradients(phase);
+    CHECK(state.norm().item<double>() ==
+          doctest::Approx(which.at("float64").at("norm").get<double>()).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("gradients below the limit keep their bits") {
+  Json const file = reference("clip.json");
+  Table const table = gradients_of(file, "usual");
+  auto const module = parts_of(file);
+  frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0},
+                  ClipNorm<1000.0_r>{}}
+      .fit(std::vector<Table>{table});
+  for (std::size_t i = 0; i < table.gradients.size(); ++i) {
+    CHECK(at::equal(module->parameters()[i], table.gradients[i].neg()));
+  }
+}
+
+TEST_CASE("what is clipped is the gradient of the whole window") {
+  // Two micro-batches of gradients 3 and 1: their mean is 2, and clips to 1.5.
+  auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
+  Seen seen;
+  frugal::Trainer{module,
+                  Linear{},
+                  frugal::Settings{},
+                  Optimize<SGD>{.lr = 1.0},
+                  frugal::Accumulate<2>{},
+                  ClipNorm<1.5_r>{},
+                  Spy{.seen = &seen}}
+      .fit(std::vector<Table>{{{at::full({1}, 3.0)}}, {{at::full({1}, 1.0)}}});
+  REQUIRE(seen.gradient_norms.size() == 1);
+  CHECK(seen.gradient_norms[0] == doctest::Approx(1.5).epsilon(1e-6));
+  CHECK(module->parameters()[0].item<double>() == doctest::Approx(-1.5).epsilon(1e-6));
+}
+
+TEST_CASE("clipping reads no scalar through LibTorch, whether it bites or not") {
+  auto const per_step = [](auto policy) {
+    auto const run = [&](std::size_t steps) {
+      return operators_of([&] {
+        frugal::Trainer{std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({3})}), Linear{},
+                        frugal::Settings{}, Optimize<SGD>{}, policy}
+            .fit(std::vector<Table>(steps, Table{{at::ones({3})}}));
+      });
+    };
+    auto const few = run(3);
+    auto many = run(7);
+    for (auto const& [name, count] : few) many[name] -= count;
+    return many;
+  };
+  for (double const limit : {0.5, 100.0}) {
+    auto operators = per_step(ClipNorm<>{.max_norm = limit});
+    CHECK(operators["aten::_foreach_norm"] == 4);
+    CHECK(operators["aten::item"] == 0);
+    CHECK(operators["aten::_local_scalar_dense"] == 0);
+  }
+}
+
+TEST_CASE("a limit that is not positive is refused when it is given at run time") {
+  for (double const limit : {0.0, -1.0, std::nan("")}) {
+    std::string const text = error_of<frugal::SettingsError>([&] {
+      frugal::Trainer{std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})}), Linear{},
+                      frugal::Settings{}, Optimize<SGD>{}, ClipNorm<>{.max_norm = limit}}
+          .fit(std::vector<Table>{{{at::ones({1})}}});
+    });
+    CHECK(contains(text, "ClipNorm::max_norm"));
+  }
+}
+
+}  // namespace frugal_test::policy_clip

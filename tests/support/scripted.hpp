@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run whose validation losses are a list: what policies that watch validation are tested with.
+#pragma once
+
+#include <frugal/policy/optimize/sgd.hpp>
+#include <frugal/trainer.hpp>
+
+#include "support/running.hpp"
+
+namespace frugal_test::support {
+
+struct OneWeight : torch::nn::Module {
+  OneWeight() : weight(register_parameter("weight", at::zeros({1}))) {}
+  at::Tensor weight;
+};
+
+/// Trains a weight with gradient 1; each validation takes the next number of the list.
+struct Scripted {
+  std::vector<double> const* curve;
+  std::size_t* at;
+  template <class Module>
+  at::Tensor operator()(Module& module, at::Tensor const&) const {
+    if (at::GradMode::is_enabled()) return module->weight.sum();
+    return at::scalar_tensor(curve->at((*at)++), at::kDouble);
+  }
+};
+
+/// One step an epoch and a validation after each, until the curve ends or a policy stops it.
+template <class... Ps>
+frugal::Report run_script(std::vector<double> const& curve, Ps const&... policies) {
+  std::size_t at = 0;
+  frugal::Trainer trainer{std::make_shared<OneWeight>(), Scripted{&curve, &at},
+                          frugal::Settings{.epochs = curve.size()},
+                          frugal::Optimize<frugal::SGD>{.lr = 1.0}, policies...};
+  std::vector<at::Tensor> const one{at::zeros({1})};
+  return trainer.fit(one, one);
+}
+
+}  // namespace frugal_test::support
