@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: frugal: this policy's on_step returns what nobody would look at. Return void; a flow where the run may end; what next() returns in an around-hook.
+#include "../compose/stand_ins.hpp"
+
+using namespace frugal_test::compose;
+
+namespace on = frugal::on;
+namespace around = frugal::around;
+
+struct Sound {
+  using kind = alpha;
+  using listens = list<on::step>;
+  template <class>
+  struct State {
+    explicit State(Sound const&) {}
+    void on_step(Notes&) {}
+  };
+};
+using SoundEngine = Engine<Context<Sound>, Sound>;
+static_assert(sizeof(SoundEngine) >= 1);
+#ifdef FRUGAL_REJECT
+struct Unsound {
+  using kind = alpha;
+  using listens = list<on::step>;
+  template <class>
+  struct State {
+    explicit State(Unsound const&) {}
+    bool on_step(Notes&) { return true; }
+  };
+};
+using UnsoundEngine = Engine<Context<Unsound>, Unsound>;
+static_assert(sizeof(UnsoundEngine) >= 1);
+#endif

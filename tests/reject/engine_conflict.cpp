@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: frugal: two policies of this recipe cannot live together. The compiler's note names the policy and the kind it excludes: take one of them out.
+// expect: Shy
+// expect: beta
+#include "../compose/stand_ins.hpp"
+
+using namespace frugal_test::compose;
+
+template <class... Ps>
+constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::say();
+
+FRUGAL_SENTENCE(alpha_beside_beta, "frugal: Alpha bears no Beta: own words. Take one out.");
+template <class Conflicts>
+struct Shy {
+  using kind = alpha;
+  using listens = list<>;
+  using conflicts = Conflicts;
+};
+
+static_assert(hears<Shy<list<beta>>, Setting<gamma>>);
+#ifdef FRUGAL_REJECT
+static_assert(hears<Setting<beta>, Shy<list<beta>>>);
+#endif

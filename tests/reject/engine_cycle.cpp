@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: frugal: the order of these policies is a cycle: each wants to come after another of them. Take one `before` or `after` out.
+#include "../compose/stand_ins.hpp"
+
+using namespace frugal_test::compose;
+
+template <class... Ps>
+constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::say();
+
+template <class Kind, class After>
+struct Late {
+  using kind = Kind;
+  using listens = list<>;
+  using after = list<After>;
+};
+
+static_assert(hears<Late<alpha, beta>, Late<beta, gamma>>);
+#ifdef FRUGAL_REJECT
+static_assert(hears<Late<alpha, beta>, Late<beta, gamma>, Late<gamma, alpha>>);
+#endif

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: frugal: this recipe has two policies of one kind, and room for one. The compiler's note names the second: keep one of the two.
+// expect: Setting<frugal_test::compose::alpha, 1
+#include "../compose/stand_ins.hpp"
+
+using namespace frugal_test::compose;
+
+template <class... Ps>
+constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::say();
+
+static_assert(hears<Setting<many>, Setting<many, 1>>);
+#ifdef FRUGAL_REJECT
+static_assert(hears<Setting<alpha>, Setting<alpha, 1>>);
+#endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: frugal: Alpha needs Beta: own words. Add Beta.
+#include "../compose/stand_ins.hpp"
+
+using namespace frugal_test::compose;
+
+template <class... Ps>
+constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::say();
+
+FRUGAL_SENTENCE(alpha_without_beta, "frugal: Alpha needs Beta: own words. Add Beta.");
+template <class Needs>
+struct Needy {
+  using kind = alpha;
+  using listens = list<>;
+  using needs = Needs;
+};
+
+static_assert(hears<Needy<list<frugal::need<beta, alpha_without_beta>>>, Setting<beta>>);
+#ifdef FRUGAL_REJECT
+static_assert(hears<Needy<list<frugal::need<beta, alpha_without_beta>>>>);
+#endif

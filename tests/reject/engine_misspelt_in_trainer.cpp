@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: this policy listens to on::step and its State has no on_step. Write the member, or take the hook out of `listens`.
+#include <frugal/policy/early_stop.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/trainer.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+struct Sound {
+  using kind = kinds::progress;
+  using listens = list<on::step>;
+  template <class Context>
+  struct State {
+    explicit State(Sound const&) {}
+    void on_step(Step<Context>&) {}
+  };
+};
+struct Misspelt {
+  using kind = kinds::progress;
+  using listens = list<on::step>;
+  template <class Context>
+  struct State {
+    explicit State(Misspelt const&) {}
+    void on_stpe(Step<Context>&) {}
+  };
+};
+template <class... Ps>
+void train() {
+  std::vector<Batch> batches;
+  Trainer<torch::nn::Linear, CrossEntropy, Optimize<SGD>, Ps...> trainer(torch::nn::Linear(2, 2));
+  trainer.fit(batches);
+}
+template void train<Sound>();
+#ifdef FRUGAL_REJECT
+template void train<Misspelt>();
+#endif

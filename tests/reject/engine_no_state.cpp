@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: frugal: this policy listens to hooks and has no State<Context> that is constructible from the policy's value. Write one, with `explicit State(Policy const&)`.
+#include "../compose/stand_ins.hpp"
+
+using namespace frugal_test::compose;
+
+using SoundEngine = Engine<Context<Teller<alpha>>, Teller<alpha>>;
+static_assert(sizeof(SoundEngine) >= 1);
+#ifdef FRUGAL_REJECT
+struct Unsound {
+  using kind = alpha;
+  using listens = list<frugal::on::step>;
+};
+using UnsoundEngine = Engine<Context<Unsound>, Unsound>;
+static_assert(sizeof(UnsoundEngine) >= 1);
+#endif

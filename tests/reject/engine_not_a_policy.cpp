@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: frugal: a type in this recipe is not a policy. A policy is a copyable, default-constructible type with `using kind` and `using listens`.
+#include "../compose/stand_ins.hpp"
+
+using namespace frugal_test::compose;
+
+template <class... Ps>
+constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::say();
+
+static_assert(hears<Setting<alpha>, Setting<beta>>);
+#ifdef FRUGAL_REJECT
+static_assert(hears<Setting<alpha>, int>);
+#endif
