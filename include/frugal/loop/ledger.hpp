@@ -40,9 +40,14 @@ inline double host_scalar(at::Tensor const& scalar) {
 /// error still names the step that did it.
 class LossLedger {
  public:
-  /// Throws NonFiniteLossError at once for a loss in host memory.
+  /// When a loss in host memory is looked at; one on a device always is when asked.
+  enum class Reading { at_once, when_asked };
+
+  explicit LossLedger(Reading host = Reading::at_once) : host_(host) {}
+
+  /// Throws NonFiniteLossError for a loss that is looked at at once.
   void add(at::Tensor const& loss, double weight, Counters const& at) {
-    if (loss.is_cpu()) {
+    if (loss.is_cpu() && host_ == Reading::at_once) {
       enter(detail::host_scalar(loss), weight, at.epoch, at.step, at.micro_batch);
     } else {
       pending_.push_back({loss.detach(), weight, at.epoch, at.step, at.micro_batch});
@@ -116,6 +121,7 @@ class LossLedger {
                  "the samples of that micro-batch."});
   }
 
+  Reading host_;
   std::vector<Pending> pending_;
   double sum_ = 0;
   double weight_ = 0;

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/loop/ledger.hpp>
+#include <frugal/loop/memory.hpp>
+
+#include "stand_ins.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace frugal_test::loop_ledger {
+
+using namespace frugal_test::loop;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+Counters at_step(std::uint64_t epoch, std::uint64_t step, std::uint64_t micro_batch) {
+  Counters at;
+  at.epoch = epoch;
+  at.step = step;
+  at.micro_batch = micro_batch;
+  return at;
+}
+at::Tensor scalar(double value, at::ScalarType type = at::kDouble) {
+  return at::scalar_tensor(value, type);
+}
+
+TEST_CASE("the mean of an epoch's losses is weighted") {
+  LossLedger ledger;
+  ledger.add(scalar(1.0), 3, {});
+  ledger.add(scalar(5.0), 1, {});
+  CHECK(ledger.mean() == 2.0);
+  CHECK(ledger.last() == 5.0);
+}
+
+TEST_CASE("before the first loss mean and last are NaN") {
+  LossLedger ledger;
+  CHECK(std::isnan(ledger.mean()));
+  CHECK(std::isnan(ledger.last()));
+}
+
+TEST_CASE("a reset forgets the epoch's mean and keeps the last loss") {
+  LossLedger ledger;
+  ledger.add(scalar(1.0), 1, {});
+  ledger.reset();
+  CHECK(std::isnan(ledger.mean()));
+  CHECK(ledger.last() == 1.0);
+}
+
+TEST_CASE("losses of every floating type are read") {
+  for (at::ScalarType const type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
+    LossLedger ledger;
+    ledger.add(scalar(0.75, type), 2, {});
+    CHECK(ledger.mean() == 0.75);
+  }
+}
+
+TEST_CASE("a loss that is an element of a larger tensor is that element") {
+  LossLedger ledger;
+  ledger.add(at::arange(5, at::kFloat)[3], 1, {});
+  CHECK(ledger.last() == 3.0);
+}
+
+TEST_CASE("a loss that is NaN is refused at once, naming epoch, step and micro-batch") {
+  LossLedger ledger;
+  CHECK_THROWS_WITH_AS(
+      ledger.add(scalar(nan), 1, at_step(2, 31, 250)),
+      "frugal: the loss is NaN (epoch 2, step 31, micro-batch 250): the numbers diverged, or a "
+      "sample holds NaN. Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, and "
+      "look at the samples of that micro-batch.",
+      NonFiniteLossError);
+}
+
+TEST_CASE("a loss that is infinite is refused and called so") {
+  LossLedger ledger;
+  auto const error =
+      thrown_by<NonFiniteLossError>([&] { ledger.add(scalar(-infinity), 1, at_step(0, 1, 1)); });
+  REQUIRE(error);
+  CHECK(error->fault().what == "the loss is infinite");
+}
+
+TEST_CASE("a refused loss is not in the mean") {
+  LossLedger ledger;
+  ledger.add(scalar(4.0), 1, {});
+  CHECK_THROWS_AS(ledger.add(scalar(nan), 1, {}), NonFiniteLossError);
+  CHECK(ledger.mean() == 4.0);
+}
+
+TEST_CASE("losses that wait are not looked at before somebody asks") {
+  LossLedger ledger(LossLedger::Reading::when_asked);
+  at::Tensor const loss = scalar(nan);
+  ledger.add(loss, 1, {});
+  loss.fill_(2.0);  // nobody has read it yet
+  ledger.add(scalar(4.0), 3, {});
+  CHECK(ledger.mean() == 3.5);
+  CHECK(ledger.last() == 4.0);
+}
+
+TEST_CASE("a waiting loss that is not finite names the step that made it, however late") {
+  for (int const asked : {0, 1, 2}) {
+    LossLedger ledger(LossLedger::Reading::when_asked);
+    ledger.add(scalar(1.0, at::kFloat), 1, at_step(0, 1, 10));
+    ledger.add(scalar(infinity), 1, at_step(0, 2, 20));
+    ledger.add(scalar(nan), 1, at_step(0, 3, 30));
+    auto const error = thrown_by<NonFiniteLossError>([&] {
+      if (asked == 0) ledger.mean();
+      if (asked == 1) ledger.last();
+      if (asked == 2) ledger.settle();
+    });
+    REQUIRE(error);
+    CHECK(error->fault().where == "epoch 0, step 2, micro-batch 20");
+    CHECK(error->fault().what == "the loss is infinite");
+  }
+}
+
+TEST_CASE("waiting losses of a graph do not keep it: what is kept is detached") {
+  LossLedger ledger(LossLedger::Reading::when_asked);
+  at::Tensor const weight =
+      at::ones({}, at::TensorOptions().dtype(at::kDouble).requires_grad(true));
+  ledger.add(weight * 3, 1, {});
+  CHECK(ledger.mean() == 3.0);
+}
+
+TEST_CASE("waiting and immediate reading come to the same mean") {
+  LossLedger now;
+  LossLedger later(LossLedger::Reading::when_asked);
+  for (int i = 1; i <= 20; ++i) {
+    now.add(scalar(1.0 / i), i, {});
+    later.add(scalar(1.0 / i), i, {});
+  }
+  CHECK(now.mean() == later.mean());
+}
+
+TEST_CASE("a ledger survives a resume in the middle of an epoch") {
+  LossLedger ledger(LossLedger::Reading::when_asked);
+  ledger.add(scalar(1.0), 3, {});
+  ledger.add(scalar(5.0), 1, {});
+  Memory memory;
+  MemoryWriter writer(memory);
+  ledger.persist(writer);
+  LossLedger resumed;
+  MemoryReader reader(memory);
+  resumed.persist(reader);
+  CHECK(resumed.mean() == 2.0);
+  CHECK(resumed.last() == 5.0);
+  resumed.add(scalar(6.0), 4, {});
+  CHECK(resumed.mean() == 4.0);
+}
+
+}  // namespace frugal_test::loop_ledger

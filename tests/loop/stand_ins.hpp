@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples, F features, C classes.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/modules/linear.h>
+#include <frugal/compose/policy.hpp>
+#include <frugal/data/source.hpp>
+#include <frugal/loop/counters.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/kinds.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+// Policies, modules and sources that exist only to be trained with.
+namespace frugal_test::loop {
+
+using namespace frugal;
+
+/// What the real ones look like from outside: same kinds, same edges, nothing on disk.
+template <class Cadence>
+struct Checkpoint {
+  using kind = kinds::checkpoint;
+  using listens = list<on::step>;
+  using after = list<kinds::validate, kinds::early_stop>;
+  template <class Context>
+  struct State {
+    using transient = void;
+    std::uint64_t saved = 0;
+    explicit State(Checkpoint const&) {}
+    void on_step(Step<Context>& phase) { saved += Cadence::due_at_step(phase.counters()); }
+  };
+};
+
+struct SigtermSave {};
+template <class Reaction>
+struct Spot {
+  FRUGAL_SENTENCE(without_checkpoint,
+                  "frugal: Spot needs Checkpoint: there is nothing to save to. "
+                  "Add Checkpoint<Every<500>>.");
+  using kind = kinds::spot;
+  using listens = list<on::step>;
+  using needs = list<need<kinds::checkpoint, without_checkpoint>>;
+  using after = list<kinds::checkpoint>;
+  template <class Context>
+  struct State {
+    explicit State(Spot const&) {}
+    flow on_step(Step<Context>&) { return flow::proceed; }
+  };
+};
+
+/// A small network with every kind of layer that matters to a loop: a normalisation that counts
+/// batches, and weights.
+struct Net : torch::nn::Module {
+  explicit Net(std::uint64_t seed = 1, at::ScalarType type = at::kDouble) {
+    at::manual_seed(seed);
+    first = register_module("first", torch::nn::Linear(4, 8));
+    second = register_module("second", torch::nn::Linear(8, 3));
+    to(type);
+  }
+  at::Tensor forward(at::Tensor const& data_BF) {
+    return second->forward(at::tanh(first->forward(data_BF)));
+  }
+  torch::nn::Linear first{nullptr}, second{nullptr};
+};
+
+inline Batch batch_of_size(std::int64_t samples, std::uint64_t seed,
+                           at::ScalarType type = at::kDouble) {
+  at::manual_seed(seed);
+  return {at::randn({samples, 4}, type), at::randint(3, {samples}, at::kLong)};
+}
+inline std::vector<Batch> batches_of_sizes(std::vector<std::int64_t> const& sizes,
+                                           at::ScalarType type = at::kDouble) {
+  std::vector<Batch> batches;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    batches.push_back(batch_of_size(sizes[i], 100 + i, type));
+  }
+  return batches;
+}
+
+inline std::vector<at::Tensor> copy_of(torch::nn::Module const& module) {
+  std::vector<at::Tensor> all;
+  for (at::Tensor const& tensor : module.parameters()) all.push_back(tensor.detach().clone());
+  return all;
+}
+inline bool same(std::vector<at::Tensor> const& a, std::vector<at::Tensor> const& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!a[i].equal(b[i])) return false;
+  }
+  return true;
+}
+
+/// A source without a size, that notes where it was sought.
+struct Stream {
+  std::vector<Batch> batches{};
+  std::vector<Cursor> sought{};
+  std::size_t at = 0;
+
+  void seek(Cursor const& cursor) {
+    sought.push_back(cursor);
+    at = 0;
+    for (std::uint64_t seen = 0; seen < cursor.position && at < batches.size(); ++at) {
+      seen += static_cast<std::uint64_t>(batches[at].data.size(0));
+    }
+  }
+  std::optional<Batch> next() {
+    if (at == batches.size()) return std::nullopt;
+    return batches[at++];
+  }
+};
+
+/// Runs `f` and returns the frugal error of type E that it throws; nothing if it throws none.
+template <class E, class F>
+std::optional<E> thrown_by(F&& f) {
+  try {
+    f();
+  } catch (E const& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+inline bool says(std::string const& text, std::string const& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace frugal_test::loop
