@@ -11,17 +11,26 @@
 #include <unordered_set>
 #include <vector>
 
+#include <frugal/error.hpp>
+
 namespace frugal {
 
-/// The torch::nn::Module behind a module, a holder or a pointer to either.
+/// The torch::nn::Module behind a module, a holder or a pointer. Throws ModuleError for an empty
+/// one.
 template <class M>
 torch::nn::Module& base_module(M& module) {
   if constexpr (std::is_base_of_v<torch::nn::Module, M>) {
     return module;
-  } else if constexpr (requires { module.ptr(); }) {
-    return *module.ptr();
   } else {
-    return *module;
+    if constexpr (requires { module.ptr(); }) {
+      if (!module.is_empty()) return *module.ptr();
+    } else {
+      if (module) return *module;
+    }
+    throw ModuleError({.what = "there is no module",
+                       .where = "fit",
+                       .why = "the holder or pointer is empty",
+                       .mend = "Give the trainer one that holds a module."});
   }
 }
 
