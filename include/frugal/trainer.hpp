@@ -29,6 +29,14 @@ inline constexpr bool has_optimizer = false;
 template <class... Ps>
 inline constexpr bool has_optimizer<list<Ps...>> = fills<kinds::optimizer, Ps...>;
 
+template <class P, class Values, class List>
+inline constexpr bool has_places_for = true;
+// A type of which the recipe has no place at all has a sentence of its own.
+template <class P, class... Qs, class... Ps>
+inline constexpr bool has_places_for<P, list<Qs...>, list<Ps...>> =
+    (0 + ... + int{std::same_as<P, Ps>}) == 0 ||
+    (0 + ... + int{std::same_as<P, Qs>}) <= (0 + ... + int{std::same_as<P, Ps>});
+
 template <class Module, class List>
 struct context_of;
 template <class Module, class... Ps>
@@ -57,6 +65,8 @@ class Trainer {
   static constexpr bool heard = detail::facts<typename recipe::policies>::say() || true;
   static_assert(heard);
   using ordered = detail::composed_if_legal<recipe::legal, slots, typename recipe::policies>;
+  // A default that fills an open slot may close a cycle which the recipe alone does not have.
+  static_assert(detail::facts<ordered>::say() || true);
   using context = typename detail::context_of<Module, ordered>::type;
 
  public:
@@ -77,6 +87,9 @@ class Trainer {
       : module_(std::move(module)),
         objective_(std::move(objective)),
         settings_(std::move(settings)) {
+    static_assert((... && detail::has_places_for<Qs, list<Qs...>, ordered>),
+                  "frugal: the trainer is given more values of a policy than its recipe has places "
+                  "for it.");
     (detail::assignment_to(policies_, ordered{}) << ... << values);
   }
 
@@ -131,6 +144,9 @@ class Trainer {
     static_assert(detail::has_optimizer<typename recipe::policies>,
                   "frugal: this recipe has no optimizer and would train nothing. Add "
                   "Optimize<AdamW>, or Optimize<Nothing> if that is what you mean.");
+    static_assert(ObjectiveFor<Objective, Module, batch_of<Train>>,
+                  "frugal: the objective cannot be called with (module, batch), or returns neither "
+                  "at::Tensor nor frugal::Loss.");
     return detail::Fit<context, Objective, Train, Valid>(module_, objective_, settings_, policies_,
                                                          train, valid)
         .run();

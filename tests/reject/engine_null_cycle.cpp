@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: the order of these policies is a cycle: each wants to come after another of them. Take one `before` or `after` out.
+#include <frugal/policy/early_stop.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/trainer.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+// The recipe alone has no cycle: it takes Validate, which fills the open slot, to close it.
+template <class Before>
+struct Between {
+  using kind = kinds::progress;
+  using listens = list<on::step>;
+  using after = list<kinds::validate>;
+  using before = Before;
+  template <class Context>
+  struct State {
+    explicit State(Between const&) {}
+    void on_step(Step<Context>&) {}
+  };
+};
+template <class... Ps>
+using policies_of =
+    typename Trainer<torch::nn::Linear, CrossEntropy, Optimize<SGD>, Ps...>::policies;
+static_assert(policies_of<Between<list<>>>::size > 1);
+#ifdef FRUGAL_REJECT
+static_assert(policies_of<Between<list<kinds::schedule>>>::size > 1);
+#endif
