@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples, F features.
+#include <doctest/doctest.h>
+
+#include <torch/csrc/autograd/variable.h>
+#include <frugal/loop/window.hpp>
+
+#include "stand_ins.hpp"
+
+#include <limits>
+#include <vector>
+
+namespace frugal_test::loop_window {
+
+using namespace frugal_test::loop;
+
+Loss loss_of(double weight, at::ScalarType type = at::kDouble) {
+  return {.value = at::ones({}, type), .weight = weight};
+}
+Batch samples(std::int64_t count) { return {at::zeros({count, 2}), at::zeros({count, 3})}; }
+
+TEST_CASE("in a window of one the seed is one, whatever the weight") {
+  Window<1> window;
+  window.open();
+  CHECK(window.seed(loss_of(17)).item<double>() == 1.0);
+}
+
+TEST_CASE("micro-batches of equal weight start from one N-th each") {
+  Window<4> window;
+  window.open();
+  for (int i = 0; i < 4; ++i) {
+    CHECK(window.seed(loss_of(32)).item<double>() == 0.25);
+    window.add(samples(32), 32);
+  }
+}
+
+TEST_CASE("other weights are measured against the first") {
+  Window<2> window;
+  window.open();
+  CHECK(window.seed(loss_of(10)).item<double>() == 0.5);
+  CHECK(window.seed(loss_of(30)).item<double>() == 1.5);
+}
+
+TEST_CASE("a seed has the loss's type and asks for no gradient") {
+  Window<2> window;
+  window.open();
+  CHECK((window.seed(loss_of(1, at::kFloat)).scalar_type() == at::kFloat));
+  at::Tensor const seed = window.seed(loss_of(1, at::kDouble));
+  CHECK((seed.scalar_type() == at::kDouble));
+  CHECK(seed.dim() == 0);
+  CHECK_FALSE(seed.requires_grad());
+}
+
+TEST_CASE("the seed of a full window is made once and used again") {
+  Window<2> window;
+  window.open();
+  at::Tensor const first = window.seed(loss_of(8));
+  window.open();
+  CHECK(window.seed(loss_of(8)).is_same(first));
+}
+
+TEST_CASE("settling a full window of equal weights leaves the gradients alone") {
+  Window<2> window;
+  window.open();
+  for (int i = 0; i < 2; ++i) {
+    window.seed(loss_of(3));
+    window.add(samples(3), 3);
+  }
+  at::Tensor const gradient = at::full({2}, 5.0);
+  auto const version = gradient._version();
+  window.settle({gradient});
+  CHECK(gradient._version() == version);
+}
+
+TEST_CASE("settling a ragged window scales up to the mean of what there was") {
+  Window<4> window;
+  window.open();
+  window.seed(loss_of(8));
+  window.add(samples(8), 8);
+  std::vector<at::Tensor> const gradients{at::full({2}, 1.0), at::full({3}, 2.0)};
+  window.settle(gradients);
+  CHECK(gradients[0].equal(at::full({2}, 4.0)));
+  CHECK(gradients[1].equal(at::full({3}, 8.0)));
+}
+
+TEST_CASE("a weight that is negative or not a number is refused") {
+  for (double const weight :
+       {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+        -std::numeric_limits<double>::infinity()}) {
+    Window<1> one;
+    Window<2> two;
+    one.open();
+    two.open();
+    CHECK_THROWS_AS(one.seed(loss_of(weight)), SettingsError);
+    auto const error = thrown_by<SettingsError>([&] { two.seed(loss_of(weight)); });
+    REQUIRE(error);
+    CHECK(error->fault().where == "Loss::weight");
+  }
+}
+
+TEST_CASE("a micro-batch of weight zero adds nothing, first or last") {
+  for (bool const first : {true, false}) {
+    Window<2> window;
+    window.open();
+    double sum = 0;
+    for (int i = 0; i < 2; ++i) {
+      double const weight = (i == 0) == first ? 0.0 : 6.0;
+      sum += window.seed(loss_of(weight)).item<double>() * (weight == 0 ? 1000.0 : 7.0);
+      window.add(samples(2), weight);
+    }
+    at::Tensor const gradient = at::full({}, sum, at::kDouble);
+    window.settle({gradient});
+    CHECK(gradient.item<double>() == 7.0);
+  }
+}
+
+TEST_CASE("a window of nothing but zero weights has the gradient zero and divides by nothing") {
+  Window<2> window;
+  window.open();
+  for (int i = 0; i < 2; ++i) {
+    CHECK(window.seed(loss_of(0)).item<double>() == 0.0);
+    window.add(samples(2), 0);
+  }
+  at::Tensor const gradient = at::zeros({2});
+  window.settle({gradient});
+  CHECK(gradient.equal(at::zeros({2})));
+}
+
+TEST_CASE("a window counts its micro-batches, samples and tokens, and begins anew") {
+  Window<3> window;
+  window.open();
+  CHECK(window.empty());
+  window.add(samples(4), 4);
+  window.add(samples(2), 1.5);
+  CHECK_FALSE(window.empty());
+  CHECK(window.micro_batches() == 2);
+  CHECK(window.samples() == 6);
+  CHECK(window.tokens() == 18);
+  CHECK(window.weight() == 5.5);
+  window.open();
+  CHECK(window.empty());
+  CHECK(window.weight() == 0);
+}
+
+// The gradient of one window of micro-batches beside that of all its samples at once.
+template <int N>
+double distance_from_one_batch(std::vector<std::int64_t> const& sizes) {
+  at::manual_seed(3);
+  at::Tensor const weight_F = at::randn({5}, at::kDouble).set_requires_grad(true);
+  std::vector<at::Tensor> parts;
+  auto const mean_loss = [&](at::Tensor const& data_BF) {
+    return at::tanh(data_BF.matmul(weight_F)).square().mean();
+  };
+  Window<N> window;
+  window.open();
+  for (std::int64_t const size : sizes) {
+    parts.push_back(at::randn({size, 5}, at::kDouble));
+    Loss loss{.value = mean_loss(parts.back()), .weight = static_cast<double>(size)};
+    loss.value.backward(window.seed(loss));
+    window.add(parts.back(), loss.weight);
+  }
+  at::Tensor const gradient = weight_F.grad().clone();
+  window.settle({gradient});
+  weight_F.mutable_grad().reset();
+  mean_loss(at::cat(parts)).backward();
+  return (gradient - weight_F.grad()).abs().max().item<double>() /
+         weight_F.grad().abs().max().item<double>();
+}
+
+TEST_CASE("the gradient of a window is that of one big batch: full, ragged, unequal") {
+  constexpr double rounding = 1e-14;
+  CHECK(distance_from_one_batch<4>({8, 8, 8, 8}) < rounding);
+  CHECK(distance_from_one_batch<4>({8, 8, 3}) < rounding);
+  CHECK(distance_from_one_batch<4>({1, 100, 7, 2}) < rounding);
+  CHECK(distance_from_one_batch<8>({5}) < rounding);
+}
+
+}  // namespace frugal_test::loop_window
