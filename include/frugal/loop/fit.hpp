@@ -126,6 +126,8 @@ class Fit {
     train_.seek(Cursor{run_.settings.seed, at.epoch, at.position});
     bool const resumed = at.position != 0;
     if (!resumed) {
+      // Here and not at the epoch's end, whose checkpoint would go on with its losses.
+      run_.ledger.reset();
       EpochBegin<Context> phase(run_);
       engine_.template emit<on::epoch_begin>(phase);
     }
@@ -145,7 +147,6 @@ class Fit {
     last_epoch_loss_ = run_.ledger.mean();
     EpochEnd<Context> phase(run_);
     heed(engine_.template emit<on::epoch_end>(phase, who()));
-    run_.ledger.reset();
   }
 
   /// One optimizer step. Returns false when the epoch has no micro-batch left.

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every policy leaves the loop's events as they are: what there is, how often, in which order.
+#include <doctest/doctest.h>
+
+#include "conform/policies.hpp"
+#include "support/files.hpp"
+
+namespace frugal_test::conform_events {
+
+using namespace frugal_test::support;
+using namespace frugal_test::conform;
+
+struct counter_kind : frugal::observer_kind {
+  static constexpr std::string_view name = "test.Counter";
+};
+
+/// Writes down every event there is, by a letter each.
+struct Counter {
+  using kind = counter_kind;
+  using listens = frugal::all_hooks;
+  using after = everything;
+
+  std::string* out = nullptr;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Counter const& counter) : out_(counter.out) {}
+
+    void on_fit_begin(frugal::FitBegin<Context>&) { *out_ += '('; }
+    void on_epoch_begin(frugal::EpochBegin<Context>&) { *out_ += '['; }
+    template <class Next>
+    frugal::Loss around_forward(frugal::Forward<Context> const& phase, Next&& next) {
+      *out_ += phase.training ? 'f' : 'v';
+      return next();
+    }
+    void on_loss(frugal::LossReady<Context>&) { *out_ += 'l'; }
+    void on_backward(frugal::Backward<Context>&) { *out_ += 'b'; }
+    void on_gradients(frugal::Gradients<Context>&) { *out_ += 'g'; }
+    void on_update(frugal::Update<Context>&) { *out_ += 'u'; }
+    void on_step(frugal::Step<Context>&) { *out_ += 's'; }
+    template <class Next>
+    frugal::Metrics around_validate(frugal::ValidationRun<Context> const&, Next&& next) {
+      *out_ += '<';
+      frugal::Metrics metrics = next();
+      *out_ += '>';
+      return metrics;
+    }
+    void on_validated(frugal::Validated<Context>&) { *out_ += '!'; }
+    void on_epoch_end(frugal::EpochEnd<Context>&) { *out_ += ']'; }
+    void on_fit_end(frugal::FitEnd<Context>&) { *out_ += ')'; }
+
+   private:
+    std::string* out_;
+  };
+};
+
+/// What a run of `epochs` epochs of `batches` micro-batches in windows of `window` does, by the
+/// rules of the loop alone. `every` is the validation's cadence in steps; 0 is once an epoch.
+std::string expected(int epochs, int batches, int window, int valid_batches, int every) {
+  std::string const validation =
+      '<' + std::string(static_cast<std::size_t>(valid_batches), 'v') + ">!";
+  std::string text = "(";
+  int step = 0;
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    text += '[';
+    for (int batch = 0; batch < batches;) {
+      for (int i = 0; i < window && batch < batches; ++i, ++batch) text += "flb";
+      text += "gu";
+      ++step;
+      // The observer comes behind Validate, so it hears of a step after that step's validation.
+      if (every != 0 && step % every == 0) text += validation;
+      text += 's';
+    }
+    if (every == 0) text += validation;
+    text += ']';
+  }
+  return text + ')';
+}
+
+template <class... Ps>
+std::string events(int epochs) {
+  std::string text;
+  TemporaryFolder folder;
+  frugal::Trainer<std::shared_ptr<Mlp>, frugal::CrossEntropy, Ps..., Counter> trainer{
+      std::make_shared<Mlp>(),
+      {},
+      {.run = folder.path(), .epochs = static_cast<std::uint64_t>(epochs)},
+      Counter{.out = &text}};
+  prepare_all(trainer, frugal::list<Ps...>{});
+  trainer.fit(frugal::Resident(samples(14), {.batch = 2}),
+              frugal::Resident(samples(5, 92), {.batch = 2}));
+  return text;
+}
+
+using frugal::Accumulate;
+using frugal::AdamW;
+using frugal::Optimize;
+
+TEST_CASE("the bare loop has the events that its drawing says, epoch by epoch") {
+  CHECK(events<Optimize<AdamW>>(2) == expected(2, 7, 1, 3, 0));
+  CHECK(events<Optimize<frugal::Nothing>>(3) == expected(3, 7, 1, 3, 0));
+}
+
+TEST_CASE("a window has one update for its micro-batches, the ragged last one too") {
+  CHECK(events<Optimize<AdamW>, Accumulate<2>>(2) == expected(2, 7, 2, 3, 0));
+  CHECK(events<Optimize<AdamW>, Accumulate<3>>(2) == expected(2, 7, 3, 3, 0));
+  CHECK(events<Optimize<AdamW>, Accumulate<8>>(1) == expected(1, 7, 8, 3, 0));
+}
+
+TEST_CASE("no policy takes an event away or adds one, but Smoke, which rehearses two forwards") {
+  std::string const plain = expected(2, 7, 3, 3, 2);
+  using Base = frugal::Recipe<Accumulate<3>, frugal::Validate<frugal::Every<2>>>;
+  CHECK(events<Optimize<AdamW>, Accumulate<3>, frugal::Validate<frugal::Every<2>>>(2) == plain);
+  CHECK(events<Optimize<frugal::Any>, Accumulate<3>, frugal::Validate<frugal::Every<2>>,
+               frugal::Precision<frugal::BF16>, frugal::ClipNorm<>,
+               frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>>(2) == plain);
+  CHECK(events<Optimize<AdamW>, Accumulate<3>, frugal::Validate<frugal::Every<2>>,
+               frugal::EarlyStop<frugal::Patience<50>>, frugal::Log<>, frugal::Progress<>>(2) ==
+        plain);
+  CHECK(
+      events<Optimize<AdamW>, Accumulate<3>, frugal::Validate<frugal::Every<2>>, frugal::Smoke<2>>(
+          2) == "ff" + plain);
+  static_assert(Base::legal);
+}
+
+/// Asks to stop at a step.
+struct stopper_kind : frugal::observer_kind {
+  static constexpr std::string_view name = "test.Stopper";
+};
+struct Stopper {
+  using kind = stopper_kind;
+  using listens = frugal::list<frugal::on::step>;
+  using before = frugal::list<counter_kind, frugal::kinds::validate>;
+  std::uint64_t step = 0;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Stopper const& stopper) : step_(stopper.step) {}
+    frugal::flow on_step(frugal::Step<Context>& phase) {
+      return phase.counters().step == step_ ? frugal::flow::stop : frugal::flow::proceed;
+    }
+
+   private:
+    std::uint64_t step_;
+  };
+};
+
+TEST_CASE("a verdict to stop keeps the step's events from nobody and ends the run behind it") {
+  std::string text;
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          frugal::CrossEntropy{},
+                          frugal::Settings{.epochs = 3},
+                          Optimize<AdamW>{},
+                          frugal::Validate<frugal::Every<2>>{},
+                          Stopper{.step = 2},
+                          Counter{.out = &text}};
+  auto const report = trainer.fit(frugal::Resident(samples(14), {.batch = 2}),
+                                  frugal::Resident(samples(5, 92), {.batch = 2}));
+  CHECK(text == "([flbgusflbgu<vvv>!s)");
+  CHECK(report.stopped_by == "test.Stopper");
+  CHECK(report.steps == 2);
+  CHECK(report.epochs == 0);
+}
+
+}  // namespace frugal_test::conform_events

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one list of all policies. A new policy is one line here, and then it is resumed, counted
+// and paired with every other.
+#pragma once
+
+#include <frugal/frugal.hpp>
+
+#include "support/running.hpp"
+
+namespace frugal_test::conform {
+
+using namespace frugal::literals;
+using frugal::Axis;
+using frugal::Without;
+
+// Policies that cannot stand in one recipe stand in one axis.
+using Optimizers = Axis<frugal::Optimize<frugal::AdamW>, frugal::Optimize<frugal::Adam>,
+                        frugal::Optimize<frugal::SGD>, frugal::Optimize<frugal::Adagrad>,
+                        frugal::Optimize<frugal::Any>, frugal::Optimize<frugal::Nothing>>;
+
+/// Every policy but the optimizers, which every recipe has one of.
+using Others =
+    frugal::list<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>,
+                 frugal::Accumulate<1>, frugal::Accumulate<3>, frugal::ClipNorm<0.5_r>,
+                 frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
+                 frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>, frugal::Validate<>,
+                 frugal::Validate<frugal::Every<2>, frugal::Accuracy>,
+                 frugal::EarlyStop<frugal::Patience<50>>, frugal::Log<frugal::Every<2>>,
+                 frugal::Progress<>, frugal::Smoke<>>;
+
+/// Gives a policy the run-time settings without which it refuses to run, and keeps it quiet.
+template <class P>
+void prepare(P& policy) {
+  if constexpr (std::same_as<P, frugal::Optimize<frugal::Any>>) {
+    policy.make = [](std::vector<at::Tensor> parameters) {
+      return std::make_unique<torch::optim::RMSprop>(std::move(parameters), 1e-2);
+    };
+  } else if constexpr (requires { policy.line_seconds; }) {
+    policy.out = nullptr;
+  } else if constexpr (std::same_as<P, frugal::Smoke<>>) {
+    policy.out = nullptr;
+  } else if constexpr (requires { policy.momentum; }) {
+    policy.momentum = 0.9;
+  }
+}
+
+/// Prepares every policy of a trainer that stands in a recipe.
+template <class Trainer, class... Ps>
+void prepare_all(Trainer& trainer, frugal::list<Ps...>) {
+  (prepare(trainer.template policy<typename Ps::kind>()), ...);
+}
+
+}  // namespace frugal_test::conform

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever the recipe: stopped anywhere and gone on, a run ends in the bits of one never stopped.
+#include <doctest/doctest.h>
+
+#include "conform/policies.hpp"
+#include "support/files.hpp"
+
+namespace frugal_test::conform_resume {
+
+using namespace frugal_test::support;
+using namespace frugal_test::conform;
+
+/// Everything that a run is judged by.
+struct Outcome {
+  frugal::Report report;
+  std::map<std::string, at::Tensor> tensors;
+  std::vector<double> losses;        ///< of every micro-batch
+  std::vector<double> epoch_losses;  ///< mean of every epoch that ended
+  std::vector<frugal::Validation> validations;
+  std::map<std::uint64_t, Frozen> after_step;
+  std::map<std::uint64_t, Frozen> after_epoch;
+};
+
+/// Three epochs of 11 batches (the last ragged), shuffled, with dropout and normalisation.
+template <class... Ps>
+Outcome run(frugal::list<Ps...> policies, Frozen const* from) {
+  Outcome outcome;
+  Seen seen;
+  TemporaryFolder folder;
+  auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
+  frugal::Trainer<std::shared_ptr<Mlp>, frugal::CrossEntropy, Ps..., Spy, Resume> trainer{
+      module,
+      {},
+      {.run = folder.path(), .epochs = 3, .seed = 7},
+      Spy{.seen = &seen},
+      Resume{.from = from, .after_step = &outcome.after_step, .after_epoch = &outcome.after_epoch}};
+  prepare_all(trainer, policies);
+  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::Resident valid(samples(15, 92), {.batch = 4});
+  outcome.report = trainer.fit(train, valid);
+  outcome.tensors = tensors_of(*module);
+  outcome.losses = seen.losses;
+  outcome.epoch_losses = seen.epoch_losses;
+  outcome.validations = seen.validations;
+  return outcome;
+}
+
+template <class T>
+std::vector<T> last(std::vector<T> const& all, std::size_t count) {
+  REQUIRE(count <= all.size());
+  return {all.end() - static_cast<std::ptrdiff_t>(count), all.end()};
+}
+
+bool same(std::vector<frugal::Validation> const& a, std::vector<frugal::Validation> const& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].epoch != b[i].epoch || a[i].step != b[i].step || a[i].metrics != b[i].metrics) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void compare(Outcome const& whole, Outcome const& resumed) {
+  CHECK(same_bits(resumed.tensors, whole.tensors));
+  CHECK(resumed.report.steps == whole.report.steps);
+  CHECK(resumed.report.epochs == whole.report.epochs);
+  CHECK(resumed.report.samples == whole.report.samples);
+  CHECK(resumed.report.stopped_by == whole.report.stopped_by);
+  CHECK(resumed.report.train_loss == whole.report.train_loss);
+  CHECK(resumed.losses == last(whole.losses, resumed.losses.size()));
+  CHECK(resumed.epoch_losses == last(whole.epoch_losses, resumed.epoch_losses.size()));
+  CHECK(same(resumed.validations, last(whole.validations, resumed.validations.size())));
+}
+
+template <class... Ps>
+void resumes(frugal::list<Ps...> policies) {
+  CAPTURE(std::string(frugal::detail::type_name<frugal::list<Ps...>>()));
+  // A blob of torch's own archive has other bytes in every run; the weights tell.
+  constexpr bool comparable = !(std::same_as<Ps, frugal::Optimize<frugal::Any>> || ...);
+  Outcome const whole = run(policies, nullptr);
+  REQUIRE(whole.report.epochs == 3);
+  std::uint64_t const steps = whole.report.steps;
+  std::uint64_t const per_epoch = steps / 3;
+  REQUIRE(whole.after_step.size() == steps);
+  for (std::uint64_t const step :
+       {std::uint64_t{1}, per_epoch - 1, per_epoch, per_epoch + 1, 2 * per_epoch, steps - 1}) {
+    CAPTURE(step);
+    Outcome const resumed = run(policies, &whole.after_step.at(step));
+    CHECK(resumed.after_step.size() == steps - step);
+    compare(whole, resumed);
+    if (comparable) CHECK(resumed.after_step.at(steps).run == whole.after_step.at(steps).run);
+  }
+  for (std::uint64_t const epoch : {1, 2}) {
+    CAPTURE(epoch);
+    Outcome const resumed = run(policies, &whole.after_epoch.at(epoch));
+    CHECK(resumed.after_step.size() == steps - epoch * per_epoch);
+    compare(whole, resumed);
+    if (comparable) CHECK(resumed.after_epoch.at(3).run == whole.after_epoch.at(3).run);
+  }
+}
+
+TEST_CASE("a run resumed at any step ends in the same bits: AdamW, BF16, windows, all observers") {
+  resumes(frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Precision<frugal::BF16>,
+                       frugal::Accumulate<3>, frugal::ClipNorm<0.5_r>,
+                       frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
+                       frugal::Validate<frugal::Every<2>, frugal::Accuracy>,
+                       frugal::EarlyStop<frugal::Patience<50>>, frugal::Log<frugal::Every<2>>,
+                       frugal::Progress<>, frugal::Smoke<>>{});
+}
+
+TEST_CASE("a run resumed in the middle of a plateau ends in the same bits") {
+  resumes(frugal::list<frugal::Optimize<frugal::SGD>,
+                       frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>,
+                       frugal::Validate<frugal::Every<2>>, frugal::Accumulate<1>>{});
+}
+
+TEST_CASE("a run resumed with a torch optimizer ends in the same bits") {
+  resumes(frugal::list<frugal::Optimize<frugal::Any>,
+                       frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>>{});
+}
+
+TEST_CASE("a run resumed with Adam or Adagrad ends in the same bits") {
+  resumes(frugal::list<frugal::Optimize<frugal::Adam>, frugal::Validate<>>{});
+  resumes(frugal::list<frugal::Optimize<frugal::Adagrad>, frugal::ClipNorm<0.5_r>>{});
+}
+
+}  // namespace frugal_test::conform_resume
