@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -255,6 +256,10 @@ class Fit {
       ValidationRun<Context> phase(run_);
       Metrics const metrics =
           engine_.template surround<around::validate>(phase, [&] { return measure(); });
+      // Validation on the training source itself has moved it.
+      if (static_cast<void const*>(valid_) == static_cast<void const*>(&train_)) {
+        train_.seek(Cursor{run_.settings.seed, run_.counters.epoch, run_.counters.position});
+      }
       run_.validations.push_back({run_.counters.epoch, run_.counters.step, metrics});
       Validated<Context> validated(run_, run_.validations.back().metrics);
       return engine_.template emit<on::validated>(validated, who());
@@ -297,7 +302,10 @@ class Fit {
     if constexpr (SizedSource<Train>) {
       std::uint64_t const batches = train_.batches();
       std::uint64_t const per_epoch = (batches + micro_batches - 1) / micro_batches;
-      return {per_epoch, std::min(per_epoch * run_.settings.epochs, run_.settings.steps)};
+      // "For ever" is a great number of epochs, whose product with anything would wrap.
+      bool const countable = per_epoch == 0 || run_.settings.epochs <= Settings{}.steps / per_epoch;
+      return {per_epoch, countable ? std::min(per_epoch * run_.settings.epochs, run_.settings.steps)
+                                   : run_.settings.steps};
     } else if (run_.settings.steps != Settings{}.steps) {
       return {{}, run_.settings.steps};
     } else {
