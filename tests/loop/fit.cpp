@@ -171,6 +171,15 @@ TEST_CASE(
   CHECK(fit_of(new_net(), {.epochs = 0}, train).steps == 0);
 }
 
+TEST_CASE("a run that ends with an epoch's last step has completed the epoch, and validates") {
+  auto const train = batches_of_sizes({8, 8, 5});
+  Trainer trainer(new_net(), CrossEntropy{}, Settings{.epochs = 9, .steps = 6}, Sgd{});
+  Report const report = trainer.fit(train, batches_of_sizes({4}));
+  CHECK(report.steps == 6);
+  CHECK(report.epochs == 2);
+  CHECK(report.validations.size() == 2);
+}
+
 TEST_CASE("every epoch is sought with its number and the seed") {
   Stream source{batches_of_sizes({4, 4})};
   Trainer trainer(new_net(), CrossEntropy{}, Settings{.epochs = 3, .seed = 77}, Sgd{});

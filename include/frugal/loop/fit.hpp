@@ -140,6 +140,8 @@ class Fit {
       return;
     }
     last_epoch_loss_ = run_.ledger.mean();
+    // The last step that was allowed may be the epoch's last too: one look past it tells.
+    if (!stopped_ && !train_.next()) end_epoch();
   }
 
   void end_epoch() {
