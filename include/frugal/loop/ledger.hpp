@@ -17,14 +17,16 @@ namespace frugal {
 namespace detail {
 
 /// A scalar that lies in host memory, read without a dispatch; a step does this every time.
+/// Through the untyped pointer: the typed one is a template whose name g++ and clang 18 spell
+/// differently in object files, and LibTorch has only the one of g++.
 inline double host_scalar(at::Tensor const& scalar) {
   switch (scalar.scalar_type()) {
     case at::kFloat:
-      return static_cast<double>(*scalar.const_data_ptr<float>());
+      return static_cast<double>(*static_cast<float const*>(scalar.const_data_ptr()));
     case at::kDouble:
-      return *scalar.const_data_ptr<double>();
+      return *static_cast<double const*>(scalar.const_data_ptr());
     case at::kBFloat16:
-      return static_cast<double>(*scalar.const_data_ptr<at::BFloat16>());
+      return static_cast<double>(*static_cast<at::BFloat16 const*>(scalar.const_data_ptr()));
     default:
       return scalar.item<double>();
   }
@@ -63,7 +65,7 @@ class LossLedger {
     at::Tensor const host = at::stack(values).cpu();
     std::vector<Pending> entries;
     entries.swap(pending_);
-    double const* value = host.const_data_ptr<double>();
+    double const* value = static_cast<double const*>(host.const_data_ptr());
     for (Pending const& entry : entries) {
       enter(*value++, entry.weight, entry.epoch, entry.step, entry.micro_batch);
     }
