@@ -37,16 +37,17 @@ struct Stopwatch {
   class State {
    public:
     using transient = void;
-    explicit State(Stopwatch const& settings) : settings_(settings) {}
+    explicit State(Stopwatch const& settings) : warmup_(settings.warmup), start_(settings.start) {}
 
     void on_step(fr::Step<Context>& phase) {
-      if (phase.counters().step == settings_.warmup) {
-        *settings_.start = std::chrono::steady_clock::now();
+      if (phase.counters().step == warmup_) {
+        *start_ = std::chrono::steady_clock::now();
       }
     }
 
    private:
-    Stopwatch settings_;
+    std::uint64_t warmup_;
+    std::chrono::steady_clock::time_point* start_;
   };
 };
 

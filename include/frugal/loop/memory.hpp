@@ -75,13 +75,21 @@ concept ListOfValues = requires(T& list) {
   list.resize(1);
 } && !std::is_same_v<T, std::string>;
 
+// Appended piece by piece: g++ 12 sees overlapping copies in "a" + std::string where none are
+// (GCC bug 105651), and people build with -Werror.
+inline std::string item_path(std::string const& path, std::size_t index) {
+  std::string item = path;
+  item.push_back('.');
+  return item.append(std::to_string(index));
+}
+
 /// The path of what is being archived.
 class ArchivePath {
  public:
   template <class Archive, class F>
   void scope(std::string const& name, Archive& archive, F&& body) {
     std::string const outer = path_;
-    path_ += name + "/";
+    path_.append(name).push_back('/');
     body(archive);
     path_ = outer;
   }
@@ -126,7 +134,7 @@ class MemoryWriter {
     } else if constexpr (detail::ListOfValues<T>) {
       memory_.values[path] = static_cast<std::uint64_t>(value.size());
       for (std::size_t i = 0; i < value.size(); ++i) {
-        save<typename T::value_type>(path + "." + std::to_string(i), value[i]);
+        save<typename T::value_type>(detail::item_path(path, i), value[i]);
       }
     } else if constexpr (std::is_same_v<T, bool>) {
       memory_.values[path] = value;
@@ -183,7 +191,7 @@ class MemoryReader {
       value.resize(size);
       for (std::size_t i = 0; i < size; ++i) {
         typename T::value_type item = value[i];
-        load(path + "." + std::to_string(i), item);
+        load(detail::item_path(path, i), item);
         value[i] = item;
       }
     } else if constexpr (std::is_same_v<T, bool>) {

@@ -27,7 +27,7 @@ class JsonLine {
     name(key);
     char digits[24];
     auto const end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-    line_.append(digits, end);
+    line_.append(digits, static_cast<std::size_t>(end - digits));
     return *this;
   }
   /// The shortest digits that read back as the same double; null for NaN and infinities, which
@@ -40,7 +40,7 @@ class JsonLine {
     }
     char digits[32];
     auto const end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-    line_.append(digits, end);
+    line_.append(digits, static_cast<std::size_t>(end - digits));
     return *this;
   }
 
