@@ -174,7 +174,7 @@ inline void rival_full(Net& net, fr::Resident& source, std::uint64_t steps, char
       {
         double squares = 0;
         for (at::Tensor const& norm : at::_foreach_norm(gradients, 2)) {
-          double const value = *norm.const_data_ptr<float>();
+          double const value = *norm.data_ptr<float>();
           squares += value * value;
         }
         double const clip = 1.0 / (std::sqrt(squares) + 1e-6);
@@ -189,7 +189,7 @@ inline void rival_full(Net& net, fr::Resident& source, std::uint64_t steps, char
         fr::watch::JsonLine line;
         line.add("event", "step").add("step", step).add("epoch", epoch);
         line.add("samples", step * static_cast<std::uint64_t>(batch->data.size(0)));
-        line.add("seconds", spent.count()).add("loss", *loss.const_data_ptr<float>());
+        line.add("seconds", spent.count()).add("loss", *loss.data_ptr<float>());
         line.add("lr_factor", now);
         std::string const text = std::move(line).str();
         std::fwrite(text.data(), 1, text.size(), log.get());

@@ -125,7 +125,7 @@ class FusedBucket {
       if (parameters_[i].grad().layout() != at::kStrided) refuse_sparse(i);
       lists_.parameters.push_back(parameters_[i]);
       lists_.steps.push_back(steps_[i]);
-      begun_ = begun_ || *steps_[i].cpu().const_data_ptr<float>() != 0.0F;
+      begun_ = begun_ || steps_[i].item<float>() != 0.0F;
       for (std::size_t m = 0; m < moments_.size(); ++m) {
         if (!moments_[m][i].defined()) {
           moments_[m][i] =
