@@ -81,6 +81,7 @@ class Fit {
 
   /// Only the optimizer is set up: it has state to save, and observers would write files.
   std::vector<Check> rehearsal(std::size_t batches) {
+    KeepModes const modes(base_module(run_.module));
     try {
       prepare();
       FitBegin<Context> phase(run_);
@@ -101,6 +102,8 @@ class Fit {
 
   void begin() {
     prepare();
+    // Not in prepare(): a rehearsal leaves the generators to whoever uses them.
+    at::manual_seed(run_.settings.seed);
     FitBegin<Context> phase(run_);
     heed(engine_.template emit<on::fit_begin>(phase, who()));
   }
@@ -114,7 +117,6 @@ class Fit {
     if (!module.is_training()) module.train();
     run_.parameters.reset_gradients();
     run_.gradients.reserve(run_.parameters.size());
-    at::manual_seed(run_.settings.seed);
     run_.horizon = horizon();
     run_.engine = &engine_;
     if constexpr (validates) run_.validate = [this] { return validate(); };

@@ -79,18 +79,16 @@ struct measurement_of<list<Ms...>> {
   using type = Measurement<Ms...>;
 };
 
-/// Puts every submodule into evaluation mode, and back into the mode it was in: a frozen
-/// BatchNorm stays frozen.
-class EvaluationMode {
+/// Puts every submodule back into the mode it was in: a frozen BatchNorm stays frozen.
+class KeepModes {
  public:
-  explicit EvaluationMode(torch::nn::Module& module)
+  explicit KeepModes(torch::nn::Module& module)
       : module_(module), training_(module.is_training()), parts_(module.modules(false)) {
     for (auto const& part : parts_) parts_training_.push_back(part->is_training());
-    module.eval();
   }
-  EvaluationMode(EvaluationMode const&) = delete;
-  EvaluationMode& operator=(EvaluationMode const&) = delete;
-  ~EvaluationMode() {
+  KeepModes(KeepModes const&) = delete;
+  KeepModes& operator=(KeepModes const&) = delete;
+  ~KeepModes() {
     // train() recurses, and modules() lists parents before children: each ends in its own mode.
     module_.train(training_);
     for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->train(parts_training_[i]);
@@ -101,6 +99,12 @@ class EvaluationMode {
   bool training_;
   std::vector<std::shared_ptr<torch::nn::Module>> parts_;
   std::vector<bool> parts_training_;
+};
+
+/// Puts every submodule into evaluation mode, and back into the mode it was in.
+class EvaluationMode : KeepModes {
+ public:
+  explicit EvaluationMode(torch::nn::Module& module) : KeepModes(module) { module.eval(); }
 };
 
 }  // namespace detail

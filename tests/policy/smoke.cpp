@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <torch/optim/adam.h>
+#include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/log.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/policy/precision.hpp>
+#include <frugal/policy/smoke.hpp>
+#include <sstream>
+
+#include "support/files.hpp"
+#include "support/scripted.hpp"
+
+namespace frugal_test::policy_smoke {
+
+using namespace frugal_test::support;
+using frugal::AdamW;
+using frugal::Optimize;
+using frugal::Resident;
+using frugal::Smoke;
+
+bool contains(std::string const& text, std::string const& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Resident data() { return Resident(samples(18), {.batch = 4, .shuffle = true}); }
+
+std::shared_ptr<Mlp> network() {
+  return std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
+}
+
+/// What Trainer::smoke says and prints.
+template <class Module, class Objective, class... Ps>
+std::pair<bool, std::string> smoked(Module const& module, Objective const& objective,
+                                    Ps const&... policies) {
+  std::ostringstream out;
+  frugal::Trainer trainer{module, objective, frugal::Settings{}, policies...};
+  bool const passed = trainer.smoke(data(), out);
+  return {passed, out.str()};
+}
+
+TEST_CASE("a sound job passes, with one line a check") {
+  auto const [passed, text] = smoked(network(), frugal::CrossEntropy{}, Optimize<AdamW>{});
+  CAPTURE(text);
+  CHECK(passed);
+  CHECK(lines_of(text).size() == 4);
+  CHECK(contains(text,
+                 "smoke: pass  forward and backward: 2 batches, data [4, 6] Float, target "
+                 "[4] Long"));
+  CHECK(contains(text, "smoke: pass  finite loss: "));
+  CHECK(contains(text, "smoke: pass  gradients reach every parameter: 6 parameters"));
+  CHECK(contains(text, "smoke: pass  checkpoint round trip: "));
+}
+
+TEST_CASE("a job with each optimizer passes") {
+  CHECK(smoked(network(), frugal::CrossEntropy{}, Optimize<frugal::SGD>{.momentum = 0.9}).first);
+  CHECK(smoked(network(), frugal::CrossEntropy{}, Optimize<frugal::Adagrad>{}).first);
+  CHECK(smoked(network(), frugal::CrossEntropy{}, Optimize<frugal::Nothing>{}).first);
+  auto const [passed, text] =
+      smoked(network(), frugal::CrossEntropy{}, Optimize<frugal::Any>{.make = [](auto parameters) {
+               return std::make_unique<torch::optim::Adam>(parameters, 1e-3);
+             }});
+  CAPTURE(text);
+  CHECK(passed);
+}
+
+TEST_CASE("a rehearsal leaves no trace: weights, buffers, gradients, mode, generator, files") {
+  TemporaryFolder const folder;
+  auto const module = network();
+  module->dropout->eval();
+  auto const before = tensors_of(*module);
+  auto const generator = at::detail::getDefaultCPUGenerator().get_state();
+  std::ostringstream out;
+  frugal::Trainer trainer{module, frugal::CrossEntropy{},
+                          frugal::Settings{.run = folder / "run", .seed = 3}, Optimize<AdamW>{},
+                          frugal::Log<>{}};
+  CHECK(trainer.smoke(data(), out));
+  CHECK(same_bits(tensors_of(*module), before));
+  for (at::Tensor const& parameter : module->parameters()) CHECK_FALSE(parameter.grad().defined());
+  CHECK(module->is_training());
+  CHECK_FALSE(module->dropout->is_training());
+  CHECK(at::equal(at::detail::getDefaultCPUGenerator().get_state(), generator));
+  CHECK_FALSE(std::filesystem::exists(folder / "run"));
+}
+
+TEST_CASE("a module in evaluation mode is rehearsed in training mode and given back in its own") {
+  auto const module = network();
+  module->eval();
+  std::ostringstream out;
+  frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{}, Optimize<AdamW>{}};
+  CHECK(trainer.smoke(data(), out));
+  for (auto const& part : module->modules()) CHECK_FALSE(part->is_training());
+}
+
+struct Unused : Mlp {
+  Unused() : spare(register_module("spare", torch::nn::Linear(2, 2))) {}
+  torch::nn::Linear spare;
+};
+
+TEST_CASE("a parameter that gets no gradient is named, a frozen one is not asked for one") {
+  auto const module = std::make_shared<Unused>();
+  {
+    auto const [passed, text] = smoked(module, frugal::CrossEntropy{}, Optimize<AdamW>{});
+    CHECK_FALSE(passed);
+    CHECK(contains(text,
+                   "smoke: FAIL  gradients reach every parameter: none at: spare.weight, "
+                   "spare.bias"));
+  }
+  for (at::Tensor& parameter : module->spare->parameters()) parameter.set_requires_grad(false);
+  CHECK(smoked(module, frugal::CrossEntropy{}, Optimize<AdamW>{}).first);
+}
+
+TEST_CASE("a loss that is NaN fails") {
+  auto const nan = [](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
+    return module->forward(batch.data).sum() * std::nan("");
+  };
+  auto const [passed, text] = smoked(network(), nan, Optimize<AdamW>{});
+  CHECK_FALSE(passed);
+  CHECK(contains(text, "smoke: FAIL  finite loss: nan, nan"));
+}
+
+TEST_CASE("shapes that do not fit fail with both shapes, and nothing is changed") {
+  auto const module = std::make_shared<Mlp>(Mlp::Shape{.features = 5, .norm = true});
+  auto const before = tensors_of(*module);
+  auto const [passed, text] = smoked(module, frugal::CrossEntropy{}, Optimize<AdamW>{});
+  CAPTURE(text);
+  CHECK_FALSE(passed);
+  CHECK(contains(text, "smoke: FAIL  forward and backward: "));
+  CHECK(contains(text, "data [4, 6] Float"));
+  CHECK(contains(text, "4x6 and 5x8"));
+  CHECK(same_bits(tensors_of(*module), before));
+}
+
+TEST_CASE("an optimizer that cannot be set up fails and does not throw") {
+  auto const [passed, text] =
+      smoked(network(), frugal::CrossEntropy{}, Optimize<AdamW>{.lr = -1.0});
+  CHECK_FALSE(passed);
+  CHECK(contains(text, "smoke: FAIL  set-up: "));
+  CHECK(contains(text, "lr is -1"));
+}
+
+TEST_CASE("a fit with Smoke ends in the same bits as one without") {
+  auto const run = [](auto const&... policies) {
+    auto const module = network();
+    Seen seen;
+    frugal::Trainer trainer{module,
+                            frugal::CrossEntropy{},
+                            frugal::Settings{.epochs = 2, .seed = 3},
+                            Optimize<AdamW>{.lr = 0.05},
+                            frugal::Precision<frugal::BF16>{},
+                            frugal::Accumulate<2>{},
+                            Spy{.seen = &seen},
+                            policies...};
+    auto source = data();
+    trainer.fit(source, Resident(samples(9, 92), {.batch = 4}));
+    return std::pair(tensors_of(*module), seen.losses);
+  };
+  std::ostringstream out;
+  auto const with = run(Smoke<3>{.out = &out});
+  auto const without = run();
+  CHECK(same_bits(with.first, without.first));
+  CHECK(with.second == without.second);
+  CHECK(contains(out.str(), "3 batches"));
+}
+
+TEST_CASE("a fit whose rehearsal fails trains nothing, writes nothing and says what failed") {
+  TemporaryFolder const folder;
+  auto const module = std::make_shared<Unused>();
+  auto const before = tensors_of(*module);
+  std::ostringstream out;
+  frugal::Trainer trainer{module,
+                          frugal::CrossEntropy{},
+                          frugal::Settings{.run = folder / "run"},
+                          Optimize<AdamW>{},
+                          frugal::Log<>{},
+                          Smoke<>{.out = &out}};
+  try {
+    trainer.fit(data());
+    FAIL("no error came");
+  } catch (frugal::SmokeError const& error) {
+    CHECK(contains(error.fault().why, "none at: spare.weight, spare.bias"));
+  }
+  CHECK(contains(out.str(), "smoke: FAIL"));
+  CHECK(same_bits(tensors_of(*module), before));
+  CHECK_FALSE(std::filesystem::exists(folder / "run"));
+}
+
+TEST_CASE("a data set shorter than the rehearsal is rehearsed as far as it goes") {
+  std::ostringstream out;
+  frugal::Trainer trainer{network(), frugal::CrossEntropy{}, frugal::Settings{}, Optimize<AdamW>{}};
+  CHECK(trainer.smoke(Resident(samples(4), {.batch = 4}), out, 5));
+  CHECK(contains(out.str(), "1 batches"));
+}
+
+}  // namespace frugal_test::policy_smoke
