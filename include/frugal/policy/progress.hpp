@@ -61,13 +61,12 @@ struct Progress {
       total_steps_ = phase.horizon().total_steps;
       epochs_ = phase.settings().epochs;
       begin_ = last_ = clock::now();
-      first_step_ = last_step_ = phase.counters().step;
-      last_sample_ = phase.counters().sample;
     }
 
     void on_step(Step<Context>& phase) {
       clock::time_point const now = clock::now();
-      if (now < due_) return;
+      // Without a place to write to nothing is read either: the loss may be on a device.
+      if (!out_ || now < due_) return;
       show(phase, now, phase.last_loss());
     }
 
@@ -84,16 +83,19 @@ struct Progress {
       std::fprintf(out_, "%s\n", line.c_str());
     }
 
-    void on_epoch_end(EpochEnd<Context>& phase) { show(phase, clock::now(), phase.mean_loss()); }
+    void on_epoch_end(EpochEnd<Context>& phase) {
+      if (out_) show(phase, clock::now(), phase.mean_loss());
+    }
 
     void on_fit_end(FitEnd<Context>& phase) {
       if (!out_) return;
       std::chrono::duration<double> const spent = clock::now() - begin_;
       end_line();
-      std::fprintf(out_, "%llu steps in %s%s%s\n",
-                   static_cast<unsigned long long>(phase.counters().step - first_step_),
-                   watch::duration_text(spent.count()).c_str(),
-                   phase.stopped_by().empty() ? "" : ", stopped by ", phase.stopped_by().c_str());
+      std::fprintf(
+          out_, "%llu steps in %s%s%s\n",
+          static_cast<unsigned long long>(first_step_ ? phase.counters().step - *first_step_ : 0),
+          watch::duration_text(spent.count()).c_str(),
+          phase.stopped_by().empty() ? "" : ", stopped by ", phase.stopped_by().c_str());
       std::fflush(out_);
     }
 
@@ -105,20 +107,23 @@ struct Progress {
    private:
     template <class Phase>
     void show(Phase const& phase, clock::time_point now, double loss) {
-      if (!out_) return;
       due_ = now +
              std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(interval_));
       Counters const& at = phase.counters();
+      // Known only now: a resumed run's counters are loaded after this policy's own beginning.
+      if (!first_step_) {
+        first_step_ = at.step - (at.window_micro_batches != 0 ? 1 : 0);
+        last_sample_ = at.sample - at.window_samples;
+      }
       double const seconds = std::chrono::duration<double>(now - last_).count();
       if (seconds > 0 && at.sample > last_sample_) {
         double const rate = static_cast<double>(at.sample - last_sample_) / seconds;
         // An exponential mean keeps the rate readable and follows a change in a few redraws.
         rate_ = rate_ == 0 ? rate : 0.7 * rate_ + 0.3 * rate;
         seconds_per_step_ = std::chrono::duration<double>(now - begin_).count() /
-                            static_cast<double>(std::max<std::uint64_t>(at.step - first_step_, 1));
+                            static_cast<double>(std::max<std::uint64_t>(at.step - *first_step_, 1));
       }
       last_ = now;
-      last_step_ = at.step;
       last_sample_ = at.sample;
       watch::BarLine line{.epoch = at.epoch,
                           .epochs = epochs_,
@@ -160,7 +165,8 @@ struct Progress {
     std::optional<std::uint64_t> total_steps_;
     std::uint64_t epochs_ = 0;
     clock::time_point begin_{}, last_{}, due_{};
-    std::uint64_t first_step_ = 0, last_step_ = 0, last_sample_ = 0;
+    std::optional<std::uint64_t> first_step_;  // the step before the first of this fit
+    std::uint64_t last_sample_ = 0;
     double rate_ = 0;
     double seconds_per_step_ = 0;
     std::optional<double> best_;

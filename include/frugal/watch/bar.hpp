@@ -35,13 +35,14 @@ inline std::string short_number(double value) {
 inline std::string rate_text(double value) {
   char text[32];
   char const* unit = "";
-  if (value >= 1e9) {
+  // 999.5 has three digits only as 1e+03.
+  if (value >= 999.5e6) {
     value /= 1e9;
     unit = "G";
-  } else if (value >= 1e6) {
+  } else if (value >= 999.5e3) {
     value /= 1e6;
     unit = "M";
-  } else if (value >= 1e3) {
+  } else if (value >= 999.5) {
     value /= 1e3;
     unit = "k";
   }
@@ -94,7 +95,8 @@ inline std::string bar_text(BarLine const& line, std::size_t columns) {
         std::min(1.0, static_cast<double>(line.step) / static_cast<double>(*line.total_steps));
     char percent[8];
     std::snprintf(percent, sizeof percent, "%3.0f%%", 100 * share);
-    std::size_t const fixed = head.size() + tail.size() + 10;
+    // Brackets, percentage, spaces and the last column, which stays free.
+    std::size_t const fixed = head.size() + tail.size() + 11;
     std::size_t const width = columns > fixed + 5 ? std::min<std::size_t>(columns - fixed, 30) : 0;
     auto const done = static_cast<std::size_t>(share * static_cast<double>(width));
     std::string const bar =

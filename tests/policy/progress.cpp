@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <pty.h>
+#include <unistd.h>
+
+#include <frugal/policy/progress.hpp>
+
+#include "support/files.hpp"
+#include "support/scripted.hpp"
+
+namespace frugal_test::policy_progress {
+
+using namespace frugal_test::support;
+using frugal::Optimize;
+using frugal::Progress;
+using frugal::Resident;
+using frugal::SGD;
+
+struct Close {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, Close>;
+
+std::string everything_in(std::FILE* file) {
+  std::rewind(file);
+  std::string text;
+  for (int c; (c = std::fgetc(file)) != EOF;) text += static_cast<char>(c);
+  return text;
+}
+
+/// Two epochs of 5 steps, validated after each.
+template <class... Ps>
+void fit(Ps const&... policies) {
+  frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{},
+                          frugal::Settings{.epochs = 2}, Optimize<SGD>{}, policies...};
+  trainer.fit(Resident(samples(18), {.batch = 4}), Resident(samples(9, 92), {.batch = 4}));
+}
+
+bool begins_with(std::string const& text, std::string const& part) {
+  return text.compare(0, part.size(), part) == 0;
+}
+
+TEST_CASE("in a file there is a line a step at a cadence of 0, one a validation, and the end") {
+  File const file(std::tmpfile());
+  fit(Progress<>{.out = file.get(), .line_seconds = 0});
+  auto const lines = lines_of(everything_in(file.get()));
+  REQUIRE(lines.size() == 10 + 2 + 2 + 1);
+  CHECK(begins_with(lines[0], "epoch 1/2  step 1/10  "));
+  CHECK(lines[0].find(" samples/s") != std::string::npos);
+  CHECK(lines[0].find("loss ") != std::string::npos);
+  CHECK(begins_with(lines[5], "validation at step 5  loss "));
+  CHECK(lines[6].find("best loss ") != std::string::npos);
+  CHECK(begins_with(lines.back(), "10 steps in "));
+}
+
+TEST_CASE("between two lines some time passes: a short run has its first step and its epochs") {
+  File const file(std::tmpfile());
+  fit(Progress<>{.out = file.get(), .line_seconds = 1e6});
+  CHECK(lines_of(everything_in(file.get())).size() == 1 + 2 + 2 + 1);
+}
+
+TEST_CASE("what stopped the run stands in the last line") {
+  File const file(std::tmpfile());
+  fit(Progress<>{.out = file.get()}, Resume{.stop_at = 3});
+  CHECK(lines_of(everything_in(file.get())).back().find("3 steps in ") == 0);
+  CHECK(lines_of(everything_in(file.get())).back().find("stopped by test.Restore") !=
+        std::string::npos);
+}
+
+TEST_CASE("a resumed run counts its own steps and not those before it") {
+  std::map<std::uint64_t, Frozen> saved;
+  fit(Progress<>{.out = nullptr}, Resume{.after_step = &saved});
+  for (std::uint64_t const step : {1, 4, 5, 9}) {
+    CAPTURE(step);
+    File const file(std::tmpfile());
+    fit(Progress<>{.out = file.get()}, Resume{.from = &saved.at(step)});
+    CHECK(begins_with(lines_of(everything_in(file.get())).back(),
+                      std::to_string(10 - step) + " steps in "));
+  }
+}
+
+TEST_CASE("the best value is the best, whatever came later, and a NaN is none") {
+  File const file(std::tmpfile());
+  run_script({0.5, std::nan(""), 0.25, 0.75}, Progress<>{.out = file.get(), .line_seconds = 0});
+  auto const lines = lines_of(everything_in(file.get()));
+  CHECK(lines[lines.size() - 2].find("best loss 0.25") != std::string::npos);
+}
+
+TEST_CASE("without a place to write to nothing is written, and nothing fails") {
+  CHECK_NOTHROW(fit(Progress<>{.out = nullptr}));
+}
+
+TEST_CASE("a place that takes nothing does not end the run") {
+  File const full(std::fopen("/dev/full", "w"));
+  CHECK_NOTHROW(fit(Progress<>{.out = full.get(), .line_seconds = 0}));
+}
+
+/// A terminal of some columns, and what was written to it.
+class Terminal {
+ public:
+  explicit Terminal(unsigned short columns) {
+    winsize size{};
+    size.ws_col = columns;
+    size.ws_row = 24;
+    REQUIRE(::openpty(&ours_, &theirs_, nullptr, nullptr, &size) == 0);
+    file_.reset(::fdopen(theirs_, "w"));
+  }
+  Terminal(Terminal const&) = delete;
+  Terminal& operator=(Terminal const&) = delete;
+  ~Terminal() { ::close(ours_); }
+
+  std::FILE* file() { return file_.get(); }
+  /// Closes the terminal's end and reads what it was given.
+  std::string text() {
+    file_.reset();
+    std::string all;
+    char buffer[4096];
+    // The read fails when everything is read and the other end is closed.
+    for (ssize_t n; (n = ::read(ours_, buffer, sizeof buffer)) > 0;) {
+      all.append(buffer, static_cast<std::size_t>(n));
+    }
+    return all;
+  }
+
+ private:
+  int ours_ = -1;
+  int theirs_ = -1;
+  File file_;
+};
+
+/// What one redraw leaves on the screen: everything behind a return and a clear, up to the next.
+std::vector<std::string> drawn(std::string const& text) {
+  std::string const clear = "\r\x1b[K";
+  std::vector<std::string> all;
+  for (std::size_t at = text.find(clear); at != std::string::npos; at = text.find(clear, at)) {
+    at += clear.size();
+    all.push_back(text.substr(at, text.find_first_of("\r\n", at) - at));
+  }
+  return all;
+}
+
+TEST_CASE("a terminal shows the bar, redrawn in place, on one line of its width") {
+  for (unsigned short const columns : std::initializer_list<unsigned short>{20, 60, 80, 100, 200}) {
+    CAPTURE(columns);
+    Terminal terminal(columns);
+    fit(Progress<>{.out = terminal.file()});
+    std::string const text = terminal.text();
+    auto const lines = drawn(text);
+    CHECK(lines.size() >= 3);  // the first step and the two epochs, whatever the time it took
+    for (std::string const& line : lines) CHECK(line.size() < columns);
+    CHECK(begins_with(lines.back(), "epoch 2/2"));
+    if (columns == 200) {
+      CHECK(lines.front().find("[###...........................]  10%") != std::string::npos);
+      CHECK(lines.back().find("[##############################] 100%") != std::string::npos);
+    }
+    CHECK(text.find("\n10 steps in ") != std::string::npos);
+  }
+}
+
+TEST_CASE("plain lines may be asked for on a terminal") {
+  Terminal terminal(80);
+  fit(Progress<>{.out = terminal.file(), .plain = true});
+  std::string const text = terminal.text();
+  CHECK(text.find('\x1b') == std::string::npos);
+  CHECK(text.find("validation at step 5") != std::string::npos);
+}
+
+TEST_CASE("an error begins on a line of its own behind the bar") {
+  Terminal terminal(80);
+  auto const fails = [](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
+    if (batch.data.size(0) == 2) throw std::runtime_error("broken");
+    return module->forward(batch.data).sum();
+  };
+  frugal::Trainer trainer{std::make_shared<Mlp>(), fails, frugal::Settings{}, Optimize<SGD>{},
+                          Progress<>{.out = terminal.file()}};
+  CHECK_THROWS_AS(trainer.fit(Resident(samples(6), {.batch = 4})), std::runtime_error);
+  CHECK(terminal.text().back() == '\n');
+}
+
+}  // namespace frugal_test::policy_progress
