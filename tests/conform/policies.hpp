@@ -13,20 +13,21 @@ using namespace frugal::literals;
 using frugal::Axis;
 using frugal::Without;
 
-// Policies that cannot stand in one recipe stand in one axis.
-using Optimizers = Axis<frugal::Optimize<frugal::AdamW>, frugal::Optimize<frugal::Adam>,
-                        frugal::Optimize<frugal::SGD>, frugal::Optimize<frugal::Adagrad>,
-                        frugal::Optimize<frugal::Any>, frugal::Optimize<frugal::Nothing>>;
-
-/// Every policy but the optimizers, which every recipe has one of.
-using Others =
-    frugal::list<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>,
-                 frugal::Accumulate<1>, frugal::Accumulate<3>, frugal::ClipNorm<0.5_r>,
-                 frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
-                 frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>, frugal::Validate<>,
-                 frugal::Validate<frugal::Every<2>, frugal::Accuracy>,
-                 frugal::EarlyStop<frugal::Patience<50>>, frugal::Log<frugal::Every<2>>,
-                 frugal::Progress<>, frugal::Smoke<>>;
+/// What a recipe may have, one axis for each kind; policies of one kind take turns.
+using Axes = frugal::list<
+    Axis<frugal::Optimize<frugal::AdamW>, frugal::Optimize<frugal::Adam>,
+         frugal::Optimize<frugal::SGD>, frugal::Optimize<frugal::Adagrad>,
+         frugal::Optimize<frugal::Any>, frugal::Optimize<frugal::Nothing>>,
+    Axis<Without, frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
+         frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>>,
+    Axis<Without, frugal::Validate<>, frugal::Validate<frugal::Every<2>, frugal::Accuracy>>,
+    Axis<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>>,
+    Axis<frugal::Accumulate<1>, frugal::Accumulate<3>>,  //
+    Axis<Without, frugal::ClipNorm<0.5_r>>,              //
+    Axis<Without, frugal::EarlyStop<frugal::Patience<50>>>,
+    Axis<Without, frugal::Log<frugal::Every<2>>>,  //
+    Axis<Without, frugal::Progress<>>,             //
+    Axis<Without, frugal::Smoke<>>>;
 
 /// Gives a policy the run-time settings without which it refuses to run, and keeps it quiet.
 template <class P>

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/list.hpp>
@@ -94,13 +95,17 @@ void explain(Trainer& trainer, std::ostream& out = std::cout) {
   for (at::Tensor const& buffer : module.buffers()) weights += static_cast<double>(buffer.nbytes());
   double state = 0;
   auto const& optimizer = trainer.template policy<kinds::optimizer>();
-  if constexpr (requires { optimizer.moment_count(); }) {
-    state = trained * static_cast<double>(optimizer.moment_count());
+  constexpr bool keeps_moments = requires { optimizer.moment_count(); };
+  if constexpr (keeps_moments) state = trained * static_cast<double>(optimizer.moment_count());
+  out << "parameters: " << count << '\n';
+  if constexpr (keeps_moments || detail::is_null<std::remove_cvref_t<decltype(optimizer)>>) {
+    out << "checkpoint: " << detail::bytes_text(weights + state) << " ("
+        << detail::bytes_text(weights) << " weights and buffers, " << detail::bytes_text(state)
+        << " optimizer)\n";
+  } else {
+    out << "checkpoint: " << detail::bytes_text(weights)
+        << " weights and buffers, and what the optimizer keeps\n";
   }
-  out << "parameters: " << count << '\n'
-      << "checkpoint: " << detail::bytes_text(weights + state) << " ("
-      << detail::bytes_text(weights) << " weights and buffers, " << detail::bytes_text(state)
-      << " optimizer)\n";
 }
 
 }  // namespace frugal

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/policy/log.hpp>
+#include <frugal/policy/schedule.hpp>
+
+#include "support/files.hpp"
+#include "support/scripted.hpp"
+
+namespace frugal_test::policy_log {
+
+using namespace frugal_test::support;
+using frugal::Epoch;
+using frugal::Every;
+using frugal::Log;
+using frugal::Optimize;
+using frugal::Resident;
+using frugal::SGD;
+
+/// Every line of a file, parsed.
+std::vector<Json> events_in(std::filesystem::path const& path) {
+  std::vector<Json> all;
+  for (std::string const& line : lines_of(text_of(path))) all.push_back(Json::parse(line));
+  return all;
+}
+
+std::vector<std::string> names(std::vector<Json> const& events) {
+  std::vector<std::string> all;
+  for (Json const& event : events) all.push_back(event.at("event"));
+  return all;
+}
+
+/// Two epochs of 5 steps, validated after each.
+template <class... Ps>
+frugal::Report fit(frugal::Settings settings, Ps const&... policies) {
+  settings.epochs = 2;
+  settings.seed = 5;
+  frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, settings,
+                          Optimize<SGD>{}, policies...};
+  return trainer.fit(Resident(samples(18), {.batch = 4}), Resident(samples(9, 92), {.batch = 4}));
+}
+
+TEST_CASE("a log has a line for the begin, each step due, each validation, epoch, and the end") {
+  TemporaryFolder const folder;
+  Seen seen;
+  auto const report =
+      fit({.run = folder.path()}, Log<Every<2>>{},
+          frugal::Schedule<frugal::Warmup<5>, frugal::Constant<>>{}, Spy{.seen = &seen});
+  auto const events = events_in(folder / "metrics.jsonl");
+  CHECK(names(events) == std::vector<std::string>{"begin", "step", "step", "epoch", "validation",
+                                                  "step", "step", "step", "epoch", "validation",
+                                                  "end"});
+  CHECK(events[0].at("parameters") == 83);
+  CHECK(events[0].at("seed") == 5);
+  CHECK(events[0].at("step") == 0);
+
+  Json const& step = events[2];
+  CHECK(step.at("step") == 4);
+  CHECK(step.at("epoch") == 0);
+  CHECK(step.at("samples") == 16);
+  CHECK(step.at("loss").get<double>() == seen.losses[3]);
+  CHECK(step.at("lr_factor") == 4.0 / 5);  // of the step that was made, not of the next
+  CHECK(step.at("seconds").get<double>() >= events[1].at("seconds").get<double>());
+
+  CHECK(events[3].at("epoch") == 1);
+  CHECK(events[3].at("loss").get<double>() == seen.epoch_losses[0]);
+  CHECK(events[4].at("loss").get<double>() == report.validations[0].metrics["loss"]);
+  CHECK(events[10].at("stopped_by") == "");
+  CHECK(events[10].at("samples") == 36);
+}
+
+TEST_CASE("a cadence in epochs writes no steps") {
+  TemporaryFolder const folder;
+  fit({.run = folder.path()}, Log<Every<1, Epoch>>{});
+  CHECK(names(events_in(folder / "metrics.jsonl")) ==
+        std::vector<std::string>{"begin", "epoch", "validation", "epoch", "validation", "end"});
+}
+
+TEST_CASE("two logs of two cadences write two files") {
+  TemporaryFolder const folder;
+  fit({}, Log<Every<1>>{.path = folder / "often.jsonl"},
+      Log<Every<5>>{.path = folder / "seldom.jsonl"});
+  CHECK(events_in(folder / "often.jsonl").size() == 16);
+  CHECK(events_in(folder / "seldom.jsonl").size() == 8);
+}
+
+TEST_CASE("a second fit appends to the log of the first") {
+  TemporaryFolder const folder;
+  fit({.run = folder.path()}, Log<>{});
+  std::string const first = text_of(folder / "metrics.jsonl");
+  fit({.run = folder.path()}, Log<>{});
+  std::string const both = text_of(folder / "metrics.jsonl");
+  CHECK(both.substr(0, first.size()) == first);
+  CHECK(lines_of(both).size() == 2 * lines_of(first).size());
+}
+
+TEST_CASE("a loss that is NaN is null in the log") {
+  TemporaryFolder const folder;
+  run_script({0.5, std::nan("")}, Log<>{.path = folder / "log"});
+  auto const events = events_in(folder / "log");
+  CHECK(events.at(2).at("loss") == 0.5);
+  REQUIRE(events.at(4).at("event") == "validation");
+  CHECK(events.at(4).at("loss").is_null());
+}
+
+TEST_CASE("the folders of a log are made") {
+  TemporaryFolder const folder;
+  fit({.run = folder / "a/b/c"}, Log<>{});
+  CHECK(std::filesystem::exists(folder / "a/b/c/metrics.jsonl"));
+}
+
+TEST_CASE("each line is in the file as soon as it is written") {
+  TemporaryFolder const folder;
+  std::vector<std::size_t> lines;
+  Spy spy{.each_step = [&](frugal::Counters const&) {
+    lines.push_back(lines_of(text_of(folder / "log")).size());
+  }};
+  fit({}, Log<Every<1>>{.path = folder / "log"}, spy);
+  CHECK(lines[0] == 2);
+  CHECK(lines[4] == 6);
+}
+
+template <class Error, class Fit>
+frugal::Fault fault_of(Fit&& body) {
+  try {
+    body();
+  } catch (Error const& error) {
+    return error.fault();
+  }
+  FAIL_CHECK("no such error came");
+  return {};
+}
+
+TEST_CASE("a log without a folder to write to is refused") {
+  CHECK(fault_of<frugal::SettingsError>([] { fit({}, Log<>{}); }).where == "Log::path");
+}
+
+TEST_CASE("a log that cannot be opened names its file and the reason") {
+  TemporaryFolder const folder;
+  std::ofstream(folder / "file") << "in the way";
+  auto const fault = fault_of<frugal::DataError>([&] { fit({.run = folder / "file"}, Log<>{}); });
+  CHECK(fault.what == "the log cannot be opened");
+  CHECK(fault.where == (folder / "file/metrics.jsonl"));
+  CHECK(fault.why == "Not a directory");
+}
+
+TEST_CASE("a full disk is an error and no silence") {
+  auto const fault = fault_of<frugal::DataError>([] { fit({}, Log<>{.path = "/dev/full"}); });
+  CHECK(fault.what == "the log cannot be written");
+  CHECK(fault.where == "/dev/full");
+  CHECK(fault.why == "No space left on device");
+}
+
+}  // namespace frugal_test::policy_log
