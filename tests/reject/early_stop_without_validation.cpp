@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: EarlyStop watches validation, and fit(train) brings none. Call fit(train, valid).
+#include <frugal/policy/early_stop.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/trainer.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+using Net = torch::nn::Linear;
+std::vector<Batch> batches;
+
+void good(Trainer<Net, CrossEntropy, Optimize<AdamW>, EarlyStop<>>& trainer) {
+  trainer.fit(batches, batches);
+}
+#ifdef FRUGAL_REJECT
+void bad(Trainer<Net, CrossEntropy, Optimize<AdamW>, EarlyStop<>>& trainer) {
+  trainer.fit(batches);
+}
+#endif

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: frugal: Plateau multiplies the learning rate by a factor between 0 and 1. Write Plateau<0.1_r>.
+#include <frugal/compose/rational.hpp>
+#include <frugal/policy/schedule/plateau.hpp>
+
+using namespace frugal;
+
+auto good = Plateau<0.5_r>{};
+#ifdef FRUGAL_REJECT
+auto bad = Plateau<1.0_r>{};
+#endif

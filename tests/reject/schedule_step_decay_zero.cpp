@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: frugal: StepDecay<0> would fall at every moment. Write StepDecay<1>.
+#include <frugal/policy/schedule/curves.hpp>
+
+using namespace frugal;
+
+auto good = StepDecay<1>{};
+#ifdef FRUGAL_REJECT
+auto bad = StepDecay<0>{};
+#endif

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: a Schedule has one Plateau. Take the others out.
+#include <frugal/policy/schedule.hpp>
+
+using namespace frugal;
+
+Schedule<Warmup<5>, Plateau<0.5_r>> good;
+#ifdef FRUGAL_REJECT
+Schedule<Plateau<0.5_r>, Plateau<0.1_r>> bad;
+#endif

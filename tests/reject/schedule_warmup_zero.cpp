@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: frugal: Warmup<0> warms nothing up. Write Warmup<1> or leave it out.
+#include <frugal/policy/schedule/curves.hpp>
+
+using namespace frugal;
+
+auto good = Warmup<1>{};
+#ifdef FRUGAL_REJECT
+auto bad = Warmup<0>{};
+#endif

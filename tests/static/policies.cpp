@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of frugal's own policies may stand together, and in which order: all known when this file
+// is compiled.
+#include <doctest/doctest.h>
+
+#include "conform/policies.hpp"
+
+namespace frugal_test::static_policies {
+
+using namespace frugal_test::conform;
+using frugal::list;
+using frugal::Recipe;
+
+template <class... Choices>
+list<Choices...> choices_in(Axis<Choices...>);
+template <class... As>
+frugal::concat<decltype(choices_in(As{}))...> all_choices(list<As...>);
+
+template <class P>
+constexpr bool is_policy = !std::same_as<P, Without>;
+
+/// One policy with each of a list: legal with every other kind, and with its own if repeatable.
+template <class P, class... Qs>
+constexpr bool as_kinds_say(list<Qs...>) {
+  return (... && [] {
+    if constexpr (is_policy<P> && is_policy<Qs>) {
+      bool const one_kind = P::kind::name == Qs::kind::name;
+      bool const legal = !one_kind || P::kind::repeatable;
+      return Recipe<P, Qs>::legal == legal &&
+             (legal || Recipe<P, Qs>::fault == frugal::rules::duplicate::text);
+    } else {
+      return true;
+    }
+  }());
+}
+template <class... Ps>
+constexpr bool all_as_kinds_say(list<Ps...> all) {
+  return (... && as_kinds_say<Ps>(all));
+}
+
+TEST_CASE("two of frugal's policies may stand together unless they fill one place") {
+  constexpr bool as_they_say = all_as_kinds_say(decltype(all_choices(Axes{})){});
+  CHECK(as_they_say);
+}
+
+TEST_CASE("the product over all optimizers, schedules and formats is legal, recipe by recipe") {
+  using All =
+      Recipe<>::product<Axis<frugal::Optimize<frugal::AdamW>, frugal::Optimize<frugal::SGD>>,
+                        Axis<Without, frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>>,
+                        Axis<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>>,
+                        Axis<frugal::Accumulate<1>, frugal::Accumulate<4>>>;
+  static_assert(All::size == 16);
+  static_assert(std::same_as<frugal::legal_recipes<All>, All>);
+  CHECK(All::size == 16);
+}
+
+template <class... Ps>
+using order = frugal::Trainer<torch::nn::Linear, frugal::CrossEntropy, Ps...>::policies;
+
+template <class K, class... Ps>
+constexpr std::size_t place_of(list<Ps...>) {
+  std::size_t at = 0;
+  bool found = false;
+  ((found = found || Ps::kind::name == K::name, at += !found), ...);
+  return at;
+}
+/// Does the first kind hear of an event before the second, in the largest recipe there is?
+template <class First, class Second>
+constexpr bool before =
+    place_of<First>(order<frugal::Optimize<frugal::AdamW>, frugal::EarlyStop<>, frugal::Log<>,
+                          frugal::Progress<>, frugal::Smoke<>, frugal::ClipNorm<>,
+                          frugal::Precision<frugal::BF16>, frugal::Schedule<frugal::Plateau<>>>{}) <
+    place_of<Second>(order<frugal::Optimize<frugal::AdamW>, frugal::EarlyStop<>, frugal::Log<>,
+                           frugal::Progress<>, frugal::Smoke<>, frugal::ClipNorm<>,
+                           frugal::Precision<frugal::BF16>, frugal::Schedule<frugal::Plateau<>>>{});
+
+TEST_CASE("policies hear of events in the order that their meaning needs") {
+  namespace k = frugal::kinds;
+  CHECK(before<k::log, k::schedule>);         // a line has the rate its step was made with
+  CHECK(before<k::log, k::validate>);         // and is written before the validation it causes
+  CHECK(before<k::schedule, k::validate>);    // a plateau lowers what the curve has set
+  CHECK(before<k::validate, k::early_stop>);  // who watches a metric comes after who measures it
+  CHECK(before<k::optimizer, k::smoke>);      // a rehearsal has something to rehearse
+  CHECK(before<k::smoke, k::log>);            // and nothing is written before it has passed
+  CHECK(before<k::smoke, k::progress>);
+}
+
+TEST_CASE("no built-in policy but Optimize<Any> waits for the device in every step") {
+  CHECK(frugal::Trainer<torch::nn::Linear, frugal::CrossEntropy, frugal::Optimize<frugal::AdamW>,
+                        frugal::EarlyStop<>, frugal::Log<>, frugal::Progress<>, frugal::ClipNorm<>,
+                        frugal::Precision<frugal::BF16>>::host_syncs_per_step == 0);
+  CHECK(frugal::Trainer<torch::nn::Linear, frugal::CrossEntropy,
+                        frugal::Optimize<frugal::Any>>::host_syncs_per_step == 1);
+}
+
+}  // namespace frugal_test::static_policies
