@@ -91,7 +91,7 @@ void resumes(frugal::list<Ps...> policies) {
     compare(whole, resumed);
     if (comparable) CHECK(resumed.after_step.at(steps).run == whole.after_step.at(steps).run);
   }
-  for (std::uint64_t const epoch : {1, 2}) {
+  for (std::uint64_t const epoch : {1U, 2U}) {
     CAPTURE(epoch);
     Outcome const resumed = run(policies, &whole.after_epoch.at(epoch));
     CHECK(resumed.after_step.size() == steps - epoch * per_epoch);

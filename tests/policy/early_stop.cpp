@@ -84,7 +84,7 @@ TEST_CASE("patience that is used up survives a resume, and so does the best valu
   EarlyStop<Patience<3>> const policy;
   std::map<std::uint64_t, Frozen> saved;
   CHECK(run_script(curve, policy, Resume{.after_epoch = &saved}).epochs == 5);
-  for (std::uint64_t const epoch : {1, 2, 3, 4}) {
+  for (std::uint64_t const epoch : {1U, 2U, 3U, 4U}) {
     CAPTURE(epoch);
     std::vector<double> const rest(curve.begin() + static_cast<std::ptrdiff_t>(epoch), curve.end());
     std::size_t at = 0;

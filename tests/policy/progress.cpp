@@ -70,7 +70,7 @@ TEST_CASE("what stopped the run stands in the last line") {
 TEST_CASE("a resumed run counts its own steps and not those before it") {
   std::map<std::uint64_t, Frozen> saved;
   fit(Progress<>{.out = nullptr}, Resume{.after_step = &saved});
-  for (std::uint64_t const step : {1, 4, 5, 9}) {
+  for (std::uint64_t const step : {1U, 4U, 5U, 9U}) {
     CAPTURE(step);
     File const file(std::tmpfile());
     fit(Progress<>{.out = file.get()}, Resume{.from = &saved.at(step)});

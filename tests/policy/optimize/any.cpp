@@ -165,7 +165,7 @@ TEST_CASE("a torch optimizer resumed from saved state ends in the same bits") {
     frugal::Settings const settings{.steps = 40};
     frugal::Trainer{whole, Linear{}, settings, policy, schedule, Resume{.after_step = &saved}}.fit(
         tables);
-    for (std::uint64_t const step : {1, 5, 30}) {
+    for (std::uint64_t const step : {1U, 5U, 30U}) {
       CAPTURE(step);
       auto const resumed = std::make_shared<Parts>(fixture().start);
       frugal::Trainer{resumed, Linear{}, settings,

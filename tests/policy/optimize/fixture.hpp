@@ -211,7 +211,7 @@ void resumes(Policy const& policy, Json const& which) {
   frugal::Trainer{whole, Linear{}, frugal::Settings{}, policy, Resume{.after_step = &saved}}.fit(
       tables);
   REQUIRE(saved.size() == 100);
-  for (std::uint64_t const step : {1, 4, 10, 51, 99, 100}) {
+  for (std::uint64_t const step : {1U, 4U, 10U, 51U, 99U, 100U}) {
     CAPTURE(step);
     std::map<std::uint64_t, Frozen> again;
     auto const resumed = std::make_shared<Parts>(fixture().start);
