@@ -15,9 +15,14 @@ A file under tests/reject/ reads
 
 Without FRUGAL_REJECT it must compile; with it it must not, and every expected text must stand in
 what the compiler says.
+
+What passed is remembered in the build folder under a digest of everything that it depends on: the
+compiler and its flags, the file, this script, and every header of frugal. LibTorch is in the flags,
+by its path.
 """
 
 import argparse
+import hashlib
 import json
 import re
 import shlex
@@ -72,6 +77,16 @@ def judge(source: Path, command: list[str]) -> list[str]:
     return missing + ["what it says:", rejected.stdout] if missing else []
 
 
+def digest_of(source: Path, command: list[str]) -> str:
+    digest = hashlib.sha256()
+    version = subprocess.run([command[0], "--version"], stdout=subprocess.PIPE, check=True).stdout
+    digest.update(version + "\0".join(command).encode())
+    headers = sorted((Path(__file__).parents[2] / "include").rglob("*.hpp"))
+    for file in [Path(__file__), source, *headers]:
+        digest.update(b"\0" + str(file).encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("source", type=Path)
@@ -79,12 +94,20 @@ def main() -> int:
     arguments.add_argument("--like", required=True, help="source whose command line is taken")
     arguments.add_argument("--compiler", required=True)
     options = arguments.parse_args()
-    faults = judge(
-        options.source, build_command(options.commands, options.like, options.compiler)
-    )
+    command = build_command(options.commands, options.like, options.compiler)
+    digest = digest_of(options.source, command)
+    passed = options.commands.parent / "reject" / (options.source.name + ".passed")
+    if passed.exists() and passed.read_text() == digest:
+        print("nothing that it depends on has changed since it passed")
+        return 0
+    faults = judge(options.source, command)
     for fault in faults:
         print(f"reject: {options.source.name}: {fault}" if fault is faults[0] else fault)
-    return 1 if faults else 0
+    if faults:
+        return 1
+    passed.parent.mkdir(exist_ok=True)
+    passed.write_text(digest)
+    return 0
 
 
 if __name__ == "__main__":
