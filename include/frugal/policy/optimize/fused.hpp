@@ -38,8 +38,7 @@ class FusedBucket {
   FusedBucket(double lr, double weight_decay, std::size_t moments)
       : lr_(lr), weight_decay_(weight_decay), moments_(moments) {}
 
-  void add(std::size_t index, std::string name, at::Tensor const& parameter) {
-    indices_.push_back(index);
+  void add(std::string name, at::Tensor const& parameter) {
     names_.push_back(std::move(name));
     parameters_.push_back(parameter);
     steps_.push_back(at::zeros({}, parameter.options().dtype(at::kFloat).requires_grad(false)));
@@ -187,7 +186,6 @@ class FusedBucket {
 
   double lr_;
   double weight_decay_;
-  std::vector<std::size_t> indices_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> steps_;
@@ -220,7 +218,7 @@ class FusedState {
       Key const key{group_of[i], parameter.device().str(), parameter.scalar_type()};
       auto const [entry, is_new] = bucket_of.try_emplace(key, buckets_.size());
       if (is_new) buckets_.push_back(bucket(group_of[i]));
-      buckets_[entry->second].add(i, parameters.names[i], parameter);
+      buckets_[entry->second].add(parameters.names[i], parameter);
     }
   }
 
