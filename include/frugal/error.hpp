@@ -81,6 +81,21 @@ struct MetricError : Error {
   using Error::Error;
 };
 
+/// The file system refused: a call failed, there is no space, a disk is read-only.
+struct StoreError : Error {
+  using Error::Error;
+};
+
+/// A stored file is not what it claims to be: damaged, cut off, or of another format.
+struct FormatError : StoreError {
+  using StoreError::StoreError;
+};
+
+/// Another trainer works in this run directory.
+struct LockError : StoreError {
+  using StoreError::StoreError;
+};
+
 /// Persisted state that does not fit the policy it is given to.
 struct StateError : Error {
   using Error::Error;
