@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+#include <frugal/store/io_error.hpp>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+namespace frugal {
+
+/// A whole file as memory, read-only; the kernel is told that it will be read from front to back.
+///
+/// The bytes are those of the file that had the path when it was opened: renaming another over it,
+/// or removing it, changes nothing. Shortening the file in place while it is mapped is not guarded
+/// against: touching a page behind the new end is a SIGBUS.
+///
+/// Errors  StoreError naming the file and the call: what is not there or may not be read, and what
+///         is no regular file (folders, pipes, devices), which is never waited for.
+class MappedFile {
+ public:
+  /// No file, no bytes.
+  MappedFile() = default;
+
+  explicit MappedFile(std::filesystem::path const& path) {
+    // Without O_NONBLOCK, opening a pipe waits for its writer; regular files do not care.
+    int const file = open(path);
+    struct stat about{};
+    if (::fstat(file, &about) != 0) fail(file, path, "fstat");
+    if (!S_ISREG(about.st_mode)) {
+      ::close(file);
+      throw StoreError({.what = "the file cannot be read",
+                        .where = path.string(),
+                        .why = S_ISDIR(about.st_mode) ? "it is a folder" : "it is no regular file",
+                        .mend = "Give the path of a file."});
+    }
+    size_ = static_cast<std::size_t>(about.st_size);
+    // mmap refuses a length of 0, and an empty file is still a file.
+    if (size_ != 0) {
+      void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
+      if (data == MAP_FAILED) fail(file, path, "mmap");
+      data_ = static_cast<std::byte const*>(data);
+      // Advice: where it is not taken, reading is slower and no less right.
+      (void)::madvise(data, size_, MADV_SEQUENTIAL);
+    }
+    ::close(file);
+  }
+
+  MappedFile(MappedFile&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  MappedFile& operator=(MappedFile&& other) noexcept {
+    MappedFile moved(std::move(other));
+    std::swap(data_, moved.data_);
+    std::swap(size_, moved.size_);
+    return *this;
+  }
+  ~MappedFile() {
+    if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  }
+
+  /// The same place in memory for as long as this lives, moves included.
+  std::span<std::byte const> bytes() const noexcept { return {data_, size_}; }
+
+ private:
+  static int open(std::filesystem::path const& path) {
+    int file = -1;
+    do {
+      file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    } while (file < 0 && errno == EINTR);
+    if (file < 0) fail(file, path, "open");
+    return file;
+  }
+
+  [[noreturn]] static void fail(int file, std::filesystem::path const& path, char const* call) {
+    int const code = errno;
+    if (file >= 0) ::close(file);
+    throw detail::io_error(call, path, code);
+  }
+
+  std::byte const* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace frugal

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace frugal::detail {
+
+/// What a file says, fit for an error: quoted, printable ASCII, and short. A hostile name may be
+/// megabytes long, or move a terminal's cursor.
+inline std::string safetensors_quoted(std::string_view text) {
+  constexpr std::size_t most = 100;
+  constexpr char digits[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (char const c : text.substr(0, most)) {
+    if (auto const code = static_cast<unsigned char>(c); code < 0x20 || code >= 0x7f) {
+      out += "\\x";
+      out += digits[code >> 4];
+      out += digits[code & 15U];
+    } else {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+  }
+  out += '"';
+  if (text.size() > most) out += " and " + std::to_string(text.size() - most) + " bytes more";
+  return out;
+}
+
+/// Where there is no byte to name.
+inline constexpr std::uint64_t safetensors_no_place = std::numeric_limits<std::uint64_t>::max();
+
+/// What to do about a damaged file.
+inline constexpr char safetensors_mend[] = "Use another copy of the file, or write it again.";
+
+/// Throws FormatError. `part` is what lies in the file at `byte`: a tensor, the metadata, or empty.
+[[noreturn]] inline void safetensors_fail(std::string const& file, std::string const& part,
+                                          std::uint64_t byte, std::string what, std::string why,
+                                          std::string mend = safetensors_mend) {
+  std::string where = file;
+  if (!part.empty()) where += ", " + part;
+  if (byte != safetensors_no_place) where += ", byte " + std::to_string(byte);
+  throw FormatError({.what = std::move(what),
+                     .where = std::move(where),
+                     .why = std::move(why),
+                     .mend = std::move(mend)});
+}
+
+/// "tensor "encoder.weight"", as errors name it.
+inline std::string safetensors_tensor(std::string_view name) {
+  return "tensor " + safetensors_quoted(name);
+}
+
+/// What the format knows by name, and how large a header may be, in bytes.
+inline constexpr std::string_view safetensors_metadata_key = "__metadata__";
+inline constexpr std::uint64_t safetensors_most_header = 100'000'000;
+/// The header's length stands before it.
+inline constexpr std::uint64_t safetensors_length_bytes = 8;
+
+}  // namespace frugal::detail

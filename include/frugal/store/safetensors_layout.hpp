@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/store/safetensors_fault.hpp>
+#include <frugal/store/safetensors_header.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal::detail {
+
+/// Checks a header against the bytes of data that follow it, and sorts its tensors by where they
+/// lie. After it, every tensor's range is inside the data, of the size that its shape and dtype
+/// demand, and every byte of data belongs to exactly one tensor.
+class SafetensorsLayout {
+ public:
+  SafetensorsLayout(SafetensorsHeader& header, std::string const& name, std::uint64_t data_at,
+                    std::uint64_t data_size)
+      : header_(header), name_(name), data_at_(data_at), data_size_(data_size) {}
+
+  /// Gives the places of the tensors in order of their names. Binary search over it cannot be
+  /// slowed down by chosen names, as a hash table can.
+  std::vector<std::uint32_t> check() {
+    auto const by_range = [](auto const& a, auto const& b) {
+      return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+    };
+    auto& tensors = header_.tensors;
+    if (!std::is_sorted(tensors.begin(), tensors.end(), by_range)) {
+      std::stable_sort(tensors.begin(), tensors.end(), by_range);
+    }
+    std::vector<std::uint32_t> index = index_names();
+    sort_metadata();
+    for (SafetensorsEntry const& tensor : tensors) check_size(tensor);
+    check_cover();
+    return index;
+  }
+
+ private:
+  std::vector<std::uint32_t> index_names() const {
+    auto const& tensors = header_.tensors;
+    std::vector<std::uint32_t> index(tensors.size());
+    for (std::uint32_t i = 0; i < index.size(); ++i) index[i] = i;
+    std::sort(index.begin(), index.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return tensors[a].name < tensors[b].name; });
+    for (std::size_t i = 1; i < index.size(); ++i) {
+      auto const& a = tensors[index[i - 1]];
+      auto const& b = tensors[index[i]];
+      if (a.name != b.name) continue;
+      fail(b.place > a.place ? b : a, std::max(a.place, b.place),
+           "the header has two tensors of one name",
+           "the other one stands at byte " + std::to_string(std::min(a.place, b.place)));
+    }
+    return index;
+  }
+
+  void sort_metadata() {
+    auto& texts = header_.metadata;
+    std::stable_sort(texts.begin(), texts.end(),
+                     [](auto const& a, auto const& b) { return a.key < b.key; });
+    auto const twice = std::adjacent_find(
+        texts.begin(), texts.end(), [](auto const& a, auto const& b) { return a.key == b.key; });
+    if (twice == texts.end()) return;
+    fail("__metadata__", twice[1].place, "a key stands twice in the metadata",
+         safetensors_quoted(twice->key) + " stands at byte " + std::to_string(twice->place) +
+             " as well");
+  }
+
+  void check_size(SafetensorsEntry const& tensor) const {
+    if (tensor.begin > tensor.end) {
+      fail(tensor, tensor.place, "the tensor ends before it begins",
+           "its data_offsets are " + range(tensor));
+    }
+    auto const bits =
+        tensor_bits(tensor.dtype, std::span(header_.extents).subspan(tensor.shape, tensor.rank));
+    if (!bits) {
+      fail(tensor, tensor.place, "the tensor is absurdly large",
+           "the product of its extents does not fit into 64 bits");
+    }
+    if (*bits % 8 != 0) {
+      fail(tensor, tensor.place, "the tensor ends within a byte",
+           std::to_string(*bits) + " bits of " + std::string(dtype_name(tensor.dtype)) +
+               " are no whole number of bytes");
+    }
+    if (*bits / 8 != tensor.end - tensor.begin) {
+      fail(tensor, tensor.place, "the tensor's shape does not fit its bytes",
+           "its shape of " + std::string(dtype_name(tensor.dtype)) + " takes " +
+               std::to_string(*bits / 8) + " bytes, and its data_offsets " + range(tensor) +
+               " are " + std::to_string(tensor.end - tensor.begin));
+    }
+  }
+
+  void check_cover() const {
+    std::uint64_t covered = 0;
+    SafetensorsEntry const* last = nullptr;
+    for (SafetensorsEntry const& tensor : header_.tensors) {
+      if (tensor.begin > covered) {
+        fail(tensor, data_at_ + covered, "there is a hole before the tensor",
+             "bytes " + std::to_string(covered) + " to " + std::to_string(tensor.begin) +
+                 " of the data belong to no tensor");
+      }
+      if (tensor.begin < covered) {
+        fail(tensor, data_at_ + tensor.begin, "the tensor overlaps another one",
+             "its data_offsets are " + range(tensor) + ", and those of " +
+                 safetensors_tensor(last->name) + " are " + range(*last));
+      }
+      if (tensor.end > data_size_) {
+        fail(tensor, data_at_ + data_size_, "the file is cut off",
+             "the tensor ends at byte " + std::to_string(tensor.end) + " of the data, and " +
+                 std::to_string(data_size_) + " bytes of data are there");
+      }
+      covered = tensor.end;
+      last = &tensor;
+    }
+    if (covered != data_size_) {
+      fail("", data_at_ + covered, "bytes follow the last tensor",
+           std::to_string(data_size_ - covered) + " bytes belong to no tensor");
+    }
+  }
+
+  static std::string range(SafetensorsEntry const& tensor) {
+    return "[" + std::to_string(tensor.begin) + "," + std::to_string(tensor.end) + "]";
+  }
+
+  [[noreturn]] void fail(SafetensorsEntry const& tensor, std::uint64_t byte, std::string what,
+                         std::string why) const {
+    fail(safetensors_tensor(tensor.name), byte, std::move(what), std::move(why));
+  }
+
+  [[noreturn]] void fail(std::string const& part, std::uint64_t byte, std::string what,
+                         std::string why) const {
+    safetensors_fail(name_, part, byte, std::move(what), std::move(why));
+  }
+
+  SafetensorsHeader& header_;
+  std::string const& name_;
+  std::uint64_t data_at_;
+  std::uint64_t data_size_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/store/safetensors_fault.hpp>
+#include <frugal/store/tensor_view.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace frugal {
+
+/// What can be written to: `write` takes all of the bytes, or throws.
+template <class T>
+concept ByteSink = requires(T& sink, std::span<std::byte const> bytes) { sink.write(bytes); };
+
+/// Writes tensors as a safetensors file: the same tensors and metadata give the same bytes, in
+/// whatever order they come, and those are the bytes that the format's reference implementation
+/// writes (up to its order of metadata, which is arbitrary).
+///
+/// Cost    the header; the tensors go from where they are to the sink. Their bytes are looked at by
+///         `write` alone, so a plan can be made once and written whenever they have changed.
+/// Errors  FormatError naming the tensor for what the format cannot hold or what no reader would
+///         take: two tensors of one name, the name __metadata__, text that is not UTF-8, bytes that
+///         do not fit shape and dtype, more than 100,000,000 bytes of header.
+class SafetensorsWriter {
+ public:
+  using Metadata = std::map<std::string, std::string>;
+
+  /// Names and bytes have to outlive the writer, shapes need not; errors call the file `name`.
+  explicit SafetensorsWriter(std::vector<TensorView> tensors, Metadata const& metadata = {},
+                             std::string name = "safetensors")
+      : name_(std::move(name)), tensors_(std::move(tensors)) {
+    std::sort(tensors_.begin(), tensors_.end(), [](TensorView const& a, TensorView const& b) {
+      return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
+    });
+    for (TensorView const& tensor : tensors_) check(tensor);
+    check_names();
+    write_header(metadata);
+    for (TensorView& tensor : tensors_) tensor.shape = {};
+  }
+
+  /// Bytes of the whole file.
+  std::uint64_t size() const noexcept { return header_.size() + data_size_; }
+
+  /// The file, from its first byte to its last.
+  template <ByteSink Sink>
+  void write(Sink& sink) const {
+    sink.write(std::as_bytes(std::span(header_)));
+    // Small tensors are gathered: a call to the system for each would cost more than the copy.
+    std::unique_ptr<std::byte[]> gathered;
+    std::size_t filled = 0;
+    auto const flush = [&] {
+      if (filled != 0) sink.write(std::span<std::byte const>(gathered.get(), filled));
+      filled = 0;
+    };
+    for (TensorView const& tensor : tensors_) {
+      std::size_t const size = tensor.bytes.size();
+      if (size == 0) continue;
+      if (size > gather_most || filled + size > gather_size) flush();
+      if (size > gather_most) {
+        sink.write(tensor.bytes);
+        continue;
+      }
+      if (!gathered) gathered = std::make_unique_for_overwrite<std::byte[]>(gather_size);
+      std::memcpy(gathered.get() + filled, tensor.bytes.data(), size);
+      filled += size;
+    }
+    flush();
+  }
+
+ private:
+  static constexpr std::size_t gather_size = std::size_t{64} << 10;
+  static constexpr std::size_t gather_most = std::size_t{8} << 10;
+
+  void check(TensorView const& tensor) const {
+    auto const bits = tensor_bits(tensor.dtype, tensor.shape);
+    std::string const type(dtype_name(tensor.dtype));
+    if (!bits) {
+      refuse(tensor, "the tensor is absurdly large",
+             "the product of its extents does not fit into 64 bits", "Look at its shape.");
+    }
+    if (*bits % 8 != 0) {
+      refuse(tensor, "the tensor ends within a byte",
+             std::to_string(*bits) + " bits of " + type + " are no whole number of bytes",
+             "Pad the tensor.");
+    }
+    if (*bits / 8 != tensor.bytes.size()) {
+      refuse(tensor, "the tensor's shape does not fit its bytes",
+             "its shape of " + type + " takes " + std::to_string(*bits / 8) + " bytes, and " +
+                 std::to_string(tensor.bytes.size()) + " are given",
+             "Give all bytes of a contiguous tensor, and no others.");
+    }
+    if (tensor.name == detail::safetensors_metadata_key) {
+      refuse(tensor, "the tensor has the name of the metadata", "the format reserves that name",
+             "Give the tensor another name.");
+    }
+  }
+
+  void check_names() const {
+    std::vector<std::string_view> names;
+    names.reserve(tensors_.size());
+    for (TensorView const& tensor : tensors_) names.push_back(tensor.name);
+    std::sort(names.begin(), names.end());
+    if (auto const twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+      refuse({.name = *twice}, "two tensors have one name", "", "Give each a name of its own.");
+    }
+  }
+
+  void write_header(Metadata const& metadata) {
+    header_.assign(detail::safetensors_length_bytes, '\0');
+    header_ += '{';
+    if (!metadata.empty()) {
+      quote(detail::safetensors_metadata_key);
+      header_ += ':';
+      char separator = '{';
+      for (auto const& [key, value] : metadata) {
+        header_ += std::exchange(separator, ',');
+        quote(key);
+        header_ += ':';
+        quote(value);
+      }
+      header_ += "},";
+    }
+    for (TensorView const& tensor : tensors_) describe(tensor);
+    if (header_.back() == ',') header_.pop_back();
+    header_ += '}';
+    // So that the first tensor is aligned, and with it, by their order, all others.
+    header_.resize((header_.size() + 7) / 8 * 8, ' ');
+    std::uint64_t const length = header_.size() - detail::safetensors_length_bytes;
+    if (length > detail::safetensors_most_header) {
+      detail::safetensors_fail(name_, "", detail::safetensors_no_place, "the header is too large",
+                               std::to_string(tensors_.size()) + " tensors and the metadata take " +
+                                   std::to_string(length) + " bytes, and 100000000 are allowed",
+                               "Write several files, or less metadata.");
+    }
+    std::memcpy(header_.data(), &length, sizeof length);
+  }
+
+  void describe(TensorView const& tensor) {
+    quote(tensor.name);
+    header_.append(R"(:{"dtype":")").append(dtype_name(tensor.dtype)).append(R"(","shape":[)");
+    for (std::uint64_t const extent : tensor.shape) {
+      header_.append(std::to_string(extent)).append(1, ',');
+    }
+    if (!tensor.shape.empty()) header_.pop_back();
+    header_.append(R"(],"data_offsets":[)").append(std::to_string(data_size_)).append(1, ',');
+    data_size_ += tensor.bytes.size();
+    header_.append(std::to_string(data_size_)).append("]},");
+  }
+
+  void quote(std::string_view text) {
+    bool const plain = std::all_of(text.begin(), text.end(), [](char c) {
+      return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+    });
+    if (plain) {
+      header_.append(1, '"').append(text).append(1, '"');
+      return;
+    }
+    try {
+      header_ += nlohmann::json(text).dump();
+    } catch (nlohmann::json::type_error const&) {
+      detail::safetensors_fail(
+          name_, "", detail::safetensors_no_place, "a name or a text of the metadata is not UTF-8",
+          "it reads " + detail::safetensors_quoted(text), "Give it in UTF-8, as JSON demands.");
+    }
+  }
+
+  [[noreturn]] void refuse(TensorView const& tensor, std::string what, std::string why,
+                           std::string mend) const {
+    detail::safetensors_fail(name_, detail::safetensors_tensor(tensor.name),
+                             detail::safetensors_no_place, std::move(what), std::move(why),
+                             std::move(mend));
+  }
+
+  std::string name_;
+  std::vector<TensorView> tensors_;
+  std::string header_;  ///< with its length before it
+  std::uint64_t data_size_ = 0;
+};
+
+}  // namespace frugal
