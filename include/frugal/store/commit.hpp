@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+#include <frugal/store/checkpoint.hpp>
+#include <frugal/store/file.hpp>
+#include <frugal/store/folder.hpp>
+#include <frugal/store/hash.hpp>
+#include <frugal/store/manifest.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace frugal {
+
+namespace detail {
+
+inline std::string step_name(std::uint64_t step) {
+  char name[40];
+  std::snprintf(name, sizeof name, "step-%08llu", static_cast<unsigned long long>(step));
+  return name;
+}
+
+/// A name for what is being made or removed, new in every call.
+inline std::string temporary_name(std::string const& of) {
+  static std::atomic<unsigned> count{0};
+  return std::string(temporary_prefix) + of + "-" + std::to_string(::getpid()) + "-" +
+         std::to_string(count++);
+}
+
+/// For what does not matter if it fails: the next start removes what is left.
+inline void try_remove_tree(std::filesystem::path const& path) noexcept {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+}  // namespace detail
+
+/// Writes one checkpoint beside the place where it will stand, and puts it there in one instant.
+///
+/// Every file is fsynced, then the manifest, then the folder; then it gets its name, and the folder
+/// above is fsynced. Whoever looks, at any moment and after any crash, sees the checkpoint whole or
+/// not at all. A writer that goes without commit() takes everything with it.
+class CheckpointWriter {
+ public:
+  using Sink = Hashed<File>;
+
+  /// `checkpoints` is a folder that is there.
+  CheckpointWriter(std::filesystem::path checkpoints, std::uint64_t step, std::uint64_t serial)
+      : checkpoints_(std::move(checkpoints)) {
+    manifest_.step = step;
+    manifest_.serial = serial;
+    name_ = detail::step_name(step);
+    auto const temporary = checkpoints_ / detail::temporary_name(name_);
+    create_folder(temporary);
+    temporary_ = temporary;
+  }
+  CheckpointWriter(CheckpointWriter&& other) noexcept
+      : checkpoints_(std::move(other.checkpoints_)),
+        temporary_(std::exchange(other.temporary_, {})),
+        name_(std::move(other.name_)),
+        manifest_(std::move(other.manifest_)) {}
+  CheckpointWriter& operator=(CheckpointWriter&&) = delete;
+  ~CheckpointWriter() {
+    if (!temporary_.empty()) detail::try_remove_tree(temporary_);
+  }
+
+  /// Writes one file: `fill(sink)` calls sink.write(std::span<std::byte const>) as often as it
+  /// likes. `expected`, in bytes, takes the disk space beforehand. When this returns, the disk has
+  /// it.
+  template <class Fill>
+  void add(std::string name, Fill&& fill, std::uint64_t expected = 0) {
+    require_open();
+    bool const twice = std::any_of(manifest_.files.begin(), manifest_.files.end(),
+                                   [&](FileEntry const& entry) { return entry.name == name; });
+    if (twice || !detail::is_file_name(name) || name == detail::gold_name) {
+      throw StoreError({.what = "a checkpoint cannot have a file of this name",
+                        .where = name,
+                        .why = twice ? "it has one already" : "it is no plain file name",
+                        .mend = "Give each file a name of its own, without a folder in it."});
+    }
+    File file = File::create(temporary_ / name);
+    file.reserve(expected);
+    Sink sink(file);
+    std::forward<Fill>(fill)(sink);
+    file.sync();
+    file.close();
+    manifest_.files.push_back({std::move(name), sink.size(), sink.digest()});
+  }
+
+  /// Puts it in its place. If this throws, the checkpoints are those that were there before.
+  ///
+  /// An older save of the same step is replaced, not removed first; but one that is marked gold
+  /// stays, and the new one gets a name with a number behind it.
+  Checkpoint commit(std::map<std::string, double> metrics = {}) {
+    require_open();
+    manifest_.metrics = std::move(metrics);
+    manifest_.saved_at = static_cast<std::int64_t>(std::time(nullptr));
+    File file = File::create(temporary_ / Manifest::file_name);
+    std::string const text = manifest_.text();
+    file.write(detail::bytes_of(text));
+    file.sync();
+    file.close();
+    sync_folder(temporary_);
+    auto const folder = place();
+    // What metrics look like when they are read again: what is not finite is NaN.
+    return {.folder = folder, .manifest = Manifest::parse(text, folder), .gold = false};
+  }
+
+ private:
+  std::filesystem::path place() {
+    auto const usual = checkpoints_ / name_;
+    if (rename_to_free(temporary_, usual)) {
+      sync_or([&] { rename_path(usual, temporary_); });
+      temporary_.clear();
+      return usual;
+    }
+    bool const ours = is_replaceable(usual);
+    if (ours && exchange_paths(temporary_, usual)) {
+      sync_or([&] { exchange_paths(temporary_, usual); });
+      detail::try_remove_tree(std::exchange(temporary_, {}));  // now the older save
+      return usual;
+    }
+    auto other = usual;
+    for (int number = 2; !rename_to_free(temporary_, other); ++number) {
+      other = usual;
+      other += "." + std::to_string(number);
+    }
+    sync_or([&] { rename_path(other, temporary_); });
+    temporary_.clear();
+    if (ours) {
+      auto const old = checkpoints_ / detail::temporary_name(name_);
+      std::error_code ignored;
+      std::filesystem::rename(usual, old, ignored);
+      if (!ignored) detail::try_remove_tree(old);
+    }
+    return other;
+  }
+
+  /// A checkpoint whose name may not survive a crash is taken back: it would look like one that is
+  /// safe, and older ones might be deleted because of it.
+  template <class Undo>
+  void sync_or(Undo&& undo) {
+    try {
+      sync_folder(checkpoints_);
+    } catch (StoreError const&) {
+      try {
+        undo();
+      } catch (StoreError const&) {
+        temporary_.clear();  // it stands there whole; nothing in it is to be removed
+      }
+      throw;
+    }
+  }
+
+  static bool is_replaceable(std::filesystem::path const& folder) {
+    std::error_code ignored;
+    return std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored)) &&
+           std::filesystem::exists(folder / Manifest::file_name, ignored) &&
+           !std::filesystem::exists(folder / detail::gold_name, ignored);
+  }
+
+  void require_open() const {
+    if (!temporary_.empty()) return;
+    throw StoreError({.what = "this checkpoint was committed before",
+                      .where = (checkpoints_ / name_).string(),
+                      .why = "",
+                      .mend = "Begin a new one for each save."});
+  }
+
+  std::filesystem::path checkpoints_;
+  std::filesystem::path temporary_;  ///< empty once it is committed
+  std::string name_;
+  Manifest manifest_;
+};
+
+}  // namespace frugal

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/store/io_error.hpp>
+
+#include <fcntl.h>
+#include <stdio.h>  // renameat2
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+namespace frugal {
+
+/// Makes the entries of a folder durable: what was created, renamed or removed in it.
+/// A file system that knows no fsync of folders says EINVAL and is let off.
+inline void sync_folder(std::filesystem::path const& path) {
+  int descriptor = -1;
+  do {
+    descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  } while (descriptor < 0 && errno == EINTR);
+  if (descriptor < 0) throw detail::io_error("open", path, errno);
+  int result = 0;
+  do {
+    result = ::fsync(descriptor);
+  } while (result != 0 && errno == EINTR);
+  int const code = errno;
+  ::close(descriptor);  // nothing was written through it
+  if (result != 0 && code != EINVAL) throw detail::io_error("fsync", path, code);
+}
+
+/// Renames, replacing what can be replaced. Durable after sync_folder of the folder above.
+inline void rename_path(std::filesystem::path const& from, std::filesystem::path const& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) throw detail::io_error("rename", to, errno);
+}
+
+/// Renames to a name that must be free; false, and nothing done, if it is taken. At no moment is
+/// something replaced, unless the file system lacks the call and somebody else takes the name
+/// between the look and the rename.
+inline bool rename_to_free(std::filesystem::path const& from, std::filesystem::path const& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
+  if (errno == EEXIST) return false;
+  if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) {
+    throw detail::io_error("renameat2", to, errno);
+  }
+  struct stat status{};
+  if (::lstat(to.c_str(), &status) == 0) return false;
+  rename_path(from, to);
+  return true;
+}
+
+/// Exchanges two names in one instant; false, and nothing done, where the file system cannot.
+inline bool exchange_paths(std::filesystem::path const& one, std::filesystem::path const& other) {
+  if (::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) {
+    return true;
+  }
+  if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP) return false;
+  throw detail::io_error("renameat2", other, errno);
+}
+
+/// Makes one folder; it must not be there yet.
+inline void create_folder(std::filesystem::path const& path) {
+  if (::mkdir(path.c_str(), 0777) != 0) throw detail::io_error("mkdir", path, errno);
+}
+
+/// Makes a folder and those above it, durably; what is there already is left as it is.
+inline void create_folders(std::filesystem::path const& path) {
+  std::error_code ignored;
+  if (path.empty() || std::filesystem::is_directory(path, ignored)) return;
+  std::filesystem::path const above =
+      path.has_filename() ? path.parent_path() : path.parent_path().parent_path();
+  create_folders(above);
+  if (::mkdir(path.c_str(), 0777) != 0 &&
+      (errno != EEXIST || !std::filesystem::is_directory(path, ignored))) {
+    throw detail::io_error("mkdir", path, errno);
+  }
+  sync_folder(above.empty() ? "." : above);
+}
+
+/// Removes a file, or a folder with all that is in it; nothing there is no error.
+inline void remove_tree(std::filesystem::path const& path) {
+  std::error_code failure;
+  std::filesystem::remove_all(path, failure);
+  if (failure) throw detail::io_error("unlink", path, failure.value());
+}
+
+}  // namespace frugal

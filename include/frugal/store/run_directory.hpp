@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+#include <frugal/store/checkpoint.hpp>
+#include <frugal/store/commit.hpp>
+#include <frugal/store/folder.hpp>
+#include <frugal/store/lock.hpp>
+#include <frugal/store/verified.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace frugal {
+
+/// What somebody wants of a run directory.
+enum class Access {
+  train,     ///< made if it is not there; locked
+  maintain,  ///< has to be there; locked
+  read,      ///< has to be there; not locked, and nothing is changed
+};
+
+/// The newest checkpoint that is whole, and what was newer and is not.
+struct NewestValid {
+  std::optional<Checkpoint> checkpoint;
+  std::vector<Damage> damaged;
+};
+
+/// The folder of one run: its lock and its checkpoints. One thread at a time.
+///
+///     runs/demo/  lock  checkpoints/step-00000500/{..., manifest.json}
+class RunDirectory {
+ public:
+  /// LockError if another trainer has it; StoreError if it is not there or cannot be made.
+  explicit RunDirectory(std::filesystem::path folder, Access access = Access::train,
+                        LockBy lock_by = LockBy::automatic)
+      : folder_(std::move(folder)) {
+    std::error_code failure;
+    if (access == Access::train) {
+      create_folders(checkpoints_folder());
+    } else if (!std::filesystem::is_directory(folder_, failure)) {
+      throw detail::io_error("open", folder_, failure ? failure.value() : ENOENT);
+    }
+    if (access == Access::read) return;
+    lock_ = std::make_unique<RunLock>(folder_ / "lock", lock_by);
+    if (auto const& owner = lock_->left_by()) {
+      notes_.push_back("the run was left without an orderly end by " + owner->words());
+    }
+    remove_temporaries();
+    CheckpointList const found = list_checkpoints(checkpoints_folder());
+    for (Checkpoint const& checkpoint : found.whole) {
+      next_serial_ = std::max(next_serial_, checkpoint.manifest.serial + 1);
+    }
+  }
+
+  std::filesystem::path const& folder() const noexcept { return folder_; }
+  std::filesystem::path checkpoints_folder() const { return folder_ / "checkpoints"; }
+
+  /// What was found when it was opened and is worth telling: an owner that died, temporaries that
+  /// were removed, or could not be.
+  std::vector<std::string> const& notes() const noexcept { return notes_; }
+
+  CheckpointList list() const { return list_checkpoints(checkpoints_folder()); }
+
+  /// Reads checkpoints whole, from the newest on, until one is as it was written.
+  /// NewerFormatError if one is of a newer library; IoError if a right or a descriptor is missing.
+  NewestValid newest_valid() {
+    CheckpointList list = this->list();
+    NewestValid out;
+    // Which step those had is not known: they may have been the newest, so all are reported.
+    out.damaged = std::move(list.damaged);
+    for (Checkpoint& checkpoint : list.whole) {
+      try {
+        verify(checkpoint);
+      } catch (StoreError const& error) {
+        if (!detail::is_damage(error)) throw;
+        out.damaged.push_back({checkpoint.folder, error.what()});
+        continue;
+      }
+      verified_.remember(checkpoint);
+      out.checkpoint = std::move(checkpoint);
+      break;
+    }
+    return out;
+  }
+
+  /// Begins a checkpoint; it counts from commit() on.
+  CheckpointWriter begin(std::uint64_t step) {
+    require_lock();
+    return CheckpointWriter(checkpoints_folder(), step, next_serial_++);
+  }
+
+  Checkpoint commit(CheckpointWriter& writer, std::map<std::string, double> metrics = {}) {
+    Checkpoint checkpoint = writer.commit(std::move(metrics));
+    verified_.remember(checkpoint);
+    return checkpoint;
+  }
+
+  /// True if its files are what they were; reads them only if they changed since it was known.
+  bool holds(Checkpoint const& checkpoint) { return verified_.holds(checkpoint); }
+
+  /// Removes checkpoints: first all names go, durably, then the files; a crash between leaves
+  /// temporaries for the next start. Those that are gold by now stay. Returns what was removed.
+  std::vector<Checkpoint> remove(std::vector<Checkpoint> const& checkpoints) {
+    require_lock();
+    std::vector<Checkpoint> removed;
+    std::vector<std::filesystem::path> moved;
+    for (Checkpoint const& checkpoint : checkpoints) {
+      auto const to =
+          checkpoints_folder() / detail::temporary_name(checkpoint.folder.filename().string());
+      verified_.forget(checkpoint.folder);
+      rename_path(checkpoint.folder, to);
+      std::error_code ignored;
+      // Looked at here, where nobody expects the folder any more, so that a mark made a moment ago
+      // is not overlooked.
+      if (std::filesystem::exists(to / detail::gold_name, ignored)) {
+        rename_path(to, checkpoint.folder);
+        continue;
+      }
+      moved.push_back(to);
+      removed.push_back(checkpoint);
+    }
+    if (moved.empty()) return removed;
+    sync_folder(checkpoints_folder());
+    for (auto const& path : moved) remove_tree(path);
+    return removed;
+  }
+
+ private:
+  /// What a crash left. Under the lock nobody else is at work, so all of it is garbage.
+  void remove_temporaries() {
+    std::error_code failure;
+    std::vector<std::filesystem::path> found;
+    for (std::filesystem::directory_iterator each(checkpoints_folder(), failure), end;
+         !failure && each != end; each.increment(failure)) {
+      if (each->path().filename().string().starts_with(detail::temporary_prefix)) {
+        found.push_back(each->path());
+      }
+    }
+    for (auto const& path : found) {
+      std::filesystem::remove_all(path, failure);
+      notes_.push_back(failure ? path.string() + " was left by a crash and cannot be removed: " +
+                                     failure.message()
+                               : path.string() + " was left by a crash and is removed");
+    }
+  }
+
+  void require_lock() const {
+    if (lock_) return;
+    throw StoreError({.what = "the run directory was opened for reading alone",
+                      .where = folder_.string(),
+                      .why = "",
+                      .mend = "Open it with Access::train or Access::maintain."});
+  }
+
+  std::filesystem::path folder_;
+  std::unique_ptr<RunLock> lock_;  ///< null for Access::read
+  std::uint64_t next_serial_ = 1;
+  std::vector<std::string> notes_;
+  detail::Verified verified_;
+};
+
+}  // namespace frugal

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+#include <frugal/store/checkpoint.hpp>
+#include <frugal/store/manifest.hpp>
+
+#include <sys/stat.h>
+
+#include <compare>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace frugal::detail {
+
+/// Remembers which checkpoints were found whole, so that gigabytes are not read again at every
+/// save. A checkpoint of which any file was written to, replaced or removed since is not believed.
+class Verified {
+ public:
+  /// It was verified just now, or written and fsynced.
+  void remember(Checkpoint const& checkpoint) {
+    if (auto const stamps = stamps_of(checkpoint)) known_[checkpoint.folder] = *stamps;
+  }
+
+  /// True if it is whole; reads it if that is not known. What is no damage is thrown.
+  bool holds(Checkpoint const& checkpoint) {
+    auto const known = known_.find(checkpoint.folder);
+    if (known != known_.end() && stamps_of(checkpoint) == known->second) return true;
+    try {
+      verify(checkpoint);
+    } catch (StoreError const& error) {
+      if (!is_damage(error)) throw;
+      return false;
+    }
+    remember(checkpoint);
+    return true;
+  }
+
+  void forget(std::filesystem::path const& folder) { known_.erase(folder); }
+
+ private:
+  struct Stamp {
+    std::uint64_t device, inode;
+    std::int64_t size, changed_s, changed_ns;  // ctime: no program can set it back
+    auto operator<=>(Stamp const&) const = default;
+  };
+
+  static std::optional<std::vector<Stamp>> stamps_of(Checkpoint const& checkpoint) {
+    std::vector<Stamp> stamps;
+    auto const add = [&](std::filesystem::path const& path) {
+      struct stat status{};
+      if (::stat(path.c_str(), &status) != 0) return false;
+      stamps.push_back({.device = status.st_dev,
+                        .inode = status.st_ino,
+                        .size = status.st_size,
+                        .changed_s = status.st_ctim.tv_sec,
+                        .changed_ns = status.st_ctim.tv_nsec});
+      return true;
+    };
+    if (!add(checkpoint.folder / Manifest::file_name)) return std::nullopt;
+    for (FileEntry const& entry : checkpoint.manifest.files) {
+      if (!add(checkpoint.folder / entry.name)) return std::nullopt;
+    }
+    return stamps;
+  }
+
+  std::map<std::filesystem::path, std::vector<Stamp>> known_;
+};
+
+}  // namespace frugal::detail
