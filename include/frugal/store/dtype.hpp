@@ -16,8 +16,8 @@ static_assert(std::endian::native == std::endian::little,
               "frugal: stored tensors are little-endian and are used where they lie, so this "
               "machine's byte order will not do. Build for a little-endian target.");
 
-/// Element types of stored tensors, in the order in which safetensors files are laid out: from the
-/// narrowest to the widest, and among equals as the format's reference implementation has them.
+/// Element types of stored tensors, by increasing alignment, and among equals in the order of the
+/// format's reference implementation: files are laid out by it, from the last to the first.
 ///
 /// Source  github.com/huggingface/safetensors, safetensors/src/tensor.rs, `Dtype`; the narrow
 /// floats
