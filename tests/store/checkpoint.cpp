@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/store/checkpoint.hpp>
+
+#include "support/checkpoints.hpp"
+#include "support/files.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace frugal_test::store_checkpoint {
+
+using frugal::Checkpoint;
+using frugal::RunDirectory;
+using support::save;
+using support::TemporaryFolder;
+
+std::vector<std::uint64_t> steps_of(std::vector<Checkpoint> const& checkpoints) {
+  std::vector<std::uint64_t> steps;
+  for (Checkpoint const& checkpoint : checkpoints) steps.push_back(checkpoint.step());
+  return steps;
+}
+
+/// Whether a change to a checkpoint is found by reading its manifest or by verifying its files.
+bool is_found(std::filesystem::path const& folder) {
+  try {
+    frugal::verify(frugal::read_checkpoint(folder));
+  } catch (frugal::StoreError const& error) {
+    return frugal::detail::is_damage(error);
+  }
+  return false;
+}
+
+TEST_CASE("every bit that is flipped in any file of a checkpoint is found") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  Checkpoint const checkpoint = save(run, 500, {{"loss", 0.5}});
+  CHECK_FALSE(is_found(checkpoint.folder));
+  std::size_t flips = 0;
+  for (auto const& file : std::filesystem::directory_iterator(checkpoint.folder)) {
+    for (std::size_t bit = 0; bit < 8 * file.file_size(); ++bit, ++flips) {
+      support::flip_bit(file.path(), bit);
+      CAPTURE(file.path());
+      CAPTURE(bit);
+      CHECK(is_found(checkpoint.folder));
+      support::flip_bit(file.path(), bit);
+    }
+  }
+  CHECK(flips > 4000);
+  CHECK_FALSE(is_found(checkpoint.folder));
+}
+
+TEST_CASE("every file of a checkpoint that is cut off at any byte, or longer by one, is found") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  Checkpoint const checkpoint = save(run, 500, {{"loss", 0.5}});
+  for (auto const& file : std::filesystem::directory_iterator(checkpoint.folder)) {
+    std::string const whole = support::text_of(file.path());
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      support::write_text(file.path(), whole.substr(0, size));
+      CAPTURE(file.path());
+      CAPTURE(size);
+      CHECK(is_found(checkpoint.folder));
+    }
+    support::write_text(file.path(), whole + '\0');
+    CHECK(is_found(checkpoint.folder));
+    support::write_text(file.path(), whole);
+  }
+  CHECK_FALSE(is_found(checkpoint.folder));
+}
+
+TEST_CASE("a file that is missing, a folder or a pipe is found and nothing waits for it") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  for (std::string const name : {"model.safetensors", "manifest.json"}) {
+    CAPTURE(name);
+    Checkpoint const checkpoint = save(run, 500);
+    std::filesystem::remove(checkpoint.folder / name);
+    CHECK(is_found(checkpoint.folder));
+    std::filesystem::create_directory(checkpoint.folder / name);
+    CHECK(is_found(checkpoint.folder));
+    std::filesystem::remove(checkpoint.folder / name);
+    REQUIRE(::mkfifo((checkpoint.folder / name).c_str(), 0600) == 0);
+    CHECK(is_found(checkpoint.folder));
+  }
+}
+
+TEST_CASE("a manifest of absurd size is not read") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  Checkpoint const checkpoint = save(run, 500);
+  std::filesystem::resize_file(checkpoint.folder / "manifest.json", std::uintmax_t{1} << 40);
+  CHECK(is_found(checkpoint.folder));
+}
+
+TEST_CASE("the error of a damaged file names the file and both hashes") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  Checkpoint const checkpoint = save(run, 500);
+  support::flip_bit(checkpoint.folder / "state.json", 3);
+  try {
+    frugal::verify(checkpoint);
+    FAIL("not found");
+  } catch (frugal::FormatError const& error) {
+    CHECK(error.fault().where == (checkpoint.folder / "state.json").string());
+    CHECK(error.fault().why.find(frugal::hex_of(checkpoint.manifest.files.back().hash)) !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("files that the manifest does not name are nobody's business") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  Checkpoint const checkpoint = save(run, 500);
+  support::write_text(checkpoint.folder / "notes.txt", "mine");
+  CHECK_NOTHROW(frugal::verify(frugal::read_checkpoint(checkpoint.folder)));
+}
+
+TEST_CASE("checkpoints are listed newest first by the step in their manifests") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  for (std::uint64_t const step : {20U, 3U, 100U}) save(run, step);
+  CHECK(steps_of(run.list().whole) == std::vector<std::uint64_t>{100, 20, 3});
+}
+
+TEST_CASE("the names of folders have no say in which checkpoint is the newest") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  std::filesystem::rename(save(run, 20).folder, run.checkpoints_folder() / "best so far");
+  std::filesystem::rename(save(run, 3).folder, run.checkpoints_folder() / "step-00000999");
+  auto const list = run.list();
+  CHECK(steps_of(list.whole) == std::vector<std::uint64_t>{20, 3});
+  CHECK(list.whole[0].folder.filename() == "best so far");
+}
+
+TEST_CASE("neither times of files nor the time in the manifest decide which is the newest") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  Checkpoint const early = save(run, 3);
+  Checkpoint const late = save(run, 20);
+  auto const now = std::filesystem::file_time_type::clock::now();
+  for (auto const& file : std::filesystem::directory_iterator(late.folder)) {
+    std::filesystem::last_write_time(file.path(), now - std::chrono::hours(24 * 365 * 40));
+  }
+  std::filesystem::last_write_time(late.folder, now - std::chrono::hours(24 * 365 * 40));
+  frugal::Manifest manifest = late.manifest;
+  manifest.saved_at = 1;  // the clock had been set back
+  support::write_text(late.folder / "manifest.json", manifest.text());
+  CHECK(steps_of(run.list().whole) == std::vector<std::uint64_t>{20, 3});
+}
+
+TEST_CASE("a folder without a manifest is reported, and the others are listed") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  save(run, 3);
+  std::filesystem::create_directory(run.checkpoints_folder() / "step-00000009");
+  support::write_text(run.checkpoints_folder() / "a file", "");
+  auto const list = run.list();
+  CHECK(steps_of(list.whole) == std::vector<std::uint64_t>{3});
+  REQUIRE(list.damaged.size() == 1);
+  CHECK(list.damaged[0].folder.filename() == "step-00000009");
+  CHECK(list.damaged[0].why.find("No such file") != std::string::npos);
+}
+
+TEST_CASE("a checkpoint of a newer library is not passed over in silence") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  save(run, 3);
+  Checkpoint const newer = save(run, 20);
+  std::string const body = "{\"format\": \"frugal checkpoint\", \"version\": 2";
+  support::write_text(newer.folder / "manifest.json",
+                      body + ",\n  \"xxh3\": \"" +
+                          frugal::hex_of(frugal::Hash::of(support::bytes_of(body))) + "\"\n}\n");
+  CHECK_THROWS_AS(run.list(), frugal::NewerFormatError);
+  CHECK_THROWS_AS(run.newest_valid(), frugal::NewerFormatError);
+}
+
+TEST_CASE("errors that say nothing about a checkpoint are no damage") {
+  using frugal::detail::io_error;
+  for (int const code : {EMFILE, ENFILE, EACCES, ENOMEM, ESTALE}) {
+    CHECK_FALSE(frugal::detail::is_damage(io_error("open", "x", code)));
+  }
+  for (int const code : {EIO, ENOENT}) {
+    CHECK(frugal::detail::is_damage(io_error("open", "x", code)));
+  }
+}
+
+}  // namespace frugal_test::store_checkpoint

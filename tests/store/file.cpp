@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/store/file.hpp>
+
+#include "support/checkpoints.hpp"
+#include "support/files.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace frugal_test::store_file {
+
+using frugal::File;
+using frugal::IoError;
+using support::bytes_of;
+using support::TemporaryFolder;
+
+/// Lets no file of this process grow beyond `bytes` while it lives: a write that fails for root as
+/// for anybody else.
+class SmallFiles {
+ public:
+  explicit SmallFiles(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit const limit{bytes, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  SmallFiles(SmallFiles const&) = delete;
+  ~SmallFiles() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+template <class Call>
+std::string message_of(Call&& call) {
+  try {
+    std::forward<Call>(call)();
+  } catch (frugal::StoreError const& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST_CASE("what is written to a file in pieces is read back in others") {
+  TemporaryFolder folder;
+  File file = File::create(folder / "a");
+  file.write(bytes_of("one "));
+  file.write({});
+  file.write(bytes_of("two"));
+  file.sync();
+  file.close();
+
+  File in = File::open(folder / "a");
+  CHECK(in.size() == 7);
+  std::array<std::byte, 5> first{};
+  std::array<std::byte, 5> second{};
+  CHECK(in.read(first) == 5);
+  CHECK(in.read(second) == 2);
+  CHECK(in.read(second) == 0);
+  CHECK(support::text_of(folder / "a") == "one two");
+}
+
+TEST_CASE(
+    "a file that is there is not opened as a new one, and the error names call, file and cause") {
+  TemporaryFolder folder;
+  support::write_text(folder / "a", "precious");
+  std::string const message = message_of([&] { File::create(folder / "a"); });
+  CHECK(message.find("the call open failed (" + (folder / "a").string() + "): File exists") !=
+        std::string::npos);
+  CHECK(support::text_of(folder / "a") == "precious");
+}
+
+TEST_CASE("a file that is missing is an error with the errno of the call") {
+  TemporaryFolder folder;
+  try {
+    File::open(folder / "none");
+    FAIL("opened");
+  } catch (IoError const& error) {
+    CHECK(error.code == ENOENT);
+    CHECK(error.fault().mend ==
+          "Look at the path, and whether somebody else removed what was there.");
+  }
+}
+
+TEST_CASE("a write that failed is final: nothing makes the file good again") {
+  TemporaryFolder folder;
+  File file = File::create(folder / "a");
+  std::string first;
+  {
+    SmallFiles const limit(4);
+    first = message_of([&] { file.write(bytes_of("longer than four")); });
+  }
+  CHECK(first.find("the call write failed") != std::string::npos);
+  CHECK(first.find("ulimit -f") != std::string::npos);
+  CHECK(message_of([&] { file.write(bytes_of("x")); }) == first);
+  CHECK(message_of([&] { file.sync(); }) == first);
+  CHECK(message_of([&] { file.close(); }) == first);
+  CHECK(support::text_of(folder / "a") == "long");
+}
+
+TEST_CASE("the space of a file can be taken beforehand without changing its size") {
+  TemporaryFolder folder;
+  File file = File::create(folder / "a");
+  file.reserve(1 << 20);
+  CHECK(file.size() == 0);
+  file.write(bytes_of("x"));
+  file.close();
+  CHECK(support::text_of(folder / "a") == "x");
+}
+
+TEST_CASE("space that cannot be had shows before anything is written") {
+  TemporaryFolder folder;
+  File file = File::create(folder / "a");
+  CHECK_THROWS_AS(file.reserve(std::uint64_t{1} << 60), IoError);  // more than any disk has
+  CHECK_THROWS_AS(file.write(bytes_of("x")), IoError);
+}
+
+TEST_CASE("a program that is started does not inherit the file") {
+  TemporaryFolder folder;
+  File const file = File::create(folder / "a");
+  CHECK((::fcntl(file.descriptor(), F_GETFD) & FD_CLOEXEC) != 0);
+}
+
+TEST_CASE("a moved file is closed once") {
+  TemporaryFolder folder;
+  File file = File::create(folder / "a");
+  int const descriptor = file.descriptor();
+  {
+    File other = std::move(file);
+    CHECK(other.descriptor() == descriptor);
+    other.write(bytes_of("x"));
+  }
+  CHECK(::fcntl(descriptor, F_GETFD) == -1);
+}
+
+TEST_CASE("each errno that a disk gives has its own advice") {
+  for (int const code : {ENOSPC, EDQUOT, EROFS, EACCES, EIO, ESTALE, EMFILE, EFBIG, ENAMETOOLONG}) {
+    CAPTURE(code);
+    CHECK(frugal::detail::mend_of(code) != frugal::detail::mend_of(0));
+  }
+}
+
+}  // namespace frugal_test::store_file

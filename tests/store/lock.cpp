@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/store/lock.hpp>
+
+#include "support/checkpoints.hpp"
+#include "support/files.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+namespace frugal_test::store_lock {
+
+using frugal::LockBy;
+using frugal::LockError;
+using frugal::LockOwner;
+using frugal::RunLock;
+using support::TemporaryFolder;
+
+/// Another process that holds a lock until it is killed.
+class OtherTrainer {
+ public:
+  OtherTrainer(std::filesystem::path const& path, LockBy by) {
+    std::array<int, 2> ready{};
+    REQUIRE(::pipe(ready.data()) == 0);
+    pid_ = ::fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      ::close(ready[0]);
+      RunLock const lock(path, by);
+      if (::write(ready[1], "x", 1) != 1) ::_exit(1);
+      for (;;) ::pause();
+    }
+    ::close(ready[1]);
+    char byte = 0;
+    REQUIRE(::read(ready[0], &byte, 1) == 1);
+    ::close(ready[0]);
+  }
+  OtherTrainer(OtherTrainer const&) = delete;
+  ~OtherTrainer() { kill(); }
+
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  void kill_and_leave_a_zombie() {
+    ::kill(pid_, SIGKILL);
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+  }
+
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+std::string refusal(std::filesystem::path const& path, LockBy by) {
+  try {
+    RunLock const lock(path, by);
+  } catch (LockError const& error) {
+    return error.what();
+  }
+  return "not refused";
+}
+
+void with_both(std::function<void(LockBy)> const& test) {
+  for (LockBy const by : {LockBy::kernel, LockBy::owner_file}) {
+    CAPTURE(static_cast<int>(by));
+    test(by);
+  }
+}
+
+TEST_CASE("a lock that another process holds is refused, and the error names that process") {
+  with_both([](LockBy by) {
+    TemporaryFolder folder;
+    OtherTrainer const other(folder / "lock", by);
+    std::string const message = refusal(folder / "lock", by);
+    CHECK(message.find("another trainer works in this run directory") != std::string::npos);
+    CHECK(message.find("process " + std::to_string(other.pid()) + " on " + frugal::host_name()) !=
+          std::string::npos);
+  });
+}
+
+TEST_CASE("a second lock in the same process is refused") {
+  with_both([](LockBy by) {
+    TemporaryFolder folder;
+    RunLock const lock(folder / "lock", by);
+    CHECK(refusal(folder / "lock", by).find("process " + std::to_string(::getpid())) !=
+          std::string::npos);
+  });
+}
+
+TEST_CASE("a lock whose owner was killed is taken, and the next owner hears of it") {
+  with_both([](LockBy by) {
+    TemporaryFolder folder;
+    OtherTrainer other(folder / "lock", by);
+    pid_t const pid = other.pid();
+    other.kill();
+    RunLock const lock(folder / "lock", by);
+    REQUIRE(lock.left_by().has_value());
+    CHECK(lock.left_by()->pid == pid);
+  });
+}
+
+TEST_CASE("a killed owner that nobody has reaped is dead") {
+  TemporaryFolder folder;
+  OtherTrainer other(folder / "lock", LockBy::owner_file);
+  other.kill_and_leave_a_zombie();
+  CHECK(refusal(folder / "lock", LockBy::owner_file) == "not refused");
+}
+
+TEST_CASE("a lock that was given back is free and tells of nobody") {
+  with_both([](LockBy by) {
+    TemporaryFolder folder;
+    {
+      RunLock const lock(folder / "lock", by);
+    }
+    RunLock const lock(folder / "lock", by);
+    CHECK_FALSE(lock.left_by().has_value());
+  });
+}
+
+TEST_CASE("nothing is left of an owner's file when the lock is given back") {
+  TemporaryFolder folder;
+  {
+    RunLock const lock(folder / "lock", LockBy::owner_file);
+  }
+  for (auto const& entry : std::filesystem::directory_iterator(folder.path())) {
+    CHECK(entry.path().filename() == "lock");
+  }
+}
+
+TEST_CASE("an owner of another machine cannot be known to be dead") {
+  TemporaryFolder folder;
+  LockOwner owner = LockOwner::here();
+  owner.host = "spot-17";
+  support::write_text(folder / "lock.owner", owner.text());
+  std::string const message = refusal(folder / "lock", LockBy::owner_file);
+  CHECK(message.find("on spot-17") != std::string::npos);
+  CHECK(message.find("remove " + (folder / "lock.owner").string()) != std::string::npos);
+}
+
+TEST_CASE(
+    "an owner from before the machine was started again is dead, whoever has its number now") {
+  TemporaryFolder folder;
+  LockOwner owner = LockOwner::here();
+  owner.boot = "00000000-0000-0000-0000-000000000000";
+  support::write_text(folder / "lock.owner", owner.text());
+  CHECK(refusal(folder / "lock", LockBy::owner_file) == "not refused");
+}
+
+TEST_CASE("a process that got a dead owner's number is not taken for it") {
+  TemporaryFolder folder;
+  LockOwner owner = LockOwner::here();
+  owner.started += 1;
+  support::write_text(folder / "lock.owner", owner.text());
+  CHECK(refusal(folder / "lock", LockBy::owner_file) == "not refused");
+}
+
+TEST_CASE("while one replaces a dead owner, another that starts is refused") {
+  TemporaryFolder folder;
+  LockOwner owner = LockOwner::here();
+  owner.started += 1;
+  support::write_text(folder / "lock.owner", owner.text());
+  std::filesystem::create_directory(folder / "lock.takeover");
+  CHECK(refusal(folder / "lock", LockBy::owner_file)
+            .find("remove " + (folder / "lock.takeover").string()) != std::string::npos);
+}
+
+TEST_CASE("a lock file full of garbage does not hinder the kernel's lock") {
+  TemporaryFolder folder;
+  support::write_text(folder / "lock", std::string(5000, '\xff'));
+  RunLock const lock(folder / "lock");
+  CHECK_FALSE(lock.left_by().has_value());
+}
+
+TEST_CASE("an owner's file that says nothing is not taken for a dead owner's") {
+  TemporaryFolder folder;
+  support::write_text(folder / "lock.owner", "");
+  CHECK(refusal(folder / "lock", LockBy::owner_file).find("it has not said who it is") !=
+        std::string::npos);
+}
+
+TEST_CASE("a lock in a folder that is missing is an error of the file system") {
+  TemporaryFolder folder;
+  CHECK_THROWS_AS(RunLock(folder / "none" / "lock"), frugal::IoError);
+}
+
+TEST_CASE("an owner's text reads back as it was") {
+  LockOwner const owner = LockOwner::here();
+  CHECK(LockOwner::parse(owner.text()) == owner);
+  CHECK(owner.life() == LockOwner::Life::alive);
+  CHECK_FALSE(LockOwner::parse("pid x").has_value());
+}
+
+}  // namespace frugal_test::store_lock
