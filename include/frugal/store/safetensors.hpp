@@ -119,18 +119,19 @@ class Safetensors {
           0, "this is no safetensors file, or its header is too large",
           "a header has at most 100000000 bytes, and this one claims " + std::to_string(length));
     }
-    if (length > bytes.size() - length_bytes) {
+    std::string_view const json(reinterpret_cast<char const*>(bytes.data()) + length_bytes,
+                                std::min(length, bytes.size() - length_bytes));
+    // Asked before its end is: of another format's file, the length means nothing.
+    if (length == 0 || (!json.empty() && json.front() != '{')) {
+      damaged(length == 0 ? 0 : length_bytes, "this is no safetensors file",
+              length == 0 ? "its header is empty"
+                          : "a header begins with {, and this one with " +
+                                detail::safetensors_quoted(json.substr(0, 1)));
+    }
+    if (json.size() < length) {
       damaged(bytes.size(), "the file is cut off",
               "expected " + std::to_string(length) + " bytes of header, found " +
-                  std::to_string(bytes.size() - length_bytes));
-    }
-    std::string_view const json(reinterpret_cast<char const*>(bytes.data()) + length_bytes,
-                                static_cast<std::size_t>(length));
-    if (json.empty() || json.front() != '{') {
-      damaged(json.empty() ? 0 : length_bytes, "this is no safetensors file",
-              json.empty() ? "its header is empty"
-                           : "a header begins with {, and this one with " +
-                                 detail::safetensors_quoted(json.substr(0, 1)));
+                  std::to_string(json.size()));
     }
     return json;
   }

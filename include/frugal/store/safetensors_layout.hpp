@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,11 +28,11 @@ class SafetensorsLayout {
   /// slowed down by chosen names, as a hash table can.
   std::vector<std::uint32_t> check() {
     auto const by_range = [](auto const& a, auto const& b) {
-      return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+      return std::tie(a.begin, a.end, a.place) < std::tie(b.begin, b.end, b.place);
     };
     auto& tensors = header_.tensors;
     if (!std::is_sorted(tensors.begin(), tensors.end(), by_range)) {
-      std::stable_sort(tensors.begin(), tensors.end(), by_range);
+      std::sort(tensors.begin(), tensors.end(), by_range);
     }
     std::vector<std::uint32_t> index = index_names();
     sort_metadata();
@@ -60,8 +61,9 @@ class SafetensorsLayout {
 
   void sort_metadata() {
     auto& texts = header_.metadata;
-    std::stable_sort(texts.begin(), texts.end(),
-                     [](auto const& a, auto const& b) { return a.key < b.key; });
+    std::sort(texts.begin(), texts.end(), [](auto const& a, auto const& b) {
+      return std::tie(a.key, a.place) < std::tie(b.key, b.place);
+    });
     auto const twice = std::adjacent_find(
         texts.begin(), texts.end(), [](auto const& a, auto const& b) { return a.key == b.key; });
     if (twice == texts.end()) return;

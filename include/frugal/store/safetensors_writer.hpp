@@ -37,17 +37,19 @@ class SafetensorsWriter {
  public:
   using Metadata = std::map<std::string, std::string>;
 
-  /// Names and bytes have to outlive the writer, shapes need not; errors call the file `name`.
+  /// The tensors' bytes have to outlive the writer, names and shapes need not; errors call the file
+  /// `name`.
   explicit SafetensorsWriter(std::vector<TensorView> tensors, Metadata const& metadata = {},
                              std::string name = "safetensors")
-      : name_(std::move(name)), tensors_(std::move(tensors)) {
-    std::sort(tensors_.begin(), tensors_.end(), [](TensorView const& a, TensorView const& b) {
+      : name_(std::move(name)) {
+    std::sort(tensors.begin(), tensors.end(), [](TensorView const& a, TensorView const& b) {
       return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
     });
-    for (TensorView const& tensor : tensors_) check(tensor);
-    check_names();
-    write_header(metadata);
-    for (TensorView& tensor : tensors_) tensor.shape = {};
+    for (TensorView const& tensor : tensors) check(tensor);
+    check_names(tensors);
+    write_header(tensors, metadata);
+    data_.reserve(tensors.size());
+    for (TensorView const& tensor : tensors) data_.push_back(tensor.bytes);
   }
 
   /// Bytes of the whole file.
@@ -64,16 +66,16 @@ class SafetensorsWriter {
       if (filled != 0) sink.write(std::span<std::byte const>(gathered.get(), filled));
       filled = 0;
     };
-    for (TensorView const& tensor : tensors_) {
-      std::size_t const size = tensor.bytes.size();
+    for (std::span<std::byte const> const bytes : data_) {
+      std::size_t const size = bytes.size();
       if (size == 0) continue;
       if (size > gather_most || filled + size > gather_size) flush();
       if (size > gather_most) {
-        sink.write(tensor.bytes);
+        sink.write(bytes);
         continue;
       }
       if (!gathered) gathered = std::make_unique_for_overwrite<std::byte[]>(gather_size);
-      std::memcpy(gathered.get() + filled, tensor.bytes.data(), size);
+      std::memcpy(gathered.get() + filled, bytes.data(), size);
       filled += size;
     }
     flush();
@@ -87,37 +89,37 @@ class SafetensorsWriter {
     auto const bits = tensor_bits(tensor.dtype, tensor.shape);
     std::string const type(dtype_name(tensor.dtype));
     if (!bits) {
-      refuse(tensor, "the tensor is absurdly large",
+      refuse(tensor.name, "the tensor is absurdly large",
              "the product of its extents does not fit into 64 bits", "Look at its shape.");
     }
     if (*bits % 8 != 0) {
-      refuse(tensor, "the tensor ends within a byte",
+      refuse(tensor.name, "the tensor ends within a byte",
              std::to_string(*bits) + " bits of " + type + " are no whole number of bytes",
              "Pad the tensor.");
     }
     if (*bits / 8 != tensor.bytes.size()) {
-      refuse(tensor, "the tensor's shape does not fit its bytes",
+      refuse(tensor.name, "the tensor's shape does not fit its bytes",
              "its shape of " + type + " takes " + std::to_string(*bits / 8) + " bytes, and " +
                  std::to_string(tensor.bytes.size()) + " are given",
              "Give all bytes of a contiguous tensor, and no others.");
     }
     if (tensor.name == detail::safetensors_metadata_key) {
-      refuse(tensor, "the tensor has the name of the metadata", "the format reserves that name",
-             "Give the tensor another name.");
+      refuse(tensor.name, "the tensor has the name of the metadata",
+             "the format reserves that name", "Give the tensor another name.");
     }
   }
 
-  void check_names() const {
+  void check_names(std::vector<TensorView> const& tensors) const {
     std::vector<std::string_view> names;
-    names.reserve(tensors_.size());
-    for (TensorView const& tensor : tensors_) names.push_back(tensor.name);
+    names.reserve(tensors.size());
+    for (TensorView const& tensor : tensors) names.push_back(tensor.name);
     std::sort(names.begin(), names.end());
     if (auto const twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
-      refuse({.name = *twice}, "two tensors have one name", "", "Give each a name of its own.");
+      refuse(*twice, "two tensors have one name", "", "Give each a name of its own.");
     }
   }
 
-  void write_header(Metadata const& metadata) {
+  void write_header(std::vector<TensorView> const& tensors, Metadata const& metadata) {
     header_.assign(detail::safetensors_length_bytes, '\0');
     header_ += '{';
     if (!metadata.empty()) {
@@ -132,7 +134,7 @@ class SafetensorsWriter {
       }
       header_ += "},";
     }
-    for (TensorView const& tensor : tensors_) describe(tensor);
+    for (TensorView const& tensor : tensors) describe(tensor);
     if (header_.back() == ',') header_.pop_back();
     header_ += '}';
     // So that the first tensor is aligned, and with it, by their order, all others.
@@ -140,7 +142,7 @@ class SafetensorsWriter {
     std::uint64_t const length = header_.size() - detail::safetensors_length_bytes;
     if (length > detail::safetensors_most_header) {
       detail::safetensors_fail(name_, "", detail::safetensors_no_place, "the header is too large",
-                               std::to_string(tensors_.size()) + " tensors and the metadata take " +
+                               std::to_string(tensors.size()) + " tensors and the metadata take " +
                                    std::to_string(length) + " bytes, and 100000000 are allowed",
                                "Write several files, or less metadata.");
     }
@@ -176,16 +178,16 @@ class SafetensorsWriter {
     }
   }
 
-  [[noreturn]] void refuse(TensorView const& tensor, std::string what, std::string why,
+  [[noreturn]] void refuse(std::string_view tensor, std::string what, std::string why,
                            std::string mend) const {
-    detail::safetensors_fail(name_, detail::safetensors_tensor(tensor.name),
+    detail::safetensors_fail(name_, detail::safetensors_tensor(tensor),
                              detail::safetensors_no_place, std::move(what), std::move(why),
                              std::move(mend));
   }
 
   std::string name_;
-  std::vector<TensorView> tensors_;
   std::string header_;  ///< with its length before it
+  std::vector<std::span<std::byte const>> data_;
   std::uint64_t data_size_ = 0;
 };
 
