@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# The fuzzers, where FRUGAL_FUZZ asks for them: fuzz_<name> for every file here, and the files that
+# they start from. They need clang, and no LibTorch. `./dev test --all` runs each for a minute; for
+# longer, cmake --preset fuzz, cmake --build build/fuzz --target fuzz, and what fuzz_safetensors
+# -help=1 says.
+
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  message(FATAL_ERROR "frugal: FRUGAL_FUZZ needs libFuzzer, which is clang's. Configure with \
+-DCMAKE_CXX_COMPILER=clang++-19, or with cmake --preset fuzz.")
+endif()
+
+add_custom_target(fuzz)
+file(GLOB fuzzers CONFIGURE_DEPENDS fuzz/*.cpp)
+foreach(source IN LISTS fuzzers)
+  get_filename_component(name "${source}" NAME_WE)
+  add_executable(fuzz_${name} "${source}")
+  frugal_program(fuzz_${name})
+  target_link_libraries(fuzz_${name} PRIVATE frugal::headers)
+  target_compile_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzz fuzz_${name})
+endforeach()
+
+add_custom_command(TARGET fuzz_safetensors POST_BUILD VERBATIM
+  COMMAND Python3::Interpreter "${CMAKE_CURRENT_SOURCE_DIR}/fuzz/seeds.py"
+    "${CMAKE_CURRENT_BINARY_DIR}/seeds/safetensors")
