@@ -25,7 +25,8 @@ struct KeepBest {
 
 /// Which checkpoints are kept. Those marked gold are, whatever is said here: a mark is a file named
 /// `gold` in the checkpoint's folder, so that anybody can set it with `touch` and see it with `ls`,
-/// and it travels with the folder; the manifest is sealed and would not bear it.
+/// and it travels with the folder; the manifest is sealed and would not bear it. Gold takes
+/// nobody's place: the numbers here are of the others.
 struct Retention {
   std::size_t last = 3;        ///< the newest; at least 1
   std::vector<KeepBest> best;  ///< and the best by each of these
@@ -47,9 +48,10 @@ inline std::vector<Checkpoint> plan_retention(std::vector<Checkpoint> checkpoint
   std::stable_sort(checkpoints.begin(), checkpoints.end(), [](auto const& a, auto const& b) {
     return detail::newer(a.manifest, b.manifest);
   });
-  std::vector<std::size_t> live;  // one for each step
+  std::vector<std::size_t> live;  // the newest save of each step, where that one is not gold
   for (std::size_t i = 0; i < checkpoints.size(); ++i) {
-    if (i == 0 || checkpoints[i].step() != checkpoints[i - 1].step()) live.push_back(i);
+    bool const superseded = i > 0 && checkpoints[i].step() == checkpoints[i - 1].step();
+    if (!superseded && !checkpoints[i].gold) live.push_back(i);
   }
   std::set<std::size_t> kept(live.begin(), live.begin() + static_cast<std::ptrdiff_t>(std::min(
                                                               retention.last, live.size())));

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/store/retention.hpp>
+
+#include "support/checkpoints.hpp"
+#include "support/files.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace frugal_test::store_retention {
+
+using frugal::Checkpoint;
+using frugal::plan_retention;
+using frugal::Retention;
+using frugal::RunDirectory;
+using support::save;
+using support::TemporaryFolder;
+
+Checkpoint at(std::uint64_t step, std::map<std::string, double> metrics = {}, bool gold = false,
+              std::uint64_t serial = 1) {
+  Checkpoint checkpoint;
+  checkpoint.folder = "step-" + std::to_string(step) + "." + std::to_string(serial);
+  checkpoint.manifest.step = step;
+  checkpoint.manifest.serial = serial;
+  checkpoint.manifest.metrics = std::move(metrics);
+  checkpoint.gold = gold;
+  return checkpoint;
+}
+
+using Steps = std::vector<std::uint64_t>;
+
+Steps steps_of(std::vector<Checkpoint> const& checkpoints) {
+  Steps steps;
+  for (Checkpoint const& checkpoint : checkpoints) steps.push_back(checkpoint.step());
+  return steps;
+}
+
+TEST_CASE("the last ones are kept, whatever order they are listed in") {
+  CHECK(steps_of(plan_retention({at(2), at(9), at(5), at(7)}, {.last = 2, .best = {}})) ==
+        Steps{5, 2});
+}
+
+TEST_CASE("fewer checkpoints than are to be kept are all kept") {
+  CHECK(plan_retention({at(1), at(2)}, {.last = 3, .best = {}}).empty());
+  CHECK(plan_retention({}, {}).empty());
+}
+
+TEST_CASE("the best by a metric is kept, lowest or highest") {
+  std::vector<Checkpoint> const all = {at(1, {{"loss", 0.5}}), at(2, {{"loss", 0.1}}),
+                                       at(3, {{"loss", 0.9}}), at(4, {{"loss", 0.4}})};
+  CHECK(steps_of(plan_retention(all, {.last = 1, .best = {{.metric = "loss"}}})) == Steps{3, 1});
+  CHECK(steps_of(plan_retention(all, {.last = 1, .best = {{.metric = "loss", .highest = true}}})) ==
+        Steps{2, 1});
+  CHECK(steps_of(plan_retention(
+            all, {.last = 1, .best = {{.metric = "loss", .highest = false, .count = 2}}})) ==
+        Steps{3, 1});
+}
+
+TEST_CASE("of checkpoints that are equally good the newest is the best") {
+  std::vector<Checkpoint> const all = {at(1, {{"loss", 0.1}}), at(2, {{"loss", 0.1}}), at(3)};
+  CHECK(steps_of(plan_retention(all, {.last = 1, .best = {{.metric = "loss"}}})) == Steps{1});
+}
+
+TEST_CASE("a NaN is never the best, and neither is a checkpoint without the metric") {
+  std::vector<Checkpoint> const all = {at(1, {{"loss", std::nan("")}}), at(2),
+                                       at(3, {{"loss", 7.0}}), at(4)};
+  for (bool const highest : {false, true}) {
+    CHECK(steps_of(plan_retention(
+              all, {.last = 1, .best = {{.metric = "loss", .highest = highest}}})) == Steps{2, 1});
+  }
+}
+
+TEST_CASE("every k-th step is kept for ever") {
+  std::vector<Checkpoint> all;
+  for (std::uint64_t step = 100; step <= 1000; step += 100) all.push_back(at(step));
+  CHECK(steps_of(plan_retention(all, {.last = 1, .best = {}, .every = 500})) ==
+        Steps{900, 800, 700, 600, 400, 300, 200, 100});
+}
+
+TEST_CASE("gold is kept and uses up no place among the last") {
+  CHECK(steps_of(plan_retention({at(1, {}, true), at(2), at(3)}, {.last = 1, .best = {}})) ==
+        Steps{2});
+}
+
+TEST_CASE("a newest checkpoint that is gold does not take the place of the last") {
+  CHECK(steps_of(plan_retention({at(1), at(2), at(3, {}, true)}, {.last = 1, .best = {}})) ==
+        Steps{1});
+}
+
+TEST_CASE("an older save of a step goes and uses up no place among the last") {
+  auto const gone = plan_retention({at(3, {}, false, 4), at(3, {}, false, 2), at(2), at(1)},
+                                   {.last = 2, .best = {}});
+  REQUIRE(steps_of(gone) == Steps{3, 1});
+  CHECK(gone[0].manifest.serial == 2);
+}
+
+TEST_CASE("a retention that keeps nothing is refused") {
+  CHECK_THROWS_AS(plan_retention({at(1)}, {.last = 0, .best = {}}), frugal::SettingsError);
+}
+
+/// 2,000 random sets of checkpoints and settings.
+template <class Check>
+void with_random_plans(Check&& check) {
+  std::mt19937_64 random(20240521);
+  auto const below = [&](std::uint64_t n) { return random() % n; };
+  for (int turn = 0; turn < 2000; ++turn) {
+    std::vector<Checkpoint> all;
+    for (std::uint64_t n = below(14), i = 0; i < n; ++i) {
+      std::map<std::string, double> metrics;
+      if (below(4) != 0) metrics["loss"] = below(6) == 0 ? std::nan("") : double(below(5));
+      all.push_back(at(below(12), metrics, below(6) == 0, i + 1));
+    }
+    std::shuffle(all.begin(), all.end(), random);
+    Retention retention{.last = 1 + below(4), .best = {}, .every = below(4)};
+    if (below(2) != 0) {
+      retention.best = {{.metric = "loss", .highest = below(2) != 0, .count = below(3)}};
+    }
+    CAPTURE(turn);
+    auto const gone = plan_retention(all, retention);
+    std::set<std::string> names;
+    for (Checkpoint const& checkpoint : gone) names.insert(checkpoint.folder.string());
+    std::vector<Checkpoint> kept;
+    for (Checkpoint const& checkpoint : all) {
+      if (!names.contains(checkpoint.folder.string())) kept.push_back(checkpoint);
+    }
+    REQUIRE(kept.size() + gone.size() == all.size());
+    check(retention, all, kept, gone);
+  }
+}
+
+TEST_CASE("no plan deletes the newest, a gold one, or the last save of a k-th step") {
+  with_random_plans([](Retention const& retention, auto const& all, auto const& kept,
+                       auto const& gone) {
+    auto const newest = std::max_element(all.begin(), all.end(), [](auto const& a, auto const& b) {
+      return frugal::detail::newer(b.manifest, a.manifest);
+    });
+    for (Checkpoint const& checkpoint : gone) {
+      CHECK_FALSE(checkpoint.gold);
+      CHECK(checkpoint.folder != newest->folder);
+      if (retention.every == 0 || checkpoint.step() % retention.every != 0) continue;
+      CHECK(std::any_of(kept.begin(), kept.end(), [&](Checkpoint const& other) {
+        return other.step() == checkpoint.step() &&
+               other.manifest.serial > checkpoint.manifest.serial;
+      }));
+    }
+    CHECK(kept.empty() == all.empty());
+  });
+}
+
+TEST_CASE("no plan keeps more than it was asked to") {
+  with_random_plans([](Retention const& retention, auto const&, auto const& kept, auto const&) {
+    auto const others = std::count_if(kept.begin(), kept.end(), [&](Checkpoint const& one) {
+      return !one.gold && (retention.every == 0 || one.step() % retention.every != 0);
+    });
+    std::size_t allowed = retention.last;
+    for (auto const& best : retention.best) allowed += best.count;
+    CHECK(static_cast<std::size_t>(others) <= allowed);
+  });
+}
+
+TEST_CASE("no plan deletes one that is better than the best that it keeps") {
+  with_random_plans(
+      [](Retention const& retention, auto const& all, auto const& kept, auto const& gone) {
+        if (retention.best.empty() || retention.best[0].count == 0) return;
+        double const sign = retention.best[0].highest ? -1 : 1;
+        auto const value = [&](Checkpoint const& one) -> std::optional<double> {
+          auto const found = one.manifest.metrics.find("loss");
+          if (found == one.manifest.metrics.end() || std::isnan(found->second)) return std::nullopt;
+          return sign * found->second;
+        };
+        for (Checkpoint const& lost : gone) {
+          bool const superseded = std::any_of(all.begin(), all.end(), [&](Checkpoint const& other) {
+            return other.step() == lost.step() && other.manifest.serial > lost.manifest.serial;
+          });
+          if (superseded || !value(lost)) continue;
+          CHECK(std::any_of(kept.begin(), kept.end(), [&](Checkpoint const& one) {
+            return !one.gold && value(one) && *value(one) <= *value(lost);
+          }));
+        }
+      });
+}
+
+TEST_CASE("a plan that was carried out has nothing left to do") {
+  with_random_plans([](Retention const& retention, auto const&, auto const& kept, auto const&) {
+    CHECK(plan_retention(kept, retention).empty());
+  });
+}
+
+TEST_CASE("retention deletes folders, and says which") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  for (std::uint64_t step = 1; step <= 5; ++step) save(run, step);
+  auto const gone = frugal::retain(run, {.last = 2, .best = {}});
+  CHECK(steps_of(gone) == Steps{3, 2, 1});
+  CHECK(steps_of(run.list().whole) == Steps{5, 4});
+  for (Checkpoint const& checkpoint : gone) {
+    CHECK_FALSE(std::filesystem::exists(checkpoint.folder));
+  }
+}
+
+TEST_CASE("retention does not delete the last valid checkpoint when all newer ones are damaged") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  for (std::uint64_t step = 1; step <= 5; ++step) {
+    Checkpoint const checkpoint = save(run, step);
+    if (step > 2) support::flip_bit(checkpoint.folder / "model.safetensors", 5);
+  }
+  CHECK(steps_of(frugal::retain(run, {.last = 1, .best = {}})) == Steps{1});
+  CHECK(run.newest_valid().checkpoint->step() == 2);
+}
+
+TEST_CASE("retention deletes nothing when no checkpoint is valid") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    support::flip_bit(save(run, step).folder / "state.json", 5);
+  }
+  CHECK(frugal::retain(run, {.last = 1, .best = {}}).empty());
+  CHECK(run.list().whole.size() == 3);
+}
+
+}  // namespace frugal_test::store_retention
