@@ -22,12 +22,13 @@ run_ctest() {
 }
 
 stage_setup() {
-  need_packages "${basic_packages[@]}" python3-venv clang-19 clang-format-19
+  need_packages "${basic_packages[@]}" python3-venv clang-19 libclang-rt-19-dev clang-format-19
   pinned_torch 2.11.0
   pinned_torch 2.15.0
   # 1.9 GB of download beside 3 GB unpacked.
   pinned_wheels "$state/cuda-2.11.0" cuda.txt 6000
   virtual_environment conan 200
+  virtual_environment interop 200
 }
 
 stage_format() { verb_format --check && count 1 0; }
@@ -79,6 +80,42 @@ stage_sanitizer() {
   configure "$1" "$root/build/$1"
   build "$root/build/$1" test_torchfree
   run_ctest "$root/build/$1" --tests-regex '^torch-free: '
+}
+
+# What the fuzzer found is left in .frugal/fuzz, and so is what it learnt: the next run begins there.
+stage_fuzz() {
+  local name=$1 folder=$state/fuzz/$1 log=$state/log/fuzz-$1.log
+  configure fuzz "$root/build/fuzz"
+  build "$root/build/fuzz" "fuzz_$name"
+  mkdir -p "$folder/corpus"
+  if ! "$root/build/fuzz/tests/fuzz_$name" -max_total_time="${FRUGAL_FUZZ_SECONDS:-60}" -timeout=10 \
+    -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix="$folder/" \
+    -dict="$root/tests/fuzz/$name.dict" "$folder/corpus" "$root/build/fuzz/tests/seeds/$name" \
+    >"$log" 2>&1; then
+    tail -n 50 "$log" >&2
+    return 1
+  fi
+  sed -n 's/^stat::number_of_executed_units: */   inputs tried: /p' "$log" >&2
+  count 1 0
+}
+
+# The sanitizers look at frugal while it reads what Python wrote.
+stage_interop() {
+  local log=$state/log/interop.log rc=0 total failed
+  virtual_environment interop 200
+  configure asan "$root/build/asan"
+  build "$root/build/asan" interop_safetensors
+  "$state/venv-interop/bin/python" "$root/tests/interop/safetensors.py" \
+    "$root/build/asan/tests/interop_safetensors" >"$log" 2>&1 || rc=$?
+  total=$(grep -c ' \.\.\. ' "$log") || true
+  failed=$(grep -cE ' \.\.\. (FAIL|ERROR)$' "$log") || true
+  if [ "$rc" != 0 ] || [ "$total" = 0 ]; then
+    cat "$log" >&2
+    [ "$failed" != 0 ] || failed=1
+    count "$((total > failed ? total - failed : 0))" "$failed"
+    return 1
+  fi
+  count "$total" 0
 }
 
 # consumer FOLDER [CMake flags]: builds and runs tests/package there.
@@ -178,6 +215,8 @@ all_stages() {
   stage "torch 2.15.0: build and core tests" stage_newest_torch
   stage "address and undefined-behaviour sanitizer" stage_sanitizer asan
   stage "thread sanitizer" stage_sanitizer tsan
+  stage "fuzz: safetensors" stage_fuzz safetensors
+  stage "interop: Python's safetensors" stage_interop
   stage "installed, add_subdirectory, FetchContent" stage_package
   stage "conan create" stage_conan
   stage "vcpkg port" stage_vcpkg
