@@ -3,6 +3,7 @@
 
 #include <frugal/error.hpp>
 #include <frugal/store/file.hpp>
+#include <frugal/store/folder.hpp>
 #include <frugal/store/hash.hpp>
 #include <frugal/store/io_error.hpp>
 #include <frugal/store/manifest.hpp>
@@ -132,13 +133,12 @@ inline void verify(Checkpoint const& checkpoint) {
 /// this user, would lose training in silence.
 inline CheckpointList list_checkpoints(std::filesystem::path const& folder) {
   CheckpointList list;
-  std::error_code failure;
-  std::filesystem::directory_iterator each(folder, failure);
-  if (failure == std::errc::no_such_file_or_directory) return list;
-  for (; !failure && each != std::filesystem::directory_iterator(); each.increment(failure)) {
-    auto const path = each->path();
-    std::error_code ignored;
-    if (path.filename().string().starts_with('.') || !each->is_directory(ignored)) continue;
+  std::error_code ignored;
+  for (auto const& path : entries_of(folder)) {
+    if (path.filename().string().starts_with('.')) continue;
+    // Where the look fails, reading says why.
+    auto const status = std::filesystem::status(path, ignored);
+    if (std::filesystem::exists(status) && !std::filesystem::is_directory(status)) continue;
     try {
       list.whole.push_back(read_checkpoint(path));
     } catch (StoreError const& error) {
@@ -147,13 +147,10 @@ inline CheckpointList list_checkpoints(std::filesystem::path const& folder) {
       if (std::filesystem::exists(path, ignored)) list.damaged.push_back({path, error.what()});
     }
   }
-  if (failure) throw detail::io_error("readdir", folder, failure.value());
   std::sort(list.whole.begin(), list.whole.end(), [](Checkpoint const& a, Checkpoint const& b) {
     if (detail::newer(a.manifest, b.manifest)) return true;
     return !detail::newer(b.manifest, a.manifest) && a.folder < b.folder;
   });
-  std::sort(list.damaged.begin(), list.damaged.end(),
-            [](Damage const& a, Damage const& b) { return a.folder < b.folder; });
   return list;
 }
 

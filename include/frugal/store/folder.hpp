@@ -8,9 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 namespace frugal {
 
@@ -79,10 +81,30 @@ inline void create_folders(std::filesystem::path const& path) {
   sync_folder(above.empty() ? "." : above);
 }
 
+/// What lies in a folder, by name; nothing if there is no such folder. StoreError if it cannot be
+/// read: that must not look like an empty one.
+inline std::vector<std::filesystem::path> entries_of(std::filesystem::path const& folder) {
+  std::vector<std::filesystem::path> entries;
+  std::error_code failure;
+  do {
+    entries.clear();
+    std::filesystem::directory_iterator each(folder, failure);
+    for (; !failure && each != std::filesystem::directory_iterator(); each.increment(failure)) {
+      entries.push_back(each->path());
+    }
+  } while (failure == std::errc::interrupted);
+  if (failure == std::errc::no_such_file_or_directory) return {};
+  if (failure) throw detail::io_error("readdir", folder, failure.value());
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
 /// Removes a file, or a folder with all that is in it; nothing there is no error.
 inline void remove_tree(std::filesystem::path const& path) {
   std::error_code failure;
-  std::filesystem::remove_all(path, failure);
+  do {
+    std::filesystem::remove_all(path, failure);
+  } while (failure == std::errc::interrupted);
   if (failure) throw detail::io_error("unlink", path, failure.value());
 }
 

@@ -47,6 +47,7 @@ class RunDirectory {
     std::error_code failure;
     if (access == Access::train) {
       create_folders(checkpoints_folder());
+      sync_folder(folder_);  // a start that made it may have died before it did this
     } else if (!std::filesystem::is_directory(folder_, failure)) {
       throw detail::io_error("open", folder_, failure ? failure.value() : ENOENT);
     }
@@ -138,15 +139,9 @@ class RunDirectory {
  private:
   /// What a crash left. Under the lock nobody else is at work, so all of it is garbage.
   void remove_temporaries() {
-    std::error_code failure;
-    std::vector<std::filesystem::path> found;
-    for (std::filesystem::directory_iterator each(checkpoints_folder(), failure), end;
-         !failure && each != end; each.increment(failure)) {
-      if (each->path().filename().string().starts_with(detail::temporary_prefix)) {
-        found.push_back(each->path());
-      }
-    }
-    for (auto const& path : found) {
+    for (auto const& path : entries_of(checkpoints_folder())) {
+      if (!path.filename().string().starts_with(detail::temporary_prefix)) continue;
+      std::error_code failure;
       std::filesystem::remove_all(path, failure);
       notes_.push_back(failure ? path.string() + " was left by a crash and cannot be removed: " +
                                      failure.message()

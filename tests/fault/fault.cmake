@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# Saves that are killed or fail at every call to the file system: run.py goes through the calls,
+# shim.cpp breaks them.
+
+# A sanitizer's library wants to be loaded before the shim, and LD_PRELOAD is the shim's.
+if(FRUGAL_SANITIZE)
+  return()
+endif()
+
+add_library(frugal_fault SHARED "${CMAKE_CURRENT_LIST_DIR}/shim.cpp")
+frugal_program(frugal_fault)
+target_link_libraries(frugal_fault PRIVATE ${CMAKE_DL_LIBS})
+add_executable(fault_save "${CMAKE_CURRENT_LIST_DIR}/save.cpp")
+frugal_program(fault_save)
+target_link_libraries(fault_save PRIVATE frugal::headers)
+add_dependencies(test_programs frugal_fault fault_save)
+
+foreach(pair IN ITEMS
+    "kill|a save that is killed at any call leaves the old checkpoint or the new one, whole"
+    "fail|a call that fails is an error that names it, and the last good checkpoint survives"
+    "persist|a disk that is full, read-only or dead from any call on leaves the last good checkpoint"
+    "resume|a start that cannot read says so, and does not find less than there is"
+    "order|nothing gets its name before it is on the disk, and nothing is removed before that"
+    "self|the test of faults finds a program that leaves half a checkpoint")
+  string(REPLACE "|" ";" pair "${pair}")
+  list(GET pair 0 test)
+  list(GET pair 1 sentence)
+  add_test(NAME "fault: ${sentence}" COMMAND Python3::Interpreter
+    "${CMAKE_CURRENT_LIST_DIR}/run.py" --program "$<TARGET_FILE:fault_save>"
+    --shim "$<TARGET_FILE:frugal_fault>" ${test})
+  set_tests_properties("fault: ${sentence}" PROPERTIES TIMEOUT 900)
+endforeach()
