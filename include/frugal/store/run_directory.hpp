@@ -136,6 +136,15 @@ class RunDirectory {
     return removed;
   }
 
+  /// StoreError unless it was opened for changes.
+  void require_lock() const {
+    if (lock_) return;
+    throw StoreError({.what = "the run directory was opened for reading alone",
+                      .where = folder_.string(),
+                      .why = "",
+                      .mend = "Open it with Access::train or Access::maintain."});
+  }
+
  private:
   /// What a crash left. Under the lock nobody else is at work, so all of it is garbage.
   void remove_temporaries() {
@@ -147,14 +156,6 @@ class RunDirectory {
                                      failure.message()
                                : path.string() + " was left by a crash and is removed");
     }
-  }
-
-  void require_lock() const {
-    if (lock_) return;
-    throw StoreError({.what = "the run directory was opened for reading alone",
-                      .where = folder_.string(),
-                      .why = "",
-                      .mend = "Open it with Access::train or Access::maintain."});
   }
 
   std::filesystem::path folder_;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+#include <frugal/store/command.hpp>
+#include <frugal/store/hash.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace frugal {
+
+/// Cold storage that is a folder, such as a slow disk or a mount.
+struct ColdFolder {
+  std::filesystem::path folder;
+};
+
+/// Cold storage behind a program, such as a cloud's own. In every argument {file} stands for a file
+/// here, {name} for the name there, {size} for its bytes and {hash} for its XXH3. Exit code 0 means
+/// that it is done.
+///
+///     ColdCommand{.put = {"aws", "s3", "cp", "{file}", "s3://bucket/demo/{name}"},
+///                 .get = {"aws", "s3", "cp", "s3://bucket/demo/{name}", "{file}"}}
+///
+/// Nothing is deleted here that was not seen there: by reading it back with `get`, or, where that
+/// would cost too much, by `verify`, which has to compare it with {file} or {size} and {hash}.
+struct ColdCommand {
+  Command put;
+  Command get;
+  Command verify;
+};
+
+using ColdStorage = std::variant<ColdFolder, ColdCommand>;
+
+namespace detail {
+
+/// One file on its way to cold storage or back.
+struct ColdObject {
+  std::string name;
+  std::uint64_t size = 0;  ///< in bytes
+  std::uint64_t hash = 0;  ///< XXH3, 64 bits
+};
+
+inline bool mentions(Command const& command, std::string_view key) {
+  return words_of(command).find(key) != std::string::npos;
+}
+
+/// SettingsError for storage that could not be trusted with anything.
+inline void require_usable(ColdStorage const& storage) {
+  auto const fail = [](std::string where, std::string why, std::string mend) {
+    throw SettingsError({.what = "cold storage cannot be used",
+                         .where = std::move(where),
+                         .why = std::move(why),
+                         .mend = std::move(mend)});
+  };
+  if (auto const* folder = std::get_if<ColdFolder>(&storage)) {
+    if (folder->folder.empty()) fail("ColdFolder::folder", "it is empty", "Name a folder.");
+    return;
+  }
+  auto const& command = std::get<ColdCommand>(storage);
+  if (!mentions(command.put, "{file}") || !mentions(command.put, "{name}")) {
+    fail("ColdCommand::put", "it does not mention both {file} and {name}",
+         "Write where the file comes from and where it goes.");
+  }
+  if (command.get.empty() && command.verify.empty()) {
+    fail("ColdCommand::get", "neither get nor verify is there",
+         "Give one: nothing is deleted here that was not seen there.");
+  }
+  if (!command.get.empty() &&
+      (!mentions(command.get, "{file}") || !mentions(command.get, "{name}"))) {
+    fail("ColdCommand::get", "it does not mention both {file} and {name}",
+         "Write where the file comes from and where it goes.");
+  }
+  if (!command.verify.empty() && !mentions(command.verify, "{name}")) {
+    fail("ColdCommand::verify", "it does not mention {name}", "Write what is to be verified.");
+  }
+}
+
+inline Command for_object(Command const& command, std::filesystem::path const& file,
+                          ColdObject const& object) {
+  return filled(command, {{"file", file.string()},
+                          {"name", object.name},
+                          {"size", std::to_string(object.size)},
+                          {"hash", hex_of(object.hash)}});
+}
+
+}  // namespace detail
+
+}  // namespace frugal
