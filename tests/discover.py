@@ -27,20 +27,18 @@ def main() -> int:
     if twice:
         print(f"discover: in {label} two test cases are named {twice[0]!r}", file=sys.stderr)
         return 1
-    sources, build = os.path.realpath(tests), os.path.realpath(os.path.dirname(output))
-    files = sorted({os.path.realpath(case.get("filename")) for case in cases})
+    files = sorted({case.get("filename") for case in cases})
     if not files:
         print(f"discover: {program} has no test case", file=sys.stderr)
         return 1
     with open(output, "w", encoding="utf-8") as script:
         for file in files:
-            # Programs of the documentation are made in the build's own tests/.
-            made = file.startswith(build + os.sep)
-            place = os.path.relpath(file, build if made else sources)
+            # Absolute, except for what a #line names, as in programs made from a page.
+            place = os.path.relpath(file, tests) if os.path.isabs(file) else file
             name = os.path.splitext(place)[0].removeprefix(label + os.sep)
             test = f"[==[{label}: {name}]==]"
             script.write(
-                f"add_test({test} [==[{program}]==] [==[--source-file=*/{place}]==])\n"
+                f"add_test({test} [==[{program}]==] [==[--source-file={file}]==])\n"
             )
             # Tests run side by side: a thread that spins while it waits takes another's core.
             script.write(
