@@ -255,7 +255,8 @@ class Fit {
       Metrics const metrics = engine_.template surround<around::validate>(phase, [&] {
         using measured = typename slot<kinds::validate>::metrics;
         return detail::measure<measured>(*valid_, run_, [this](auto const& batch) {
-          return forward_pass(batch, /*training=*/false);
+          return this->forward_pass(batch,
+                                    /*training=*/false);  // clang 19 misses the use of a bare name
         });
       });
       // Validation on the training source itself has moved it.
