@@ -203,7 +203,7 @@ inline void rival_full(Net& net, fr::Resident& source, std::uint64_t steps, char
 inline void run(std::string const& recipe, bool by_frugal, std::uint64_t steps,
                 fr::Resident& source, std::string const& log) {
   Net net = make_net();
-  fr::Settings const settings{.epochs = std::uint64_t{1} << 40, .steps = steps};
+  fr::Settings const settings{.steps = steps};
   if (recipe == "none") {
     if (!by_frugal) return rival_none(net, source, steps);
     NoneTrainer trainer(net, settings);

@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
                         fr::EarlyStop<fr::Patience<3>, fr::WatchAccuracy>{},
                         fr::Smoke<>{},
                         fr::Log<fr::Every<50>>{},
+                        fr::KeepMemory{},
                         fr::Progress<fr::WatchAccuracy>{}};
 
     std::cout << "60,000 training and 10,000 test images of " << folder << "; " << epochs

@@ -66,21 +66,24 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   at::set_num_threads(1);
   try {
-    fr::Batch images = fr::read_mnist(data, fr::Split::train);
-    fr::Resident source(images.data.flatten(1), images.target, {.batch = batch, .drop_last = true});
+    fr::Batch bytes = fr::read_mnist(data, fr::Split::train, fr::Pixels::bytes);
+    bytes.data = bytes.data.flatten(1);
+    fr::Mapped source(fr::Resident(bytes, {.batch = batch, .drop_last = true}), fr::ScaleBytes{});
     torch::manual_seed(1);
     std::chrono::steady_clock::time_point start;
     Net net;
-    fr::Trainer trainer{net, fr::CrossEntropy{},
-                        fr::Settings{.epochs = std::uint64_t{1} << 40, .steps = warmup + steps},
+    fr::Trainer trainer{net,
+                        fr::CrossEntropy{},
+                        fr::Settings{.steps = warmup + steps},
                         fr::Optimize<fr::AdamW>{.lr = 1e-3},
+                        fr::FlushDenormals{},
                         Stopwatch{.warmup = warmup, .start = &start}};
     trainer.fit(source);
     std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
     // On the same images for every rival, outside the clock.
     torch::NoGradGuard const no_gradients;
-    fr::Batch const judged{images.data.flatten(1).slice(0, 0, 10000),
-                           images.target.slice(0, 0, 10000)};
+    fr::Batch const judged =
+        fr::ScaleBytes{}({bytes.data.slice(0, 0, 10000), bytes.target.slice(0, 0, 10000)});
     double const loss = fr::CrossEntropy{}(net, judged).value.item<double>();
     auto const samples = static_cast<double>(steps) * static_cast<double>(batch);
     std::cout << nlohmann::json{{"samples_per_second", samples / spent.count()},

@@ -8,6 +8,7 @@
 #include <frugal/compose/rational.hpp>
 #include <frugal/core.hpp>
 #include <frugal/data/dataset.hpp>
+#include <frugal/data/mapped.hpp>
 #include <frugal/data/mnist.hpp>
 #include <frugal/data/prefetch.hpp>
 #include <frugal/data/range.hpp>
@@ -16,6 +17,8 @@
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/early_stop.hpp>
+#include <frugal/policy/flush_denormals.hpp>
+#include <frugal/policy/keep_memory.hpp>
 #include <frugal/policy/log.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/precision.hpp>

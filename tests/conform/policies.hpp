@@ -27,6 +27,7 @@ using Axes = frugal::list<
     Axis<Without, frugal::EarlyStop<frugal::Patience<50>>>,
     Axis<Without, frugal::Log<frugal::Every<2>>>,  //
     Axis<Without, frugal::Progress<>>,             //
+    Axis<Without, frugal::KeepMemory>, Axis<Without, frugal::FlushDenormals>,
     Axis<Without, frugal::Smoke<>>>;
 
 /// Gives a policy the run-time settings without which it refuses to run, and keeps it quiet.

@@ -2,9 +2,11 @@
 // Shapes: B samples, F features, C classes.
 #include <doctest/doctest.h>
 
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/dropout.h>
+#include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
@@ -171,6 +173,12 @@ TEST_CASE(
   CHECK(fit_of(new_net(), {.epochs = 0}, train).steps == 0);
 }
 
+TEST_CASE("steps without epochs take as many epochs as they need") {
+  Report const report = fit_of(new_net(), {.steps = 100}, batches_of_sizes({8, 8, 5}));
+  CHECK(report.steps == 100);
+  CHECK(report.epochs == 33);
+}
+
 TEST_CASE("a run that ends with an epoch's last step has completed the epoch, and validates") {
   auto const train = batches_of_sizes({8, 8, 5});
   Trainer trainer(new_net(), CrossEntropy{}, Settings{.epochs = 9, .steps = 6}, Sgd{});
@@ -317,6 +325,68 @@ TEST_CASE(
   for (at::Tensor& tensor : net->parameters()) tensor.set_requires_grad(false);
   auto const frozen = refused_fit<ModuleError>(net, CrossEntropy{}, batches_of_sizes({8}));
   CHECK(frozen.fault().why == "requires_grad is false on all of them");
+}
+
+/// An operation whose backward pass fails.
+struct Unbearable : torch::autograd::Function<Unbearable> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, at::Tensor const& x) {
+    return x.clone();
+  }
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext*,
+                                               torch::autograd::tensor_list const&) {
+    TORCH_CHECK(false, "no way back");
+  }
+};
+
+TEST_CASE("LibTorch's error in a backward pass is a ModuleError that names the step") {
+  NetPtr const net = new_net();
+  auto const before = copy_of(*net);
+  auto const error = refused_fit<ModuleError>(
+      net, [](NetPtr& m, Batch const& b) { return Unbearable::apply(m->forward(b.data)).mean(); },
+      batches_of_sizes({8}));
+  CHECK(error.fault().what == "the backward pass failed");
+  CHECK(error.fault().where == "epoch 0, step 0, micro-batch 0");
+  CHECK(says(error.fault().why, "no way back"));
+  check_usable(net, before);
+}
+
+/// An optimizer that LibTorch stops.
+struct Stuck {
+  using kind = kinds::optimizer;
+  using listens = list<on::update>;
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(Stuck const&) {}
+    void on_update(Update<Context>&) { TORCH_CHECK(false, "no way on"); }
+  };
+};
+
+TEST_CASE("LibTorch's error in an update is a ModuleError that names the step") {
+  auto const error = thrown_by<ModuleError>(
+      [] { Trainer(new_net(), CrossEntropy{}, Settings{}, Stuck{}).fit(batches_of_sizes({8})); });
+  REQUIRE(error);
+  CHECK(error->fault().what == "the update failed");
+  CHECK(says(error->what(), "no way on"));
+}
+
+TEST_CASE("a micro-batch may weigh nothing: what it says does not count") {
+  auto const train = batches_of_sizes({8, 8});
+  NetPtr const weighed = new_net();
+  int calls = 0;
+  Trainer(
+      weighed,
+      [&calls](NetPtr& m, Batch const& b) {
+        return Loss{.value = at::cross_entropy_loss(m->forward(b.data), b.target),
+                    .weight = calls++ == 0 ? 8.0 : 0.0};
+      },
+      Settings{}, Sgd{.lr = 0.1}, Accumulate<2>{})
+      .fit(train);
+  NetPtr const alone = new_net();
+  fit_of(alone, {}, {train[0]});
+  for (std::size_t i = 0; i < alone->parameters().size(); ++i) {
+    CHECK(at::allclose(alone->parameters()[i], weighed->parameters()[i], 1e-13, 1e-15));
+  }
 }
 
 TEST_CASE(

@@ -100,7 +100,7 @@ TEST_CASE(
     "what an objective returns is taken as a Loss: a tensor without a weight, a Loss as it is") {
   Loss const bare = frugal::detail::as_loss(at::ones({}));
   CHECK(bare.value.item<double>() == 1.0);
-  CHECK(bare.weight == 0);
+  CHECK_FALSE(bare.weight);
   CHECK_FALSE(bare.output.defined());
   Loss const whole = frugal::detail::as_loss(Loss{.value = at::ones({}), .weight = 3});
   CHECK(whole.weight == 3);

@@ -157,7 +157,7 @@ double distance_from_one_batch(std::vector<std::int64_t> const& sizes) {
     parts.push_back(at::randn({size, 5}, at::kDouble));
     Loss loss{.value = mean_loss(parts.back()), .weight = static_cast<double>(size)};
     loss.value.backward(window.seed(loss));
-    window.add(parts.back(), loss.weight);
+    window.add(parts.back(), *loss.weight);
   }
   at::Tensor const gradient = weight_F.grad().clone();
   window.settle({gradient});

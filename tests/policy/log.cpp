@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <frugal/policy/clip.hpp>
 #include <frugal/policy/log.hpp>
 #include <frugal/policy/schedule.hpp>
 
@@ -10,6 +11,7 @@
 namespace frugal_test::policy_log {
 
 using namespace frugal_test::support;
+using namespace frugal::literals;
 using frugal::Epoch;
 using frugal::Every;
 using frugal::Log;
@@ -67,6 +69,16 @@ TEST_CASE("a log has a line for the begin, each step due, each validation, epoch
   CHECK(events[4].at("loss").get<double>() == report.validations[0].metrics["loss"]);
   CHECK(events[10].at("stopped_by") == "");
   CHECK(events[10].at("samples") == 36);
+}
+
+TEST_CASE("a step's line has the gradients' norm where a policy takes it") {
+  TemporaryFolder const folder;
+  Seen seen;
+  fit({.run = folder.path()}, Log<Every<2>>{}, frugal::ClipNorm<1000.0_r>{}, Spy{.seen = &seen});
+  Json const step = events_in(folder / "metrics.jsonl")[1];
+  // No gradient is as long as that: what the optimizer sees is what was measured.
+  CHECK(step.at("gradient_norm").get<double>() ==
+        doctest::Approx(seen.gradient_norms[1]).epsilon(1e-6));
 }
 
 TEST_CASE("a cadence in epochs writes no steps") {

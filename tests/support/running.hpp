@@ -14,9 +14,9 @@
 #include <cstdint>
 #include <frugal/compose/policy.hpp>
 #include <frugal/data/resident.hpp>
+#include <frugal/loop/kinds.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/loop/phase.hpp>
-#include <frugal/policy/kinds.hpp>
 #include <functional>
 #include <limits>
 #include <map>
@@ -148,7 +148,7 @@ struct Spy {
     void on_loss(frugal::LossReady<Context>& phase) {
       if (!seen_) return;
       seen_->losses.push_back(phase.loss.value.template item<double>());
-      seen_->weights.push_back(phase.loss.weight);
+      seen_->weights.push_back(*phase.loss.weight);
     }
     void on_update(frugal::Update<Context>& phase) {
       if (!seen_) return;

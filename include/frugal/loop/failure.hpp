@@ -74,6 +74,22 @@ template <class B>
   std::throw_with_nested(ModuleError(std::move(fault)));
 }
 
+/// Runs a part of a step; LibTorch's error in it says which step it was. The original is nested.
+template <class F>
+void guarded(char const* part, Counters const& at, F&& body) {
+  try {
+    body();
+  } catch (c10::Error const& error) {
+    std::string const why = error.what_without_backtrace();
+    std::throw_with_nested(
+        ModuleError({.what = std::string(part) + " failed",
+                     .where = place_of(at),
+                     .why = why.substr(0, why.find('\n')),
+                     .mend = "See LibTorch's message; the step was not counted, and what the run "
+                             "saved before it is whole."}));
+  }
+}
+
 /// A loss is one number. One of shape [1] is taken for it.
 inline void require_scalar(at::Tensor& loss, Counters const& at) {
   if (!loss.defined() || loss.numel() != 1) {

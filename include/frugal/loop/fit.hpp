@@ -16,11 +16,13 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/loop/failure.hpp>
+#include <frugal/loop/horizon.hpp>
+#include <frugal/loop/kept_window.hpp>
+#include <frugal/loop/kinds.hpp>
 #include <frugal/loop/measure.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/loop/rehearsal.hpp>
 #include <frugal/loop/window.hpp>
-#include <frugal/policy/kinds.hpp>
 #include <frugal/watch/report.hpp>
 
 namespace frugal {
@@ -55,7 +57,7 @@ class Fit {
         run_{.module = module,
              .settings = settings,
              .parameters = Parameters::of(base_module(module)),
-             .horizon = {}} {}
+             .horizon = detail::horizon_of(settings, train, micro_batches)} {}
 
   Report run() {
     auto const start = std::chrono::steady_clock::now();
@@ -96,8 +98,8 @@ class Fit {
 
  private:
   bool going() const {
-    return !stopped_ && run_.counters.epoch < run_.settings.epochs &&
-           run_.counters.step < run_.settings.steps;
+    return !stopped_ && run_.counters.epoch < run_.horizon.epochs &&
+           run_.counters.step < run_.horizon.steps;
   }
 
   void begin() {
@@ -117,7 +119,6 @@ class Fit {
     if (!module.is_training()) module.train();
     run_.parameters.reset_gradients();
     run_.gradients.reserve(run_.parameters.size());
-    run_.horizon = horizon();
     run_.engine = &engine_;
     if constexpr (validates) run_.validate = [this] { return validate(); };
     run_.rehearse = [this](std::size_t batches) { return rehearse(batches); };
@@ -135,7 +136,7 @@ class Fit {
       engine_.template emit<on::epoch_begin>(phase);
     }
     std::uint64_t const before = at.micro_batch;
-    while (!stopped_ && at.step < run_.settings.steps) {
+    while (!stopped_ && at.step < run_.horizon.steps) {
       if (train_window()) continue;
       if (!resumed && at.micro_batch == before) refuse_empty_source("training", at.epoch);
       end_epoch();
@@ -157,15 +158,12 @@ class Fit {
   /// One optimizer step. Returns false when the epoch has no micro-batch left.
   bool train_window() {
     window_.open();
-    if constexpr (reevaluates) {
-      kept_.clear();
-      run_.window_loss = at::Tensor();
-    }
+    kept_.open();
     for (int k = 0; k < micro_batches; ++k) {
       auto batch = train_.next();
       if (!batch) break;
       train_micro_batch(*batch);
-      if constexpr (reevaluates) kept_.push_back(std::move(*batch));
+      kept_.keep(std::move(*batch));
     }
     if (window_.empty()) return false;
     count_window();
@@ -179,13 +177,13 @@ class Fit {
     batch_traits<TrainBatch>::place(batch, run_.settings.device);
     Loss loss = forward_pass(batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
-    run_.ledger.add(loss.value, loss.weight, run_.counters);
+    run_.ledger.add(loss.value, *loss.weight, run_.counters);
     at::Tensor seed = window_.seed(loss);
     LossReady<Context> ready(run_, loss, seed);
     engine_.template emit<on::loss>(ready);
-    loss.value.backward(seed);
-    window_.add(batch, loss.weight);
-    if constexpr (reevaluates) add_to_window_loss(loss);
+    detail::guarded("the backward pass", run_.counters, [&] { loss.value.backward(seed); });
+    window_.add(batch, *loss.weight);
+    kept_.add(loss);
     ++run_.counters.micro_batch;
     Backward<Context> phase(run_);
     engine_.template emit<on::backward>(phase);
@@ -203,7 +201,7 @@ class Fit {
       }
     }();
     require_scalar(loss.value, run_.counters);
-    if (loss.weight == 0) loss.weight = static_cast<double>(batch_traits<B>::samples(batch));
+    if (!loss.weight) loss.weight = static_cast<double>(batch_traits<B>::samples(batch));
     return loss;
   }
 
@@ -219,9 +217,9 @@ class Fit {
 
   void update() {
     gather_gradients();
-    if constexpr (reevaluates) run_.window_loss = run_.window_loss / window_.weight();
+    if constexpr (reevaluates) run_.window_loss = kept_.mean(window_.weight());
     Update<Context> phase(run_);
-    engine_.template emit<on::update>(phase);
+    detail::guarded("the update", run_.counters, [&] { engine_.template emit<on::update>(phase); });
     run_.gradients.clear();
     run_.parameters.reset_gradients();
     ++run_.counters.step;
@@ -240,26 +238,27 @@ class Fit {
     at::AutoGradMode const gradients(true);
     run_.parameters.reset_gradients();
     window_.open();
-    run_.window_loss = at::Tensor();
-    for (TrainBatch const& batch : kept_) {
+    kept_.reopen();
+    for (TrainBatch const& batch : kept_.batches()) {
       Loss loss = forward_pass(batch, /*training=*/true);
       loss.value.backward(window_.seed(loss));
-      window_.add(batch, loss.weight);
-      add_to_window_loss(loss);
+      window_.add(batch, *loss.weight);
+      kept_.add(loss);
     }
     gather_gradients();
-    return run_.window_loss = run_.window_loss / window_.weight();
-  }
-  void add_to_window_loss(Loss const& loss) {
-    at::Tensor const part = loss.value.detach() * loss.weight;
-    run_.window_loss = run_.window_loss.defined() ? run_.window_loss + part : part;
+    return run_.window_loss = kept_.mean(window_.weight());
   }
 
   flow validate() {
     if constexpr (validates) {
       ValidationRun<Context> phase(run_);
-      Metrics const metrics =
-          engine_.template surround<around::validate>(phase, [&] { return measure(); });
+      Metrics const metrics = engine_.template surround<around::validate>(phase, [&] {
+        using measured = typename slot<kinds::validate>::metrics;
+        return detail::measure<measured>(*valid_, run_, [this](auto const& batch) {
+          return this->forward_pass(batch,
+                                    /*training=*/false);  // clang 19 misses the use of a bare name
+        });
+      });
       // Validation on the training source itself has moved it.
       if (static_cast<void const*>(valid_) == static_cast<void const*>(&train_)) {
         train_.seek(Cursor{run_.settings.seed, run_.counters.epoch, run_.counters.position});
@@ -270,21 +269,6 @@ class Fit {
     } else {
       return flow::proceed;
     }
-  }
-
-  Metrics measure() {
-    at::NoGradGuard const no_gradients;
-    EvaluationMode const mode(base_module(run_.module));
-    typename measurement_of<typename slot<kinds::validate>::metrics>::type measurement;
-    if constexpr (validates) {
-      valid_->seek(Cursor{run_.settings.seed, 0, 0});
-      while (auto batch = valid_->next()) {
-        batch_traits<batch_of<Valid>>::place(*batch, run_.settings.device);
-        measurement.add(forward_pass(*batch, /*training=*/false), *batch);
-      }
-    }
-    if (measurement.empty()) refuse_empty_source("validation", run_.counters.epoch);
-    return measurement.result();
   }
 
   std::vector<Check> rehearse(std::size_t batches) {
@@ -302,29 +286,12 @@ class Fit {
     engine_.template emit<on::fit_end>(phase);
   }
 
-  Horizon horizon() const {
-    if constexpr (SizedSource<Train>) {
-      std::uint64_t const batches = train_.batches();
-      std::uint64_t const per_epoch = (batches + micro_batches - 1) / micro_batches;
-      // "For ever" is a great number of epochs, whose product with anything would wrap.
-      bool const countable = per_epoch == 0 || run_.settings.epochs <= Settings{}.steps / per_epoch;
-      return {per_epoch, countable ? std::min(per_epoch * run_.settings.epochs, run_.settings.steps)
-                                   : run_.settings.steps};
-    } else if (run_.settings.steps != Settings{}.steps) {
-      return {{}, run_.settings.steps};
-    } else {
-      return {};
-    }
-  }
-
   void heed(flow verdict) { stopped_ = stopped_ || verdict == flow::stop; }
   auto who() {
     return [this](std::string_view kind) {
       if (run_.stopped_by.empty()) run_.stopped_by = kind;
     };
   }
-
-  struct Nothing {};
 
   Objective& objective_;
   Train& train_;
@@ -334,7 +301,7 @@ class Fit {
   Window<micro_batches> window_;
   bool stopped_ = false;
   double last_epoch_loss_ = std::numeric_limits<double>::quiet_NaN();
-  [[no_unique_address]] std::conditional_t<reevaluates, std::vector<TrainBatch>, Nothing> kept_;
+  [[no_unique_address]] KeptWindow<TrainBatch, reevaluates> kept_;
 };
 
 }  // namespace detail

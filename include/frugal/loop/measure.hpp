@@ -3,13 +3,19 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
 
+#include <memory>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include <frugal/compose/list.hpp>
+#include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
 #include <frugal/loop/batch.hpp>
+#include <frugal/loop/failure.hpp>
 #include <frugal/loop/metrics.hpp>
 #include <frugal/loop/objective.hpp>
 
@@ -50,13 +56,14 @@ class Measurement {
  public:
   template <class B>
   void add(Loss const& loss, B const& batch) {
-    at::Tensor const part = loss.value.detach().to(at::kDouble).mul_(loss.weight);
+    // Not in place: of a double loss `to` gives the loss itself, which the metrics see next.
+    at::Tensor const part = loss.value.detach().to(at::kDouble).mul(*loss.weight);
     sum_ = sum_.defined() ? sum_.add_(part) : part;
-    weight_ += loss.weight;
+    weight_ += *loss.weight;
     std::apply([&](auto&... metric) { (metric.add(loss, batch), ...); }, metrics_);
   }
 
-  bool empty() const { return weight_ == 0; }
+  bool empty() const { return !sum_.defined(); }
 
   Metrics result() const {
     Metrics found;
@@ -106,6 +113,22 @@ class EvaluationMode : KeepModes {
  public:
   explicit EvaluationMode(torch::nn::Module& module) : KeepModes(module) { module.eval(); }
 };
+
+/// One pass over a source without gradients, always in the order of epoch 0.
+/// `forward(batch)` returns a batch's Loss.
+template <class MetricList, class Valid, class Run, class Forward>
+Metrics measure(Valid& source, Run& run, Forward&& forward) {
+  at::NoGradGuard const no_gradients;
+  EvaluationMode const mode(base_module(run.module));
+  typename measurement_of<MetricList>::type measurement;
+  source.seek(Cursor{run.settings.seed, 0, 0});
+  while (auto batch = source.next()) {
+    batch_traits<batch_of<Valid>>::place(*batch, run.settings.device);
+    measurement.add(forward(*batch), *batch);
+  }
+  if (measurement.empty()) refuse_empty_source("validation", run.counters.epoch);
+  return measurement.result();
+}
 
 }  // namespace detail
 }  // namespace frugal

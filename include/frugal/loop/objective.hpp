@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -18,8 +19,9 @@ namespace frugal {
 
 /// What an objective may return in place of a bare tensor.
 struct Loss {
-  at::Tensor value;     ///< one number, the mean over what `weight` counts
-  double weight = 0;    ///< samples or tokens averaged over; 0 means the batch's samples
+  at::Tensor value;  ///< one number, the mean over what `weight` counts
+  /// Samples or tokens averaged over; nothing means the batch's samples. The loop fills it in.
+  std::optional<double> weight{};
   at::Tensor output{};  ///< what the module predicted, for metrics; may be undefined
 };
 

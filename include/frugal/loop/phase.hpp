@@ -3,7 +3,8 @@
 
 #include <ATen/ATen.h>
 
-#include <optional>
+#include <utility>
+#include <vector>
 
 #include <frugal/compose/engine.hpp>
 #include <frugal/loop/objective.hpp>
@@ -91,6 +92,11 @@ struct Gradients : Phase<Context> {
   using Phase<Context>::Phase;
   /// Gradients in parameter order, without those parameters that have none.
   std::vector<at::Tensor> const& gradients() const { return this->run().gradients.tensors(); }
+  /// Tells those who log it their total norm before clipping: a number, or a scalar on a device.
+  template <class Norm>
+  void report_norm(Norm&& norm) {
+    this->run().gradient_norm.set(std::forward<Norm>(norm));
+  }
 };
 
 /// The optimizer's turn.
@@ -115,6 +121,8 @@ struct Step : Phase<Context> {
   /// Waits for a device if the losses are on one: at a cadence, not at every step.
   double last_loss() { return this->run().ledger.last(); }
   double mean_loss() { return this->run().ledger.mean(); }
+  /// The gradients' norm before clipping, where a policy such as ClipNorm takes it; may wait too.
+  GradientNorm const& gradient_norm() const { return this->run().gradient_norm; }
   /// Validates now, if there is validation data, and returns what the subscribers say.
   flow validate() { return this->run().validate ? this->run().validate() : flow::proceed; }
   Horizon const& horizon() const { return this->run().horizon; }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include <frugal/compose/hooks.hpp>
 #include <frugal/loop/counters.hpp>
+#include <frugal/loop/horizon.hpp>
 #include <frugal/loop/ledger.hpp>
 #include <frugal/loop/metrics.hpp>
 #include <frugal/loop/parameters.hpp>
@@ -28,10 +30,21 @@ struct LearningRate {
   }
 };
 
-/// How long the run is, as far as its source and settings tell.
-struct Horizon {
-  std::optional<std::uint64_t> steps_per_epoch;  ///< nothing for a source without a size
-  std::optional<std::uint64_t> total_steps;      ///< steps until the run ends by itself
+/// The norm of the last window's gradients before clipping, where a policy takes it.
+class GradientNorm {
+ public:
+  void set(double norm) { host_ = norm; }
+  void set(at::Tensor norm) { device_ = std::move(norm); }
+  bool known() const { return host_ || device_.defined(); }
+  /// NaN where nobody took it. Waits for a device if the norm is on one.
+  double value() const {
+    if (device_.defined()) return device_.item<double>();
+    return host_.value_or(std::numeric_limits<double>::quiet_NaN());
+  }
+
+ private:
+  std::optional<double> host_;
+  at::Tensor device_;
 };
 
 /// One validation: when it was and what it found.
@@ -59,6 +72,7 @@ struct Run {
   LearningRate rate{};
   LossLedger ledger{};
   GradientList gradients{};
+  GradientNorm gradient_norm{};
   std::vector<Validation> validations{};
   std::string stopped_by{};  ///< kind of the first policy that asked to stop
   std::vector<std::string> advice{};

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <limits>
+#include <optional>
 
 namespace frugal {
 
@@ -13,10 +13,10 @@ namespace frugal {
 struct Settings {
   /// Folder of the run; policies that write files need it. Empty: nothing is written.
   std::filesystem::path run{};
-  /// Passes over the training data.
-  std::uint64_t epochs = 1;
+  /// Passes over the training data. Left open: as many as `steps` takes, or one without it.
+  std::optional<std::uint64_t> epochs{};
   /// Optimizer steps after which the run ends, whatever the epoch.
-  std::uint64_t steps = std::numeric_limits<std::uint64_t>::max();
+  std::optional<std::uint64_t> steps{};
   /// Keys the order of the data, and seeds LibTorch's generators when fit begins.
   std::uint64_t seed = 0;
   /// Where the module is moved and batches are placed.

@@ -31,13 +31,14 @@ class Window {
   /// The gradient that a micro-batch's backward pass starts from. Throws SettingsError for a
   /// weight that is negative or not finite.
   at::Tensor seed(Loss const& loss) {
-    if (!(loss.weight >= 0) || loss.weight > largest_weight) [[unlikely]]
-      refuse(loss.weight);
+    double const weight = *loss.weight;
+    if (!(weight >= 0) || weight > largest_weight) [[unlikely]]
+      refuse(weight);
     if constexpr (N == 1) {
       return constant(1.0, loss.value);
     } else {
-      if (unit_ == 0) unit_ = N * loss.weight;
-      return constant(unit_ == 0 ? 0.0 : loss.weight / unit_, loss.value);
+      if (unit_ == 0) unit_ = N * weight;
+      return constant(unit_ == 0 ? 0.0 : weight / unit_, loss.value);
     }
   }
 

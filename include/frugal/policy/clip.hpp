@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/compose/rational.hpp>
+#include <frugal/loop/kinds.hpp>
 #include <frugal/loop/phase.hpp>
-#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 
@@ -34,7 +33,7 @@ struct null_policy<kinds::clip> {
 /// Cost    one norm over the gradients per step, and one multiplication (on the CPU only when
 ///         they are above the limit); no host sync, since the factor stays on the device
 ///         (torch::nn::utils::clip_grad_norm_ reads it back).
-/// State   none. `norm()` is the last norm before clipping, for logs at their cadence.
+/// State   none. Log writes the norm before clipping as "gradient_norm".
 /// Errors  a limit that is not positive does not compile, or throws SettingsError if it is
 ///         given at run time.
 /// Source  Pascanu et al., "On the difficulty of training recurrent neural networks" (2013);
@@ -73,16 +72,10 @@ struct ClipNorm {
       if (gradients.empty()) return;
       std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
       if (all_on_host(norms)) {
-        clip_on_host(gradients, norms);
+        phase.report_norm(clip_on_host(gradients, norms));
       } else {
-        clip_on_device(gradients, norms);
+        phase.report_norm(clip_on_device(gradients, norms));
       }
-    }
-
-    /// The total norm before clipping, a scalar on the gradients' device; undefined before the
-    /// first step.
-    at::Tensor norm() const {
-      return norm_.defined() || std::isnan(host_norm_) ? norm_ : at::scalar_tensor(host_norm_);
     }
 
    private:
@@ -93,35 +86,36 @@ struct ClipNorm {
 
     // Scalars in host memory are numbers: no operator adds them up, and gradients below the limit
     // are not touched at all.
-    void clip_on_host(std::vector<at::Tensor> const& gradients,
-                      std::vector<at::Tensor> const& norms) {
+    double clip_on_host(std::vector<at::Tensor> const& gradients,
+                        std::vector<at::Tensor> const& norms) {
       double squares = 0;
       for (at::Tensor const& norm : norms) {
         double const value = detail::host_scalar(norm);
         squares += value * value;
       }
-      host_norm_ = std::sqrt(squares);
-      double const factor = max_norm_ / (host_norm_ + tiny);
+      double const norm = std::sqrt(squares);
+      double const factor = max_norm_ / (norm + tiny);
       // Written so that a NaN norm makes the gradients NaN, as it does on a device.
       if (!(factor >= 1)) at::_foreach_mul_(gradients, factor);
+      return norm;
     }
 
     // The factor stays where the gradients are: nobody waits for it.
-    void clip_on_device(std::vector<at::Tensor> const& gradients, std::vector<at::Tensor>& norms) {
+    at::Tensor clip_on_device(std::vector<at::Tensor> const& gradients,
+                              std::vector<at::Tensor>& norms) {
       for (at::Tensor& norm : norms) {
         if (norm.device() != norms.front().device()) {
           norm = norm.to(norms.front().device(), /*non_blocking=*/true);
         }
       }
-      norm_ = at::linalg_vector_norm(at::stack(norms), 2);
-      at::_foreach_mul_(gradients, at::reciprocal(norm_ + tiny).mul_(max_norm_).clamp_max_(1.0));
+      at::Tensor norm = at::linalg_vector_norm(at::stack(norms), 2);
+      at::_foreach_mul_(gradients, at::reciprocal(norm + tiny).mul_(max_norm_).clamp_max_(1.0));
+      return norm;
     }
 
     static constexpr double tiny = 1e-6;  // as in PyTorch: a zero norm must not divide by zero
 
     double max_norm_;
-    at::Tensor norm_;
-    double host_norm_ = std::numeric_limits<double>::quiet_NaN();
   };
 };
 

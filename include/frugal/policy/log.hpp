@@ -11,8 +11,8 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
 #include <frugal/loop/phase.hpp>
-#include <frugal/policy/kinds.hpp>
 #include <frugal/watch/json_line.hpp>
 
 namespace frugal {
@@ -80,6 +80,7 @@ struct Log {
         watch::JsonLine line = begin_line("step", phase.counters());
         line.add("loss", phase.last_loss());
         line.add("lr_factor", phase.learning_rate_factor());
+        if (phase.gradient_norm().known()) line.add("gradient_norm", phase.gradient_norm().value());
         write(std::move(line));
       }
     }

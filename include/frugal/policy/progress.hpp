@@ -13,8 +13,8 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
 #include <frugal/loop/phase.hpp>
-#include <frugal/policy/kinds.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/watch/bar.hpp>
 
@@ -59,7 +59,7 @@ struct Progress {
 
     void on_fit_begin(FitBegin<Context>& phase) {
       total_steps_ = phase.horizon().total_steps;
-      epochs_ = phase.settings().epochs;
+      if (phase.horizon().epochs != Horizon::unlimited) epochs_ = phase.horizon().epochs;
       begin_ = last_ = clock::now();
     }
 
@@ -163,7 +163,7 @@ struct Progress {
     bool terminal_;
     double interval_;
     std::optional<std::uint64_t> total_steps_;
-    std::uint64_t epochs_ = 0;
+    std::optional<std::uint64_t> epochs_;
     clock::time_point begin_{}, last_{}, due_{};
     std::optional<std::uint64_t> first_step_;  // the step before the first of this fit
     std::uint64_t last_sample_ = 0;

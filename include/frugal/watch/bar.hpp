@@ -13,8 +13,8 @@ namespace frugal::watch {
 
 /// What one redraw shows.
 struct BarLine {
-  std::uint64_t epoch = 0;   ///< complete epochs
-  std::uint64_t epochs = 0;  ///< epochs of the run
+  std::uint64_t epoch = 0;                ///< complete epochs
+  std::optional<std::uint64_t> epochs{};  ///< epochs of the run, if they are limited
   std::uint64_t step = 0;
   std::optional<std::uint64_t> total_steps{};
   double samples_per_second = 0;
@@ -78,9 +78,9 @@ inline std::string figures(BarLine const& line) {
 }
 
 inline std::string head(BarLine const& line) {
-  std::string text = "epoch " + std::to_string(std::min(line.epoch + 1, line.epochs)) + "/" +
-                     std::to_string(line.epochs);
-  return text;
+  if (!line.epochs) return "epoch " + std::to_string(line.epoch + 1);
+  return "epoch " + std::to_string(std::min(line.epoch + 1, *line.epochs)) + "/" +
+         std::to_string(*line.epochs);
 }
 
 }  // namespace detail

@@ -12,8 +12,8 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/list.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
 #include <frugal/loop/parameters.hpp>
-#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 

@@ -15,7 +15,7 @@ using namespace frugal_test::support;
 template <class... Parts>
 std::vector<double> factors(Schedule<Parts...> const& schedule) {
   frugal::detail::CurveState<Parts...> curves(schedule.parts);
-  curves.lay_over(Horizon{{}, 40});
+  curves.lay_over({.total_steps = 40});
   std::vector<double> all;
   for (std::uint64_t step = 0; step <= 40; ++step) all.push_back(curves.factor(step));
   return all;

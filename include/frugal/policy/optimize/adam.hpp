@@ -3,9 +3,13 @@
 
 #include <ATen/ATen.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/policy/kinds.hpp>
+#include <frugal/loop/kinds.hpp>
 #include <frugal/policy/optimize/fused.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
 
@@ -13,6 +17,34 @@ namespace frugal {
 
 struct AdamW {};
 struct Adam {};
+
+namespace detail {
+
+// What Adam and AdamW share. Not a base: with one, g++ warns of every designated initialiser.
+inline std::string adam_moment_name(std::size_t m) {
+  return m == 0 ? "exp_avg" : m == 1 ? "exp_avg_sq" : "max_exp_avg_sq";
+}
+
+template <class Policy>
+void check_adam(Policy const& policy, char const* name) {
+  require_at_least_zero("lr", policy.lr, name);
+  require_fraction("beta1", policy.beta1, name);
+  require_fraction("beta2", policy.beta2, name);
+  require_at_least_zero("eps", policy.eps, name);
+  require_at_least_zero("weight_decay", policy.weight_decay, name);
+}
+
+/// `kernel` is at::_fused_adam_ or at::_fused_adamw_.
+template <class Policy, class Kernel>
+void apply_adam(Policy const& policy, FusedStep const& step, Kernel&& kernel) {
+  at::TensorList const largest =
+      policy.amsgrad ? at::TensorList(step.lists.moments[2]) : at::TensorList();
+  kernel(step.lists.parameters, step.gradients, step.lists.moments[0], step.lists.moments[1],
+         largest, step.lists.steps, step.lr, policy.beta1, policy.beta2, step.weight_decay,
+         policy.eps, policy.amsgrad, policy.maximize);
+}
+
+}  // namespace detail
 
 /// Adam with decoupled weight decay.
 ///
@@ -46,23 +78,13 @@ struct Optimize<AdamW> {
 
   static constexpr bool has_first_step = false;
   std::size_t moment_count() const { return amsgrad ? 3 : 2; }
-  static std::string moment_name(std::size_t m) {
-    return m == 0 ? "exp_avg" : m == 1 ? "exp_avg_sq" : "max_exp_avg_sq";
-  }
+  static std::string moment_name(std::size_t m) { return detail::adam_moment_name(m); }
   static double initial(std::size_t) { return 0.0; }
-  void check() const {
-    detail::require_at_least_zero("lr", lr, "Optimize<AdamW>");
-    detail::require_fraction("beta1", beta1, "Optimize<AdamW>");
-    detail::require_fraction("beta2", beta2, "Optimize<AdamW>");
-    detail::require_at_least_zero("eps", eps, "Optimize<AdamW>");
-    detail::require_at_least_zero("weight_decay", weight_decay, "Optimize<AdamW>");
-  }
+  void check() const { detail::check_adam(*this, "Optimize<AdamW>"); }
   void apply(detail::FusedStep const& step) const {
-    at::TensorList const largest =
-        amsgrad ? at::TensorList(step.lists.moments[2]) : at::TensorList();
-    at::_fused_adamw_(step.lists.parameters, step.gradients, step.lists.moments[0],
-                      step.lists.moments[1], largest, step.lists.steps, step.lr, beta1, beta2,
-                      step.weight_decay, eps, amsgrad, maximize);
+    detail::apply_adam(*this, step, [](auto&&... arguments) {
+      at::_fused_adamw_(std::forward<decltype(arguments)>(arguments)...);
+    });
   }
 };
 
@@ -98,23 +120,13 @@ struct Optimize<Adam> {
 
   static constexpr bool has_first_step = false;
   std::size_t moment_count() const { return amsgrad ? 3 : 2; }
-  static std::string moment_name(std::size_t m) {
-    return m == 0 ? "exp_avg" : m == 1 ? "exp_avg_sq" : "max_exp_avg_sq";
-  }
+  static std::string moment_name(std::size_t m) { return detail::adam_moment_name(m); }
   static double initial(std::size_t) { return 0.0; }
-  void check() const {
-    detail::require_at_least_zero("lr", lr, "Optimize<Adam>");
-    detail::require_fraction("beta1", beta1, "Optimize<Adam>");
-    detail::require_fraction("beta2", beta2, "Optimize<Adam>");
-    detail::require_at_least_zero("eps", eps, "Optimize<Adam>");
-    detail::require_at_least_zero("weight_decay", weight_decay, "Optimize<Adam>");
-  }
+  void check() const { detail::check_adam(*this, "Optimize<Adam>"); }
   void apply(detail::FusedStep const& step) const {
-    at::TensorList const largest =
-        amsgrad ? at::TensorList(step.lists.moments[2]) : at::TensorList();
-    at::_fused_adam_(step.lists.parameters, step.gradients, step.lists.moments[0],
-                     step.lists.moments[1], largest, step.lists.steps, step.lr, beta1, beta2,
-                     step.weight_decay, eps, amsgrad, maximize);
+    detail::apply_adam(*this, step, [](auto&&... arguments) {
+      at::_fused_adam_(std::forward<decltype(arguments)>(arguments)...);
+    });
   }
 };
 

@@ -36,6 +36,12 @@ struct checkpoint : observer_kind {
 struct early_stop : observer_kind {
   static constexpr std::string_view name = "EarlyStop";
 };
+struct flush_denormals : observer_kind {
+  static constexpr std::string_view name = "FlushDenormals";
+};
+struct keep_memory : observer_kind {
+  static constexpr std::string_view name = "KeepMemory";
+};
 struct log : repeatable_kind {
   static constexpr std::string_view name = "Log";
 };

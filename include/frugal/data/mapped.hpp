@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/source.hpp>
+#include <frugal/loop/batch.hpp>
+
+#include <ATen/ATen.h>
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace frugal {
+
+/// A source whose batches go through a function on their way: conversion, normalisation,
+/// augmentation.
+///
+/// Lever   idle device: a set can be kept as small as it is stored, and grow batch by batch.
+/// Cost    the function, once a batch, where the source is read: inside a `Prefetch` in its worker.
+/// Order   the source's; the function changes what a batch has, not which samples it is of.
+/// Errors  those of the source and of the function.
+///
+/// A resumed run repeats an uninterrupted one as long as the function depends on its batch alone;
+/// one that draws random numbers should draw from a generator of its own.
+template <Source S, class F>
+  requires std::invocable<F&, batch_of<S>>
+class Mapped {
+ public:
+  using batch_type = std::remove_cvref_t<std::invoke_result_t<F&, batch_of<S>>>;
+
+  explicit Mapped(S source, F function)
+      : source_(std::move(source)), function_(std::move(function)) {}
+
+  void seek(Cursor const& cursor) { source_.seek(cursor); }
+
+  std::optional<batch_type> next() {
+    auto batch = source_.next();
+    if (!batch) return std::nullopt;
+    return function_(*std::move(batch));
+  }
+
+  std::uint64_t samples() const
+    requires SizedSource<S>
+  {
+    return source_.samples();
+  }
+  std::uint64_t batches() const
+    requires SizedSource<S>
+  {
+    return source_.batches();
+  }
+
+ private:
+  S source_;
+  F function_;
+};
+
+/// Pixels as stored, uint8 [B, ...], to float32 from 0 to 1: the byte divided by 255, the same
+/// bits as `Pixels::scaled`. The set stays in a quarter of the memory, and a shuffled batch reads
+/// a quarter of the bytes.
+struct ScaleBytes {
+  Batch operator()(Batch batch) const {
+    batch.data = batch.data.to(at::kFloat).div_(255);
+    return batch;
+  }
+};
+
+}  // namespace frugal

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include <frugal/data/source.hpp>
+#include <frugal/loop/settings.hpp>
+
+namespace frugal {
+
+/// How long the run is: its limits, and what follows from them for a source that has a size.
+struct Horizon {
+  static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t epochs = unlimited;                ///< the run ends after so many epochs
+  std::uint64_t steps = unlimited;                 ///< or after so many optimizer steps
+  std::optional<std::uint64_t> steps_per_epoch{};  ///< nothing for a source without a size
+  std::optional<std::uint64_t> total_steps{};      ///< nothing where nobody can know
+};
+
+namespace detail {
+
+/// The limits of the settings: one epoch where they say nothing.
+inline Horizon limits_of(Settings const& settings) {
+  return {.epochs = settings.epochs.value_or(settings.steps ? Horizon::unlimited : 1),
+          .steps = settings.steps.value_or(Horizon::unlimited)};
+}
+
+template <class Train>
+Horizon horizon_of(Settings const& settings, Train const& train, std::uint64_t micro_batches) {
+  Horizon horizon = limits_of(settings);
+  if constexpr (SizedSource<Train>) {
+    std::uint64_t const per_epoch = (train.batches() + micro_batches - 1) / micro_batches;
+    horizon.steps_per_epoch = per_epoch;
+    // "For ever" is a great number of epochs, whose product with anything would wrap.
+    bool const countable = per_epoch == 0 || horizon.epochs <= Horizon::unlimited / per_epoch;
+    horizon.total_steps =
+        countable ? std::min(per_epoch * horizon.epochs, horizon.steps) : horizon.steps;
+  } else if (settings.steps) {
+    horizon.total_steps = settings.steps;
+  }
+  return horizon;
+}
+
+}  // namespace detail
+}  // namespace frugal

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <utility>
+#include <vector>
+
+#include <frugal/loop/objective.hpp>
+
+namespace frugal::detail {
+
+/// The batches and the mean loss of a window, for optimizers that compute it more than once.
+/// Without such an optimizer it is empty, and so is everything it does.
+template <class Batch, bool Kept>
+class KeptWindow {
+ public:
+  void open() { batches_.clear(), reopen(); }
+  /// The same batches once more.
+  void reopen() { sum_ = at::Tensor(); }
+
+  void keep(Batch&& batch) { batches_.push_back(std::move(batch)); }
+  void add(Loss const& loss) {
+    at::Tensor const part = loss.value.detach() * *loss.weight;
+    sum_ = sum_.defined() ? sum_ + part : part;
+  }
+
+  std::vector<Batch> const& batches() const { return batches_; }
+  at::Tensor mean(double weight) const { return sum_ / weight; }
+
+ private:
+  std::vector<Batch> batches_;
+  at::Tensor sum_;
+};
+
+template <class Batch>
+class KeptWindow<Batch, false> {
+ public:
+  void open() {}
+  void keep(Batch&&) {}
+  void add(Loss const&) {}
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdlib>  // defines __GLIBC__ where it is glibc
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+
+namespace frugal {
+
+/// Keeps freed host memory for the next step in place of giving it back to the system.
+///
+/// Lever   hours per run on a CPU: glibc maps every block above 32 MiB anew and returns the top of
+///         the heap, so each step's activations are zeroed by the kernel page by page once more.
+/// Cost    one call when fit begins, nothing per step. The process keeps the most it ever needed.
+/// State   none, and process-wide: it is set when fit begins and stays, as glibc cannot tell what
+///         was set before.
+/// Errors  none; where the C library is not glibc it does nothing and says so in Report::advice.
+/// Source  mallopt(3): M_MMAP_MAX 0, M_TRIM_THRESHOLD -1, M_TOP_PAD.
+struct KeepMemory {
+  using kind = kinds::keep_memory;
+  using listens = list<on::fit_begin>;
+  // Moments, too, are to lie in the heap that stays.
+  using before = list<kinds::optimizer>;
+
+  static constexpr About about{Term::hours_per_run, "memory that was freed stays with the process"};
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+
+    explicit State(KeepMemory const&) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      if (!keep()) phase.advise("KeepMemory does nothing here: the C library is not glibc.");
+    }
+  };
+
+ private:
+  static bool keep() {
+#ifdef __GLIBC__
+    constexpr int growth = 64 << 20;  // bytes; fewer calls while the heap finds its size
+    return mallopt(M_MMAP_MAX, 0) == 1 && mallopt(M_TRIM_THRESHOLD, -1) == 1 &&
+           mallopt(M_TOP_PAD, growth) == 1;
+#else
+    return false;
+#endif
+  }
+};
+
+}  // namespace frugal

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <sys/resource.h>
+
+#include <frugal/policy/keep_memory.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/trainer.hpp>
+
+#include "support/running.hpp"
+
+namespace frugal_test::policy_keep_memory {
+
+using namespace frugal_test::support;
+using frugal::KeepMemory;
+using frugal::Optimize;
+using frugal::Resident;
+using frugal::SGD;
+
+/// Pages that the kernel gave to this process so far.
+long faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+/// Pages that a tensor of 64 MiB takes from the kernel, made, filled and freed ten times.
+long faults_of_ten_tensors() {
+  long const before = faults();
+  for (int i = 0; i < 10; ++i) at::ones({64 << 18});
+  return faults() - before;
+}
+
+TEST_CASE("after its fit has begun, freed memory is used again and not asked of the system anew") {
+#ifdef __GLIBC__
+  constexpr long pages = (64 << 20) / 4096;
+  // 64 MiB is above every threshold of glibc: without the policy each of the ten is mapped anew.
+  // Large pages may make fewer faults of it, so that only one side is compared with a number.
+  Resident data(samples(8), {.batch = 4});
+  frugal::Trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
+                  Optimize<SGD>{}, KeepMemory{}}
+      .fit(data);
+  CHECK(faults_of_ten_tensors() < 2 * pages);
+#endif
+}
+
+TEST_CASE("the run with it is the run without it, bit for bit") {
+  auto const trained = [](auto... policies) {
+    auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3});
+    frugal::Trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 3},
+                    Optimize<SGD>{.lr = 0.1}, policies...}
+        .fit(Resident(samples(22), {.batch = 4}));
+    return tensors_of(*module);
+  };
+  auto const plain = trained();
+  auto const kept = trained(KeepMemory{});
+  for (auto const& [name, tensor] : plain) CHECK(at::equal(tensor, kept.at(name)));
+}
+
+}  // namespace frugal_test::policy_keep_memory
