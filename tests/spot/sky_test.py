@@ -78,13 +78,17 @@ class Sky(Trainers):
     def job(self, **environment):
         """Starts the job's script as SkyPilot does on its machine."""
         self.program("sky_workdir/build/spot/examples/production", TRAINER)
+        # What SkyPilot appends asks it whether there are uploads to wait for.
+        self.program("bin/findmnt", '#!/bin/sh\ntouch "$TALK/uploaded"\n')
+        self.environment["PATH"] = f"{self.folder}/bin:{self.environment['PATH']}"
         script = task_codegen.TaskCodeGen.build_task_bash_script(sky.Task.from_yaml(str(FILE)).run)
         script = self.program("job.sh", log_lib.make_task_bash_script(script))
         return self.start("/bin/bash", "-i", script, **environment)
 
-    def test_the_exit_code_of_the_trainer_is_that_of_the_job(self):
+    def test_the_job_waits_for_uploads_and_has_the_exit_code_of_the_trainer(self):
         for code in (0, 1, 75, 137):
             self.assertEqual(self.end(self.job(EXIT=str(code)))[0], code)
+            (self.folder / "uploaded").unlink()
 
     def test_a_signal_to_all_lets_the_trainer_save(self):
         job = self.job()
@@ -98,6 +102,7 @@ class Sky(Trainers):
         self.go_on()
         self.assertEqual(self.hear(), "saved")
         self.assertEqual(self.end(job)[0], 75)
+        self.assertTrue((self.folder / "uploaded").exists())
 
 
 if __name__ == "__main__":
