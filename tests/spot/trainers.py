@@ -22,6 +22,7 @@ TRAINER = f"""#!{sys.executable}
 import os, signal, sys
 if "EXIT" in os.environ:
     sys.exit(int(os.environ["EXIT"]))
+signal.alarm({4 * PATIENCE})  # nothing stays behind a test that fails
 heard = os.open(os.environ["TALK"] + "/heard", os.O_WRONLY)
 say = lambda word: os.write(heard, word.encode() + b"\\n")
 told = []
