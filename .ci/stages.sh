@@ -21,14 +21,32 @@ run_ctest() {
   return "$rc"
 }
 
+# run_unittest FILE: runs a file of Python's unittest and counts its tests.
+run_unittest() {
+  local log=$state/log/unittest.log total failed rc=0
+  python3 "$1" >"$log" 2>&1 || rc=$?
+  total=$(sed -n 's/^Ran \([0-9]*\) tests* in .*/\1/p' "$log")
+  failed=$(sed -n 's/^FAILED //p' "$log" | tr -dc '0-9\n+,' | tr ',' '+')
+  failed=$((${failed:-0}))
+  # No test at all, and an end before the last one, are failures too.
+  if [ "${total:-0}" = 0 ]; then rc=1 total=1 failed=1; fi
+  if [ "$rc" != 0 ] && [ "$failed" = 0 ]; then failed=1; fi
+  [ "$rc" = 0 ] || cat "$log" >&2
+  count "$((total - failed))" "$failed"
+  return "$rc"
+}
+
 stage_setup() {
-  need_packages "${basic_packages[@]}" python3-venv clang-19 libclang-rt-19-dev clang-format-19
+  need_packages "${basic_packages[@]}" python3-venv clang-19 libclang-rt-19-dev clang-format-19 \
+    shellcheck systemd
   pinned_torch 2.11.0
   pinned_torch 2.15.0
   # 1.9 GB of download beside 3 GB unpacked.
   pinned_wheels "$state/cuda-2.11.0" cuda.txt 6000
   virtual_environment conan 200
   virtual_environment interop 200
+  # 50 MB of download beside 180 MB unpacked.
+  pinned_wheels "$state/sky" spot.txt 400
 }
 
 stage_format() { verb_format --check && count 1 0; }
@@ -58,6 +76,17 @@ stage_examples() {
       failed=1
     fi
   done
+  return "$failed"
+}
+
+# The files of examples/spot, each read by what it is written for. ctest runs the SLURM script.
+stage_spot() {
+  local failed=0
+  need_packages shellcheck systemd
+  pinned_wheels "$state/sky" spot.txt 400
+  if shellcheck "$root/examples/spot/slurm.sh" >&2; then count 1 0; else count 0 1 && failed=1; fi
+  run_unittest "$root/tests/spot/unit_test.py" || failed=1
+  PYTHONPATH=$state/sky run_unittest "$root/tests/spot/sky_test.py" || failed=1
   return "$failed"
 }
 
@@ -211,6 +240,7 @@ all_stages() {
   stage "format" stage_format
   stage "g++: build and tests" stage_gcc
   stage "examples" stage_examples
+  stage "spot machines: the files for them" stage_spot
   stage "clang: build and tests" stage_clang
   stage "torch 2.15.0: build and core tests" stage_newest_torch
   stage "address and undefined-behaviour sanitizer" stage_sanitizer asan

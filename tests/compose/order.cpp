@@ -22,7 +22,7 @@ using frugal::detail::order_of;
 
 constexpr Card card(std::string_view kind, std::span<Edge const> before = {},
                     std::span<Edge const> after = {}) {
-  return {kind, false, true, false, 0, {}, {}, before, after};
+  return {kind, false, true, 0, false, 0, {}, {}, before, after};
 }
 constexpr Edge edge_to(std::string_view kind) { return {kind, false, {}}; }
 

@@ -28,6 +28,8 @@ using Axes = frugal::list<
     Axis<Without, frugal::Log<frugal::Every<2>>>,  //
     Axis<Without, frugal::Progress<>>,             //
     Axis<Without, frugal::KeepMemory>, Axis<Without, frugal::FlushDenormals>,
+    Axis<Without, frugal::Checkpoint<frugal::Every<5>>,
+         frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Async, frugal::KeepBest<>>>,
     Axis<Without, frugal::Smoke<>>>;
 
 /// Gives a policy the run-time settings without which it refuses to run, and keeps it quiet.

@@ -20,38 +20,6 @@ namespace frugal_test::loop {
 
 using namespace frugal;
 
-/// What the real ones look like from outside: same kinds, same edges, nothing on disk.
-template <class Cadence>
-struct Checkpoint {
-  using kind = kinds::checkpoint;
-  using listens = list<on::step>;
-  using after = list<kinds::validate, kinds::early_stop>;
-  template <class Context>
-  struct State {
-    using transient = void;
-    std::uint64_t saved = 0;
-    explicit State(Checkpoint const&) {}
-    void on_step(Step<Context>& phase) { saved += Cadence::due_at_step(phase.counters()); }
-  };
-};
-
-struct SigtermSave {};
-template <class Reaction>
-struct Spot {
-  FRUGAL_SENTENCE(without_checkpoint,
-                  "frugal: Spot needs Checkpoint: there is nothing to save to. "
-                  "Add Checkpoint<Every<500>>.");
-  using kind = kinds::spot;
-  using listens = list<on::step>;
-  using needs = list<need<kinds::checkpoint, without_checkpoint>>;
-  using after = list<kinds::checkpoint>;
-  template <class Context>
-  struct State {
-    explicit State(Spot const&) {}
-    flow on_step(Step<Context>&) { return flow::proceed; }
-  };
-};
-
 /// A small network with every kind of layer that matters to a loop: a normalisation that counts
 /// batches, and weights.
 struct Net : torch::nn::Module {

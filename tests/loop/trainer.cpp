@@ -3,11 +3,14 @@
 
 #include <torch/csrc/autograd/variable.h>
 #include <torch/nn/modules/container/sequential.h>
+#include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/optimize.hpp>
+#include <frugal/policy/spot.hpp>
 #include <frugal/trainer.hpp>
 
 #include "stand_ins.hpp"
+#include "support/files.hpp"
 
 #include <array>
 #include <memory>
@@ -238,8 +241,9 @@ TEST_CASE("Spot without Checkpoint is illegal, in words that say what to add") {
 
 TEST_CASE("the production recipe trains, written in two orders, to the same weights") {
   auto const trained = []<class... Ps>(std::type_identity<Recipe<Ps...>>) {
+    support::TemporaryFolder const folder;
     Trainer<std::shared_ptr<Net>, CrossEntropy, Sgd, Ps...> trainer{
-        std::make_shared<Net>(1, at::kFloat), {.epochs = 2}};
+        std::make_shared<Net>(1, at::kFloat), {.run = folder.path(), .epochs = 2}};
     Report const report = trainer.fit(batches_of_sizes({4, 4, 4, 4, 4, 4, 4, 4, 4}, at::kFloat),
                                       batches_of_sizes({4}, at::kFloat));
     CHECK(report.steps == 4);

@@ -10,9 +10,8 @@
 using namespace frugal;
 #include <frugal/policy/precision.hpp>
 
-#include "../loop/stand_ins.hpp"
-
-using namespace frugal_test::loop;
+#include <frugal/policy/checkpoint.hpp>
+#include <frugal/policy/spot.hpp>
 
 template <class... Ps>
 void train() {

@@ -57,7 +57,9 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
   std::set<std::size_t> kept(live.begin(), live.begin() + static_cast<std::ptrdiff_t>(std::min(
                                                               retention.last, live.size())));
   for (std::size_t const i : live) {
-    if (retention.every != 0 && checkpoints[i].step() % retention.every == 0) kept.insert(i);
+    std::uint64_t const step = checkpoints[i].step();
+    // Step 0 is where every run begins, and no milestone.
+    if (retention.every != 0 && step != 0 && step % retention.every == 0) kept.insert(i);
   }
   for (BestBy const& best : retention.best) {
     std::vector<std::pair<double, std::size_t>> ranked;

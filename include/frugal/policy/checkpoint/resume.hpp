@@ -141,7 +141,11 @@ double load_exactly(FitBegin<Context>& phase, SavedCheckpoint const& checkpoint)
   }
   at::NoGradGuard const no_gradients;
   MemoryReader reader(memory);
-  phase.persist(reader);
+  try {
+    phase.persist(reader);
+  } catch (StateError const& error) {
+    refuse_checkpoint(state_path, "'" + error.fault().where + "': " + error.fault().why);
+  }
   std::vector<std::pair<at::Generator, at::Tensor>> generators;
   reader.scope("generators", [&](auto& inner) {
     for (auto const& [name, generator] : generators_of(phase.settings().device)) {
@@ -157,6 +161,10 @@ double load_exactly(FitBegin<Context>& phase, SavedCheckpoint const& checkpoint)
     set_state_of_generator(generator, generator_state);
   }
   load_weights(module, weights);
+  if (!state.weights.empty()) {
+    phase.advise("the checkpoint's weights were stored as " + state.weights +
+                 ": this run does not end in the bits of one that was not stopped");
+  }
   return state.seconds;
 }
 

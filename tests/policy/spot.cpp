@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/frugal.hpp>
+
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace frugal_test::policy_spot {
+
+using namespace support;
+using frugal::Every;
+using frugal::SigtermSave;
+using Optimizer = frugal::Optimize<frugal::AdamW>;
+using Saves = frugal::Checkpoint<Every<100>, frugal::Async>;
+using Stays = frugal::Spot<SigtermSave>;
+
+/// Calls back before each batch, of training and of validation.
+struct Witness {
+  std::function<void(bool training)> each;
+
+  frugal::Loss operator()(std::shared_ptr<Mlp>& module, frugal::Batch const& batch) const {
+    each(module->is_training());
+    return frugal::CrossEntropy{}(module, batch);
+  }
+};
+
+struct Outcome {
+  frugal::Report report;
+  std::map<std::string, at::Tensor> tensors;
+  int training = 0;    ///< batches
+  int validation = 0;  ///< batches
+  int after = 0;       ///< batches that were begun after the signal
+};
+
+/// Two epochs of 11 batches; SIGTERM before one of the batches, counted over both kinds.
+template <class... Ps>
+Outcome run(std::filesystem::path const& folder, int signal_at, Ps const&... policies) {
+  Outcome outcome;
+  auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
+  int count = 0;
+  Witness const witness{[&](bool training) {
+    ++(training ? outcome.training : outcome.validation);
+    if (signal_at != 0 && count >= signal_at) ++outcome.after;
+    if (++count == signal_at) ::raise(SIGTERM);
+  }};
+  frugal::Trainer trainer{module,
+                          witness,
+                          frugal::Settings{.run = folder, .epochs = 2, .seed = 7},
+                          Optimizer{},
+                          frugal::Validate<Every<5>>{},
+                          Saves{},
+                          Stays{.then = frugal::Preempted::Return},
+                          policies...};
+  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::Resident valid(samples(15, 92), {.batch = 4});
+  outcome.report = trainer.fit(train, valid);
+  outcome.tensors = tensors_of(*module);
+  return outcome;
+}
+
+TEST_CASE("SIGTERM in training: the step is finished and saved, and the report says so") {
+  TemporaryFolder const folder;
+  Outcome const outcome = run(folder.path(), 3);
+  CHECK(outcome.report.preempted);
+  CHECK(outcome.report.exit_code() == 75);
+  CHECK(outcome.report.stopped_by == "Spot");
+  CHECK(outcome.report.steps == 3);
+  CHECK(outcome.after == 0);
+  auto const newest = frugal::RunDirectory(folder.path(), frugal::Access::read).newest_valid();
+  REQUIRE(newest.checkpoint);
+  CHECK(newest.checkpoint->step() == 3);
+}
+
+TEST_CASE("whenever SIGTERM comes, the resumed run ends in the bits of one that had none") {
+  TemporaryFolder const folder;
+  Outcome const whole = run(folder / "whole", 0);
+  REQUIRE_FALSE(whole.report.preempted);
+  CHECK(whole.report.exit_code() == 0);
+  int const batches = whole.training + whole.validation;
+  for (int at = 1; at <= batches; ++at) {
+    CAPTURE(at);
+    auto const place = folder / std::to_string(at);
+    Outcome const first = run(place, at);
+    CHECK(first.report.preempted);
+    CHECK(first.after == 0);
+    Outcome const second = run(place, 0);
+    CHECK_FALSE(second.report.preempted);
+    CHECK(same_bits(second.tensors, whole.tensors));
+    CHECK(second.report.steps == whole.report.steps);
+    CHECK(second.report.stopped_by.empty());
+    REQUIRE(second.report.validations.size() == whole.report.validations.size());
+    for (std::size_t i = 0; i < whole.report.validations.size(); ++i) {
+      CHECK(second.report.validations[i].step == whole.report.validations[i].step);
+      CHECK(second.report.validations[i].metrics == whole.report.validations[i].metrics);
+    }
+    // All that a preempted run had done was saved.
+    CHECK(first.training + second.training == whole.training);
+  }
+}
+
+TEST_CASE("SIGTERM in a rehearsal ends the run before there is anything to save") {
+  TemporaryFolder const folder;
+  Outcome const outcome = run(folder.path(), 1, frugal::Smoke<2>{.out = nullptr});
+  CHECK(outcome.report.preempted);
+  CHECK(outcome.report.steps == 0);
+  CHECK(outcome.after == 0);
+  Outcome const whole = run(folder / "whole", 0, frugal::Smoke<2>{.out = nullptr});
+  Outcome const second = run(folder.path(), 0, frugal::Smoke<2>{.out = nullptr});
+  CHECK(same_bits(second.tensors, whole.tensors));
+}
+
+TEST_CASE("a second SIGTERM changes nothing") {
+  TemporaryFolder const folder;
+  auto const module = std::make_shared<Mlp>();
+  Witness const witness{[](bool) {
+    ::raise(SIGTERM);
+    ::raise(SIGTERM);
+  }};
+  frugal::Trainer trainer{module,      witness, frugal::Settings{.run = folder.path(), .epochs = 2},
+                          Optimizer{}, Saves{}, Stays{.then = frugal::Preempted::Return}};
+  frugal::Resident train(samples(12), {.batch = 4});
+  for (std::uint64_t step = 1; step <= 5; ++step) CHECK(trainer.fit(train).steps == step);
+}
+
+TEST_CASE("by default the process ends with code 75, and the run is saved") {
+  TemporaryFolder const folder;
+  pid_t const child = ::fork();
+  if (child == 0) {
+    if (std::freopen("/dev/null", "w", stderr) == nullptr) std::_Exit(3);
+    at::set_num_threads(1);
+    auto const module = std::make_shared<Mlp>();
+    Witness const witness{[](bool) { ::raise(SIGTERM); }};
+    frugal::Trainer trainer{
+        module,      witness, frugal::Settings{.run = folder.path(), .epochs = 2},
+        Optimizer{}, Saves{}, Stays{}};
+    frugal::Resident train(samples(12), {.batch = 4});
+    trainer.fit(train);
+    std::_Exit(4);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 75);
+  auto const newest = frugal::RunDirectory(folder.path(), frugal::Access::read).newest_valid();
+  REQUIRE(newest.checkpoint);
+  CHECK(newest.checkpoint->step() == 1);
+}
+
+TEST_CASE("the handler is the former one again after fit") {
+  struct sigaction before{};
+  struct sigaction after{};
+  ::sigaction(SIGTERM, nullptr, &before);
+  TemporaryFolder const folder;
+  run(folder.path(), 3);
+  ::sigaction(SIGTERM, nullptr, &after);
+  CHECK((before.sa_handler == after.sa_handler));
+}
+
+/// Stands in for a checkpoint that takes its time.
+struct SlowCheckpoint {
+  using kind = frugal::kinds::checkpoint;
+  using listens = frugal::list<frugal::on::step>;
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(SlowCheckpoint const&) {}
+    void on_step(frugal::Step<Context>&) {}
+    void save(frugal::Resting<Context>&) {}
+    double save_seconds() const { return 42.5; }
+  };
+};
+
+template <class Spot>
+std::vector<std::string> advice_of(Spot const& spot) {
+  auto const module = std::make_shared<Mlp>();
+  frugal::Trainer trainer{module,      frugal::CrossEntropy{}, frugal::Settings{.epochs = 1},
+                          Optimizer{}, SlowCheckpoint{},       spot};
+  frugal::Resident train(samples(4), {.batch = 4});
+  return trainer.fit(train).advice;
+}
+
+TEST_CASE("a save that takes longer than the grace is told of before it is needed") {
+  auto const advice = advice_of(frugal::Spot<SigtermSave, frugal::Grace<30>>{});
+  REQUIRE(advice.size() == 1);
+  CHECK(advice[0].find("a checkpoint takes 42.5 s and the machine gives 30 s notice") == 0);
+  CHECK(advice_of(frugal::Spot<SigtermSave, frugal::Grace<120>>{}).empty());
+}
+
+/// A notice that comes when it is told to.
+struct ToldNotices {
+  bool const* told = nullptr;
+  struct Watch {
+    explicit Watch(ToldNotices const& settings) : told(settings.told) {}
+    bool pending() const { return told && *told; }
+    static std::string text() { return "the test"; }
+    bool const* told;
+  };
+};
+
+TEST_CASE("a notice is a signal by another way") {
+  TemporaryFolder const folder;
+  bool told = false;
+  auto const module = std::make_shared<Mlp>();
+  int count = 0;
+  Witness const witness{[&](bool) { told = ++count == 2; }};
+  frugal::Spot<SigtermSave, ToldNotices> spot{.then = frugal::Preempted::Return,
+                                              .notices = {.told = &told}};
+  frugal::Trainer trainer{module,
+                          witness,
+                          frugal::Settings{.run = folder.path(), .epochs = 2},
+                          Optimizer{},
+                          Saves{},
+                          spot,
+                          frugal::Log<Every<100>>{}};
+  frugal::Resident train(samples(12), {.batch = 4});
+  frugal::Report const report = trainer.fit(train);
+  CHECK(report.preempted);
+  CHECK(report.steps == 2);
+  CHECK(text_of(folder / "metrics.jsonl").find(R"("event":"preempted")") != std::string::npos);
+  CHECK(text_of(folder / "metrics.jsonl").find(R"("by":"the test")") != std::string::npos);
+}
+
+}  // namespace frugal_test::policy_spot
