@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What frugal itself needs, found the same way by its own build and by find_package(frugal).
-# LibTorch only where FRUGAL_WITH_TORCH asks for it.
+# LibTorch only where FRUGAL_WITH_TORCH asks for it, libarchive only where FRUGAL_ARCHIVE does.
 
 find_package(Boost 1.74 QUIET)
 find_package(nlohmann_json 3.10 QUIET)
@@ -24,10 +24,15 @@ if(NOT TARGET xxHash::xxhash)
   unset(_frugal_xxhash_library)
 endif()
 
+set(_frugal_pairs "Boost::headers|libboost-dev" "nlohmann_json::nlohmann_json|nlohmann-json3-dev"
+  "ZLIB::ZLIB|zlib1g-dev" "xxHash::xxhash|libxxhash-dev" "Threads::Threads|libc6-dev")
+if(FRUGAL_ARCHIVE)
+  find_package(LibArchive 3.6 QUIET)
+  list(APPEND _frugal_pairs "LibArchive::LibArchive|libarchive-dev")
+endif()
+
 set(_frugal_missing "")
-foreach(_frugal_pair IN ITEMS
-    "Boost::headers|libboost-dev" "nlohmann_json::nlohmann_json|nlohmann-json3-dev"
-    "ZLIB::ZLIB|zlib1g-dev" "xxHash::xxhash|libxxhash-dev" "Threads::Threads|libc6-dev")
+foreach(_frugal_pair IN LISTS _frugal_pairs)
   string(REPLACE "|" ";" _frugal_pair "${_frugal_pair}")
   list(GET _frugal_pair 0 _frugal_target)
   list(GET _frugal_pair 1 _frugal_package)
@@ -50,4 +55,11 @@ elseif(FRUGAL_WITH_TORCH)
   else()
     set(FrugalDependencies_FAULT "${FrugalTorch_NOT_FOUND_MESSAGE}")
   endif()
+endif()
+
+# Here and not among the exported targets, so that an installed frugal gives it to whoever asks,
+# however it was installed.
+if(FRUGAL_ARCHIVE AND NOT FrugalDependencies_FAULT AND NOT TARGET frugal::archive)
+  add_library(frugal::archive INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(frugal::archive INTERFACE frugal::headers LibArchive::LibArchive)
 endif()

@@ -23,8 +23,8 @@ class Frugal(ConanFile):
     topics = ("libtorch", "pytorch", "training", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"cuda": [True, False]}
-    default_options = {"cuda": False}
+    options = {"archive": [True, False], "cuda": [True, False]}
+    default_options = {"archive": False, "cuda": False, "libarchive/*:with_zstd": True}
     no_copy_source = True
 
     def _checkout(self):
@@ -45,6 +45,9 @@ class Frugal(ConanFile):
         self.requires("xxhash/[>=0.8]", transitive_headers=True, transitive_libs=True)
         self.requires("zlib/[>=1.2.11 <2]", transitive_headers=True, transitive_libs=True)
 
+        if self.options.archive:
+            self.requires("libarchive/[>=3.6]", transitive_headers=True, transitive_libs=True)
+
     def validate(self):
         check_min_cppstd(self, 20)
 
@@ -55,6 +58,7 @@ class Frugal(ConanFile):
         toolchain = CMakeToolchain(self)
         # LibTorch is found when the package is used, not when it is made.
         toolchain.cache_variables["FRUGAL_WITH_TORCH"] = False
+        toolchain.cache_variables["FRUGAL_ARCHIVE"] = bool(self.options.archive)
         toolchain.cache_variables["FRUGAL_CUDA"] = bool(self.options.cuda)
         for part in ("TESTS", "EXAMPLES", "BENCH"):
             toolchain.cache_variables[f"FRUGAL_BUILD_{part}"] = False
@@ -69,7 +73,7 @@ class Frugal(ConanFile):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
 
     def package_id(self):
-        # One package for all compilers; the CMake package remembers whether CUDA is wanted.
+        # One package for all compilers; the CMake package remembers which options are on.
         self.info.settings.clear()
 
     def package_info(self):

@@ -16,6 +16,7 @@ nlohmann_json/3.11.2
 xxhash/0.8.1
 zlib/1.2.13
 libtorch/2.11.0
+libarchive/3.6.2
 
 [conf]
 tools.cmake.cmaketoolchain:generator=Ninja

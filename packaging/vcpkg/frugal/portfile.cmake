@@ -6,6 +6,7 @@ set(VCPKG_BUILD_TYPE release) # header-only
 
 vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
     FEATURES
+        archive FRUGAL_ARCHIVE
         cuda FRUGAL_CUDA
 )
 
