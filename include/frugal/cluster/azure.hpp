@@ -78,7 +78,8 @@ class Azure::Session {
   /// `acknowledge` is not set or there was no notice with an id.
   bool acknowledge() {
     if (!azure_.acknowledge || event_id_.empty()) return false;
-    nlohmann::json const body = {{"StartRequests", {{{"EventId", event_id_}}}}};
+    auto const event = nlohmann::json::object({{"EventId", event_id_}});
+    auto const body = nlohmann::json::object({{"StartRequests", nlohmann::json::array({event})}});
     MetadataAnswer const answer =
         client_.send({.url = events_url(),
                       .method = "POST",
