@@ -42,9 +42,23 @@ struct NoticeStatus {
   std::uint64_t failures = 0;         ///< of these
   std::uint64_t failures_in_row = 0;  ///< since the last answer
   bool answered = false;              ///< there was a sensible answer at least once
-  std::string last_error;             ///< text of the last failure, also after answers since
-  std::string warning;                ///< the one warning, if it was given
+  std::string last_error = {};        ///< text of the last failure, also after answers since
+  std::string warning = {};           ///< the one warning, if it was given
 };
+
+namespace detail {
+
+/// From the end of a poll to the next one. `interval` has to be set.
+inline std::chrono::milliseconds pause_after(NoticePolling const& polling,
+                                             NoticeStatus const& status) {
+  std::chrono::milliseconds pause = *polling.interval;
+  std::chrono::milliseconds const most =
+      std::max(pause, status.answered ? polling.longest_pause : polling.rare_pause);
+  for (std::uint64_t i = 0; i < status.failures_in_row && pause < most; ++i) pause *= 2;
+  return std::min(pause, most);
+}
+
+}  // namespace detail
 
 /// Asks a cloud's metadata service in a side thread, and keeps the newest notice.
 ///
@@ -150,7 +164,8 @@ class NoticePoller {
       } catch (...) {  // no memory for a text: the next poll finds the same
       }
       std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, stop, pause(), [this] { return pending(); });
+      changed_.wait_for(lock, stop, detail::pause_after(polling_, status_),
+                        [this] { return pending(); });
     }
     if constexpr (can_acknowledge) {
       std::unique_lock lock(mutex_);
@@ -231,14 +246,6 @@ class NoticePoller {
                       (status_.answered ? "" : "; this machine is probably not in that cloud") +
                       ". The last error was: " + status_.last_error;
     return status_.warning;
-  }
-
-  Milliseconds pause() const {
-    Milliseconds wait = *polling_.interval;
-    Milliseconds const most =
-        std::max(wait, status_.answered ? polling_.longest_pause : polling_.rare_pause);
-    for (std::uint64_t i = 0; i < status_.failures_in_row && wait < most; ++i) wait *= 2;
-    return std::min(wait, most);
   }
 
   NoticePolling const polling_;
