@@ -21,10 +21,10 @@ namespace frugal_test::store_archive {
 
 using frugal::Archive;
 using frugal::ArchiveSettings;
-using frugal::Checkpoint;
 using frugal::ColdCommand;
 using frugal::ColdFolder;
 using frugal::RunDirectory;
+using frugal::SavedCheckpoint;
 using support::save;
 using support::TemporaryFolder;
 using namespace std::chrono_literals;
@@ -38,9 +38,9 @@ std::chrono::system_clock::time_point later() {
 
 constexpr ArchiveSettings for_real{.older_than = 24h * 90, .dry_run = false, .level = 3};
 
-Steps steps_of(std::vector<Checkpoint> const& checkpoints) {
+Steps steps_of(std::vector<SavedCheckpoint> const& checkpoints) {
   Steps steps;
-  for (Checkpoint const& checkpoint : checkpoints) steps.push_back(checkpoint.step());
+  for (SavedCheckpoint const& checkpoint : checkpoints) steps.push_back(checkpoint.step());
   return steps;
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("what is moved to a folder and restored is what it was, byte for byte"
   std::string const manifest = support::text_of(t.of(2) / "manifest.json");
   Archive archive(t.run, ColdFolder{t.cold}, for_real);
   archive.move(later());
-  Checkpoint const restored = archive.restore(2);
+  SavedCheckpoint const restored = archive.restore(2);
   CHECK(restored.folder == t.of(2));
   CHECK(support::text_of(t.of(2) / "manifest.json") == manifest);
   for (auto const& [name, text] : support::contents_of(2)) {
@@ -137,7 +137,7 @@ TEST_CASE("what is moved by a command and restored by one is what it was") {
   Archive archive(t.run, copying(t.folder / "a cold place"), for_real);
   CHECK(archive.move(later()).moved.size() == 3);
   CHECK(names_in(t.folder / "a cold place").size() == 3);
-  Checkpoint const restored = archive.restore(1);
+  SavedCheckpoint const restored = archive.restore(1);
   CHECK_NOTHROW(frugal::verify(restored));
   CHECK(names_in(t.run.folder() / "archive") == std::set<std::string>{"index.json"});
 }
@@ -293,7 +293,7 @@ TEST_CASE(
 
 /// A tar file with entries that no writer of ours makes.
 template <class Fill>
-std::filesystem::path hostile(std::filesystem::path const& path, Checkpoint const& checkpoint,
+std::filesystem::path hostile(std::filesystem::path const& path, SavedCheckpoint const& checkpoint,
                               Fill&& fill) {
   frugal::File file = frugal::File::create(path);
   frugal::detail::TarWriter writer(file, path, 3);
@@ -307,7 +307,7 @@ std::filesystem::path hostile(std::filesystem::path const& path, Checkpoint cons
 
 TEST_CASE("an archive with files that its manifest does not list writes nothing anywhere") {
   Run t;
-  Checkpoint const checkpoint = t.run.list().whole[0];
+  SavedCheckpoint const checkpoint = t.run.list().whole[0];
   for (std::string const name : {"../escaped", "/tmp/frugal-escaped", "gold", "manifest.json"}) {
     CAPTURE(name);
     auto const path = hostile(t.folder / "hostile", checkpoint, [&](auto& writer) {
@@ -325,7 +325,7 @@ TEST_CASE("an archive with files that its manifest does not list writes nothing 
 
 TEST_CASE("an archive that lacks a file, or has one of another size, is damaged") {
   Run t;
-  Checkpoint const checkpoint = t.run.list().whole[0];
+  SavedCheckpoint const checkpoint = t.run.list().whole[0];
   auto const nothing = hostile(t.folder / "one", checkpoint, [](auto&) {});
   auto const large = hostile(t.folder / "two", checkpoint, [](auto& writer) {
     std::string const zeros(1 << 20, '\0');
@@ -340,7 +340,7 @@ TEST_CASE("an archive that lacks a file, or has one of another size, is damaged"
 
 TEST_CASE("the same checkpoint packs to the same bytes") {
   Run t;
-  Checkpoint const checkpoint = t.run.list().whole[0];
+  SavedCheckpoint const checkpoint = t.run.list().whole[0];
   auto const one = frugal::detail::pack(checkpoint, t.folder / "one", 3);
   auto const two = frugal::detail::pack(checkpoint, t.folder / "two", 3);
   CHECK(one.hash == two.hash);

@@ -19,14 +19,14 @@
 
 namespace frugal_test::store_checkpoint {
 
-using frugal::Checkpoint;
 using frugal::RunDirectory;
+using frugal::SavedCheckpoint;
 using support::save;
 using support::TemporaryFolder;
 
-std::vector<std::uint64_t> steps_of(std::vector<Checkpoint> const& checkpoints) {
+std::vector<std::uint64_t> steps_of(std::vector<SavedCheckpoint> const& checkpoints) {
   std::vector<std::uint64_t> steps;
-  for (Checkpoint const& checkpoint : checkpoints) steps.push_back(checkpoint.step());
+  for (SavedCheckpoint const& checkpoint : checkpoints) steps.push_back(checkpoint.step());
   return steps;
 }
 
@@ -43,7 +43,7 @@ bool is_found(std::filesystem::path const& folder) {
 TEST_CASE("every bit that is flipped in any file of a checkpoint is found") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  Checkpoint const checkpoint = save(run, 500, {{"loss", 0.5}});
+  SavedCheckpoint const checkpoint = save(run, 500, {{"loss", 0.5}});
   CHECK_FALSE(is_found(checkpoint.folder));
   std::size_t flips = 0;
   for (auto const& file : std::filesystem::directory_iterator(checkpoint.folder)) {
@@ -62,7 +62,7 @@ TEST_CASE("every bit that is flipped in any file of a checkpoint is found") {
 TEST_CASE("every file of a checkpoint that is cut off at any byte, or longer by one, is found") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  Checkpoint const checkpoint = save(run, 500, {{"loss", 0.5}});
+  SavedCheckpoint const checkpoint = save(run, 500, {{"loss", 0.5}});
   for (auto const& file : std::filesystem::directory_iterator(checkpoint.folder)) {
     std::string const whole = support::text_of(file.path());
     for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -83,7 +83,7 @@ TEST_CASE("a file that is missing, a folder or a pipe is found and nothing waits
   RunDirectory run(folder / "run");
   for (std::string const name : {"model.safetensors", "manifest.json"}) {
     CAPTURE(name);
-    Checkpoint const checkpoint = save(run, 500);
+    SavedCheckpoint const checkpoint = save(run, 500);
     std::filesystem::remove(checkpoint.folder / name);
     CHECK(is_found(checkpoint.folder));
     std::filesystem::create_directory(checkpoint.folder / name);
@@ -97,7 +97,7 @@ TEST_CASE("a file that is missing, a folder or a pipe is found and nothing waits
 TEST_CASE("a manifest of absurd size is not read") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  Checkpoint const checkpoint = save(run, 500);
+  SavedCheckpoint const checkpoint = save(run, 500);
   std::filesystem::resize_file(checkpoint.folder / "manifest.json", std::uintmax_t{1} << 40);
   CHECK(is_found(checkpoint.folder));
 }
@@ -105,7 +105,7 @@ TEST_CASE("a manifest of absurd size is not read") {
 TEST_CASE("the error of a damaged file names the file and both hashes") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  Checkpoint const checkpoint = save(run, 500);
+  SavedCheckpoint const checkpoint = save(run, 500);
   support::flip_bit(checkpoint.folder / "state.json", 3);
   try {
     frugal::verify(checkpoint);
@@ -120,23 +120,24 @@ TEST_CASE("the error of a damaged file names the file and both hashes") {
 TEST_CASE("files that the manifest does not name are nobody's business") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  Checkpoint const checkpoint = save(run, 500);
+  SavedCheckpoint const checkpoint = save(run, 500);
   support::write_text(checkpoint.folder / "notes.txt", "mine");
   CHECK_NOTHROW(frugal::verify(frugal::read_checkpoint(checkpoint.folder)));
 }
 
-TEST_CASE("checkpoints are listed newest first by the step in their manifests") {
+TEST_CASE("checkpoints are listed newest first by the order in which they were saved") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  for (std::uint64_t const step : {20U, 3U, 100U}) save(run, step);
-  CHECK(steps_of(run.list().whole) == std::vector<std::uint64_t>{100, 20, 3});
+  // From step 20 the run went back to step 3: what it does from there on is the run.
+  for (std::uint64_t const step : {3U, 20U, 5U}) save(run, step);
+  CHECK(steps_of(run.list().whole) == std::vector<std::uint64_t>{5, 20, 3});
 }
 
 TEST_CASE("the names of folders have no say in which checkpoint is the newest") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  std::filesystem::rename(save(run, 20).folder, run.checkpoints_folder() / "best so far");
   std::filesystem::rename(save(run, 3).folder, run.checkpoints_folder() / "step-00000999");
+  std::filesystem::rename(save(run, 20).folder, run.checkpoints_folder() / "best so far");
   auto const list = run.list();
   CHECK(steps_of(list.whole) == std::vector<std::uint64_t>{20, 3});
   CHECK(list.whole[0].folder.filename() == "best so far");
@@ -145,8 +146,8 @@ TEST_CASE("the names of folders have no say in which checkpoint is the newest") 
 TEST_CASE("neither times of files nor the time in the manifest decide which is the newest") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  Checkpoint const early = save(run, 3);
-  Checkpoint const late = save(run, 20);
+  SavedCheckpoint const early = save(run, 3);
+  SavedCheckpoint const late = save(run, 20);
   auto const now = std::filesystem::file_time_type::clock::now();
   for (auto const& file : std::filesystem::directory_iterator(late.folder)) {
     std::filesystem::last_write_time(file.path(), now - std::chrono::hours(24 * 365 * 40));
@@ -175,7 +176,7 @@ TEST_CASE("a checkpoint of a newer library is not passed over in silence") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   save(run, 3);
-  Checkpoint const newer = save(run, 20);
+  SavedCheckpoint const newer = save(run, 20);
   std::string const body = "{\"format\": \"frugal checkpoint\", \"version\": 2";
   support::write_text(newer.folder / "manifest.json",
                       body + ",\n  \"xxh3\": \"" +

@@ -15,9 +15,9 @@
 
 namespace frugal_test::store_commit {
 
-using frugal::Checkpoint;
 using frugal::CheckpointWriter;
 using frugal::RunDirectory;
+using frugal::SavedCheckpoint;
 using support::bytes_of;
 using support::save;
 using support::TemporaryFolder;
@@ -39,13 +39,13 @@ TEST_CASE("a committed checkpoint stands under its step, with its files and a ma
   CheckpointWriter writer(folder.path(), 500, 1);
   writer.add("model.safetensors", filling("weights"));
   writer.add("empty", [](auto&) {});
-  Checkpoint const checkpoint = writer.commit({{"loss", 0.25}});
+  SavedCheckpoint const checkpoint = writer.commit({{"loss", 0.25}});
   CHECK(checkpoint.folder == folder / "step-00000500");
   CHECK(names_in(folder.path()) == std::set<std::string>{"step-00000500"});
   CHECK(names_in(checkpoint.folder) ==
         std::set<std::string>{"empty", "manifest.json", "model.safetensors"});
   CHECK(support::text_of(checkpoint.folder / "model.safetensors") == "weights");
-  Checkpoint const read = frugal::read_checkpoint(checkpoint.folder);
+  SavedCheckpoint const read = frugal::read_checkpoint(checkpoint.folder);
   CHECK(read.manifest.text() == checkpoint.manifest.text());
   CHECK(read.manifest.metrics.at("loss") == 0.25);
   frugal::verify(read);
@@ -80,8 +80,8 @@ TEST_CASE("a writer that goes without commit leaves nothing") {
 TEST_CASE("a step that is saved again is replaced, and nothing of the older save stays") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  Checkpoint const first = save(run, 500, {{"loss", 2.0}});
-  Checkpoint const second = save(run, 500, {{"loss", 1.0}});
+  SavedCheckpoint const first = save(run, 500, {{"loss", 2.0}});
+  SavedCheckpoint const second = save(run, 500, {{"loss", 1.0}});
   CHECK(second.folder == first.folder);
   CHECK(second.manifest.serial > first.manifest.serial);
   CHECK(names_in(run.checkpoints_folder()) == std::set<std::string>{"step-00000500"});
@@ -105,7 +105,7 @@ TEST_CASE("a folder that is no checkpoint keeps its name and its contents") {
   auto const theirs = run.checkpoints_folder() / "step-00000500";
   std::filesystem::create_directory(theirs);
   support::write_text(theirs / "thesis.tex", "years of work");
-  Checkpoint const checkpoint = save(run, 500);
+  SavedCheckpoint const checkpoint = save(run, 500);
   CHECK(checkpoint.folder.filename() == "step-00000500.2");
   CHECK(support::text_of(theirs / "thesis.tex") == "years of work");
 }

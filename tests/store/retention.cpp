@@ -19,16 +19,16 @@
 
 namespace frugal_test::store_retention {
 
-using frugal::Checkpoint;
 using frugal::plan_retention;
 using frugal::Retention;
 using frugal::RunDirectory;
+using frugal::SavedCheckpoint;
 using support::save;
 using support::TemporaryFolder;
 
-Checkpoint at(std::uint64_t step, std::map<std::string, double> metrics = {}, bool gold = false,
-              std::uint64_t serial = 1) {
-  Checkpoint checkpoint;
+SavedCheckpoint at(std::uint64_t step, std::map<std::string, double> metrics = {},
+                   bool gold = false, std::uint64_t serial = 1) {
+  SavedCheckpoint checkpoint;
   checkpoint.folder = "step-" + std::to_string(step) + "." + std::to_string(serial);
   checkpoint.manifest.step = step;
   checkpoint.manifest.serial = serial;
@@ -39,9 +39,9 @@ Checkpoint at(std::uint64_t step, std::map<std::string, double> metrics = {}, bo
 
 using Steps = std::vector<std::uint64_t>;
 
-Steps steps_of(std::vector<Checkpoint> const& checkpoints) {
+Steps steps_of(std::vector<SavedCheckpoint> const& checkpoints) {
   Steps steps;
-  for (Checkpoint const& checkpoint : checkpoints) steps.push_back(checkpoint.step());
+  for (SavedCheckpoint const& checkpoint : checkpoints) steps.push_back(checkpoint.step());
   return steps;
 }
 
@@ -56,8 +56,8 @@ TEST_CASE("fewer checkpoints than are to be kept are all kept") {
 }
 
 TEST_CASE("the best by a metric is kept, lowest or highest") {
-  std::vector<Checkpoint> const all = {at(1, {{"loss", 0.5}}), at(2, {{"loss", 0.1}}),
-                                       at(3, {{"loss", 0.9}}), at(4, {{"loss", 0.4}})};
+  std::vector<SavedCheckpoint> const all = {at(1, {{"loss", 0.5}}), at(2, {{"loss", 0.1}}),
+                                            at(3, {{"loss", 0.9}}), at(4, {{"loss", 0.4}})};
   CHECK(steps_of(plan_retention(all, {.last = 1, .best = {{.metric = "loss"}}})) == Steps{3, 1});
   CHECK(steps_of(plan_retention(all, {.last = 1, .best = {{.metric = "loss", .highest = true}}})) ==
         Steps{2, 1});
@@ -67,13 +67,13 @@ TEST_CASE("the best by a metric is kept, lowest or highest") {
 }
 
 TEST_CASE("of checkpoints that are equally good the newest is the best") {
-  std::vector<Checkpoint> const all = {at(1, {{"loss", 0.1}}), at(2, {{"loss", 0.1}}), at(3)};
+  std::vector<SavedCheckpoint> const all = {at(1, {{"loss", 0.1}}), at(2, {{"loss", 0.1}}), at(3)};
   CHECK(steps_of(plan_retention(all, {.last = 1, .best = {{.metric = "loss"}}})) == Steps{1});
 }
 
 TEST_CASE("a NaN is never the best, and neither is a checkpoint without the metric") {
-  std::vector<Checkpoint> const all = {at(1, {{"loss", std::nan("")}}), at(2),
-                                       at(3, {{"loss", 7.0}}), at(4)};
+  std::vector<SavedCheckpoint> const all = {at(1, {{"loss", std::nan("")}}), at(2),
+                                            at(3, {{"loss", 7.0}}), at(4)};
   for (bool const highest : {false, true}) {
     CHECK(steps_of(plan_retention(
               all, {.last = 1, .best = {{.metric = "loss", .highest = highest}}})) == Steps{2, 1});
@@ -81,7 +81,7 @@ TEST_CASE("a NaN is never the best, and neither is a checkpoint without the metr
 }
 
 TEST_CASE("every k-th step is kept for ever") {
-  std::vector<Checkpoint> all;
+  std::vector<SavedCheckpoint> all;
   for (std::uint64_t step = 100; step <= 1000; step += 100) all.push_back(at(step));
   CHECK(steps_of(plan_retention(all, {.last = 1, .best = {}, .every = 500})) ==
         Steps{900, 800, 700, 600, 400, 300, 200, 100});
@@ -114,7 +114,7 @@ void with_random_plans(Check&& check) {
   std::mt19937_64 random(20240521);
   auto const below = [&](std::uint64_t n) { return random() % n; };
   for (int turn = 0; turn < 2000; ++turn) {
-    std::vector<Checkpoint> all;
+    std::vector<SavedCheckpoint> all;
     for (std::uint64_t n = below(14), i = 0; i < n; ++i) {
       std::map<std::string, double> metrics;
       if (below(4) != 0) metrics["loss"] = below(6) == 0 ? std::nan("") : double(below(5));
@@ -128,9 +128,9 @@ void with_random_plans(Check&& check) {
     CAPTURE(turn);
     auto const gone = plan_retention(all, retention);
     std::set<std::string> names;
-    for (Checkpoint const& checkpoint : gone) names.insert(checkpoint.folder.string());
-    std::vector<Checkpoint> kept;
-    for (Checkpoint const& checkpoint : all) {
+    for (SavedCheckpoint const& checkpoint : gone) names.insert(checkpoint.folder.string());
+    std::vector<SavedCheckpoint> kept;
+    for (SavedCheckpoint const& checkpoint : all) {
       if (!names.contains(checkpoint.folder.string())) kept.push_back(checkpoint);
     }
     REQUIRE(kept.size() + gone.size() == all.size());
@@ -144,11 +144,11 @@ TEST_CASE("no plan deletes the newest, a gold one, or the last save of a k-th st
     auto const newest = std::max_element(all.begin(), all.end(), [](auto const& a, auto const& b) {
       return frugal::detail::newer(b.manifest, a.manifest);
     });
-    for (Checkpoint const& checkpoint : gone) {
+    for (SavedCheckpoint const& checkpoint : gone) {
       CHECK_FALSE(checkpoint.gold);
       CHECK(checkpoint.folder != newest->folder);
       if (retention.every == 0 || checkpoint.step() % retention.every != 0) continue;
-      CHECK(std::any_of(kept.begin(), kept.end(), [&](Checkpoint const& other) {
+      CHECK(std::any_of(kept.begin(), kept.end(), [&](SavedCheckpoint const& other) {
         return other.step() == checkpoint.step() &&
                other.manifest.serial > checkpoint.manifest.serial;
       }));
@@ -159,7 +159,7 @@ TEST_CASE("no plan deletes the newest, a gold one, or the last save of a k-th st
 
 TEST_CASE("no plan keeps more than it was asked to") {
   with_random_plans([](Retention const& retention, auto const&, auto const& kept, auto const&) {
-    auto const others = std::count_if(kept.begin(), kept.end(), [&](Checkpoint const& one) {
+    auto const others = std::count_if(kept.begin(), kept.end(), [&](SavedCheckpoint const& one) {
       return !one.gold && (retention.every == 0 || one.step() % retention.every != 0);
     });
     std::size_t allowed = retention.last;
@@ -173,17 +173,18 @@ TEST_CASE("no plan deletes one that is better than the best that it keeps") {
       [](Retention const& retention, auto const& all, auto const& kept, auto const& gone) {
         if (retention.best.empty() || retention.best[0].count == 0) return;
         double const sign = retention.best[0].highest ? -1 : 1;
-        auto const value = [&](Checkpoint const& one) -> std::optional<double> {
+        auto const value = [&](SavedCheckpoint const& one) -> std::optional<double> {
           auto const found = one.manifest.metrics.find("loss");
           if (found == one.manifest.metrics.end() || std::isnan(found->second)) return std::nullopt;
           return sign * found->second;
         };
-        for (Checkpoint const& lost : gone) {
-          bool const superseded = std::any_of(all.begin(), all.end(), [&](Checkpoint const& other) {
-            return other.step() == lost.step() && other.manifest.serial > lost.manifest.serial;
-          });
+        for (SavedCheckpoint const& lost : gone) {
+          bool const superseded =
+              std::any_of(all.begin(), all.end(), [&](SavedCheckpoint const& other) {
+                return other.step() == lost.step() && other.manifest.serial > lost.manifest.serial;
+              });
           if (superseded || !value(lost)) continue;
-          CHECK(std::any_of(kept.begin(), kept.end(), [&](Checkpoint const& one) {
+          CHECK(std::any_of(kept.begin(), kept.end(), [&](SavedCheckpoint const& one) {
             return !one.gold && value(one) && *value(one) <= *value(lost);
           }));
         }
@@ -203,7 +204,7 @@ TEST_CASE("retention deletes folders, and says which") {
   auto const gone = frugal::retain(run, {.last = 2, .best = {}});
   CHECK(steps_of(gone) == Steps{3, 2, 1});
   CHECK(steps_of(run.list().whole) == Steps{5, 4});
-  for (Checkpoint const& checkpoint : gone) {
+  for (SavedCheckpoint const& checkpoint : gone) {
     CHECK_FALSE(std::filesystem::exists(checkpoint.folder));
   }
 }
@@ -212,7 +213,7 @@ TEST_CASE("retention does not delete the last valid checkpoint when all newer on
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   for (std::uint64_t step = 1; step <= 5; ++step) {
-    Checkpoint const checkpoint = save(run, step);
+    SavedCheckpoint const checkpoint = save(run, step);
     if (step > 2) support::flip_bit(checkpoint.folder / "model.safetensors", 5);
   }
   CHECK(steps_of(frugal::retain(run, {.last = 1, .best = {}})) == Steps{1});

@@ -16,8 +16,8 @@
 namespace frugal_test::store_run_directory {
 
 using frugal::Access;
-using frugal::Checkpoint;
 using frugal::RunDirectory;
+using frugal::SavedCheckpoint;
 using support::save;
 using support::TemporaryFolder;
 
@@ -119,7 +119,7 @@ TEST_CASE("saves are numbered on after a restart, so that the later save of a st
 TEST_CASE("a checkpoint that was known to be whole is not believed once a file of it was touched") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  Checkpoint const checkpoint = save(run, 1);
+  SavedCheckpoint const checkpoint = save(run, 1);
   CHECK(run.holds(checkpoint));
   support::flip_bit(checkpoint.folder / "state.json", 9);
   CHECK_FALSE(run.holds(checkpoint));
@@ -130,8 +130,8 @@ TEST_CASE("a checkpoint that was known to be whole is not believed once a file o
 TEST_CASE("gold is not removed, even when it was marked after the list was made") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  Checkpoint const one = save(run, 1);
-  Checkpoint const two = save(run, 2);
+  SavedCheckpoint const one = save(run, 1);
+  SavedCheckpoint const two = save(run, 2);
   support::write_text(one.folder / "gold", "");
   auto const removed = run.remove({one, two});
   REQUIRE(removed.size() == 1);

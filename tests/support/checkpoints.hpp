@@ -29,8 +29,8 @@ inline std::map<std::string, std::string> contents_of(std::uint64_t step) {
           {"state.json", "{\"step\":" + number + "}"}};
 }
 
-inline frugal::Checkpoint save(frugal::RunDirectory& run, std::uint64_t step,
-                               std::map<std::string, double> metrics = {}) {
+inline frugal::SavedCheckpoint save(frugal::RunDirectory& run, std::uint64_t step,
+                                    std::map<std::string, double> metrics = {}) {
   frugal::CheckpointWriter writer = run.begin(step);
   for (auto const& [name, text] : contents_of(step)) {
     writer.add(name, [&](auto& sink) { sink.write(bytes_of(text)); });

@@ -26,8 +26,8 @@ struct ArchiveSettings {
 };
 
 struct ArchiveReport {
-  std::vector<Checkpoint> moved;  ///< or that would be, in a dry run; oldest first
-  std::vector<Damage> damaged;    ///< not moved, for they are not whole
+  std::vector<SavedCheckpoint> moved;  ///< or that would be, in a dry run; oldest first
+  std::vector<Damage> damaged;         ///< not moved, for they are not whole
 };
 
 /// Moves old checkpoints of a run to cold storage, and brings them back.
@@ -53,13 +53,13 @@ class Archive {
   std::vector<ArchivedCheckpoint> list() const { return ArchiveIndex(index_path()).entries(); }
 
   /// Which checkpoints are to be moved at the time `now`, oldest first.
-  std::vector<Checkpoint> plan(std::chrono::system_clock::time_point now) {
+  std::vector<SavedCheckpoint> plan(std::chrono::system_clock::time_point now) {
     auto const newest = run_.newest_valid().checkpoint;
     std::int64_t const limit = seconds(now) - settings_.older_than.count();
-    std::vector<Checkpoint> out;
+    std::vector<SavedCheckpoint> out;
     // Without a valid one, nothing here is so good that it could be spared.
     if (!newest) return out;
-    for (Checkpoint& checkpoint : run_.list().whole) {
+    for (SavedCheckpoint& checkpoint : run_.list().whole) {
       if (checkpoint.gold || checkpoint.folder == newest->folder) continue;
       // Newer than the newest valid: damaged, and worth more attention than cold storage gives.
       if (detail::newer(checkpoint.manifest, newest->manifest)) continue;
@@ -73,7 +73,7 @@ class Archive {
   /// reported. StoreError if storage fails: what was moved before is moved, the rest is untouched.
   ArchiveReport move(std::chrono::system_clock::time_point now = std::chrono::system_clock::now()) {
     ArchiveReport report;
-    for (Checkpoint& checkpoint : plan(now)) {
+    for (SavedCheckpoint& checkpoint : plan(now)) {
       try {
         if (!settings_.dry_run) move_one(checkpoint, now);
       } catch (FormatError const& error) {
@@ -92,14 +92,14 @@ class Archive {
 
   /// Brings a checkpoint back; its copy in cold storage stays. If it is here already, that is
   /// what is returned. StoreError if the index has no such step.
-  Checkpoint restore(std::uint64_t step) {
-    for (Checkpoint const& checkpoint : run_.list().whole) {
+  SavedCheckpoint restore(std::uint64_t step) {
+    for (SavedCheckpoint const& checkpoint : run_.list().whole) {
       if (checkpoint.step() == step && run_.holds(checkpoint)) return checkpoint;
     }
     for (ArchivedCheckpoint const& entry : list()) {
       if (entry.step != step) continue;
       detail::ColdObject const object{entry.name, entry.size, entry.hash};
-      Checkpoint restored;
+      SavedCheckpoint restored;
       with_object(object, [&](std::filesystem::path const& file) {
         detail::verify_packed(file, object);
         restored = detail::unpack_to(file, run_.checkpoints_folder());
@@ -125,7 +125,7 @@ class Archive {
     return folder != nullptr ? folder->folder : run_.folder() / "archive";
   }
 
-  void move_one(Checkpoint const& checkpoint, std::chrono::system_clock::time_point now) {
+  void move_one(SavedCheckpoint const& checkpoint, std::chrono::system_clock::time_point now) {
     run_.require_lock();
     create_folders(staging());
     create_folders(index_path().parent_path());

@@ -27,7 +27,7 @@ namespace frugal {
 
 /// A committed checkpoint: its folder, and what its manifest says. That its files are still what
 /// they were, verify() says.
-struct Checkpoint {
+struct SavedCheckpoint {
   std::filesystem::path folder;
   Manifest manifest;
   bool gold = false;  ///< a file named `gold` lies in the folder: never deleted, never moved
@@ -43,8 +43,8 @@ struct Damage {
 
 /// What lies in a folder of checkpoints.
 struct CheckpointList {
-  std::vector<Checkpoint> whole;  ///< with a manifest that reads, newest first
-  std::vector<Damage> damaged;    ///< by name
+  std::vector<SavedCheckpoint> whole;  ///< with a manifest that reads, newest first
+  std::vector<Damage> damaged;         ///< by name
 };
 
 namespace detail {
@@ -72,9 +72,10 @@ inline bool is_damage(StoreError const& error) {
          dynamic_cast<NewerFormatError const*>(&error) == nullptr;
 }
 
-/// Steps decide, and of one step the later save; the clock has no say.
+/// The later save decides, and not the higher step: who went back to an earlier state and goes on
+/// from there has left the higher steps behind. The clock has no say.
 inline bool newer(Manifest const& one, Manifest const& other) {
-  return std::pair(one.step, one.serial) > std::pair(other.step, other.serial);
+  return std::pair(one.serial, one.step) > std::pair(other.serial, other.step);
 }
 
 inline constexpr std::size_t read_size = std::size_t{1} << 20;
@@ -82,7 +83,7 @@ inline constexpr std::size_t read_size = std::size_t{1} << 20;
 }  // namespace detail
 
 /// Reads the manifest of a folder. StoreError if it cannot be read, FormatError if it is damaged.
-inline Checkpoint read_checkpoint(std::filesystem::path const& folder) {
+inline SavedCheckpoint read_checkpoint(std::filesystem::path const& folder) {
   auto const path = folder / Manifest::file_name;
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) throw detail::io_error("stat", path, errno);
@@ -102,7 +103,7 @@ inline Checkpoint read_checkpoint(std::filesystem::path const& folder) {
 /// Reads every file of a checkpoint and compares it with the manifest. FormatError names the first
 /// that differs, IoError the first that cannot be read. Other files in the folder are nobody's
 /// business.
-inline void verify(Checkpoint const& checkpoint) {
+inline void verify(SavedCheckpoint const& checkpoint) {
   auto const buffer = std::make_unique<std::byte[]>(detail::read_size);
   for (FileEntry const& entry : checkpoint.manifest.files) {
     auto const path = checkpoint.folder / entry.name;
@@ -147,10 +148,11 @@ inline CheckpointList list_checkpoints(std::filesystem::path const& folder) {
       if (std::filesystem::exists(path, ignored)) list.damaged.push_back({path, error.what()});
     }
   }
-  std::sort(list.whole.begin(), list.whole.end(), [](Checkpoint const& a, Checkpoint const& b) {
-    if (detail::newer(a.manifest, b.manifest)) return true;
-    return !detail::newer(b.manifest, a.manifest) && a.folder < b.folder;
-  });
+  std::sort(list.whole.begin(), list.whole.end(),
+            [](SavedCheckpoint const& a, SavedCheckpoint const& b) {
+              if (detail::newer(a.manifest, b.manifest)) return true;
+              return !detail::newer(b.manifest, a.manifest) && a.folder < b.folder;
+            });
   return list;
 }
 

@@ -102,7 +102,7 @@ class CheckpointWriter {
   ///
   /// An older save of the same step is replaced, not removed first; but one that is marked gold
   /// stays, and the new one gets a name with a number behind it.
-  Checkpoint commit(std::map<std::string, double> metrics = {}) {
+  SavedCheckpoint commit(std::map<std::string, double> metrics = {}) {
     require_open();
     manifest_.metrics = std::move(metrics);
     manifest_.saved_at = static_cast<std::int64_t>(std::time(nullptr));

@@ -43,8 +43,8 @@ struct Manifest {
   static constexpr std::uint64_t newest_version = 1;
   static constexpr std::size_t largest = std::size_t{16} << 20;  ///< bytes that are read at most
 
-  std::uint64_t step = 0;     ///< optimizer steps done; decides which checkpoint is the newest
-  std::uint64_t serial = 0;   ///< counts the saves of a run: the later of two saves of one step
+  std::uint64_t step = 0;     ///< optimizer steps done
+  std::uint64_t serial = 0;   ///< counts the saves of a run; decides which one is the newest
   std::int64_t saved_at = 0;  ///< seconds since 1970, UTC; only ages are made of it
   std::map<std::string, double> metrics;  ///< of this step; one that is not finite reads as NaN
   std::vector<FileEntry> files;

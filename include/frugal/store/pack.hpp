@@ -52,7 +52,8 @@ inline std::uint64_t hash_of(std::filesystem::path const& path) {
 /// Packs a checkpoint into one new file, the manifest first, and fsyncs it. The name of the object
 /// has the hash of the manifest in it, so two checkpoints never share one. FormatError if a file of
 /// the checkpoint is not what the manifest says.
-inline ColdObject pack(Checkpoint const& checkpoint, std::filesystem::path const& to, int level) {
+inline ColdObject pack(SavedCheckpoint const& checkpoint, std::filesystem::path const& to,
+                       int level) {
   File file = File::create(to);
   Hashed<File> sink(file);
   std::string const manifest = read_text(checkpoint.folder / Manifest::file_name);
@@ -128,8 +129,8 @@ inline void verify_packed(std::filesystem::path const& file, ColdObject const& o
 }
 
 /// Unpacks a checkpoint to its place among the others, in one instant, like a commit.
-inline Checkpoint unpack_to(std::filesystem::path const& file,
-                            std::filesystem::path const& checkpoints) {
+inline SavedCheckpoint unpack_to(std::filesystem::path const& file,
+                                 std::filesystem::path const& checkpoints) {
   auto const temporary = checkpoints / temporary_name("restore");
   create_folder(temporary);
   try {

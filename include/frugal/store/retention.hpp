@@ -17,7 +17,7 @@
 namespace frugal {
 
 /// Checkpoints kept for what they measured.
-struct KeepBest {
+struct BestBy {
   std::string metric;    ///< its name in the manifest; checkpoints without it, or NaN, do not count
   bool highest = false;  ///< which way is better
   std::size_t count = 1;  ///< how many; of equals the newest
@@ -28,17 +28,17 @@ struct KeepBest {
 /// and it travels with the folder; the manifest is sealed and would not bear it. Gold takes
 /// nobody's place: the numbers here are of the others.
 struct Retention {
-  std::size_t last = 3;        ///< the newest; at least 1
-  std::vector<KeepBest> best;  ///< and the best by each of these
-  std::uint64_t every = 0;     ///< and for ever all whose step is a multiple of it; 0: none
+  std::size_t last = 3;      ///< the newest; at least 1
+  std::vector<BestBy> best;  ///< and the best by each of these
+  std::uint64_t every = 0;   ///< and for ever all whose step is a multiple of it; 0: none
 };
 
 /// Which of `checkpoints` to delete, newest first. A function of its arguments alone.
 ///
 /// Of two saves of one step the older is superseded: only gold keeps it.
 /// SettingsError if nothing at all would be kept.
-inline std::vector<Checkpoint> plan_retention(std::vector<Checkpoint> checkpoints,
-                                              Retention const& retention) {
+inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> checkpoints,
+                                                   Retention const& retention) {
   if (retention.last == 0) {
     throw SettingsError({.what = "retention would keep no checkpoint",
                          .where = "Retention::last",
@@ -48,9 +48,10 @@ inline std::vector<Checkpoint> plan_retention(std::vector<Checkpoint> checkpoint
   std::stable_sort(checkpoints.begin(), checkpoints.end(), [](auto const& a, auto const& b) {
     return detail::newer(a.manifest, b.manifest);
   });
+  std::set<std::uint64_t> steps;
   std::vector<std::size_t> live;  // the newest save of each step, where that one is not gold
   for (std::size_t i = 0; i < checkpoints.size(); ++i) {
-    bool const superseded = i > 0 && checkpoints[i].step() == checkpoints[i - 1].step();
+    bool const superseded = !steps.insert(checkpoints[i].step()).second;
     if (!superseded && !checkpoints[i].gold) live.push_back(i);
   }
   std::set<std::size_t> kept(live.begin(), live.begin() + static_cast<std::ptrdiff_t>(std::min(
@@ -58,7 +59,7 @@ inline std::vector<Checkpoint> plan_retention(std::vector<Checkpoint> checkpoint
   for (std::size_t const i : live) {
     if (retention.every != 0 && checkpoints[i].step() % retention.every == 0) kept.insert(i);
   }
-  for (KeepBest const& best : retention.best) {
+  for (BestBy const& best : retention.best) {
     std::vector<std::pair<double, std::size_t>> ranked;
     for (std::size_t const i : live) {
       auto const found = checkpoints[i].manifest.metrics.find(best.metric);
@@ -70,7 +71,7 @@ inline std::vector<Checkpoint> plan_retention(std::vector<Checkpoint> checkpoint
       kept.insert(ranked[n].second);
     }
   }
-  std::vector<Checkpoint> out;
+  std::vector<SavedCheckpoint> out;
   for (std::size_t i = 0; i < checkpoints.size(); ++i) {
     if (!kept.contains(i) && !checkpoints[i].gold) out.push_back(std::move(checkpoints[i]));
   }
@@ -80,13 +81,13 @@ inline std::vector<Checkpoint> plan_retention(std::vector<Checkpoint> checkpoint
 /// Deletes what plan_retention says, and returns it. The last valid checkpoint is never deleted: if
 /// none of those that are kept can be read back whole, neither is one that would go.
 /// What is damaged counts for nothing and is not touched.
-inline std::vector<Checkpoint> retain(RunDirectory& run, Retention const& retention) {
-  std::vector<Checkpoint> all = run.list().whole;
-  std::vector<Checkpoint> valid = all;
+inline std::vector<SavedCheckpoint> retain(RunDirectory& run, Retention const& retention) {
+  std::vector<SavedCheckpoint> all = run.list().whole;
+  std::vector<SavedCheckpoint> valid = all;
   // From the newest on until one of them is valid. Damaged ones before it do not use up a place.
-  auto const first = std::find_if(valid.begin(), valid.end(), [&](Checkpoint const& checkpoint) {
-    return run.holds(checkpoint);
-  });
+  auto const first =
+      std::find_if(valid.begin(), valid.end(),
+                   [&](SavedCheckpoint const& checkpoint) { return run.holds(checkpoint); });
   valid.erase(valid.begin(), first);
   if (valid.empty()) return {};
   return run.remove(plan_retention(std::move(valid), retention));

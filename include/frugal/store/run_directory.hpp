@@ -31,7 +31,7 @@ enum class Access {
 
 /// The newest checkpoint that is whole, and what was newer and is not.
 struct NewestValid {
-  std::optional<Checkpoint> checkpoint;
+  std::optional<SavedCheckpoint> checkpoint;
   std::vector<Damage> damaged;
 };
 
@@ -58,7 +58,7 @@ class RunDirectory {
     }
     remove_temporaries();
     CheckpointList const found = list_checkpoints(checkpoints_folder());
-    for (Checkpoint const& checkpoint : found.whole) {
+    for (SavedCheckpoint const& checkpoint : found.whole) {
       next_serial_ = std::max(next_serial_, checkpoint.manifest.serial + 1);
     }
   }
@@ -79,7 +79,7 @@ class RunDirectory {
     NewestValid out;
     // Which step those had is not known: they may have been the newest, so all are reported.
     out.damaged = std::move(list.damaged);
-    for (Checkpoint& checkpoint : list.whole) {
+    for (SavedCheckpoint& checkpoint : list.whole) {
       try {
         verify(checkpoint);
       } catch (StoreError const& error) {
@@ -100,22 +100,22 @@ class RunDirectory {
     return CheckpointWriter(checkpoints_folder(), step, next_serial_++);
   }
 
-  Checkpoint commit(CheckpointWriter& writer, std::map<std::string, double> metrics = {}) {
-    Checkpoint checkpoint = writer.commit(std::move(metrics));
+  SavedCheckpoint commit(CheckpointWriter& writer, std::map<std::string, double> metrics = {}) {
+    SavedCheckpoint checkpoint = writer.commit(std::move(metrics));
     verified_.remember(checkpoint);
     return checkpoint;
   }
 
   /// True if its files are what they were; reads them only if they changed since it was known.
-  bool holds(Checkpoint const& checkpoint) { return verified_.holds(checkpoint); }
+  bool holds(SavedCheckpoint const& checkpoint) { return verified_.holds(checkpoint); }
 
   /// Removes checkpoints: first all names go, durably, then the files; a crash between leaves
   /// temporaries for the next start. Those that are gold by now stay. Returns what was removed.
-  std::vector<Checkpoint> remove(std::vector<Checkpoint> const& checkpoints) {
+  std::vector<SavedCheckpoint> remove(std::vector<SavedCheckpoint> const& checkpoints) {
     require_lock();
-    std::vector<Checkpoint> removed;
+    std::vector<SavedCheckpoint> removed;
     std::vector<std::filesystem::path> moved;
-    for (Checkpoint const& checkpoint : checkpoints) {
+    for (SavedCheckpoint const& checkpoint : checkpoints) {
       auto const to =
           checkpoints_folder() / detail::temporary_name(checkpoint.folder.filename().string());
       verified_.forget(checkpoint.folder);

@@ -21,12 +21,12 @@ namespace frugal::detail {
 class Verified {
  public:
   /// It was verified just now, or written and fsynced.
-  void remember(Checkpoint const& checkpoint) {
+  void remember(SavedCheckpoint const& checkpoint) {
     if (auto const stamps = stamps_of(checkpoint)) known_[checkpoint.folder] = *stamps;
   }
 
   /// True if it is whole; reads it if that is not known. What is no damage is thrown.
-  bool holds(Checkpoint const& checkpoint) {
+  bool holds(SavedCheckpoint const& checkpoint) {
     auto const known = known_.find(checkpoint.folder);
     if (known != known_.end() && stamps_of(checkpoint) == known->second) return true;
     try {
@@ -48,7 +48,7 @@ class Verified {
     auto operator<=>(Stamp const&) const = default;
   };
 
-  static std::optional<std::vector<Stamp>> stamps_of(Checkpoint const& checkpoint) {
+  static std::optional<std::vector<Stamp>> stamps_of(SavedCheckpoint const& checkpoint) {
     std::vector<Stamp> stamps;
     auto const add = [&](std::filesystem::path const& path) {
       struct stat status{};
