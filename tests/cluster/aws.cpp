@@ -206,14 +206,14 @@ TEST_CASE("a service without tokens (404) is none of AWS") {
   CHECK(run.why() == "it answered 404 \"nothing here\"");
 }
 
-TEST_CASE("errors of the service are errors: 400, 403, 429, 500, 503") {
+TEST_CASE("errors of AWS's service are errors: 400, 403, 429, 500, 503") {
   for (int const status : {400, 403, 429, 500, 503}) {
     Running run({.action = answer(status, "")});
     CHECK(run.why() == "it answered " + std::to_string(status));
   }
 }
 
-TEST_CASE("a redirect is an error, and is not followed") {
+TEST_CASE("a redirect of AWS's address is an error, and is not followed") {
   LoopbackServer elsewhere([](HttpRequest const&) { return answer(200, "{}"); });
   Running run({.action = answer(302, "", "Location: " + elsewhere.base() + "/\r\n")});
   CHECK(run.why() == "it answered 302");

@@ -239,14 +239,14 @@ TEST_CASE("until events were answered once, every question may take its time") {
   CHECK_FALSE(session.poll());
 }
 
-TEST_CASE("errors of the service are errors: 400, 403, 404, 410, 429, 500, 503") {
+TEST_CASE("errors of Azure's service are errors: 400, 403, 404, 410, 429, 500, 503") {
   for (int const status : {400, 403, 404, 410, 429, 500, 503}) {
     Running run({.events = answer(status, "")});
     CHECK(run.why() == "it answered " + std::to_string(status));
   }
 }
 
-TEST_CASE("a redirect is an error, and is not followed") {
+TEST_CASE("a redirect of Azure's address is an error, and is not followed") {
   LoopbackServer elsewhere([](HttpRequest const&) { return document({event()}); });
   Running run({.events = answer(307, "", "Location: " + elsewhere.base() + "/\r\n")});
   CHECK(run.why() == "it answered 307");
@@ -349,7 +349,7 @@ TEST_CASE("a refused connection is a machine that is not in Azure") {
   CHECK_THROWS_AS(session.poll(), frugal::UnreachableError);
 }
 
-TEST_CASE("a base that is no address is refused at once") {
+TEST_CASE("a base of Azure that is no address is refused at once") {
   MetadataClient client;
   CHECK_THROWS_AS(Azure::Session({.base = "169.254.169.254"}, client), frugal::SettingsError);
 }

@@ -101,14 +101,14 @@ TEST_CASE("neither TRUE nor FALSE is an error") {
   }
 }
 
-TEST_CASE("errors of the service are errors: 403, 404, 429, 500, 503") {
+TEST_CASE("errors of Google's service are errors: 403, 404, 429, 500, 503") {
   for (int const status : {403, 404, 429, 500, 503}) {
     Running run(answer(status, "", google));
     CHECK(run.why() == "it answered " + std::to_string(status));
   }
 }
 
-TEST_CASE("a redirect is an error, and is not followed") {
+TEST_CASE("a redirect of Google's address is an error, and is not followed") {
   LoopbackServer elsewhere([](HttpRequest const&) { return answer(200, "TRUE", google); });
   Running run(answer(301, "", google + ("Location: " + elsewhere.base() + "/\r\n")));
   CHECK(run.why() == "it answered 301");
@@ -145,7 +145,7 @@ TEST_CASE("a refused connection is a machine that is not in Google Cloud") {
   CHECK_THROWS_AS(session.poll(), frugal::UnreachableError);
 }
 
-TEST_CASE("a base that is no address is refused at once") {
+TEST_CASE("a base of Google that is no address is refused at once") {
   MetadataClient client;
   CHECK_THROWS_AS(Gcp::Session({.base = "metadata.google.internal"}, client),
                   frugal::SettingsError);
