@@ -15,6 +15,7 @@
 #include <frugal/data/resident.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/flush_denormals.hpp>
@@ -25,6 +26,7 @@
 #include <frugal/policy/progress.hpp>
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/smoke.hpp>
+#include <frugal/policy/spot.hpp>
 #include <frugal/policy/validate.hpp>
 #include <frugal/version.hpp>
 #include <frugal/watch/explain.hpp>

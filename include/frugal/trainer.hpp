@@ -24,11 +24,6 @@ using slots = list<kinds::precision, kinds::accumulate, kinds::clip, kinds::opti
 
 namespace detail {
 
-template <class List>
-inline constexpr bool has_optimizer = false;
-template <class... Ps>
-inline constexpr bool has_optimizer<list<Ps...>> = fills<kinds::optimizer, Ps...>;
-
 template <class P, class Values, class List>
 inline constexpr bool has_places_for = true;
 // A type of which the recipe has no place at all has a sentence of its own.
@@ -141,15 +136,19 @@ class Trainer {
  private:
   template <class Train, class Valid>
   Report fit_sources(Train& train, std::add_pointer_t<Valid> valid) {
-    static_assert(detail::has_optimizer<typename recipe::policies>,
+    static_assert(detail::has<kinds::optimizer, typename recipe::policies>,
                   "frugal: this recipe has no optimizer and would train nothing. Add "
                   "Optimize<AdamW>, or Optimize<Nothing> if that is what you mean.");
     static_assert(ObjectiveFor<Objective, Module, batch_of<Train>>,
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
                   "at::Tensor nor frugal::Loss.");
-    return detail::Fit<context, Objective, Train, Valid>(module_, objective_, settings_, policies_,
-                                                         train, valid)
-        .run();
+    Report report = detail::Fit<context, Objective, Train, Valid>(module_, objective_, settings_,
+                                                                  policies_, train, valid)
+                        .run();
+    if constexpr (detail::has<kinds::spot, ordered>) {
+      if (report.preempted) policy<kinds::spot>().end_process(report);
+    }
+    return report;
   }
 
   Module module_;

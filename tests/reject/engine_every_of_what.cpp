@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: Every counts OptimizerStep, MicroBatch, Sample, Token or Epoch.
+// expect: frugal: Every counts OptimizerStep, MicroBatch, Sample, Token or Epoch; Second and Auto are for Checkpoint.
 #include <frugal/loop/counters.hpp>
 
 struct Fortnight {};

@@ -13,6 +13,12 @@ namespace frugal::detail {
 template <class Slot, class... Ps>
 inline constexpr bool fills = (false || ... || (Ps::kind::name == Slot::name));
 
+/// Has the list a policy of the kind?
+template <class Kind, class List>
+inline constexpr bool has = false;
+template <class Kind, class... Ps>
+inline constexpr bool has<Kind, list<Ps...>> = fills<Kind, Ps...>;
+
 /// A recipe with the null default in every slot that it leaves open.
 template <class Slots, class Policies>
 struct complete;

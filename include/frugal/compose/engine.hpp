@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <frugal/compose/interrupted.hpp>
 #include <frugal/compose/legality.hpp>
 #include <frugal/compose/storage.hpp>
 
@@ -110,6 +111,13 @@ class Engine {
     emit_to<Hook>(phase, [](std::string_view) {}, subscribers<Hook>());
   }
 
+  /// The same for an event that can be broken off and told on later: from the `first` subscriber
+  /// on, by their places in the order. An Interrupted that passes through learns where it was.
+  template <class Hook, class Phase, class Who>
+  flow emit_from(std::size_t first, Phase& phase, Who&& who) {
+    return emit_rest<Hook>(first, phase, who, subscribers<Hook>());
+  }
+
   /// Calls `body` inside every subscriber's guard; the first in the order is the outermost.
   template <class Hook, class Phase, class Body>
   decltype(auto) surround(Phase& phase, Body&& body) {
@@ -158,6 +166,22 @@ class Engine {
   flow emit_to(Phase& phase, Who&& who, std::index_sequence<Is...>) {
     flow verdict = flow::proceed;
     ((verdict |= tell<Hook, Is>(phase, who)), ...);
+    return verdict;
+  }
+
+  template <class Hook, class Phase, class Who, std::size_t... Is>
+  flow emit_rest(std::size_t first, Phase& phase, Who&& who, std::index_sequence<Is...>) {
+    flow verdict = flow::proceed;
+    [[maybe_unused]] auto const guarded = [&]<std::size_t I>(std::index_sequence<I>) {
+      if (I < first) return;
+      try {
+        verdict |= tell<Hook, I>(phase, who);
+      } catch (Interrupted& interrupted) {
+        interrupted.subscriber = I;
+        throw;
+      }
+    };
+    (guarded(std::index_sequence<Is>{}), ...);
     return verdict;
   }
 

@@ -11,18 +11,21 @@ namespace frugal {
 struct slot_kind {
   static constexpr bool slot = true;
   static constexpr bool repeatable = false;
+  static constexpr int rank = 0;  ///< a higher one comes after all lower ones that do not object
 };
 
 /// An observer watches. A recipe has at most one of a kind.
 struct observer_kind {
   static constexpr bool slot = false;
   static constexpr bool repeatable = false;
+  static constexpr int rank = 0;
 };
 
 /// An observer of which a recipe may have several (two logs with two cadences).
 struct repeatable_kind {
   static constexpr bool slot = false;
   static constexpr bool repeatable = true;
+  static constexpr int rank = 0;
 };
 
 /// What a policy is, whatever its parameters. Kinds are compared by name, which also names
@@ -32,6 +35,7 @@ concept Kind = requires {
   { K::name } -> std::convertible_to<std::string_view>;
   { K::slot } -> std::convertible_to<bool>;
   { K::repeatable } -> std::convertible_to<bool>;
+  { K::rank } -> std::convertible_to<int>;
 };
 
 /// The policy that fills a slot which the recipe leaves open. Specialised beside each null.

@@ -29,8 +29,13 @@ constexpr bool precedes(Card const& first, Card const& second) {
   return names(first.before, second.kind) || names(second.after, first.kind);
 }
 
-/// Kahn's topological sort (1962); of the policies that are free to come next, the one whose
-/// kind's name is first in the alphabet does, so that permutations of a recipe have one order.
+constexpr bool comes_first(Card const& one, Card const& other) {
+  return one.rank != other.rank ? one.rank < other.rank : one.kind < other.kind;
+}
+
+/// Kahn's topological sort (1962); of the policies that are free to come next, the one of the
+/// lowest rank does, and of these the one whose kind's name is first in the alphabet, so that
+/// permutations of a recipe have one order.
 /// Policies of one (repeatable) kind keep the order in which they were written.
 template <std::size_t N>
 constexpr Order<N> order_of(std::array<Card, N> const& cards) {
@@ -44,7 +49,7 @@ constexpr Order<N> order_of(std::array<Card, N> const& cards) {
       for (std::size_t j = 0; j < N; ++j) {
         if (j != i && !done[j] && precedes(cards[j], cards[i])) free = false;
       }
-      if (free && (next == N || cards[i].kind < cards[next].kind)) next = i;
+      if (free && (next == N || comes_first(cards[i], cards[next]))) next = i;
     }
     if (next == N) break;
     done[next] = true;

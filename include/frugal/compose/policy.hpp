@@ -170,6 +170,7 @@ struct Card {
   std::string_view kind;
   bool slot;
   bool repeatable;
+  int rank;
   bool null;
   unsigned listens;
   std::span<Edge const> needs;
@@ -182,6 +183,7 @@ template <class P>
 inline constexpr Card card_of{P::kind::name,
                               P::kind::slot,
                               P::kind::repeatable,
+                              P::kind::rank,
                               is_null<P>,
                               hook_mask<typename P::listens>,
                               edges<typename needs_of<P>::type, rules::missing_need>::value,

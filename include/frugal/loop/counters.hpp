@@ -29,6 +29,9 @@ struct Counters {
     archive("micro_batch", micro_batch);
     archive("sample", sample);
     archive("token", token);
+    archive("window_micro_batches", window_micro_batches);
+    archive("window_samples", window_samples);
+    archive("window_tokens", window_tokens);
   }
 
   friend bool operator==(Counters const&, Counters const&) = default;
@@ -40,12 +43,19 @@ struct MicroBatch {};
 struct Sample {};
 struct Token {};
 struct Epoch {};
+struct Second {};  ///< of wall time; for policies that say so
+
+/// `Every<Auto>`: the policy finds its cadence from what it measures, if it says that it can.
+struct Automatic {
+  friend constexpr bool operator==(Automatic, Automatic) = default;
+};
+inline constexpr Automatic Auto{};
 
 /// A cadence: `Every<500>` optimizer steps, `Every<1, Epoch>`, `Every<100000, Token>`.
 ///
 /// Micro-batches, samples and tokens are looked at when an optimizer step is complete: the
 /// cadence is due at the first step that reaches or passes a multiple of N.
-template <std::uint64_t N, class Unit = OptimizerStep>
+template <auto N, class Unit = OptimizerStep>
 struct Every {
   static_assert(N >= 1, "frugal: Every<0> would never be due. Write Every<1> or more.");
   static constexpr std::uint64_t count = N;
@@ -55,7 +65,7 @@ struct Every {
   /// Is it due after the optimizer step that `now` has just counted?
   static constexpr bool due_at_step(Counters const& now) {
     if constexpr (std::same_as<Unit, OptimizerStep>) {
-      return now.step % N == 0;
+      return now.step % count == 0;
     } else if constexpr (std::same_as<Unit, MicroBatch>) {
       return crossed(now.micro_batch, now.window_micro_batches);
     } else if constexpr (std::same_as<Unit, Sample>) {
@@ -63,21 +73,38 @@ struct Every {
     } else if constexpr (std::same_as<Unit, Token>) {
       return crossed(now.token, now.window_tokens);
     } else {
-      static_assert(per_epoch,
-                    "frugal: Every counts OptimizerStep, MicroBatch, Sample, Token or Epoch.");
+      static_assert(
+          per_epoch,
+          "frugal: Every counts OptimizerStep, MicroBatch, Sample, Token or Epoch; Second "
+          "and Auto are for Checkpoint.");
       return false;
     }
   }
 
   /// Is it due after the epoch that `now` has just counted?
   static constexpr bool due_at_epoch_end(Counters const& now) {
-    return per_epoch && now.epoch % N == 0;
+    return per_epoch && now.epoch % count == 0;
   }
 
  private:
   static constexpr bool crossed(std::uint64_t now, std::uint64_t added) {
-    return now / N != (now - added) / N;
+    return now / count != (now - added) / count;
   }
+};
+
+template <>
+struct Every<Auto, OptimizerStep> {
+  using unit = Automatic;
+  static constexpr bool per_epoch = false;
+
+  template <class C>
+  static constexpr bool due_at_step(C const&) {
+    static_assert(!std::same_as<C, Counters>,
+                  "frugal: this policy cannot find its own cadence. Write Every<N>; Every<Auto> is "
+                  "for Checkpoint.");
+    return false;
+  }
+  static constexpr bool due_at_epoch_end(Counters const&) { return false; }
 };
 
 }  // namespace frugal

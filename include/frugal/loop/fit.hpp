@@ -7,7 +7,6 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <chrono>
-#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -16,6 +15,7 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/loop/failure.hpp>
+#include <frugal/loop/generators.hpp>
 #include <frugal/loop/horizon.hpp>
 #include <frugal/loop/kept_window.hpp>
 #include <frugal/loop/kinds.hpp>
@@ -45,6 +45,8 @@ class Fit {
   static constexpr int micro_batches = slot<kinds::accumulate>::steps;
   static constexpr bool reevaluates = requires { slot<kinds::optimizer>::reevaluates; };
   static constexpr bool validates = !std::is_void_v<Valid>;
+  static constexpr bool saves = has<kinds::checkpoint, typename Context::policies>;
+  static constexpr bool interruptible = has<kinds::spot, typename Context::policies>;
 
  public:
   template <class Policies>
@@ -62,9 +64,10 @@ class Fit {
   Report run() {
     auto const start = std::chrono::steady_clock::now();
     try {
-      begin();
-      while (going()) train_epoch();
-      end();
+      if (begin()) {
+        while (going()) train_epoch();
+        end();
+      }
     } catch (...) {
       // The caller gets the module back as if the broken step had never begun.
       run_.parameters.reset_gradients();
@@ -75,10 +78,12 @@ class Fit {
             .steps = run_.counters.step,
             .samples = run_.counters.sample,
             .seconds = spent.count(),
-            .train_loss = last_epoch_loss_,
+            .train_loss = run_.epoch_loss,
             .stopped_by = run_.stopped_by,
             .validations = run_.validations,
-            .advice = run_.advice};
+            .advice = run_.advice,
+            .resumed = run_.resumed,
+            .preempted = run_.preempted};
   }
 
   /// Only the optimizer is set up: it has state to save, and observers would write files.
@@ -102,12 +107,47 @@ class Fit {
            run_.counters.step < run_.horizon.steps;
   }
 
-  void begin() {
+  /// False if the machine went before there was anything to train.
+  bool begin() {
     prepare();
     // Not in prepare(): a rehearsal leaves the generators to whoever uses them.
     at::manual_seed(run_.settings.seed);
     FitBegin<Context> phase(run_);
-    heed(engine_.template emit<on::fit_begin>(phase, who()));
+    try {
+      heed(engine_.template emit<on::fit_begin>(phase, who()));
+    } catch (Interrupted const&) {
+      leave();
+      return false;
+    }
+    // A resumed run may have ended, or been left in the middle of an event.
+    if (!run_.stopped_by.empty()) stopped_ = true;
+    Unfinished const left = std::exchange(run_.unfinished, {});
+    if (left.hook == on::step::index) tell<on::step, Step<Context>>(left.subscriber);
+    if (left.hook == on::epoch_end::index) tell<on::epoch_end, EpochEnd<Context>>(left.subscriber);
+    return true;
+  }
+
+  /// An event at which the run may end. One that can be broken off is told on by the run that
+  /// resumes this one.
+  template <class Hook, class Phase>
+  void tell(std::size_t first = 0) {
+    Phase phase(run_);
+    if constexpr (interruptible) {
+      try {
+        heed(engine_.template emit_from<Hook>(first, phase, who()));
+      } catch (Interrupted const& at) {
+        run_.unfinished = {Hook::index, at.subscriber};
+        phase.save();
+        leave();
+      }
+    } else {
+      heed(engine_.template emit<Hook>(phase, who()));
+    }
+  }
+
+  void leave() {
+    run_.preempted = stopped_ = true;
+    who()(kinds::spot::name);
   }
 
   void prepare() {
@@ -121,6 +161,15 @@ class Fit {
     run_.gradients.reserve(run_.parameters.size());
     run_.engine = &engine_;
     if constexpr (validates) run_.validate = [this] { return validate(); };
+    if constexpr (saves) {
+      run_.save = [this] {
+        Resting<Context> phase(run_);
+        engine_.template state<kinds::checkpoint>().save(phase);
+      };
+      run_.save_seconds = [this] {
+        return engine_.template state<kinds::checkpoint>().save_seconds();
+      };
+    }
     run_.rehearse = [this](std::size_t batches) { return rehearse(batches); };
     if constexpr (reevaluates) run_.reevaluate = [this] { return reevaluate(); };
   }
@@ -142,7 +191,7 @@ class Fit {
       end_epoch();
       return;
     }
-    last_epoch_loss_ = run_.ledger.mean();
+    run_.epoch_loss = run_.ledger.mean();
     // The last step that was allowed may be the epoch's last too: one look past it tells.
     if (!stopped_ && !train_.next()) end_epoch();
   }
@@ -150,9 +199,8 @@ class Fit {
   void end_epoch() {
     ++run_.counters.epoch;
     run_.counters.position = 0;
-    last_epoch_loss_ = run_.ledger.mean();
-    EpochEnd<Context> phase(run_);
-    heed(engine_.template emit<on::epoch_end>(phase, who()));
+    run_.epoch_loss = run_.ledger.mean();
+    tell<on::epoch_end, EpochEnd<Context>>();
   }
 
   /// One optimizer step. Returns false when the epoch has no micro-batch left.
@@ -168,8 +216,7 @@ class Fit {
     if (window_.empty()) return false;
     count_window();
     update();
-    Step<Context> phase(run_);
-    heed(engine_.template emit<on::step>(phase, who()));
+    tell<on::step, Step<Context>>();
     return true;
   }
 
@@ -252,13 +299,16 @@ class Fit {
   flow validate() {
     if constexpr (validates) {
       ValidationRun<Context> phase(run_);
+      [[maybe_unused]] KeepGenerators<interruptible> generators(run_.settings.device);
       Metrics const metrics = engine_.template surround<around::validate>(phase, [&] {
         using measured = typename slot<kinds::validate>::metrics;
         return detail::measure<measured>(*valid_, run_, [this](auto const& batch) {
-          return this->forward_pass(batch,
-                                    /*training=*/false);  // clang 19 misses the use of a bare name
+          heed_interrupts();
+          // clang 19 misses the use of this in a bare name
+          return this->forward_pass(batch, /*training=*/false);
         });
       });
+      generators.dismiss();
       // Validation on the training source itself has moved it.
       if (static_cast<void const*>(valid_) == static_cast<void const*>(&train_)) {
         train_.seek(Cursor{run_.settings.seed, run_.counters.epoch, run_.counters.position});
@@ -273,6 +323,7 @@ class Fit {
 
   std::vector<Check> rehearse(std::size_t batches) {
     return Rehearsal<Context>(run_).run(train_, batches, [this](TrainBatch& batch) {
+      heed_interrupts();
       batch_traits<TrainBatch>::place(batch, run_.device);
       Loss loss = forward_pass(batch, /*training=*/true);
       require_graph(loss.value, run_.counters);
@@ -284,6 +335,13 @@ class Fit {
   void end() {
     FitEnd<Context> phase(run_);
     engine_.template emit<on::fit_end>(phase);
+  }
+
+  /// Before each batch of what is not training: a step is finished, a validation begun again.
+  void heed_interrupts() {
+    if constexpr (interruptible) {
+      if (engine_.template state<kinds::spot>().asked()) throw Interrupted{};
+    }
   }
 
   void heed(flow verdict) { stopped_ = stopped_ || verdict == flow::stop; }
@@ -300,7 +358,6 @@ class Fit {
   Run<Context> run_;
   Window<micro_batches> window_;
   bool stopped_ = false;
-  double last_epoch_loss_ = std::numeric_limits<double>::quiet_NaN();
   [[no_unique_address]] KeptWindow<TrainBatch, reevaluates> kept_;
 };
 

@@ -29,9 +29,14 @@ struct validate : slot_kind {
   static constexpr std::string_view name = "Validate";
 };
 
-// Observers.
+// Observers. What has a rank comes after all that has none, the kinds of your own included: what is
+// saved has to be all that the event has done.
+struct audit : observer_kind {
+  static constexpr std::string_view name = "Audit";
+};
 struct checkpoint : observer_kind {
   static constexpr std::string_view name = "Checkpoint";
+  static constexpr int rank = 1;
 };
 struct early_stop : observer_kind {
   static constexpr std::string_view name = "EarlyStop";
@@ -48,11 +53,15 @@ struct log : repeatable_kind {
 struct progress : observer_kind {
   static constexpr std::string_view name = "Progress";
 };
+struct rollback : observer_kind {
+  static constexpr std::string_view name = "Rollback";
+};
 struct smoke : observer_kind {
   static constexpr std::string_view name = "Smoke";
 };
 struct spot : observer_kind {
   static constexpr std::string_view name = "Spot";
+  static constexpr int rank = 2;
 };
 
 }  // namespace frugal::kinds

@@ -8,8 +8,11 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -101,12 +104,24 @@ class ArchivePath {
 
 }  // namespace detail
 
-/// Saves into a Memory. Tensors are copied: later steps do not change what was saved.
+/// Where a MemoryWriter puts tensors.
+enum class Copies {
+  beside,   ///< copied on their own device
+  on_host,  ///< copied into host memory, page-locked for tensors of a device; see settle()
+  none,     ///< as they are, if they lie in host memory without gaps; else as on_host
+};
+
+/// Saves into a Memory. Tensors are copied unless it is told otherwise: later steps do not change
+/// what was saved. A copy that the Memory already has at that path, of that shape and type, is
+/// filled again: who saves often into one Memory allocates once.
 class MemoryWriter {
  public:
   static constexpr bool loading = false;
 
-  explicit MemoryWriter(Memory& memory) : memory_(memory) {}
+  /// `floats`: the type that floating-point tensors are stored in, or Undefined for their own.
+  explicit MemoryWriter(Memory& memory, Copies copies = Copies::beside,
+                        at::ScalarType floats = at::ScalarType::Undefined)
+      : memory_(memory), copies_(copies), floats_(floats) {}
 
   template <class T>
   void operator()(std::string const& name, T const& value) {
@@ -124,7 +139,7 @@ class MemoryWriter {
       memory_.values[path] = {};
       if (!value.defined()) return;
       memory_.values[path] = std::string("tensor");
-      memory_.tensors[path] = value.detach().clone();
+      keep(memory_.tensors[path], value.detach());
     } else if constexpr (requires { value.has_value(); }) {
       if (value) {
         save(path, *value);
@@ -149,7 +164,31 @@ class MemoryWriter {
     }
   }
 
+  void keep(at::Tensor& kept, at::Tensor const& value) {
+    at::ScalarType const type = floats_ != at::ScalarType::Undefined && value.is_floating_point()
+                                    ? floats_
+                                    : value.scalar_type();
+    // A tensor around somebody's bytes (from_blob) has no allocator, and may outlive them.
+    if (copies_ == Copies::none && value.is_cpu() && value.is_contiguous() &&
+        type == value.scalar_type() && value.storage().allocator() != nullptr) {
+      kept = value;
+      return;
+    }
+    at::Device const device = copies_ == Copies::beside ? value.device() : at::Device(at::kCPU);
+    bool const fits = kept.defined() && kept.scalar_type() == type && kept.device() == device &&
+                      kept.sizes() == value.sizes();
+    if (!fits || copies_ == Copies::none) {
+      // Page-locked memory alone is copied to while the device goes on to the next tensor.
+      bool const page_locked = device.is_cpu() && !value.is_cpu();
+      kept = at::empty(value.sizes(),
+                       value.options().dtype(type).device(device).pinned_memory(page_locked));
+    }
+    kept.copy_(value, /*non_blocking=*/!value.is_cpu());
+  }
+
   Memory& memory_;
+  Copies copies_;
+  at::ScalarType floats_;
   detail::ArchivePath path_;
 };
 
@@ -159,6 +198,14 @@ class MemoryReader {
   static constexpr bool loading = true;
 
   explicit MemoryReader(Memory const& memory) : memory_(memory) {}
+
+  /// The first value, by path, that nobody has asked for; nothing if all were loaded.
+  std::optional<std::string> unread() const {
+    for (auto const& [path, value] : memory_.values) {
+      if (!read_.contains(path)) return path;
+    }
+    return std::nullopt;
+  }
 
   template <class T>
   void operator()(std::string const& name, T& value) {
@@ -207,16 +254,22 @@ class MemoryReader {
     }
   }
 
-  Memory::Value const& at(std::string const& path) const {
+  Memory::Value const& at(std::string const& path) {
     auto const found = memory_.values.find(path);
     if (found == memory_.values.end()) refuse(path, "it was not saved");
+    read_.insert(found->first);
     return found->second;
   }
   template <class T>
-  T get(std::string const& path, char const* what) const {
-    T const* const value = std::get_if<T>(&at(path));
-    if (!value) refuse(path, std::string("what was saved is not ") + what);
-    return *value;
+  T get(std::string const& path, char const* what) {
+    Memory::Value const& saved = at(path);
+    if (T const* const value = std::get_if<T>(&saved)) return *value;
+    // A file of numbers does not tell the two kinds of integers apart.
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      auto const* const other = std::get_if<std::uint64_t>(&saved);
+      if (other && std::in_range<T>(*other)) return static_cast<T>(*other);
+    }
+    refuse(path, std::string("what was saved is not ") + what);
   }
   template <class T, class U>
   static T narrow(std::string const& path, U value) {
@@ -251,6 +304,7 @@ class MemoryReader {
   }
 
   Memory const& memory_;
+  std::set<std::string_view> read_;
   detail::ArchivePath path_;
 };
 

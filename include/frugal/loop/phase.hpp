@@ -25,9 +25,19 @@ class Phase {
   Settings const& settings() const { return run_->settings; }
   Counters const& counters() const { return run_->counters; }
   Parameters const& parameters() const { return run_->parameters; }
-  double learning_rate_factor() const { return run_->rate.factor; }
+  /// What the optimizer multiplies its learning rates with.
+  double learning_rate_factor() const { return run_->rate.factor * run_->rate.scale; }
+  /// Wall time of training, that before a resume included.
+  double seconds() const { return run_->seconds(); }
   /// One line for the user, given once and never as an exception.
   void advise(std::string const& text) const { run_->advise(text); }
+  /// What happened to the run itself; those who log write it with their next line.
+  void record(Event event) const {
+    event.at = run_->counters;
+    event.seconds = run_->seconds();
+    run_->events.push_back(std::move(event));
+  }
+  std::vector<Event> const& events() const { return run_->events; }
 
  protected:
   Run<Context>& run() const { return *run_; }
@@ -36,20 +46,44 @@ class Phase {
   Run<Context>* run_;
 };
 
-/// Before the first batch: the module is on its device, no state has been used.
+/// A moment at which a run can be saved, for all state is at rest.
 template <class Context>
-struct FitBegin : Phase<Context> {
+struct Resting : Phase<Context> {
   using Phase<Context>::Phase;
 
   Horizon const& horizon() const { return this->run().horizon; }
-  bool validates() const { return static_cast<bool>(this->run().validate); }
-  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
-  /// Runs forward and backward on some batches and undoes what they touched.
-  std::vector<Check> rehearse(std::size_t batches) { return this->run().rehearse(batches); }
+  std::vector<Validation> const& validations() const { return this->run().validations; }
   /// Loads or saves where training stands and every policy's state (not the module's tensors).
   template <class Archive>
   void persist(Archive& archive) {
     this->run().persist(archive);
+  }
+  /// The event that was broken off at this moment, if one was (Unfinished::hook).
+  std::uint64_t unfinished() const { return this->run().unfinished.hook; }
+  /// Files that policies write to, and that a checkpoint has to find on the disk.
+  std::vector<std::filesystem::path> const& files() const { return this->run().files; }
+};
+
+/// Before the first batch: the module is on its device, no state has been used.
+template <class Context>
+struct FitBegin : Resting<Context> {
+  using Resting<Context>::Resting;
+
+  bool validates() const { return static_cast<bool>(this->run().validate); }
+  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
+  /// Runs forward and backward on some batches and undoes what they touched.
+  std::vector<Check> rehearse(std::size_t batches) { return this->run().rehearse(batches); }
+  /// Seconds that a checkpoint took; 0 where none was made yet.
+  double save_seconds() const {
+    return this->run().save_seconds ? this->run().save_seconds() : 0.0;
+  }
+  /// A file that grows with the run: a checkpoint that counts on it makes it durable first.
+  void writes_to(std::filesystem::path file) { this->run().files.push_back(std::move(file)); }
+  /// Training goes on from a checkpoint at which it had taken `seconds`.
+  void resumed(Resumed what, double seconds) {
+    this->run().resumed = std::move(what);
+    this->run().seconds_before = seconds;
+    this->run().began = std::chrono::steady_clock::now();
   }
 };
 
@@ -114,8 +148,8 @@ struct Update : Phase<Context> {
 
 /// An optimizer step is complete and counted.
 template <class Context>
-struct Step : Phase<Context> {
-  using Phase<Context>::Phase;
+struct Step : Resting<Context> {
+  using Resting<Context>::Resting;
 
   void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
   /// Waits for a device if the losses are on one: at a cadence, not at every step.
@@ -125,11 +159,12 @@ struct Step : Phase<Context> {
   GradientNorm const& gradient_norm() const { return this->run().gradient_norm; }
   /// Validates now, if there is validation data, and returns what the subscribers say.
   flow validate() { return this->run().validate ? this->run().validate() : flow::proceed; }
-  Horizon const& horizon() const { return this->run().horizon; }
-  template <class Archive>
-  void persist(Archive& archive) {
-    this->run().persist(archive);
+  /// Has Checkpoint save now, and waits until the disk has it. Nothing without Checkpoint.
+  void save() {
+    if (this->run().save) this->run().save();
   }
+  /// The run ends here and is to be gone on with: its report says so.
+  void preempt() { this->run().preempted = true; }
 };
 
 /// Around a whole validation.
@@ -155,10 +190,10 @@ struct EpochEnd : Step<Context> {
 
 /// The run has ended by itself or by a verdict, not by an exception.
 template <class Context>
-struct FitEnd : Phase<Context> {
-  using Phase<Context>::Phase;
+struct FitEnd : Resting<Context> {
+  using Resting<Context>::Resting;
   std::string const& stopped_by() const { return this->run().stopped_by; }
-  std::vector<Validation> const& validations() const { return this->run().validations; }
+  bool preempted() const { return this->run().preempted; }
 };
 
 namespace detail {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -11,6 +14,7 @@
 
 #include <frugal/compose/hooks.hpp>
 #include <frugal/loop/counters.hpp>
+#include <frugal/loop/event.hpp>
 #include <frugal/loop/horizon.hpp>
 #include <frugal/loop/ledger.hpp>
 #include <frugal/loop/metrics.hpp>
@@ -23,10 +27,12 @@ namespace frugal {
 /// Schedule writes it, optimizers multiply with it; it never waits for a device.
 struct LearningRate {
   double factor = 1.0;
+  double scale = 1.0;  ///< on top of it, whatever the schedule says: Rollback lowers it
 
   template <class Archive>
   void persist(Archive& archive) {
     archive("factor", factor);
+    archive("scale", scale);
   }
 };
 
@@ -52,6 +58,27 @@ struct Validation {
   std::uint64_t epoch = 0;  ///< complete epochs
   std::uint64_t step = 0;   ///< optimizer steps
   Metrics metrics;
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    archive("epoch", epoch);
+    archive("step", step);
+    metrics.persist(archive);
+  }
+};
+
+/// An event that was broken off: which, and at which subscriber. A resumed run tells it on.
+struct Unfinished {
+  static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t hook = none;     ///< its index among all_hooks
+  std::uint64_t subscriber = 0;  ///< a place in the computed order
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    archive("hook", hook);
+    archive("subscriber", subscriber);
+  }
 };
 
 /// A verdict of a rehearsal, one line each.
@@ -75,14 +102,30 @@ struct Run {
   GradientNorm gradient_norm{};
   std::vector<Validation> validations{};
   std::string stopped_by{};  ///< kind of the first policy that asked to stop
+  double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, or its part
+  Unfinished unfinished{};
   std::vector<std::string> advice{};
+  std::vector<Event> events{};                 ///< for those who log, oldest first
+  std::vector<std::filesystem::path> files{};  ///< what a checkpoint has to find on the disk
+  std::optional<Resumed> resumed{};
+  bool preempted = false;  ///< the machine goes; what could be saved is
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  double seconds_before = 0;  ///< of training, in processes before this one
 
   c10::Device device = settings.device;  ///< where batches are placed at this moment
   typename Context::engine* engine = nullptr;
-  std::function<flow()> validate{};                                   ///< empty without data
+  std::function<flow()> validate{};        ///< empty without data
+  std::function<double()> save_seconds{};  ///< that the last one took; empty likewise
+  std::function<void()> save{};  ///< a checkpoint now; empty in a recipe without Checkpoint
   std::function<std::vector<Check>(std::size_t batches)> rehearse{};  ///< see policy/smoke.hpp
   std::function<at::Tensor()> reevaluate{};  ///< see policy/optimize/any.hpp
   at::Tensor window_loss{};                  ///< likewise; kept for such optimizers alone
+
+  /// Wall time of training, that before a resume included.
+  double seconds() const {
+    std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - began;
+    return seconds_before + spent.count();
+  }
 
   /// A hint worth one line, given once however often it is noticed; never an exception.
   void advise(std::string const& text) {
@@ -99,7 +142,24 @@ struct Run {
     archive.scope("counters", [&](auto& inner) { counters.persist(inner); });
     archive.scope("rate", [&](auto& inner) { rate.persist(inner); });
     archive.scope("ledger", [&](auto& inner) { ledger.persist(inner); });
+    archive.scope("unfinished", [&](auto& inner) { unfinished.persist(inner); });
+    archive.scope("run", [&](auto& inner) { persist_record(inner); });
     archive.scope("policies", [&](auto& inner) { engine->persist(inner); });
+  }
+
+ private:
+  /// What the report tells of the whole run, however many processes it took.
+  template <class Archive>
+  void persist_record(Archive& archive) {
+    archive("stopped_by", stopped_by);
+    archive("epoch_loss", epoch_loss);
+    std::uint64_t count = validations.size();
+    archive("validations", count);
+    validations.resize(count);
+    for (std::size_t i = 0; i < validations.size(); ++i) {
+      archive.scope("validation." + std::to_string(i),
+                    [&](auto& inner) { validations[i].persist(inner); });
+    }
   }
 };
 

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
@@ -22,16 +30,17 @@ namespace frugal {
 /// Lever   none; the record that every comparison of cost starts from.
 /// Cost    at its cadence one line and, with the losses on a device, one host sync; between
 ///         times one comparison of a counter.
-/// State   none: a resumed run appends. Every line has its step, so that a reader can drop
-///         what a lost stretch wrote twice.
+/// State   how long the file is. A run that resumes from a checkpoint cuts off what the lost
+///         stretch wrote beyond it, and writes those lines again; without one it appends.
 /// Errors  SettingsError without a folder to write to; DataError, naming the file and the
 ///         system's reason, when it cannot be opened or written.
 ///
 /// Lines are
 /// {"event":"step","step":100,"epoch":0,"samples":3200,"seconds":1.5,"loss":0.7,"lr_factor":1},
-/// "validation" with every metric, "epoch" with the epoch's mean loss, "begin" and "end". Numbers
-/// that JSON has no word for (NaN, infinities) are null. Each line is written at once, so that
-/// a killed run's log ends in a whole line.
+/// "validation" with every metric, "epoch" with the epoch's mean loss, "begin" and "end", and what
+/// happened to the run itself: "resume", "rollback". Numbers that JSON has no word for (NaN,
+/// infinities) are null. Each line is written at once, so that a killed run's log ends in a whole
+/// line.
 template <class Cadence = Every<100>>
 struct Log {
   using kind = kinds::log;
@@ -48,8 +57,6 @@ struct Log {
   template <class Context>
   class State {
    public:
-    using transient = void;
-
     explicit State(Log const& settings) : path_(settings.path) {}
 
     void on_fit_begin(FitBegin<Context>& phase) {
@@ -68,7 +75,8 @@ struct Log {
       }
       file_.reset(std::fopen(path_.c_str(), "ae"));
       if (!file_) fail("opened");
-      watch::JsonLine line = begin_line("begin", phase.counters());
+      phase.writes_to(path_);
+      watch::JsonLine line = begin_line("begin", phase);
       line.add("parameters", parameter_count(phase.parameters()));
       line.add("seed", phase.settings().seed);
       write(std::move(line));
@@ -77,7 +85,8 @@ struct Log {
     void on_step(Step<Context>& phase) {
       if constexpr (!Cadence::per_epoch) {
         if (!Cadence::due_at_step(phase.counters())) return;
-        watch::JsonLine line = begin_line("step", phase.counters());
+        write_events(phase);
+        watch::JsonLine line = begin_line("step", phase);
         line.add("loss", phase.last_loss());
         line.add("lr_factor", phase.learning_rate_factor());
         if (phase.gradient_norm().known()) line.add("gradient_norm", phase.gradient_norm().value());
@@ -86,22 +95,37 @@ struct Log {
     }
 
     void on_validated(Validated<Context>& phase) {
-      watch::JsonLine line = begin_line("validation", phase.counters());
+      write_events(phase);
+      watch::JsonLine line = begin_line("validation", phase);
       for (auto const& [name, value] : phase.metrics) line.add(name, value);
       write(std::move(line));
     }
 
     void on_epoch_end(EpochEnd<Context>& phase) {
-      watch::JsonLine line = begin_line("epoch", phase.counters());
+      write_events(phase);
+      watch::JsonLine line = begin_line("epoch", phase);
       line.add("loss", phase.mean_loss());
       write(std::move(line));
     }
 
     void on_fit_end(FitEnd<Context>& phase) {
-      watch::JsonLine line = begin_line("end", phase.counters());
+      write_events(phase);
+      // A run that had ended and is started again ends once.
+      if (ended_at_ == phase.counters().step) return;
+      ended_at_ = phase.counters().step;
+      watch::JsonLine line = begin_line("end", phase);
       line.add("stopped_by", phase.stopped_by());
       write(std::move(line));
-      if (std::fflush(file_.get()) != 0) fail("written");
+    }
+
+    template <class Archive>
+    void persist(Archive& archive) {
+      std::uint64_t size = Archive::loading ? 0 : length();
+      archive("size", size);
+      archive("ended_at", ended_at_);
+      // Cut only once there is something to write: who resumes may yet be refused. A rehearsal
+      // loads what it has saved before there is a file.
+      if (Archive::loading && file_) cut_to_ = size;
     }
 
    private:
@@ -109,14 +133,16 @@ struct Log {
       void operator()(std::FILE* file) const { std::fclose(file); }
     };
 
-    watch::JsonLine begin_line(char const* event, Counters const& at) const {
-      std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start_;
+    static watch::JsonLine begin_line(std::string_view event, Phase<Context> const& phase) {
+      return begin_line(event, phase.counters(), phase.seconds());
+    }
+    static watch::JsonLine begin_line(std::string_view event, Counters const& at, double seconds) {
       watch::JsonLine line;
       line.add("event", event)
           .add("step", at.step)
           .add("epoch", at.epoch)
           .add("samples", at.sample)
-          .add("seconds", spent.count());
+          .add("seconds", seconds);
       return line;
     }
 
@@ -128,8 +154,29 @@ struct Log {
 
     void write(watch::JsonLine line) {
       std::string const text = std::move(line).str();
+      if (std::uint64_t const size = std::exchange(cut_to_, uncut); size < length()) {
+        if (::ftruncate(::fileno(file_.get()), static_cast<off_t>(size)) != 0) fail("cut off");
+      }
       bool const whole = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
       if (!whole || std::fflush(file_.get()) != 0) fail("written");
+    }
+
+    void write_events(Phase<Context> const& phase) {
+      for (; events_ < phase.events().size(); ++events_) {
+        Event const& event = phase.events()[events_];
+        watch::JsonLine line = begin_line(event.name, event.at, event.seconds);
+        for (auto const& [name, value] : event.fields) {
+          std::visit([&, &key = name](auto const& each) { line.add(key, each); }, value);
+        }
+        write(std::move(line));
+      }
+    }
+
+    std::uint64_t length() const {
+      struct stat status{};
+      if (!file_) return 0;  // nothing was begun: a rehearsal
+      if (::fstat(::fileno(file_.get()), &status) != 0) fail("looked at");
+      return static_cast<std::uint64_t>(status.st_size);
     }
 
     [[noreturn]] void fail(char const* what) const {
@@ -142,7 +189,11 @@ struct Log {
 
     std::filesystem::path path_;
     std::unique_ptr<std::FILE, Close> file_;
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    static constexpr std::uint64_t uncut = std::numeric_limits<std::uint64_t>::max();
+
+    std::uint64_t cut_to_ = uncut;
+    std::size_t events_ = 0;  ///< that are written
+    std::optional<std::uint64_t> ended_at_;
   };
 };
 

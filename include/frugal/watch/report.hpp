@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -20,6 +21,11 @@ struct Report {
   std::string stopped_by;     ///< kind of the policy that ended the run; empty: it ran to its end
   std::vector<Validation> validations;  ///< every validation, oldest first
   std::vector<std::string> advice;      ///< hints that came up, each once
+  std::optional<Resumed> resumed{};     ///< the checkpoint it went on from, and what was repeated
+  bool preempted = false;               ///< saved because the machine goes: run it again
+
+  /// For main() to return: 0, or 75 (EX_TEMPFAIL of sysexits.h) for a run that is to be run again.
+  int exit_code() const { return preempted ? 75 : 0; }
 
   /// Metrics of the last validation; throws MetricError when there was none.
   Metrics const& last() const {
@@ -39,6 +45,11 @@ struct Report {
       for (auto const& [name, value] : report.validations.back().metrics) {
         out << ", validation " << name << ' ' << value;
       }
+    }
+    if (report.resumed) {
+      out << "; resumed from step " << report.resumed->step << ", "
+          << report.resumed->steps_repeated << " steps repeated, " << report.resumed->seconds_lost
+          << " s lost";
     }
     if (!report.stopped_by.empty()) out << "; stopped by " << report.stopped_by;
     for (std::string const& hint : report.advice) out << "\nadvice: " << hint;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal::detail {
+
+/// LibTorch's generators that a run on `device` draws from, by name: the CPU's, and the device's.
+inline std::vector<std::pair<std::string, at::Generator>> generators_of(c10::Device device) {
+  at::Context& context = at::globalContext();
+  std::vector<std::pair<std::string, at::Generator>> all;
+  all.emplace_back("cpu", context.defaultGenerator(c10::Device(c10::kCPU)));
+  if (!device.is_cpu()) all.emplace_back(device.str(), context.defaultGenerator(device));
+  return all;
+}
+
+inline at::Tensor state_of_generator(at::Generator generator) {
+  std::scoped_lock const lock(generator.mutex());
+  return generator.get_state();
+}
+
+inline void set_state_of_generator(at::Generator& generator, at::Tensor const& state) {
+  std::scoped_lock const lock(generator.mutex());
+  generator.set_state(state);
+}
+
+/// Puts the generators back where they were unless it is dismissed; nothing where not `Wanted`.
+template <bool Wanted>
+class KeepGenerators {
+ public:
+  explicit KeepGenerators(c10::Device) {}
+  void dismiss() {}
+};
+template <>
+class KeepGenerators<true> {
+ public:
+  explicit KeepGenerators(c10::Device device) : generators_(generators_of(device)) {
+    for (auto const& [name, generator] : generators_) {
+      states_.push_back(state_of_generator(generator));
+    }
+  }
+  KeepGenerators(KeepGenerators const&) = delete;
+  KeepGenerators& operator=(KeepGenerators const&) = delete;
+  ~KeepGenerators() {
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      set_state_of_generator(generators_[i].second, states_[i]);
+    }
+  }
+  void dismiss() { states_.clear(); }
+
+ private:
+  std::vector<std::pair<std::string, at::Generator>> generators_;
+  std::vector<at::Tensor> states_;
+};
+
+}  // namespace frugal::detail

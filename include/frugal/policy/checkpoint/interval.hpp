@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include <frugal/loop/counters.hpp>
+
+namespace frugal::detail {
+
+/// Seconds between two checkpoints that lose the least time where machines vanish: Daly's estimate
+/// for a checkpoint that costs `cost` seconds and a machine that lives `lifetime` seconds on
+/// average. With cost << lifetime it is Young's sqrt(2 cost lifetime), less the cost itself.
+///
+/// Source  J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart
+///         dumps", Future Generation Computer Systems 22 (2006), equation 37; J. W. Young, "A first
+///         order approximation to the optimum checkpoint interval", CACM 17 (1974).
+inline double interval_of_daly(double cost, double lifetime) {
+  if (cost >= 2 * lifetime) return lifetime;
+  double const ratio = cost / (2 * lifetime);
+  return std::sqrt(2 * cost * lifetime) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - cost;
+}
+
+/// What one checkpoint costs, as it was measured, in seconds.
+struct SaveCost {
+  double stall = 0;  ///< of the step: all of the save, or the copy where a thread writes
+  double write = 0;  ///< of the thread that writes, or 0
+};
+
+/// Seconds between two checkpoints of `Every<Auto>`.
+///
+/// Without a lifetime of the machine, as short as keeps the stalls under `share` of the time. A
+/// thread that writes gets at most a tenth of the time: it takes cores and the disk from the step.
+inline double automatic_interval(SaveCost cost, double share, std::optional<double> lifetime) {
+  double const least = std::max(cost.write * 10, 1.0);
+  double const wanted =
+      lifetime ? interval_of_daly(cost.stall, *lifetime) : cost.stall * (1 - share) / share;
+  return std::max(wanted, least);
+}
+
+/// When the next checkpoint is due, after an optimizer step or at the end of an epoch.
+///
+/// Between times a step costs the comparison of `step` with next_look(). Cadences in wall time look
+/// at the clock about twice a second: how many steps that is, they measure.
+template <class Cadence>
+class Interval {
+  using Clock = std::chrono::steady_clock;
+
+ public:
+  static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+  static constexpr bool automatic = std::same_as<typename Cadence::unit, Automatic>;
+  static constexpr bool timed = automatic || std::same_as<typename Cadence::unit, Second>;
+  static constexpr bool by_steps = std::same_as<typename Cadence::unit, OptimizerStep>;
+  /// Micro-batches, samples and tokens are looked at after every step.
+  static constexpr bool by_counts = !timed && !by_steps && !Cadence::per_epoch;
+
+  Interval(double share, std::optional<double> lifetime) : share_(share), lifetime_(lifetime) {}
+
+  void begin(Counters const& now, Clock::time_point time) {
+    looked_at_ = now.step;
+    looked_ = saved_ = time;
+    next_look_ = now.step + 1;
+    plan(now);
+  }
+
+  /// The step at which look() wants to be called next.
+  std::uint64_t next_look() const { return next_look_; }
+
+  /// Is a checkpoint due after the step that `now` has counted?
+  bool look(Counters const& now, Clock::time_point time) {
+    measure_steps(now, time);
+    bool due = false;
+    if constexpr (by_steps) {
+      due = now.step >= next_save_;
+    } else if constexpr (timed) {
+      due = std::chrono::duration<double>(time - saved_).count() >= seconds();
+    } else if constexpr (by_counts) {
+      due = Cadence::due_at_step(now);
+    }
+    plan(now);
+    return due;
+  }
+
+  void saved(SaveCost cost, Clock::time_point time) {
+    cost_ = cost;
+    saved_ = time;
+  }
+
+  /// Of a cadence in wall time.
+  double seconds() const {
+    if constexpr (automatic) {
+      return automatic_interval(cost_, share_, lifetime_);
+    } else if constexpr (timed) {
+      return static_cast<double>(Cadence::count);
+    } else {
+      return 0;
+    }
+  }
+
+ private:
+  static constexpr double look_seconds = 0.5;
+
+  // Steps until the next look at the clock; at most doubled each time, so that one step that was
+  // fast by chance does not blind it for long.
+  void measure_steps(Counters const& now, Clock::time_point time) {
+    std::uint64_t const steps = now.step - looked_at_;
+    double const spent = std::chrono::duration<double>(time - looked_).count();
+    if (steps != 0) {
+      double const wanted = spent > 0 ? static_cast<double>(steps) * look_seconds / spent
+                                      : static_cast<double>(steps) * 2;
+      stride_ = static_cast<std::uint64_t>(
+          std::clamp(wanted, 1.0, static_cast<double>(std::max<std::uint64_t>(stride_, 1)) * 2));
+    }
+    looked_at_ = now.step;
+    looked_ = time;
+  }
+
+  void plan(Counters const& now) {
+    next_look_ = now.step + std::max<std::uint64_t>(stride_, 1);
+    if constexpr (by_steps) {
+      next_save_ = (now.step / Cadence::count + 1) * Cadence::count;
+      next_look_ = std::min(next_look_, next_save_);
+    } else if constexpr (by_counts) {
+      next_look_ = now.step + 1;
+    }
+  }
+
+  double share_;
+  std::optional<double> lifetime_;
+  SaveCost cost_{};
+  Clock::time_point looked_{};
+  Clock::time_point saved_{};
+  std::uint64_t looked_at_ = 0;
+  std::uint64_t stride_ = 1;
+  std::uint64_t next_look_ = 0;
+  std::uint64_t next_save_ = 0;
+};
+
+}  // namespace frugal::detail

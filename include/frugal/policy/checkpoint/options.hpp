@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <frugal/compose/list.hpp>
+#include <frugal/loop/counters.hpp>
+#include <frugal/policy/watched.hpp>
+#include <frugal/store/retention.hpp>
+
+namespace frugal {
+
+// What a Checkpoint may be told, in any order: a cadence, and any of these.
+
+/// The newest N checkpoints stay.
+template <std::size_t N>
+struct Keep {
+  static_assert(N >= 1, "frugal: Keep<0> would keep no checkpoint. Write Keep<1> or more.");
+  static constexpr std::size_t count = N;
+};
+
+/// So do the best N by a validated metric; each improvement is saved when it is measured.
+template <class Metric = WatchLoss, std::size_t N = 1>
+struct KeepBest {
+  static_assert(N >= 1, "frugal: KeepBest keeps at least one. Write KeepBest<Metric, 1>.");
+  using metric = Metric;
+  static constexpr std::size_t count = N;
+};
+
+/// And for ever all whose step is a multiple of N.
+template <std::uint64_t N>
+struct KeepEvery {
+  static_assert(N >= 1, "frugal: KeepEvery<0> names no step. Write KeepEvery<10000>.");
+  static constexpr std::uint64_t count = N;
+};
+
+/// A thread of its own writes; the step pays for a copy of the state into host memory.
+struct Async {};
+
+/// Weights in 16 bits on disk, at half the size. BF16 has the range of float; FP16 has more digits,
+/// and weights beyond 65504 are refused. A run that resumes from it does not end in the same bits.
+template <c10::ScalarType Type>
+struct WeightsIn {
+  static_assert(Type == c10::ScalarType::BFloat16 || Type == c10::ScalarType::Half,
+                "frugal: weights are stored as they are or in 16 bits. Write HalfStorage (BF16) or "
+                "WeightsIn<at::kHalf>.");
+  static constexpr c10::ScalarType type = Type;
+};
+using HalfStorage = WeightsIn<c10::ScalarType::BFloat16>;
+
+/// What a run does with checkpoints that are there when it begins.
+enum class Resume {
+  Exact,    ///< goes on from the newest that is whole, as if it had never stopped
+  Weights,  ///< takes the weights alone, by name, and begins at step 0
+  Never,    ///< begins at step 0; what is there stays until retention takes it
+};
+
+/// What a run does when a checkpoint cannot be written.
+enum class OnFailure {
+  Stop,  ///< the error ends it; the last checkpoint is what there is
+  GoOn,  ///< it is reported, and tried again at the next time
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_cadence = false;
+template <auto N, class Unit>
+inline constexpr bool is_cadence<Every<N, Unit>> = true;
+template <class T>
+inline constexpr bool is_keep = false;
+template <std::size_t N>
+inline constexpr bool is_keep<Keep<N>> = true;
+template <class T>
+inline constexpr bool is_keep_best = false;
+template <class Metric, std::size_t N>
+inline constexpr bool is_keep_best<KeepBest<Metric, N>> = true;
+template <class T>
+inline constexpr bool is_keep_every = false;
+template <std::uint64_t N>
+inline constexpr bool is_keep_every<KeepEvery<N>> = true;
+template <class T>
+inline constexpr bool is_weights_in = false;
+template <c10::ScalarType Type>
+inline constexpr bool is_weights_in<WeightsIn<Type>> = true;
+
+template <class O>
+inline constexpr bool is_checkpoint_option =
+    is_cadence<O> || is_keep<O> || is_keep_best<O> || is_keep_every<O> || is_weights_in<O> ||
+    std::same_as<O, Async>;
+
+/// The first option that is a cadence, or the default.
+template <class... Os>
+struct cadence_in {
+  using type = Every<Auto>;
+};
+template <class O, class... Os>
+struct cadence_in<O, Os...> {
+  using type =
+      typename std::conditional_t<is_cadence<O>, std::type_identity<O>, cadence_in<Os...>>::type;
+};
+
+template <class O>
+void add_to(Retention& retention) {
+  if constexpr (is_keep<O>) retention.last = O::count;
+  if constexpr (is_keep_every<O>) retention.every = O::count;
+  if constexpr (is_keep_best<O>) {
+    retention.best.push_back({.metric = std::string(O::metric::name),
+                              .highest = O::metric::better == Better::higher,
+                              .count = O::count});
+  }
+}
+
+/// All that the options of a Checkpoint say.
+template <class... Os>
+struct CheckpointOptions {
+  using cadence = typename cadence_in<Os...>::type;
+
+  static constexpr bool async = (false || ... || std::same_as<Os, Async>);
+  static constexpr bool half = (false || ... || is_weights_in<Os>);
+  static constexpr bool known = (true && ... && is_checkpoint_option<Os>);
+  static constexpr bool unique =
+      (0 + ... + int{is_cadence<Os>}) <= 1 && (0 + ... + int{is_keep<Os>}) <= 1 &&
+      (0 + ... + int{is_keep_every<Os>}) <= 1 && (0 + ... + int{is_weights_in<Os>}) <= 1 &&
+      (0 + ... + int{std::same_as<Os, Async>}) <= 1;
+
+  static Retention retention() {
+    Retention retention;
+    (add_to<Os>(retention), ...);
+    return retention;
+  }
+
+  /// Type of the weights on disk, or Undefined for their own.
+  static constexpr c10::ScalarType weights = [] {
+    c10::ScalarType type = c10::ScalarType::Undefined;
+    [[maybe_unused]] auto const look = [&]<class O>(std::type_identity<O>) {
+      if constexpr (is_weights_in<O>) type = O::type;
+    };
+    (look(std::type_identity<Os>{}), ...);
+    return type;
+  }();
+};
+
+}  // namespace detail
+}  // namespace frugal

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/grad_mode.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/error.hpp>
+#include <frugal/loop/generators.hpp>
+#include <frugal/loop/memory.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/checkpoint/snapshot.hpp>
+#include <frugal/policy/checkpoint/state_file.hpp>
+#include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/store/checkpoint.hpp>
+#include <frugal/store/mapped_file.hpp>
+#include <frugal/store/run_directory.hpp>
+#include <frugal/store/safetensors.hpp>
+
+namespace frugal::detail {
+
+[[noreturn]] inline void refuse_checkpoint(std::filesystem::path const& where, std::string why) {
+  throw StateError({.what = "this checkpoint is of another run",
+                    .where = where.string(),
+                    .why = std::move(why),
+                    .mend = "Resume with the model, recipe and seed that saved it, set "
+                            "Checkpoint::resume to Resume::Weights to take the weights alone, or "
+                            "give another Settings::run."});
+}
+
+/// Throws the first difference between a module and a file of weights.
+inline void require_same_tensors(torch::nn::Module& module, Safetensors const& file, bool half) {
+  std::size_t count = 0;
+  visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+    ++count;
+    auto const view = file.find(name);
+    if (!view) refuse_checkpoint(file.name(), "it has no tensor '" + name + "'");
+    at::Tensor const saved = tensor_in_file(*view);
+    bool const same_type = saved.defined() && (saved.scalar_type() == tensor.scalar_type() ||
+                                               (half && tensor.is_floating_point()));
+    if (!same_type || saved.sizes() != tensor.sizes()) {
+      refuse_checkpoint(file.name(), "'" + name + "' is " +
+                                         (saved.defined() ? type_and_shape(saved)
+                                                          : std::string(dtype_name(view->dtype))) +
+                                         " there and " + type_and_shape(tensor) + " here");
+    }
+  });
+  if (count == file.size()) return;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    bool known = false;
+    visit_tensors(module, [&](std::string const& name, at::Tensor const&) {
+      known = known || name == file[i].name;
+    });
+    if (!known) {
+      refuse_checkpoint(file.name(), "it has a tensor '" + std::string(file[i].name) +
+                                         "', and this module has none");
+    }
+  }
+}
+
+/// Copies weights by name; what the file lacks keeps its value. Returns the names without a match,
+/// those of the module first. StateError if a name fits and a shape does not.
+inline std::vector<std::string> load_weights(torch::nn::Module& module, Safetensors const& file) {
+  at::NoGradGuard const no_gradients;
+  std::vector<std::string> unmatched;
+  std::map<std::string, bool> used;
+  std::vector<std::pair<at::Tensor, at::Tensor>> pairs;
+  visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+    auto const view = file.find(name);
+    if (!view) return unmatched.push_back("'" + name + "' is not in the file");
+    used[name] = true;
+    at::Tensor const saved = tensor_in_file(*view);
+    if (!saved.defined() || saved.sizes() != tensor.sizes()) {
+      refuse_checkpoint(file.name(), "'" + name + "' does not fit " + type_and_shape(tensor));
+    }
+    pairs.emplace_back(tensor, saved);
+  });
+  // Nothing is touched before everything fits.
+  for (auto& [tensor, saved] : pairs) tensor.copy_(saved);
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    std::string const name(file[i].name);
+    if (!used.contains(name)) unmatched.push_back("'" + name + "' is not in the module");
+  }
+  return unmatched;
+}
+
+/// The file of weights that a path means: a .safetensors file, a checkpoint's folder, or a run's,
+/// whose newest whole checkpoint is taken. StoreError where there is none.
+inline std::filesystem::path weights_in(std::filesystem::path const& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return path;
+  auto const file = path / "model.safetensors";
+  if (std::filesystem::exists(file, ignored)) return file;
+  auto const newest = RunDirectory(path, Access::read).newest_valid();
+  if (newest.checkpoint) return newest.checkpoint->folder / "model.safetensors";
+  throw StoreError({.what = "there are no weights to begin with",
+                    .where = path.string(),
+                    .why = "it has no checkpoint that is whole",
+                    .mend = "Set Checkpoint::from to a run, a checkpoint or a .safetensors file."});
+}
+
+inline StateFile read_state(SavedCheckpoint const& checkpoint) {
+  auto const path = checkpoint.folder / StateFile::file_name;
+  MappedFile const file(path);
+  auto const bytes = file.bytes();
+  return StateFile::parse({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, path);
+}
+
+/// Puts a run where the checkpoint left it. StateError names the first difference if it is of
+/// another one; the module is not touched before all is known to fit. Returns the seconds of
+/// training that it had taken.
+template <class Context>
+double load_exactly(FitBegin<Context>& phase, SavedCheckpoint const& checkpoint) {
+  auto const state_path = checkpoint.folder / StateFile::file_name;
+  StateFile const state = read_state(checkpoint);
+  if (state.seed != phase.settings().seed) {
+    refuse_checkpoint(state_path, "its seed is " + std::to_string(state.seed) +
+                                      ", and here it is " + std::to_string(phase.settings().seed));
+  }
+  for (auto const& [slot, policy] : slots_of(typename Context::policies{})) {
+    auto const saved = state.recipe.find(slot);
+    std::string const there = saved == state.recipe.end() ? "nothing" : saved->second;
+    if (there == policy) continue;
+    refuse_checkpoint(state_path, slot + " is " + there + " there and " + policy + " here");
+  }
+  torch::nn::Module& module = base_module(phase.module());
+  Safetensors const weights = Safetensors::open(checkpoint.folder / "model.safetensors");
+  require_same_tensors(module, weights, !state.weights.empty());
+
+  Safetensors const tensors = Safetensors::open(checkpoint.folder / "optimizer.safetensors");
+  Memory memory;
+  memory.values = state.values;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    memory.tensors.emplace(tensors[i].name, tensor_in_file(tensors[i]));
+  }
+  at::NoGradGuard const no_gradients;
+  MemoryReader reader(memory);
+  phase.persist(reader);
+  std::vector<std::pair<at::Generator, at::Tensor>> generators;
+  reader.scope("generators", [&](auto& inner) {
+    for (auto const& [name, generator] : generators_of(phase.settings().device)) {
+      at::Tensor generator_state;
+      inner(name, generator_state);
+      generators.emplace_back(generator, generator_state);
+    }
+  });
+  if (auto const unread = reader.unread()) {
+    refuse_checkpoint(state_path, "it has '" + *unread + "', for which this recipe has no place");
+  }
+  for (auto& [generator, generator_state] : generators) {
+    set_state_of_generator(generator, generator_state);
+  }
+  load_weights(module, weights);
+  return state.seconds;
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <cctype>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/list.hpp>
+#include <frugal/loop/generators.hpp>
+#include <frugal/loop/memory.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/checkpoint/state_file.hpp>
+#include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/store/commit.hpp>
+#include <frugal/store/safetensors_writer.hpp>
+
+namespace frugal::detail {
+
+/// A policy's type, spelt alike by every compiler: "Accumulate<8>" is "Accumulate<8ul>" to one and
+/// "Accumulate< 8>" to another.
+inline std::string portable_name(std::string_view name) {
+  std::string out;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    char const c = name[i];
+    bool const in_number =
+        !out.empty() && std::isdigit(static_cast<unsigned char>(out.back())) != 0;
+    if (c == ' ' || (in_number && (c == 'u' || c == 'U' || c == 'l' || c == 'L'))) continue;
+    out += c;
+    if (out.ends_with("frugal::")) out.resize(out.size() - 8);
+  }
+  return out;
+}
+
+/// What fills each slot of a recipe. Another filling makes another run; another observer does not.
+template <class... Ps>
+std::map<std::string, std::string> slots_of(list<Ps...>) {
+  std::map<std::string, std::string> slots;
+  auto const add = [&]<class P>(std::type_identity<P>) {
+    if constexpr (P::kind::slot) {
+      slots.emplace(P::kind::name, portable_name(type_name<P>()));
+    }
+  };
+  (add(std::type_identity<Ps>{}), ...);
+  return slots;
+}
+
+/// Shows an archive every parameter and buffer of a module, by name.
+template <class Archive>
+void visit_tensors(torch::nn::Module& module, Archive&& archive) {
+  for (auto const& item : module.named_parameters()) {
+    if (item.value().defined()) archive(item.key(), item.value());
+  }
+  for (auto const& item : module.named_buffers()) {
+    if (item.value().defined()) archive(item.key(), item.value());
+  }
+}
+
+/// All that a run is at one moment, in host memory: what a checkpoint holds. Kept between saves, so
+/// that every save but the first finds its memory.
+class Snapshot {
+ public:
+  /// `weights`: a type of 16 bits for the module's floating-point tensors, or Undefined.
+  Snapshot(Copies copies, at::ScalarType weights) : copies_(copies), weights_(weights) {}
+
+  /// Copies the run. When this returns, the step may go on.
+  template <class Context>
+  void take(Resting<Context>& phase) {
+    at::NoGradGuard const no_gradients;
+    module_.values.clear();
+    run_.values.clear();
+    MemoryWriter module(module_, copies_, weights_);
+    visit_tensors(base_module(phase.module()), module);
+    MemoryWriter run(run_, copies_);
+    phase.persist(run);
+    run.scope("generators", [&](auto& inner) {
+      for (auto const& [name, generator] : generators_of(phase.settings().device)) {
+        inner(name, state_of_generator(generator));
+      }
+    });
+    forget(module_);
+    forget(run_);
+    header_ = {.seed = phase.settings().seed,
+               .seconds = phase.seconds(),
+               .recipe = slots_of(typename Context::policies{}),
+               .weights = {},
+               .values = {}};
+    if (auto const type = stored_type(weights_)) header_.weights = dtype_name(*type);
+    step_ = phase.counters().step;
+    files_ = phase.files();
+    metrics_.clear();
+    if (!phase.validations().empty() && phase.validations().back().step == step_) {
+      for (auto const& [name, value] : phase.validations().back().metrics) metrics_[name] = value;
+    }
+    settle(phase.settings().device);
+  }
+
+  std::uint64_t step() const { return step_; }
+
+  /// Writes what was taken. Needs no step to wait: any thread may do it.
+  SavedCheckpoint write(RunDirectory& directory) {
+    // What the checkpoint counts on has to be on the disk before it is.
+    for (auto const& file : files_) File::open(file).sync();
+    CheckpointWriter writer = directory.begin(step_);
+    require_finite();
+    add_tensors(writer, "model.safetensors", module_);
+    add_tensors(writer, "optimizer.safetensors", run_);
+    header_.values = std::move(run_.values);
+    std::string const text = header_.text();
+    writer.add(StateFile::file_name, [&](auto& sink) { sink.write(bytes_of(text)); }, text.size());
+    return directory.commit(writer, metrics_);
+  }
+
+ private:
+  // Copies are made behind the host's back: one wait for all of them.
+  static void settle(c10::Device device) {
+    if (device.is_cpu()) return;
+    c10::impl::VirtualGuardImpl const guard(device.type());
+    guard.getStream(device).synchronize();
+  }
+
+  // Buffers of what is no longer there, such as a policy's optional tensor.
+  static void forget(Memory& memory) {
+    std::erase_if(memory.tensors, [&](auto const& entry) {
+      auto const value = memory.values.find(entry.first);
+      return value == memory.values.end() || std::holds_alternative<std::monostate>(value->second);
+    });
+  }
+
+  static void add_tensors(CheckpointWriter& writer, std::string const& name, Memory const& memory) {
+    std::vector<TensorView> views;
+    views.reserve(memory.tensors.size());
+    for (auto const& [path, tensor] : memory.tensors) views.push_back(stored_view(path, tensor));
+    // "pt": the tensors are PyTorch's, as its users' tools ask.
+    SafetensorsWriter const file(std::move(views), {{"format", "pt"}}, name);
+    writer.add(name, [&](auto& sink) { file.write(sink); }, file.size());
+  }
+
+  /// A weight that FP16 cannot hold became infinite.
+  void require_finite() const {
+    if (weights_ != at::ScalarType::Half) return;
+    for (auto const& [name, tensor] : module_.tensors) {
+      if (!tensor.is_floating_point() || tensor.isfinite().all().item<bool>()) continue;
+      throw StoreError({.what = "the weights do not fit into 16 bits",
+                        .where = "tensor '" + name + "', step " + std::to_string(step_),
+                        .why = "FP16 ends at 65504",
+                        .mend = "Write HalfStorage, which is BF16 and has the range of float."});
+    }
+  }
+
+  Copies copies_;
+  at::ScalarType weights_;
+  Memory module_;
+  Memory run_;
+  StateFile header_;
+  std::uint64_t step_ = 0;
+  std::vector<std::filesystem::path> files_;
+  std::map<std::string, double> metrics_;
+};
+
+}  // namespace frugal::detail

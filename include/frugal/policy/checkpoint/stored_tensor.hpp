@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <frugal/error.hpp>
+#include <frugal/store/tensor_view.hpp>
+
+namespace frugal::detail {
+
+/// LibTorch's element types and those of stored tensors. Types that the format lacks (complex
+/// doubles, quantised integers) have no row.
+inline constexpr std::array<std::pair<at::ScalarType, Dtype>, 19> stored_types{{
+    {at::ScalarType::Bool, Dtype::boolean},
+    {at::ScalarType::Byte, Dtype::u8},
+    {at::ScalarType::Char, Dtype::i8},
+    {at::ScalarType::Short, Dtype::i16},
+    {at::ScalarType::UInt16, Dtype::u16},
+    {at::ScalarType::Int, Dtype::i32},
+    {at::ScalarType::UInt32, Dtype::u32},
+    {at::ScalarType::Long, Dtype::i64},
+    {at::ScalarType::UInt64, Dtype::u64},
+    {at::ScalarType::Half, Dtype::f16},
+    {at::ScalarType::BFloat16, Dtype::bf16},
+    {at::ScalarType::Float, Dtype::f32},
+    {at::ScalarType::Double, Dtype::f64},
+    {at::ScalarType::ComplexFloat, Dtype::c64},
+    {at::ScalarType::Float8_e5m2, Dtype::f8_e5m2},
+    {at::ScalarType::Float8_e4m3fn, Dtype::f8_e4m3},
+    {at::ScalarType::Float8_e8m0fnu, Dtype::f8_e8m0},
+    {at::ScalarType::Float8_e4m3fnuz, Dtype::f8_e4m3fnuz},
+    {at::ScalarType::Float8_e5m2fnuz, Dtype::f8_e5m2fnuz},
+}};
+
+inline std::optional<Dtype> stored_type(at::ScalarType type) {
+  for (auto const& [torch, stored] : stored_types) {
+    if (torch == type) return stored;
+  }
+  return std::nullopt;
+}
+
+inline std::optional<at::ScalarType> torch_type(Dtype type) {
+  for (auto const& [torch, stored] : stored_types) {
+    if (stored == type) return torch;
+  }
+  return std::nullopt;
+}
+
+/// A tensor as it is written: in host memory, without gaps. Name and tensor have to outlive it.
+/// FormatError for a type that the format lacks.
+inline TensorView stored_view(std::string const& name, at::Tensor const& tensor) {
+  auto const type = stored_type(tensor.scalar_type());
+  if (!type) {
+    throw FormatError(
+        {.what = "the tensor '" + name + "' cannot be stored",
+         .where = "safetensors",
+         .why = std::string("the format has no type ") + at::toString(tensor.scalar_type()),
+         .mend = "Store it as another type, or out of the module."});
+  }
+  // An int64 may be read as a uint64, and a size is never negative.
+  auto const* const sizes = reinterpret_cast<std::uint64_t const*>(tensor.sizes().data());
+  return {.name = name,
+          .dtype = *type,
+          .shape = {sizes, tensor.sizes().size()},
+          .bytes = {static_cast<std::byte const*>(tensor.const_data_ptr()), tensor.nbytes()}};
+}
+
+/// A stored tensor, to be copied from: it lies where the file lies, and goes with it. Undefined for
+/// a type that LibTorch lacks.
+inline at::Tensor tensor_in_file(TensorView const& view) {
+  auto const type = torch_type(view.dtype);
+  if (!type) return {};
+  auto const* const sizes = reinterpret_cast<std::int64_t const*>(view.shape.data());
+  at::IntArrayRef const shape(sizes, view.shape.size());
+  at::TensorOptions const options = at::TensorOptions().dtype(*type);
+  auto* const data = const_cast<std::byte*>(view.bytes.data());  // never written to
+  if (view.aligned()) return at::from_blob(data, shape, options);
+  at::Tensor copy = at::empty(shape, options);
+  std::copy(view.bytes.begin(), view.bytes.end(), static_cast<std::byte*>(copy.mutable_data_ptr()));
+  return copy;
+}
+
+/// "F32 [128, 784]", as errors name it.
+inline std::string type_and_shape(at::Tensor const& tensor) {
+  auto const type = stored_type(tensor.scalar_type());
+  std::string text(type ? dtype_name(*type) : std::string_view(at::toString(tensor.scalar_type())));
+  text += " [";
+  for (std::int64_t i = 0; i < tensor.dim(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(tensor.size(i));
+  }
+  return text + "]";
+}
+
+}  // namespace frugal::detail

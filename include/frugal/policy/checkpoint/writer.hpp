@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace frugal::detail {
+
+/// One thread that does one thing at a time. What a job throws waits to be taken; `on_failure` is
+/// called first, in the thread. Destruction waits for the job under way.
+class BackgroundWriter {
+ public:
+  explicit BackgroundWriter(std::function<void()> on_failure) : on_failure_(std::move(on_failure)) {
+    // Signals are for the threads that train: the writer must not be the one that is interrupted.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  BackgroundWriter(BackgroundWriter const&) = delete;
+  BackgroundWriter& operator=(BackgroundWriter const&) = delete;
+  ~BackgroundWriter() {
+    {
+      std::unique_lock lock(mutex_);
+      idle_.wait(lock, [&] { return !job_; });
+      ended_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  /// Waits until the last job is done, then begins this one. Returns at once.
+  void submit(std::function<void()> job) {
+    {
+      std::unique_lock lock(mutex_);
+      idle_.wait(lock, [&] { return !job_; });
+      job_ = std::move(job);
+    }
+    wake_.notify_one();
+  }
+
+  /// Waits until the last job is done.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [&] { return !job_; });
+  }
+
+  /// What the last job threw, once; null if it threw nothing.
+  std::exception_ptr take_failure() {
+    std::scoped_lock const lock(mutex_);
+    return std::exchange(failure_, nullptr);
+  }
+
+  /// Seconds that the last job took.
+  double seconds() const {
+    std::scoped_lock const lock(mutex_);
+    return seconds_;
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] { return job_ || ended_; });
+      if (!job_) return;
+      lock.unlock();
+      auto const start = std::chrono::steady_clock::now();
+      std::exception_ptr failure;
+      try {
+        job_();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
+      lock.lock();
+      job_ = nullptr;
+      seconds_ = spent.count();
+      if (failure) {
+        failure_ = std::move(failure);
+        on_failure_();
+      }
+      idle_.notify_all();
+    }
+  }
+
+  std::function<void()> on_failure_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable idle_;
+  std::function<void()> job_;
+  std::exception_ptr failure_;
+  double seconds_ = 0;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/spot/signals.hpp>
+
+namespace frugal {
+
+/// Saves when the machine is told to go: SIGTERM, and SIGUSR1 in a SLURM job.
+struct SigtermSave {};
+
+/// Seconds from the notice until the machine goes.
+template <int Seconds>
+struct Grace {
+  static_assert(Seconds >= 1,
+                "frugal: Grace<0> leaves no time to save. Write the seconds that the machine has "
+                "from the notice to its end: Grace<30> on GCP and Azure, Grace<120> on AWS.");
+  static constexpr int seconds = Seconds;
+};
+
+/// What Spot does once the run is saved.
+enum class Preempted {
+  Exit,    ///< ends the process with code 75, which says: run it again
+  Return,  ///< fit returns, and Report::preempted says why
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_grace = false;
+template <int Seconds>
+inline constexpr bool is_grace<Grace<Seconds>> = true;
+
+/// A source of notices beside the signal: `Watch` is constructed when fit begins, and `pending()`
+/// is one look at a flag. See policy/notices.hpp.
+template <class T>
+concept NoticeOption = requires { typename T::Watch; } && requires(typename T::Watch const& watch) {
+  { watch.pending() } -> std::convertible_to<bool>;
+};
+
+struct NoNotices {
+  struct Watch {
+    explicit Watch(NoNotices const&) {}
+    static bool pending() { return false; }
+    static std::string text() { return {}; }
+  };
+};
+
+template <class... Os>
+struct notices_in {
+  using type = NoNotices;
+};
+template <class O, class... Os>
+struct notices_in<O, Os...> {
+  using type =
+      typename std::conditional_t<NoticeOption<O>, std::type_identity<O>, notices_in<Os...>>::type;
+};
+
+template <class... Os>
+struct grace_in {
+  static constexpr int seconds = 30;
+};
+template <class O, class... Os>
+struct grace_in<O, Os...> : grace_in<Os...> {};
+template <int Seconds, class... Os>
+struct grace_in<Grace<Seconds>, Os...> {
+  static constexpr int seconds = Seconds;
+};
+
+}  // namespace detail
+
+/// Ends the run in good order when its machine is taken away: the step is finished, the run is
+/// saved, and the process ends with code 75, so that whoever started it starts it again.
+///
+/// Lever   price per hour: spot machines cost 60-90% less and vanish at short notice.
+/// Cost    a look at a flag in each step, and before each batch of a validation or rehearsal.
+/// State   none. The handlers are there for the span of fit, and the former ones after it.
+/// Errors  what Checkpoint throws when the save fails.
+/// Source  sysexits.h, EX_TEMPFAIL: "temporary failure; user is invited to retry".
+///
+/// A notice in the middle of a validation breaks it off; the resumed run begins it again. A second
+/// signal during the save changes nothing.
+template <class... Options>
+struct Spot {
+  static_assert((true && ... &&
+                 (std::same_as<Options, SigtermSave> || detail::is_grace<Options> ||
+                  detail::NoticeOption<Options>)),
+                "frugal: Spot is told something that is none of its options. They are SigtermSave, "
+                "Grace<seconds> and Notices<provider>.");
+  FRUGAL_SENTENCE(without_checkpoint,
+                  "frugal: Spot needs Checkpoint: there is nothing to save to. Add "
+                  "Checkpoint<Every<500>>.");
+
+  using kind = kinds::spot;
+  using listens = list<on::fit_begin, on::step, on::epoch_end>;
+  using needs = list<need<kinds::checkpoint, without_checkpoint>>;
+  using after = list<kinds::checkpoint>;
+  using notices_type = typename detail::notices_in<Options...>::type;
+
+  static constexpr int grace_seconds = detail::grace_in<Options...>::seconds;
+  static constexpr About about{Term::price_per_hour, "a look at a flag in each step"};
+
+  Preempted then = Preempted::Exit;
+  [[no_unique_address]] notices_type notices{};
+
+  /// Ends the process if that is wanted. No destructor runs: threads of data sources may be at
+  /// work.
+  template <class Report>
+  void end_process(Report const& report) const {
+    if (then != Preempted::Exit) return;
+    std::cout.flush();
+    std::cerr << "frugal: preempted at step " << report.steps << ", saved; exit code "
+              << report.exit_code() << " asks to be run again\n";
+    std::fflush(nullptr);
+    std::_Exit(report.exit_code());
+  }
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+
+    explicit State(Spot const& settings) : then_(settings.then), watch_(settings.notices) {}
+
+    /// Has the machine been told to go? Any thread may ask.
+    bool asked() const { return signals_.asked() || watch_.pending(); }
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      double const seconds = phase.save_seconds();
+      if (seconds <= grace_seconds) return;
+      char text[200];
+      std::snprintf(text, sizeof text,
+                    "a checkpoint takes %.1f s and the machine gives %d s notice: save less "
+                    "(HalfStorage), to a faster disk, or more often, so that less is lost",
+                    seconds, grace_seconds);
+      phase.advise(text);
+    }
+    flow on_step(Step<Context>& phase) { return asked() ? leave(phase) : flow::proceed; }
+    flow on_epoch_end(EpochEnd<Context>& phase) { return asked() ? leave(phase) : flow::proceed; }
+
+   private:
+    flow leave(Step<Context>& phase) {
+      auto const start = std::chrono::steady_clock::now();
+      phase.save();
+      std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
+      phase.record({"preempted",
+                    {{"by", signals_.asked() ? signals_.name() : watch_.text()},
+                     {"save_seconds", spent.count()}}});
+      phase.preempt();
+      if (then_ == Preempted::Exit) signals_.keep();
+      return flow::stop;
+    }
+
+    Preempted then_;
+    detail::PreemptionSignals signals_;
+    typename notices_type::Watch watch_;
+  };
+};
+
+}  // namespace frugal
