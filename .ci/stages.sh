@@ -165,7 +165,8 @@ stage_package() {
   rm -rf "$state/installed"
   FRUGAL_LIBTORCH=$torch verb_install "$state/installed"
   # The installed headers must do without the checkout: LibTorch comes from the recorded hint.
-  consumer "$root/build/package" -DCMAKE_PREFIX_PATH="$state/installed" -DCONSUMER_COMPONENTS=archive
+  consumer "$root/build/package" -DCMAKE_PREFIX_PATH="$state/installed" \
+    -DCONSUMER_COMPONENTS="archive;notices"
   consumer "$root/build/package-sources" -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch"
   # The same sources through FetchContent configure the same; compiling them again proves nothing.
   rm -rf "$root/build/package-fetch"

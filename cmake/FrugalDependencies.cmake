@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What frugal itself needs, found the same way by its own build and by find_package(frugal).
-# LibTorch only where FRUGAL_WITH_TORCH asks for it, libarchive only where FRUGAL_ARCHIVE does.
+# LibTorch only where FRUGAL_WITH_TORCH asks for it, libarchive only where FRUGAL_ARCHIVE does, and
+# libcurl only where FRUGAL_NOTICES does.
 
 find_package(Boost 1.74 QUIET)
 find_package(nlohmann_json 3.10 QUIET)
@@ -30,6 +31,10 @@ if(FRUGAL_ARCHIVE)
   find_package(LibArchive 3.6 QUIET)
   list(APPEND _frugal_pairs "LibArchive::LibArchive|libarchive-dev")
 endif()
+if(FRUGAL_NOTICES)
+  find_package(CURL 7.87 QUIET)
+  list(APPEND _frugal_pairs "CURL::libcurl|libcurl4-openssl-dev")
+endif()
 
 set(_frugal_missing "")
 foreach(_frugal_pair IN LISTS _frugal_pairs)
@@ -57,9 +62,13 @@ elseif(FRUGAL_WITH_TORCH)
   endif()
 endif()
 
-# Here and not among the exported targets, so that an installed frugal gives it to whoever asks,
+# Here and not among the exported targets, so that an installed frugal gives them to whoever asks,
 # however it was installed.
 if(FRUGAL_ARCHIVE AND NOT FrugalDependencies_FAULT AND NOT TARGET frugal::archive)
   add_library(frugal::archive INTERFACE IMPORTED GLOBAL)
   target_link_libraries(frugal::archive INTERFACE frugal::headers LibArchive::LibArchive)
+endif()
+if(FRUGAL_NOTICES AND NOT FrugalDependencies_FAULT AND NOT TARGET frugal::notices)
+  add_library(frugal::notices INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(frugal::notices INTERFACE frugal::headers CURL::libcurl)
 endif()

@@ -96,6 +96,16 @@ struct LockError : StoreError {
   using StoreError::StoreError;
 };
 
+/// A cloud's metadata service refused, broke off, or gave no sensible answer.
+struct MetadataError : Error {
+  using Error::Error;
+};
+
+/// There is no metadata service at the address: the machine is probably not in that cloud.
+struct UnreachableError : MetadataError {
+  using MetadataError::MetadataError;
+};
+
 /// Persisted state that does not fit the policy it is given to.
 struct StateError : Error {
   using Error::Error;

@@ -23,8 +23,13 @@ class Frugal(ConanFile):
     topics = ("libtorch", "pytorch", "training", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"archive": [True, False], "cuda": [True, False]}
-    default_options = {"archive": False, "cuda": False, "libarchive/*:with_zstd": True}
+    options = {"archive": [True, False], "cuda": [True, False], "notices": [True, False]}
+    default_options = {
+        "archive": False,
+        "cuda": False,
+        "notices": False,
+        "libarchive/*:with_zstd": True,
+    }
     no_copy_source = True
 
     def _checkout(self):
@@ -47,6 +52,8 @@ class Frugal(ConanFile):
 
         if self.options.archive:
             self.requires("libarchive/[>=3.6]", transitive_headers=True, transitive_libs=True)
+        if self.options.notices:
+            self.requires("libcurl/[>=7.87]", transitive_headers=True, transitive_libs=True)
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -60,6 +67,7 @@ class Frugal(ConanFile):
         toolchain.cache_variables["FRUGAL_WITH_TORCH"] = False
         toolchain.cache_variables["FRUGAL_ARCHIVE"] = bool(self.options.archive)
         toolchain.cache_variables["FRUGAL_CUDA"] = bool(self.options.cuda)
+        toolchain.cache_variables["FRUGAL_NOTICES"] = bool(self.options.notices)
         for part in ("TESTS", "EXAMPLES", "BENCH"):
             toolchain.cache_variables[f"FRUGAL_BUILD_{part}"] = False
         toolchain.generate()

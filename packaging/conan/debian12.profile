@@ -17,6 +17,7 @@ xxhash/0.8.1
 zlib/1.2.13
 libtorch/2.11.0
 libarchive/3.6.2
+libcurl/7.88.1
 
 [conf]
 tools.cmake.cmaketoolchain:generator=Ninja

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NO_PAGE = {"kinds", "watched"}  # policy/*.hpp that are no policies
-NEED_CODE = ("README.md", "docs/policy/", "docs/store/", "docs/writing_a_policy.md", "docs/loop.md",
-             "docs/data.md")
+NEED_CODE = ("README.md", "docs/policy/", "docs/store/", "docs/cluster/", "docs/writing_a_policy.md",
+             "docs/loop.md", "docs/data.md")
 
 
 @dataclass

@@ -9,7 +9,9 @@ add_test(NAME "docs: code, quoted sentences and links of the pages are those of 
 add_test(NAME "docs: the checker finds what is wrong with a page"
   COMMAND Python3::Interpreter "${CMAKE_CURRENT_LIST_DIR}/self_test.py")
 
-if(FRUGAL_WITH_TORCH)
+if(FRUGAL_WITH_TORCH AND NOT FRUGAL_NOTICES)
+  message(STATUS "frugal: FRUGAL_NOTICES=OFF, so the programs of the pages are not built")
+elseif(FRUGAL_WITH_TORCH)
   # Two files, so that two cores have something to do and neither runs out of memory.
   set(docs_units "${CMAKE_CURRENT_BINARY_DIR}/docs_0.cpp" "${CMAKE_CURRENT_BINARY_DIR}/docs_1.cpp")
   add_custom_command(OUTPUT ${docs_units} VERBATIM
@@ -19,5 +21,6 @@ if(FRUGAL_WITH_TORCH)
     COMMENT "Taking the programs out of the documentation")
   frugal_test_program(test_docs docs ${docs_units} "${CMAKE_CURRENT_LIST_DIR}/writing_a_policy.cpp")
   frugal_torch_program(test_docs)
+  target_link_libraries(test_docs PRIVATE ${optional})
   set_target_properties(test_docs PROPERTIES UNITY_BUILD OFF)
 endif()

@@ -8,6 +8,7 @@ vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
     FEATURES
         archive FRUGAL_ARCHIVE
         cuda FRUGAL_CUDA
+        notices FRUGAL_NOTICES
 )
 
 vcpkg_cmake_configure(

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/cluster/metadata_answer.hpp>
+#include <frugal/cluster/metadata_client.hpp>
+#include <frugal/cluster/notice.hpp>
+#include <frugal/cluster/notice_time.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace frugal {
+
+/// Notices of a spot instance of AWS EC2, by version 2 of its metadata service (with tokens).
+///
+/// An instance that will be terminated, stopped or hibernated is a preempt notice, about two
+/// minutes ahead (hibernation begins at once), with the time that AWS gives. A rebalance
+/// recommendation is a hint, which may come earlier, at the same time or not at all. Both are given
+/// on a best-effort basis.
+///
+/// A container behind a bridge needs the instance's HttpPutResponseHopLimit to be 2 or more: with 1
+/// the token's answer never arrives, and each poll fails for want of time.
+///
+/// Cost    two requests per poll, of which nothing leaves the machine's host.
+/// Errors  MetadataError, UnreachableError (from poll); SettingsError for a base that is no
+/// address. Source
+/// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
+///         https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html
+///         https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
+struct Aws {
+  static constexpr std::string_view name = "aws";
+  static constexpr std::chrono::milliseconds interval{5000};  ///< AWS's own recommendation
+
+  std::string base = "http://169.254.169.254";
+  std::chrono::seconds token_lifetime{21600};  ///< 1 s to 6 h, which is the most that AWS gives
+  bool rebalance = true;                       ///< ask for the hint as well
+  std::chrono::milliseconds timeout{2000};     ///< of one request
+
+  class Session;
+};
+
+class Aws::Session {
+ public:
+  Session(Aws const& settings, MetadataClient& client) : aws_(settings), client_(client) {
+    aws_.base = detail::checked_base(aws_.base);
+    if (aws_.token_lifetime < std::chrono::seconds(1) ||
+        aws_.token_lifetime > std::chrono::hours(6)) {
+      throw SettingsError(
+          {.what = "Aws::token_lifetime is " + std::to_string(aws_.token_lifetime.count()) + " s",
+           .where = "",
+           .why = "the metadata service gives tokens of 1 s to 6 h",
+           .mend = "Leave it at 6 h."});
+    }
+  }
+
+  std::optional<Notice> poll() {
+    if (std::optional<Notice> notice = action()) return notice;
+    return aws_.rebalance ? recommendation() : std::nullopt;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::optional<Notice> action() {
+    std::string const url = aws_.base + "/latest/meta-data/spot/instance-action";
+    std::optional<nlohmann::json> const found = object_at(url);
+    if (!found) return {};
+    std::string const what = text_of(*found, "action", url);
+    if (what != "terminate" && what != "stop" && what != "hibernate") {
+      throw detail::nonsense(url, "the action is \"" + detail::printable(what, 80) + '"');
+    }
+    // A time that is not understood is no reason to lose the notice.
+    auto const time = found->find("time");
+    std::string const when =
+        time != found->end() && time->is_string() ? time->get<std::string>() : "an unknown time";
+    return Notice{.kind = Notice::Kind::preempt,
+                  .deadline = detail::time_of_rfc3339(when),
+                  .source = std::string(name),
+                  .text = "AWS will " + what + " this instance at " + detail::printable(when, 80)};
+  }
+
+  std::optional<Notice> recommendation() {
+    std::string const url = aws_.base + "/latest/meta-data/events/recommendations/rebalance";
+    std::optional<nlohmann::json> const found = object_at(url);
+    if (!found) return {};
+    std::string const when = detail::printable(text_of(*found, "noticeTime", url), 80);
+    return Notice{.kind = Notice::Kind::rebalance,
+                  .deadline = {},
+                  .source = std::string(name),
+                  .text = "AWS recommends since " + when + " to leave this instance"};
+  }
+
+  /// The object at a path; nothing where there is none, which is what 404 says here.
+  std::optional<nlohmann::json> object_at(std::string const& url) {
+    MetadataAnswer answer = ask(url);
+    if (answer.status == 401) {  // expired early, or the machine has moved
+      token_.clear();
+      answer = ask(url);
+    }
+    if (answer.status == 404) return {};
+    if (answer.status != 200) {
+      if (answer.status == 401) token_.clear();
+      throw detail::refused(url, answer,
+                            "Ask again later; 401 twice means that tokens are not kept.");
+    }
+    nlohmann::json parsed = nlohmann::json::parse(answer.body, nullptr, false);
+    if (!parsed.is_object()) {
+      throw detail::nonsense(url, "no JSON object: \"" + detail::printable(answer.body, 80) + '"');
+    }
+    return parsed;
+  }
+
+  static std::string text_of(nlohmann::json const& object, char const* key,
+                             std::string const& url) {
+    auto const found = object.find(key);
+    if (found == object.end() || !found->is_string()) {
+      throw detail::nonsense(url, "there is no text under \"" + std::string(key) + '"');
+    }
+    return found->get<std::string>();
+  }
+
+  MetadataAnswer ask(std::string const& url) {
+    if (token_.empty() || Clock::now() >= renew_at_) renew();
+    return client_.send(
+        {.url = url, .headers = {"X-aws-ec2-metadata-token: " + token_}, .timeout = aws_.timeout});
+  }
+
+  void renew() {
+    std::string const url = aws_.base + "/latest/api/token";
+    auto const asked_at = Clock::now();
+    token_.clear();
+    MetadataAnswer const answer =
+        client_.send({.url = url,
+                      .method = "PUT",
+                      .headers = {"X-aws-ec2-metadata-token-ttl-seconds: " +
+                                  std::to_string(aws_.token_lifetime.count())},
+                      .timeout = aws_.timeout});
+    if (answer.status != 200) {
+      throw detail::refused(url, answer,
+                            answer.status == 403
+                                ? "Turn the instance's metadata service on (HttpEndpoint)."
+                                : "Look whether this is an EC2 instance with IMDSv2.");
+    }
+    std::string token(detail::trimmed(answer.body));
+    if (token.empty() || token.size() > 4096 || !detail::is_printable(token)) {
+      throw detail::nonsense(url, "no token: \"" + detail::printable(token, 80) + '"');
+    }
+    token_ = std::move(token);
+    // Half a minute early, or half-way for short ones: no token expires under way.
+    auto const granted = lifetime_of(answer);
+    renew_at_ = asked_at + granted - std::min(std::chrono::seconds(30), granted / 2);
+  }
+
+  /// What the answer grants if it says so, and no more than what was asked for.
+  std::chrono::seconds lifetime_of(MetadataAnswer const& answer) const {
+    std::string_view const said =
+        answer.header("X-aws-ec2-metadata-token-ttl-seconds").value_or("");
+    long long seconds = 0;
+    auto const [end, error] = std::from_chars(said.data(), said.data() + said.size(), seconds);
+    if (error != std::errc() || end != said.data() + said.size() || seconds < 0) {
+      return aws_.token_lifetime;
+    }
+    return std::min(aws_.token_lifetime, std::chrono::seconds(seconds));
+  }
+
+  Aws aws_;
+  MetadataClient& client_;
+  std::string token_;
+  Clock::time_point renew_at_;
+};
+
+static_assert(NoticeProvider<Aws>);
+
+}  // namespace frugal

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/cluster/metadata_answer.hpp>
+#include <frugal/cluster/metadata_client.hpp>
+#include <frugal/cluster/notice.hpp>
+#include <frugal/cluster/notice_time.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace frugal {
+
+/// Notices of a Spot VM of Azure, by its Scheduled Events.
+///
+/// A Preempt event that names this machine is a preempt notice, at least 30 s ahead on a
+/// best-effort basis. Events of other machines, which Azure sends to all in a scale set or
+/// availability set, and of other types (Freeze, Reboot, Redeploy, Terminate) are passed over.
+///
+/// The first question of all to a machine turns the events on for it, and may take two minutes;
+/// Azure turns them off again after a day without questions.
+///
+/// Nothing is ever acknowledged unless `acknowledge` is set and the poller is told to: an
+/// acknowledged event may begin at once, so that comes after the save, and it begins for every
+/// machine that it names.
+///
+/// Cost    one request per poll, of which nothing leaves the machine's host.
+/// Errors  MetadataError, UnreachableError (from poll); SettingsError for a base that is no
+/// address. Source  https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events
+///         https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service
+struct Azure {
+  static constexpr std::string_view name = "azure";
+  static constexpr std::chrono::milliseconds interval{1000};  ///< Azure's own recommendation
+
+  std::string base = "http://169.254.169.254";
+  std::string machine = {};  ///< its name in events; empty: the metadata service is asked
+  bool acknowledge = false;  ///< whether NoticePoller::acknowledge() tells Azure to go ahead
+  std::chrono::milliseconds first_timeout{
+      130000};                              ///< of questions until events were answered once
+  std::chrono::milliseconds timeout{2000};  ///< of any other request
+
+  class Session;
+};
+
+class Azure::Session {
+ public:
+  Session(Azure const& settings, MetadataClient& client)
+      : azure_(settings), client_(client), machine_(settings.machine) {
+    azure_.base = detail::checked_base(azure_.base);
+  }
+
+  std::optional<Notice> poll() {
+    if (machine_.empty()) machine_ = asked_name();
+    MetadataAnswer const answer =
+        client_.send({.url = events_url(),
+                      .headers = {"Metadata: true"},
+                      .timeout = answered_ ? azure_.timeout : azure_.first_timeout});
+    if (answer.status != 200) {
+      throw detail::refused(events_url(), answer, "Look whether this is a VM of Azure.");
+    }
+    nlohmann::json const document = nlohmann::json::parse(answer.body, nullptr, false);
+    auto const events = document.is_object() ? document.find("Events") : document.end();
+    if (!document.is_object() || events == document.end() || !events->is_array()) {
+      throw detail::nonsense(events_url(), "no JSON object with an array of Events: \"" +
+                                               detail::printable(answer.body, 80) + '"');
+    }
+    answered_ = true;
+    return notice_among(*events);
+  }
+
+  /// Lets the event of the last notice begin before its time. False, and nothing is sent, where
+  /// `acknowledge` is not set or there was no notice with an id.
+  bool acknowledge() {
+    if (!azure_.acknowledge || event_id_.empty()) return false;
+    auto const event = nlohmann::json::object({{"EventId", event_id_}});
+    auto const body = nlohmann::json::object({{"StartRequests", nlohmann::json::array({event})}});
+    MetadataAnswer const answer =
+        client_.send({.url = events_url(),
+                      .method = "POST",
+                      .headers = {"Metadata: true", "Content-Type: application/json"},
+                      .body = body.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace),
+                      .timeout = azure_.timeout});
+    if (answer.status != 200) {
+      throw detail::refused(events_url(), answer, "Nothing is lost: the event begins at its time.");
+    }
+    return true;
+  }
+
+ private:
+  std::string events_url() const {
+    return azure_.base + "/metadata/scheduledevents?api-version=2020-07-01";
+  }
+
+  std::string asked_name() {
+    std::string const url =
+        azure_.base + "/metadata/instance/compute/name?api-version=2021-02-01&format=text";
+    MetadataAnswer const answer =
+        client_.send({.url = url, .headers = {"Metadata: true"}, .timeout = azure_.timeout});
+    if (answer.status != 200) {
+      throw detail::refused(url, answer, "Look whether this is a VM of Azure, or give its name.");
+    }
+    std::string_view const said = detail::trimmed(answer.body);
+    // Azure's names have at most 64 characters; anything of the size of a page is a page.
+    if (said.empty() || said.size() > 256 || !detail::is_printable(said)) {
+      throw detail::nonsense(url, "no name of a machine: \"" + detail::printable(said, 80) + '"');
+    }
+    return std::string(said);
+  }
+
+  /// A broken event does not hide a sound one beside it; alone it is an error.
+  std::optional<Notice> notice_among(nlohmann::json const& events) {
+    std::string broken;
+    for (nlohmann::json const& event : events) {
+      std::optional<std::string> const type = text_of(event, "EventType");
+      if (type && *type != "Preempt") continue;
+      auto const resources = event.is_object() ? event.find("Resources") : event.end();
+      if (!type || resources == event.end() || !resources->is_array()) {
+        broken = detail::printable(event.dump(-1, ' ', true, replace), 120);
+        continue;
+      }
+      if (names_this(*resources)) return notice_of(event);
+    }
+    if (!broken.empty()) throw detail::nonsense(events_url(), "an event that is none: " + broken);
+    return {};
+  }
+
+  /// Names in Azure do not differ by case alone.
+  bool names_this(nlohmann::json const& resources) const {
+    return std::any_of(resources.begin(), resources.end(), [this](nlohmann::json const& one) {
+      return one.is_string() &&
+             detail::equal_ignoring_case(one.get_ref<std::string const&>(), machine_);
+    });
+  }
+
+  Notice notice_of(nlohmann::json const& event) {
+    event_id_ = text_of(event, "EventId").value_or("");
+    std::string const when = text_of(event, "NotBefore").value_or("");
+    std::string text = "Azure evicts " + detail::printable(machine_, 80);
+    auto deadline = detail::time_of_rfc1123(when);
+    if (text_of(event, "EventStatus") == "Started") {
+      text += " now";
+      // The event has no time once it has begun; the first sight of it is the nearest to one.
+      if (!started_) started_ = std::chrono::system_clock::now();
+      deadline = started_;
+    } else {
+      text += " not before " + (when.empty() ? "an unknown time" : detail::printable(when, 80));
+    }
+    if (auto const why = text_of(event, "Description"); why && !why->empty()) {
+      text += ": " + detail::printable(*why);
+    }
+    return {.kind = Notice::Kind::preempt,
+            .deadline = deadline,
+            .source = std::string(name),
+            .text = std::move(text)};
+  }
+
+  static std::optional<std::string> text_of(nlohmann::json const& event, char const* key) {
+    if (!event.is_object()) return {};
+    auto const found = event.find(key);
+    if (found == event.end() || !found->is_string()) return {};
+    return found->get<std::string>();
+  }
+
+  static constexpr auto replace = nlohmann::json::error_handler_t::replace;
+
+  Azure azure_;
+  MetadataClient& client_;
+  std::string machine_;
+  std::string event_id_;
+  bool answered_ = false;
+  std::optional<std::chrono::system_clock::time_point> started_;
+};
+
+static_assert(NoticeProvider<Azure>);
+
+}  // namespace frugal

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <csignal>
+#include <thread>
+#include <utility>
+
+namespace frugal::detail {
+
+/// Blocks every signal in the calling thread while it lives, but those that a fault of the thread
+/// itself raises: to block these hides the fault.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    for (int const fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
+      sigdelset(&all, fault);
+    }
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  BlockedSignals(BlockedSignals const&) = delete;
+  BlockedSignals& operator=(BlockedSignals const&) = delete;
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+/// A thread in which no handler ever runs: SIGTERM and SIGUSR1 go to the program's own threads. The
+/// mask is inherited, so there is no moment at which the new thread takes a signal.
+template <class Work>
+std::thread signal_free_thread(Work work) {
+  BlockedSignals const blocked;
+  return std::thread(std::move(work));
+}
+
+}  // namespace frugal::detail

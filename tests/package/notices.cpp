@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <frugal/cluster/gcp.hpp>
+#include <frugal/cluster/notice_poller.hpp>
+
+#include <iostream>
+
+// Nobody answers at port 9 (discard) of this machine. That it links and runs is what counts.
+int main() {
+  frugal::NoticePoller<frugal::Gcp> poller({.base = "http://127.0.0.1:9"});
+  std::cout << "pending: " << poller.pending() << '\n';
+  return poller.pending() ? 1 : 0;
+}
