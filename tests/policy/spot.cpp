@@ -201,10 +201,14 @@ TEST_CASE("a save that takes longer than the grace is told of before it is neede
 /// A notice that comes when it is told to.
 struct ToldNotices {
   bool const* told = nullptr;
+  bool* saved = nullptr;
   struct Watch {
-    explicit Watch(ToldNotices const& settings) : told(settings.told) {}
+    explicit Watch(ToldNotices const& settings) : was_saved(settings.saved), told(settings.told) {}
     bool pending() const { return told && *told; }
     static std::string text() { return "the test"; }
+    static std::string warning() { return ""; }
+    void saved() { *was_saved = true; }
+    bool* was_saved;
     bool const* told;
   };
 };
@@ -212,11 +216,12 @@ struct ToldNotices {
 TEST_CASE("a notice is a signal by another way") {
   TemporaryFolder const folder;
   bool told = false;
+  bool saved = false;
   auto const module = std::make_shared<Mlp>();
   int count = 0;
   Witness const witness{[&](bool) { told = ++count == 2; }};
   frugal::Spot<SigtermSave, ToldNotices> spot{.then = frugal::Preempted::Return,
-                                              .notices = {.told = &told}};
+                                              .notices = {.told = &told, .saved = &saved}};
   frugal::Trainer trainer{module,
                           witness,
                           frugal::Settings{.run = folder.path(), .epochs = 2},
@@ -228,6 +233,7 @@ TEST_CASE("a notice is a signal by another way") {
   frugal::Report const report = trainer.fit(train);
   CHECK(report.preempted);
   CHECK(report.steps == 2);
+  CHECK(saved);
   CHECK(text_of(folder / "metrics.jsonl").find(R"("event":"preempted")") != std::string::npos);
   CHECK(text_of(folder / "metrics.jsonl").find(R"("by":"the test")") != std::string::npos);
 }

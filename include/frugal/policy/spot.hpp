@@ -50,6 +50,8 @@ inline constexpr bool is_grace<Grace<Seconds>> = true;
 template <class T>
 concept NoticeOption = requires { typename T::Watch; } && requires(typename T::Watch const& watch) {
   { watch.pending() } -> std::convertible_to<bool>;
+  { watch.text() } -> std::convertible_to<std::string>;
+  { watch.warning() } -> std::convertible_to<std::string>;
 };
 
 struct NoNotices {
@@ -57,6 +59,8 @@ struct NoNotices {
     explicit Watch(NoNotices const&) {}
     static bool pending() { return false; }
     static std::string text() { return {}; }
+    static std::string warning() { return {}; }
+    static void saved() {}
   };
 };
 
@@ -106,7 +110,7 @@ struct Spot {
                   "Checkpoint<Every<500>>.");
 
   using kind = kinds::spot;
-  using listens = list<on::fit_begin, on::step, on::epoch_end>;
+  using listens = list<on::fit_begin, on::step, on::epoch_end, on::fit_end>;
   using needs = list<need<kinds::checkpoint, without_checkpoint>>;
   using after = list<kinds::checkpoint>;
   using notices_type = typename detail::notices_in<Options...>::type;
@@ -151,6 +155,9 @@ struct Spot {
     }
     flow on_step(Step<Context>& phase) { return asked() ? leave(phase) : flow::proceed; }
     flow on_epoch_end(EpochEnd<Context>& phase) { return asked() ? leave(phase) : flow::proceed; }
+    void on_fit_end(FitEnd<Context>& phase) {
+      if (std::string const warning = watch_.warning(); !warning.empty()) phase.advise(warning);
+    }
 
    private:
     flow leave(Step<Context>& phase) {
@@ -161,6 +168,7 @@ struct Spot {
                     {{"by", signals_.asked() ? signals_.name() : watch_.text()},
                      {"save_seconds", spent.count()}}});
       phase.preempt();
+      watch_.saved();
       if (then_ == Preempted::Exit) signals_.keep();
       return flow::stop;
     }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -12,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include <frugal/cluster/signal_free_thread.hpp>
+
 namespace frugal::detail {
 
 /// One thread that does one thing at a time. What a job throws waits to be taken; `on_failure` is
@@ -19,13 +18,7 @@ namespace frugal::detail {
 class BackgroundWriter {
  public:
   explicit BackgroundWriter(std::function<void()> on_failure) : on_failure_(std::move(on_failure)) {
-    // Signals are for the threads that train: the writer must not be the one that is interrupted.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = signal_free_thread([this] { run(); });
   }
   BackgroundWriter(BackgroundWriter const&) = delete;
   BackgroundWriter& operator=(BackgroundWriter const&) = delete;
