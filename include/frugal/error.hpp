@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -71,9 +72,23 @@ struct SmokeError : Error {
   using Error::Error;
 };
 
-/// A loss that is NaN or infinite; `where` has step, epoch and micro-batch.
-struct NonFiniteLossError : Error {
-  using Error::Error;
+/// A loss with which training cannot go on; `where` has step, epoch and micro-batch.
+struct LossError : Error {
+  LossError(Fault fault, std::uint64_t step_, double loss_)
+      : Error(std::move(fault)), step(step_), loss(loss_) {}
+
+  std::uint64_t step;  ///< optimizer steps that were complete before the window of this loss
+  double loss;
+};
+
+/// A loss that is NaN or infinite.
+struct NonFiniteLossError : LossError {
+  using LossError::LossError;
+};
+
+/// A loss far above those before it (Rollback::jump).
+struct LossJumpError : LossError {
+  using LossError::LossError;
 };
 
 /// A policy watches a metric that validation does not produce.

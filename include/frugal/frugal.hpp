@@ -24,6 +24,7 @@
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/precision.hpp>
 #include <frugal/policy/progress.hpp>
+#include <frugal/policy/rollback.hpp>
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/smoke.hpp>
 #include <frugal/policy/spot.hpp>

@@ -46,6 +46,7 @@ class Fit {
   static constexpr bool reevaluates = requires { slot<kinds::optimizer>::reevaluates; };
   static constexpr bool validates = !std::is_void_v<Valid>;
   static constexpr bool saves = has<kinds::checkpoint, typename Context::policies>;
+  static constexpr bool rolls_back = has<kinds::rollback, typename Context::policies>;
   static constexpr bool interruptible = has<kinds::spot, typename Context::policies>;
 
  public:
@@ -124,6 +125,10 @@ class Fit {
     Unfinished const left = std::exchange(run_.unfinished, {});
     if (left.hook == on::step::index) tell<on::step, Step<Context>>(left.subscriber);
     if (left.hook == on::epoch_end::index) tell<on::epoch_end, EpochEnd<Context>>(left.subscriber);
+    if constexpr (rolls_back) {
+      Resting<Context> good(run_);
+      engine_.template state<kinds::rollback>().begin(good);
+    }
     return true;
   }
 
@@ -174,7 +179,25 @@ class Fit {
     if constexpr (reevaluates) run_.reevaluate = [this] { return reevaluate(); };
   }
 
+  /// An epoch, or what is left of it; less where Rollback has to take the run back, into an earlier
+  /// one perhaps.
   void train_epoch() {
+    if constexpr (rolls_back) {
+      try {
+        train_windows();
+      } catch (LossError const& error) {
+        run_.parameters.reset_gradients();
+        run_.gradients.clear();
+        run_.ledger.reset();
+        Resting<Context> phase(run_);
+        if (!engine_.template state<kinds::rollback>().go_back(phase, error)) throw;
+      }
+    } else {
+      train_windows();
+    }
+  }
+
+  void train_windows() {
     Counters& at = run_.counters;
     train_.seek(Cursor{run_.settings.seed, at.epoch, at.position});
     bool const resumed = at.position != 0;
@@ -205,6 +228,9 @@ class Fit {
 
   /// One optimizer step. Returns false when the epoch has no micro-batch left.
   bool train_window() {
+    if constexpr (rolls_back) {
+      if (engine_.template state<kinds::rollback>().skips(run_.counters)) return skip_window();
+    }
     window_.open();
     kept_.open();
     for (int k = 0; k < micro_batches; ++k) {
@@ -218,6 +244,18 @@ class Fit {
     update();
     tell<on::step, Step<Context>>();
     return true;
+  }
+
+  /// Passes over the batches of one window.
+  bool skip_window() {
+    std::uint64_t samples = 0;
+    for (int k = 0; k < micro_batches; ++k) {
+      auto batch = train_.next();
+      if (!batch) break;
+      samples += batch_traits<TrainBatch>::samples(*batch);
+    }
+    run_.counters.position += samples;
+    return samples != 0;
   }
 
   void train_micro_batch(TrainBatch& batch) {

@@ -36,7 +36,7 @@ struct audit : observer_kind {
 };
 struct checkpoint : observer_kind {
   static constexpr std::string_view name = "Checkpoint";
-  static constexpr int rank = 1;
+  static constexpr int rank = 2;
 };
 struct early_stop : observer_kind {
   static constexpr std::string_view name = "EarlyStop";
@@ -55,13 +55,14 @@ struct progress : observer_kind {
 };
 struct rollback : observer_kind {
   static constexpr std::string_view name = "Rollback";
+  static constexpr int rank = 1;
 };
 struct smoke : observer_kind {
   static constexpr std::string_view name = "Smoke";
 };
 struct spot : observer_kind {
   static constexpr std::string_view name = "Spot";
-  static constexpr int rank = 2;
+  static constexpr int rank = 3;
 };
 
 }  // namespace frugal::kinds

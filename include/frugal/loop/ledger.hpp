@@ -120,7 +120,8 @@ class LossLedger {
                   ", micro-batch " + std::to_string(micro_batch),
          .why = "the numbers diverged, or a sample holds NaN",
          .mend = "Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, and look at "
-                 "the samples of that micro-batch."});
+                 "the samples of that micro-batch."},
+        step, value);
   }
 
   Reading host_;

@@ -308,4 +308,45 @@ class MemoryReader {
   detail::ArchivePath path_;
 };
 
+/// Archives a Memory inside another one.
+template <class Archive>
+void persist_memory(Archive& archive, Memory& memory) {
+  std::vector<std::string> paths;
+  std::vector<std::string> tensors;
+  for (auto const& [path, value] : memory.values) paths.push_back(path);
+  for (auto const& [path, tensor] : memory.tensors) tensors.push_back(path);
+  archive("paths", paths);
+  archive("tensors", tensors);
+  if (Archive::loading) memory = {};
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    archive.scope(detail::item_path("value", i), [&](auto& inner) {
+      Memory::Value& value = memory.values[paths[i]];
+      std::uint64_t kind = value.index();
+      inner("kind", kind);
+      auto const as = [&]<class T>(T fresh) {
+        if (!Archive::loading) fresh = std::get<T>(value);
+        inner("is", fresh);
+        value = std::move(fresh);
+      };
+      switch (kind) {
+        case 1:
+          return as(false);
+        case 2:
+          return as(std::int64_t{});
+        case 3:
+          return as(std::uint64_t{});
+        case 4:
+          return as(double{});
+        case 5:
+          return as(std::string());
+        default:
+          value = {};
+      }
+    });
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    archive(detail::item_path("tensor", i), memory.tensors[tensors[i]]);
+  }
+}
+
 }  // namespace frugal

@@ -60,6 +60,9 @@ struct Resting : Phase<Context> {
   }
   /// The event that was broken off at this moment, if one was (Unfinished::hook).
   std::uint64_t unfinished() const { return this->run().unfinished.hook; }
+  /// On top of what the schedule says, until it is set again.
+  double learning_rate_scale() const { return this->run().rate.scale; }
+  void set_learning_rate_scale(double scale) { this->run().rate.scale = scale; }
   /// Files that policies write to, and that a checkpoint has to find on the disk.
   std::vector<std::filesystem::path> const& files() const { return this->run().files; }
 };

@@ -158,6 +158,11 @@ class Checkpoint<Options...>::State {
 
   template <class Archive>
   void persist(Archive& archive) {
+    if (Archive::loading) {
+      // The run is put elsewhere, by a resume or by Rollback: no save is the save of that.
+      saved_.reset();
+      look_at_ = 0;
+    }
     for (BestBy const& best : retention_.best) {
       // Not an optional: g++ 12 sees an uninitialised one where there is none (GCC bug 80635).
       std::vector<double> value;

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/loop/generators.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/loop/phase.hpp>
+#include <frugal/loop/run_state.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
@@ -143,22 +143,12 @@ double load_exactly(FitBegin<Context>& phase, SavedCheckpoint const& checkpoint)
   MemoryReader reader(memory);
   try {
     phase.persist(reader);
+    persist_generators(reader, phase.settings().device);
   } catch (StateError const& error) {
     refuse_checkpoint(state_path, "'" + error.fault().where + "': " + error.fault().why);
   }
-  std::vector<std::pair<at::Generator, at::Tensor>> generators;
-  reader.scope("generators", [&](auto& inner) {
-    for (auto const& [name, generator] : generators_of(phase.settings().device)) {
-      at::Tensor generator_state;
-      inner(name, generator_state);
-      generators.emplace_back(generator, generator_state);
-    }
-  });
   if (auto const unread = reader.unread()) {
     refuse_checkpoint(state_path, "it has '" + *unread + "', for which this recipe has no place");
-  }
-  for (auto& [generator, generator_state] : generators) {
-    set_state_of_generator(generator, generator_state);
   }
   load_weights(module, weights);
   if (!state.weights.empty()) {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ATen/core/grad_mode.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
-
 #include <cctype>
 #include <cstdint>
 #include <filesystem>
@@ -16,9 +13,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/list.hpp>
-#include <frugal/loop/generators.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/loop/phase.hpp>
+#include <frugal/loop/run_state.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/store/commit.hpp>
@@ -54,17 +51,6 @@ std::map<std::string, std::string> slots_of(list<Ps...>) {
   return slots;
 }
 
-/// Shows an archive every parameter and buffer of a module, by name.
-template <class Archive>
-void visit_tensors(torch::nn::Module& module, Archive&& archive) {
-  for (auto const& item : module.named_parameters()) {
-    if (item.value().defined()) archive(item.key(), item.value());
-  }
-  for (auto const& item : module.named_buffers()) {
-    if (item.value().defined()) archive(item.key(), item.value());
-  }
-}
-
 /// All that a run is at one moment, in host memory: what a checkpoint holds. Kept between saves, so
 /// that every save but the first finds its memory.
 class Snapshot {
@@ -75,20 +61,7 @@ class Snapshot {
   /// Copies the run. When this returns, the step may go on.
   template <class Context>
   void take(Resting<Context>& phase) {
-    at::NoGradGuard const no_gradients;
-    module_.values.clear();
-    run_.values.clear();
-    MemoryWriter module(module_, copies_, weights_);
-    visit_tensors(base_module(phase.module()), module);
-    MemoryWriter run(run_, copies_);
-    phase.persist(run);
-    run.scope("generators", [&](auto& inner) {
-      for (auto const& [name, generator] : generators_of(phase.settings().device)) {
-        inner(name, state_of_generator(generator));
-      }
-    });
-    forget(module_);
-    forget(run_);
+    state_.take(phase, copies_, weights_);
     header_ = {.seed = phase.settings().seed,
                .seconds = phase.seconds(),
                .recipe = slots_of(typename Context::policies{}),
@@ -101,7 +74,6 @@ class Snapshot {
     if (!phase.validations().empty() && phase.validations().back().step == step_) {
       for (auto const& [name, value] : phase.validations().back().metrics) metrics_[name] = value;
     }
-    settle(phase.settings().device);
   }
 
   std::uint64_t step() const { return step_; }
@@ -112,30 +84,15 @@ class Snapshot {
     for (auto const& file : files_) File::open(file).sync();
     CheckpointWriter writer = directory.begin(step_);
     require_finite();
-    add_tensors(writer, "model.safetensors", module_);
-    add_tensors(writer, "optimizer.safetensors", run_);
-    header_.values = std::move(run_.values);
+    add_tensors(writer, "model.safetensors", state_.module);
+    add_tensors(writer, "optimizer.safetensors", state_.run);
+    header_.values = std::move(state_.run.values);
     std::string const text = header_.text();
     writer.add(StateFile::file_name, [&](auto& sink) { sink.write(bytes_of(text)); }, text.size());
     return directory.commit(writer, metrics_);
   }
 
  private:
-  // Copies are made behind the host's back: one wait for all of them.
-  static void settle(c10::Device device) {
-    if (device.is_cpu()) return;
-    c10::impl::VirtualGuardImpl const guard(device.type());
-    guard.getStream(device).synchronize();
-  }
-
-  // Buffers of what is no longer there, such as a policy's optional tensor.
-  static void forget(Memory& memory) {
-    std::erase_if(memory.tensors, [&](auto const& entry) {
-      auto const value = memory.values.find(entry.first);
-      return value == memory.values.end() || std::holds_alternative<std::monostate>(value->second);
-    });
-  }
-
   static void add_tensors(CheckpointWriter& writer, std::string const& name, Memory const& memory) {
     std::vector<TensorView> views;
     views.reserve(memory.tensors.size());
@@ -148,7 +105,7 @@ class Snapshot {
   /// A weight that FP16 cannot hold became infinite.
   void require_finite() const {
     if (weights_ != at::ScalarType::Half) return;
-    for (auto const& [name, tensor] : module_.tensors) {
+    for (auto const& [name, tensor] : state_.module.tensors) {
       if (!tensor.is_floating_point() || tensor.isfinite().all().item<bool>()) continue;
       throw StoreError({.what = "the weights do not fit into 16 bits",
                         .where = "tensor '" + name + "', step " + std::to_string(step_),
@@ -159,8 +116,7 @@ class Snapshot {
 
   Copies copies_;
   at::ScalarType weights_;
-  Memory module_;
-  Memory run_;
+  RunState state_;
   StateFile header_;
   std::uint64_t step_ = 0;
   std::vector<std::filesystem::path> files_;

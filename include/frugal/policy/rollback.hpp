@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/loop/run_state.hpp>
+
+namespace frugal {
+
+/// Takes the run back to its last good state when a loss is NaN or infinite, or jumps: the window
+/// that did it is passed over, the learning rate lowered, and training goes on.
+///
+/// Lever   runs to convergence: one bad batch at night does not end the run.
+/// Cost    a copy of the state in host memory, made at its cadence. A loss in host memory is looked
+///         at when it is there; one on a device at the cadence, before the copy: one host sync.
+/// State   the windows that are passed over, how often it went back, and the mean of the losses.
+///         With Checkpoint also the good state, unless it is what is being saved.
+/// Errors  the NonFiniteLossError or LossJumpError itself, after `at_most` returns; SettingsError
+///         for settings without sense.
+/// Source  what Chowdhery et al., "PaLM" (2022), section 5.1, did by hand at loss spikes: restart
+///         from an earlier checkpoint and skip the batches.
+template <class Cadence = Every<100>>
+struct Rollback {
+  static_assert(!Cadence::per_epoch,
+                "frugal: Rollback keeps its state at steps. Write Every<100>, or another cadence "
+                "in steps, micro-batches, samples or tokens.");
+  using kind = kinds::rollback;
+  using listens = list<on::fit_begin, on::loss, on::step>;
+
+  static constexpr About about{Term::runs_to_convergence, "at its cadence a copy of the state"};
+
+  /// A loss is a jump when it is so many times the mean of those before it; 0: never.
+  double jump = 0;
+  double slow_down = 0.5;  ///< what the learning rate is multiplied with at each return
+  int at_most = 3;         ///< returns; the next one is the error
+
+  template <class Context>
+  class State;
+};
+
+template <class Cadence>
+template <class Context>
+class Rollback<Cadence>::State {
+ public:
+  explicit State(Rollback const& settings) : settings_(settings) {}
+
+  void on_fit_begin(FitBegin<Context>&) const {
+    bool const jump = settings_.jump == 0 || settings_.jump > 1;
+    if (jump && settings_.slow_down > 0 && settings_.slow_down <= 1 && settings_.at_most >= 1) {
+      return;
+    }
+    throw SettingsError({.what = "these settings make no Rollback",
+                         .where = "Rollback",
+                         .why = "jump is 0 or more than 1, slow_down in (0, 1], at_most 1 or more",
+                         .mend = "Begin with the defaults."});
+  }
+
+  void on_loss(LossReady<Context>& phase) {
+    if (settings_.jump == 0 || !phase.loss.value.is_cpu()) return;
+    look(detail::host_scalar(phase.loss.value), phase.counters(), phase.counters().step);
+  }
+
+  void on_step(Step<Context>& phase) {
+    step_ = phase.counters().step;
+    if (!Cadence::due_at_step(phase.counters())) return;
+    // What is not known to be good is not kept: this throws what the device has not told yet.
+    double const loss = phase.last_loss();
+    if (settings_.jump != 0 && !phase.settings().device.is_cpu()) {
+      look(loss, phase.counters(), step_ - 1);
+    }
+    keep(phase);
+  }
+
+  /// Called by the loop once a resume is over.
+  void begin(Resting<Context>& phase) {
+    step_ = phase.counters().step;
+    if (kept_step_ == nothing) keep(phase);
+  }
+
+  /// Called by the loop: is the window that comes one of those that are passed over?
+  bool skips(Counters const& now) {
+    for (Skip const& skip : skips_) {
+      if (skip.epoch == now.epoch && skip.position == now.position) return true;
+    }
+    if (now.step != bad_step_) return false;
+    bad_step_ = nothing;
+    skips_.push_back({now.epoch, now.position});
+    return true;
+  }
+
+  /// Called by the loop: back to the last good state. False if that was done often enough.
+  bool go_back(Resting<Context>& phase, LossError const& error) {
+    if (returns_ == settings_.at_most) return false;
+    ++returns_;
+    bad_step_ = error.step;
+    double const scale = phase.learning_rate_scale() * settings_.slow_down;
+    busy_ = true;
+    good_.put_back(phase);
+    busy_ = false;
+    step_ = kept_step_;
+    mean_ = kept_mean_;
+    phase.set_learning_rate_scale(scale);
+    phase.record({"rollback",
+                  {{"from_step", error.step},
+                   {"loss", error.loss},
+                   {"learning_rate_scale", scale},
+                   {"returns", static_cast<std::uint64_t>(returns_)}}});
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "at step %llu the loss was %g: back to step %llu, that window is passed over, "
+                  "learning rate times %g",
+                  static_cast<unsigned long long>(error.step), error.loss,
+                  static_cast<unsigned long long>(kept_step_), scale);
+    phase.advise(text);
+    return true;
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    if (busy_) return;  // what it knows is not part of what it goes back to
+    archive("returns", returns_);
+    archive("bad_step", bad_step_);
+    mean_.persist(archive);
+    std::vector<std::uint64_t> places;
+    for (Skip const& skip : skips_) places.insert(places.end(), {skip.epoch, skip.position});
+    archive("skips", places);
+    if (Archive::loading) {
+      skips_.clear();
+      for (std::size_t i = 0; i + 1 < places.size(); i += 2) {
+        skips_.push_back({places[i], places[i + 1]});
+      }
+    }
+    persist_good(archive);
+  }
+
+ private:
+  static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
+
+  struct Skip {
+    std::uint64_t epoch, position;
+  };
+
+  /// Of the losses, falling off by 2% with each one.
+  struct Mean {
+    double value = 0;
+    std::uint64_t count = 0;
+
+    void add(double loss) {
+      ++count;
+      double const share = std::max(0.02, 1.0 / static_cast<double>(count));
+      value += (loss - value) * share;
+    }
+    /// Enough of them to tell a jump from how losses vary.
+    bool settled() const { return count >= 20; }
+
+    template <class Archive>
+    void persist(Archive& archive) {
+      archive("mean", value);
+      archive("losses", count);
+    }
+  };
+
+  void look(double loss, Counters const& now, std::uint64_t step) {
+    if (mean_.settled() && loss > settings_.jump * mean_.value) {
+      throw LossJumpError(
+          {.what = "the loss jumped to " + std::to_string(loss),
+           .where = "epoch " + std::to_string(now.epoch) + ", step " + std::to_string(step) +
+                    ", micro-batch " + std::to_string(now.micro_batch),
+           .why = "the mean of those before it is " + std::to_string(mean_.value),
+           .mend = "Look at the samples of that window, lower the learning rate, "
+                   "or raise Rollback::jump."},
+          step, loss);
+    }
+    mean_.add(loss);
+  }
+
+  void keep(Resting<Context>& phase) {
+    busy_ = true;
+    good_.take(phase, Copies::on_host);
+    busy_ = false;
+    kept_step_ = phase.counters().step;
+    kept_mean_ = mean_;
+  }
+
+  // A run that resumes between two good states has to know the one that it would go back to.
+  template <class Archive>
+  void persist_good(Archive& archive) {
+    bool apart = kept_step_ != nothing && kept_step_ != step_;
+    archive("apart", apart);
+    if (!apart) {
+      if (Archive::loading) kept_step_ = nothing;
+      return;
+    }
+    archive("kept_step", kept_step_);
+    archive.scope("kept", [&](auto& inner) { kept_mean_.persist(inner); });
+    archive.scope("module", [&](auto& inner) { persist_memory(inner, good_.module); });
+    archive.scope("run", [&](auto& inner) { persist_memory(inner, good_.run); });
+  }
+
+  Rollback settings_;
+  detail::RunState good_;
+  std::uint64_t kept_step_ = nothing;
+  std::uint64_t step_ = 0;
+  std::uint64_t bad_step_ = nothing;
+  std::vector<Skip> skips_;
+  int returns_ = 0;
+  Mean mean_;
+  Mean kept_mean_;
+  bool busy_ = false;
+};
+
+}  // namespace frugal
