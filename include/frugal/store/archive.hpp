@@ -83,12 +83,15 @@ class Archive {
         report.stayed.push_back({checkpoint.folder, std::move(why)});
         continue;
       }
-      try {
-        if (!settings_.dry_run && !move_one(checkpoint, now)) continue;  // gold since a moment ago
-      } catch (StoreError const& error) {
-        if (is_whole(checkpoint)) throw;  // it is storage that fails
-        report.stayed.push_back({checkpoint.folder, error.what()});
-        continue;
+      if (!settings_.dry_run) {
+        try {
+          copy(checkpoint, now);
+        } catch (StoreError const& error) {
+          if (is_whole(checkpoint)) throw;  // it is storage that fails
+          report.stayed.push_back({checkpoint.folder, error.what()});
+          continue;
+        }
+        if (run_.remove({checkpoint}).empty()) continue;  // gold since a moment ago
       }
       report.moved.push_back(std::move(checkpoint));
     }
@@ -173,8 +176,8 @@ class Archive {
     return true;
   }
 
-  /// False if it stays here because it was marked gold meanwhile.
-  bool move_one(Checkpoint const& checkpoint, std::chrono::system_clock::time_point now) {
+  /// Brings it to cold storage, looks at it there, and enters it into the index.
+  void copy(Checkpoint const& checkpoint, std::chrono::system_clock::time_point now) {
     create_folders(staging());
     create_folders(index_path().parent_path());
     auto const packed = staging() / (temporary_prefix() + detail::step_name(checkpoint.step()));
@@ -190,7 +193,6 @@ class Archive {
                .hash = object.hash,
                .saved_at = checkpoint.manifest.saved_at,
                .moved_at = seconds(now)});
-    return !run_.remove({checkpoint}).empty();
   }
 
   void put(std::filesystem::path const& packed, detail::ColdObject const& object) const {
