@@ -290,8 +290,13 @@ TEST_CASE("a file that is missing, or is a pipe, is damage of that checkpoint al
 TEST_CASE("a checkpoint that is marked gold while it is being moved stays") {
   Run t;
   auto storage = copying(t.cold);
-  storage.put = {"sh", "-c", "cp \"$1\" \"$2\" && touch \"$3\"", "sh", "{file}",
-                 t.cold.string() + "/{name}", (t.of(2) / "gold").string()};
+  storage.put = {"sh",
+                 "-c",
+                 "cp \"$1\" \"$2\" && touch \"$3\"",
+                 "sh",
+                 "{file}",
+                 t.cold.string() + "/{name}",
+                 (t.of(2) / "gold").string()};
   CHECK(steps_of(Archive(t.run, storage, for_real).move(later()).moved) == Steps{1, 3});
   CHECK_NOTHROW(frugal::verify(frugal::read_checkpoint(t.of(2))));
 }

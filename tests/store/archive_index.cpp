@@ -60,7 +60,8 @@ TEST_CASE("what is entered is there when the index is opened again") {
 TEST_CASE("the newest comes first, of one step the later save") {
   TemporaryFolder folder;
   ArchiveIndex index(folder / "index.json");
-  for (auto const& each : {entry("b", 20, 2), entry("c", 30, 9), entry("d", 20, 8), entry("a", 1)}) {
+  for (auto const& each :
+       {entry("b", 20, 2), entry("c", 30, 9), entry("d", 20, 8), entry("a", 1)}) {
     index.put(each);
   }
   std::vector<std::string> const expected = {"c", "d", "b", "a"};
@@ -136,8 +137,9 @@ TEST_CASE("an index whose fields are not what they should be says which") {
   CHECK(why(with(R"("name": "a")")) == "\"step\" is missing");
   CHECK(why(with(R"("name": "a", "step": -1)")) == "\"step\" is no number from 0 to 2^63 - 1");
   CHECK(why(with(R"("name": "a", "step": 1.5)")) == "\"step\" is no number from 0 to 2^63 - 1");
-  CHECK(why(with(R"("name": "a", "step": 1, "serial": 1, "size": 1, "xxh3": "0x00000000000012")")) ==
-        "a hash has a digit that is none");
+  CHECK(
+      why(with(R"("name": "a", "step": 1, "serial": 1, "size": 1, "xxh3": "0x00000000000012")")) ==
+      "a hash has a digit that is none");
   CHECK(why(with(R"("name": "a", "step": 1, )" + rest)) == "\"moved_at\" is missing");
   for (std::string const name : {"\"\"", "\"../a\"", "\"/a\"", "\"a/b\"", "7"}) {
     CHECK(why(with("\"name\": " + name + R"(, "step": 1, "moved_at": 0, )" + rest)) ==

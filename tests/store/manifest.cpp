@@ -106,8 +106,8 @@ TEST_CASE("a manifest with bytes behind its end is damaged") {
 
 TEST_CASE("a manifest of a newer version is refused as such, whatever else is in it") {
   auto const parse = [] {
-    frugal::parse_manifest(sealed(R"("format": "frugal checkpoint", "version": 2, "step": "changed")"),
-                    "x");
+    frugal::parse_manifest(
+        sealed(R"("format": "frugal checkpoint", "version": 2, "step": "changed")"), "x");
   };
   CHECK_THROWS_AS(parse(), frugal::NewerFormatError);
 }

@@ -188,8 +188,8 @@ TEST_CASE("an archive of somebody else's making is taken if it has what its mani
 TEST_CASE("an archive with files that its manifest does not list writes nothing anywhere") {
   Packed t;
   for (std::string const name :
-       {"../escaped", "../../escaped", "/tmp/frugal-escaped", "gold", "manifest.json", "state.json/x",
-        "./state.json", "sub/state.json"}) {
+       {"../escaped", "../../escaped", "/tmp/frugal-escaped", "gold", "manifest.json",
+        "state.json/x", "./state.json", "sub/state.json"}) {
     CAPTURE(name);
     CHECK_THROWS_AS(unpack_hostile(t, [&](auto& add) { add(name, "bad"); }), FormatError);
     CHECK_THROWS_AS(unpack_hostile(t,

@@ -122,7 +122,9 @@ TEST_CASE("a file that is no archive is damaged") {
 std::string header(std::string const& name, std::string const& size, char type,
                    std::string const& link = "") {
   std::string block(512, '\0');
-  auto const set = [&](std::size_t at, std::string const& text) { block.replace(at, text.size(), text); };
+  auto const set = [&](std::size_t at, std::string const& text) {
+    block.replace(at, text.size(), text);
+  };
   set(0, name);
   set(100, "0000644");
   set(108, "0000000");
@@ -131,7 +133,9 @@ std::string header(std::string const& name, std::string const& size, char type,
   set(136, "00000000000");
   block[156] = type;
   set(157, link);
-  set(257, std::string("ustar\0" "00", 8));
+  set(257, std::string("ustar\0"
+                       "00",
+                       8));
   set(148, "        ");
   unsigned sum = 0;
   for (char const c : block) sum += static_cast<unsigned char>(c);
@@ -149,7 +153,8 @@ TEST_CASE("links, folders, devices and pipes are no files, and are refused") {
     support::write_text(folder / "t", header("a", "00000000000", type, "/etc/passwd") + end);
     CHECK_THROWS_AS(read(folder / "t"), FormatError);
   }
-  support::write_text(folder / "t", header("a", "00000000002", '0') + "hi" + std::string(510, '\0') + end);
+  support::write_text(folder / "t",
+                      header("a", "00000000002", '0') + "hi" + std::string(510, '\0') + end);
   CHECK(read(folder / "t") == Files{{"a", "hi"}});  // or the header above would prove nothing
 }
 

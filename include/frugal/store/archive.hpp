@@ -29,8 +29,8 @@ struct ArchiveSettings {
 
 struct ArchiveReport {
   std::vector<Checkpoint> moved;  ///< or that would be, in a dry run; oldest first
-  /// Old enough and not moved: they are not whole, or have files that the manifest does not list and
-  /// that the archive would therefore lose. A dry run does not look for the first.
+  /// Old enough and not moved: they are not whole, or have files that the manifest does not list
+  /// and that the archive would therefore lose. A dry run does not look for the first.
   std::vector<Damage> stayed;
 };
 

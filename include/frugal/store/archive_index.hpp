@@ -62,7 +62,8 @@ class ArchiveIndex {
                           .hash = fields.hash(each, "xxh3"),
                           .saved_at = fields.time(each, "saved_at"),
                           .moved_at = fields.time(each, "moved_at")});
-      if (!detail::is_file_name(entries_.back().name)) fields.fail("a file has a name that is none");
+      if (!detail::is_file_name(entries_.back().name))
+        fields.fail("a file has a name that is none");
     }
   }
 
@@ -77,8 +78,9 @@ class ArchiveIndex {
     std::sort(entries_.begin(), entries_.end(), [](auto const& a, auto const& b) {
       return std::tie(a.step, a.serial, a.name) > std::tie(b.step, b.serial, b.name);
     });
-    std::string text = "{\n  \"format\": \"frugal archive\",\n  \"version\": " +
-                       std::to_string(newest_version) + ",\n  \"checkpoints\": ";
+    std::string text =
+        "{\n  \"format\": \"frugal archive\",\n  \"version\": " + std::to_string(newest_version) +
+        ",\n  \"checkpoints\": ";
     detail::append_lines(text, '[', ']', entries_, [&](ArchivedCheckpoint const& each) {
       text += "{\"name\": ";
       detail::append_json(text, each.name);

@@ -92,7 +92,7 @@ inline void verify(Checkpoint const& checkpoint) {
     }
     if (hash.digest() != entry.hash) {
       throw detail::damaged(file.path(), "its hash is " + hex_of(hash.digest()) +
-                                      ", and the manifest says " + hex_of(entry.hash));
+                                             ", and the manifest says " + hex_of(entry.hash));
     }
   }
 }

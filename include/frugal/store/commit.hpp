@@ -86,10 +86,11 @@ class CheckpointWriter {
     bool const twice = std::any_of(manifest_.files.begin(), manifest_.files.end(),
                                    [&](FileEntry const& entry) { return entry.name == name; });
     if (twice || !detail::is_file_name(name) || name == detail::gold_name) {
-      throw StoreError({.what = "a checkpoint cannot have a file of this name",
-                        .where = name,
-                        .why = twice ? "it has one already" : "it is no plain file name",
-                        .mend = "Give each file a name of its own, in UTF-8 and without a folder in it."});
+      throw StoreError(
+          {.what = "a checkpoint cannot have a file of this name",
+           .where = name,
+           .why = twice ? "it has one already" : "it is no plain file name",
+           .mend = "Give each file a name of its own, in UTF-8 and without a folder in it."});
     }
     File file = File::create(temporary_ / name);
     file.reserve(expected);

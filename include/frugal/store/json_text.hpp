@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-// Writing JSON, by hand: whoever includes what writes a checkpoint would pay for a JSON library, which
-// takes as long to compile as all of the rest. What reads JSON uses one.
+// Writing JSON, by hand: whoever includes what writes a checkpoint would pay for a JSON library,
+// which takes as long to compile as all of the rest. What reads JSON uses one.
 namespace frugal::detail {
 
 /// Bytes of the character that begins `text`, or nothing if those are no UTF-8 (The Unicode

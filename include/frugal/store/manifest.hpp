@@ -59,7 +59,8 @@ inline std::span<std::byte const> bytes_of(std::string_view text) {
 /// A name that cannot lead out of the checkpoint's folder, nor to the manifest itself.
 inline bool is_file_name(std::string_view name) {
   return !name.empty() && name.size() <= 255 && name.front() != '.' &&
-         name != Manifest::file_name && is_utf8(name) && std::none_of(name.begin(), name.end(), [](char c) {
+         name != Manifest::file_name && is_utf8(name) &&
+         std::none_of(name.begin(), name.end(), [](char c) {
            return c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
          });
 }
@@ -103,8 +104,8 @@ inline std::string Manifest::text() const {
   detail::append_lines(out, '[', ']', files, [&](FileEntry const& file) {
     out += "{\"name\": ";
     detail::append_json(out, file.name);
-    out += ", \"size\": " + std::to_string(file.size) + ", \"xxh3\": \"" + hex_of(file.hash) +
-           "\"}";
+    out +=
+        ", \"size\": " + std::to_string(file.size) + ", \"xxh3\": \"" + hex_of(file.hash) + "\"}";
   });
   std::uint64_t const hash = Hash::of(detail::bytes_of(out));
   return out.append(detail::manifest_seal).append(hex_of(hash)).append("\"\n}\n");

@@ -103,10 +103,11 @@ class TarWriter {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     if (result == ARCHIVE_OK) return;
     char const* const why = archive_error_string(handle_.get());
-    throw StoreError({.what = "an archive cannot be written",
-                      .where = where_.string(),
-                      .why = why != nullptr ? why : "libarchive gives no reason",
-                      .mend = "See whether this libarchive was built with zstd (bsdtar --version)."});
+    throw StoreError(
+        {.what = "an archive cannot be written",
+         .where = where_.string(),
+         .why = why != nullptr ? why : "libarchive gives no reason",
+         .mend = "See whether this libarchive was built with zstd (bsdtar --version)."});
   }
 
   Sink& sink_;
