@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -40,10 +41,13 @@ inline std::optional<std::size_t> utf8_character(std::string_view text) {
 }
 
 inline bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    auto const size = utf8_character(text);
+  auto const is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  // Most text is ASCII throughout.
+  auto at = std::find_if_not(text.begin(), text.end(), is_ascii);
+  while (at != text.end()) {
+    auto const size = utf8_character(text.substr(static_cast<std::size_t>(at - text.begin())));
     if (!size) return false;
-    text.remove_prefix(*size);
+    at = std::find_if_not(at + static_cast<std::ptrdiff_t>(*size), text.end(), is_ascii);
   }
   return true;
 }
@@ -65,19 +69,24 @@ inline void append_json(std::string& out, std::string_view text) {
   constexpr std::string_view special = "\b\f\n\r\t\"\\";
   constexpr std::string_view letters = "bfnrt\"\\";
   constexpr std::string_view digits = "0123456789abcdef";
+  auto const is_plain = [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+  };
   out += '"';
-  for (char const c : text) {
-    auto const code = static_cast<unsigned char>(c);
-    if (auto const found = special.find(c); found != std::string_view::npos) {
+  for (auto at = text.begin(); at != text.end();) {
+    auto const end = std::find_if_not(at, text.end(), is_plain);
+    out.append(at, end);
+    if (end == text.end()) break;
+    auto const code = static_cast<unsigned char>(*end);
+    if (auto const found = special.find(*end); found != std::string_view::npos) {
       out += '\\';
       out += letters[found];
-    } else if (code < 0x20) {
+    } else {
       out += "\\u00";
       out += digits[code >> 4U];
       out += digits[code & 15U];
-    } else {
-      out += c;
     }
+    at = end + 1;
   }
   out += '"';
 }
