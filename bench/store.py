@@ -3,21 +3,25 @@
 
 Writing is to one disk, and the clock stops when fsync has said that the disk has it; frugal hashes
 what it writes, and the others do not. Every run is a process of its own that times itself, without
-its start. The rounds are interleaved and their order rotates, for the disk of a shared machine is now
-fast and now slow. This file itself needs nothing but Python; the rivals need requirements/peers.txt.
+its start. In every round the order is drawn anew, for the disk of a shared machine is now fast and now
+slow, and what one run used up the next one lacks. This file itself needs nothing but Python; the rivals
+need requirements/peers.txt.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import random
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+ORDER = random.Random(1)
 READS = ("open", "touch", "copy")
 
 # frugal's speed over the rival's must be at least this.
@@ -47,10 +51,6 @@ def dd(source: str, to: pathlib.Path, mib: int) -> float:
     return float(re.search(r"copied, ([0-9.e-]+) s", said)[1])
 
 
-def rotated(names: list[str], turn: int) -> list[str]:
-    return names[turn % len(names) :] + names[: turn % len(names)]
-
-
 def measure_writing(args, folder: pathlib.Path, source: pathlib.Path) -> dict[str, list[float]]:
     python = [sys.executable, str(HERE / "store_python.py")]
     to = folder / "written"
@@ -64,11 +64,12 @@ def measure_writing(args, folder: pathlib.Path, source: pathlib.Path) -> dict[st
     }  # fmt: skip
     times = {name: [] for name in ways}
     for turn in range(args.rounds):
-        for name in rotated(list(ways), turn):
+        for name in ORDER.sample(list(ways), len(ways)):
             print(f"writing, round {turn + 1}/{args.rounds}: {name}", file=sys.stderr)
-            os.sync()  # what others have left must not be waited for in here
+            time.sleep(args.pause)
             times[name].append(ways[name]())
             to.unlink()
+            os.sync()  # what removing it costs is nobody's
     return times
 
 
@@ -79,7 +80,7 @@ def measure_reading(args, source: pathlib.Path) -> dict[str, dict[str, list[floa
     for turn in range(args.rounds):
         for how in READS:
             checks = set()
-            for name in rotated(list(sides), turn):
+            for name in ORDER.sample(list(sides), len(sides)):
                 print(f"reading, round {turn + 1}/{args.rounds}: {name}, {how}", file=sys.stderr)
                 said = told([*sides[name], how, str(source)])
                 times[how][name].append(said["seconds"])
@@ -113,7 +114,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--folder", type=pathlib.Path, default=".", help="on the disk to measure")
     parser.add_argument("--mib", type=int, default=512)
     parser.add_argument("--tensors", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--pause", type=float, default=1.0, help="seconds before each writing")
     parser.add_argument("--json", type=pathlib.Path, help="file for every figure")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is not met")
     for other in ("--torch", "--cxx"):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code of docs/store/archive.md, as a test; apart from the other pages, for it needs libarchive.
+// The code of docs/store/archive.md, as a test; apart from the other pages, for it needs
+// libarchive.
 #include <doctest/doctest.h>
 
 #include "support/checkpoints.hpp"
@@ -31,7 +32,8 @@ fr::ColdCommand const s3{.put = {"aws", "s3", "cp", "{file}", "s3://bucket/demo/
 
 namespace frugal_test::docs_archive {
 
-TEST_CASE("docs/store/archive.md: what is called there moves old checkpoints and brings them back") {
+TEST_CASE(
+    "docs/store/archive.md: what is called there moves old checkpoints and brings them back") {
   support::TemporaryFolder folder;
   fr::ColdFolder const cold{folder / "cold"};
   {

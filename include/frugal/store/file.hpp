@@ -48,8 +48,8 @@ class File {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
 
-  /// Writes all of it at the end of what was written before. The disk begins with it at once, so that
-  /// sync() has less to wait for.
+  /// Writes all of it at the end of what was written before. The disk begins with it at once, so
+  /// that sync() has less to wait for.
   void write(std::span<std::byte const> bytes) {
     require_sound();
     while (!bytes.empty()) {
