@@ -28,7 +28,8 @@ using frugal::RunDirectory;
 
 std::string text_of(std::uint64_t step, std::string const& name) {
   std::string text;
-  for (int i = 0; i < 200; ++i) text += name + " of " + std::to_string(step * 7919 + i) + "\n";
+  for (std::uint64_t i = 0; i < 200; ++i)
+    text += name + " of " + std::to_string(step * 7919 + i) + "\n";
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,12 @@ using frugal::detail::append_json;
 using frugal::detail::as_utf8;
 using frugal::detail::is_utf8;
 
-/// What a JSON library makes of it; null if it takes it for no UTF-8.
-nlohmann::json library(std::string const& text) {
+/// What a JSON library makes of it; nothing if it takes it for no UTF-8.
+std::optional<std::string> library(std::string const& text) {
   try {
     return nlohmann::json(text).dump();
   } catch (nlohmann::json::type_error const&) {
-    return nullptr;
+    return std::nullopt;
   }
 }
 
@@ -56,9 +57,9 @@ TEST_CASE("text is written as a JSON library writes it, and refused where that r
   std::size_t good = 0;
   with_texts([&](std::string const& text) {
     auto const expected = library(text);
-    REQUIRE(is_utf8(text) == expected.is_string());
-    if (!expected.is_string()) return;
-    REQUIRE(written(text) == expected);
+    REQUIRE(is_utf8(text) == expected.has_value());
+    if (!expected) return;
+    REQUIRE(written(text) == *expected);
     ++good;
   });
   CHECK(good > 1000);
