@@ -58,23 +58,44 @@ stage_gcc() {
   run_ctest "$root/build/release"
 }
 
-# Each example is run as its reader would run it, in a folder of its own.
+# run_example NAME [flags]: as its reader would run it, in a folder of its own.
+run_example() {
+  local name=$1 log=$state/log/example.log
+  shift
+  if (cd "$state/examples" && "$root/build/release/examples/$name" "$@") >"$log" 2>&1; then
+    count 1 0
+  else
+    printf 'example %s failed:\n' "$name $*" >&2
+    cat "$log" >&2
+    count 0 1
+    return 1
+  fi
+}
+
+# A run with three checkpoints, of which two go to cold storage and one comes back.
+run_archive_example() {
+  local step run=$state/examples/archived failed=0
+  for step in 1 2 3; do "$root/build/release/tests/fault_save" save "$run" "$step" || return 1; done
+  run_example archive_checkpoints --run "$run" --to "$run-cold" || failed=1
+  run_example archive_checkpoints --run "$run" --to "$run-cold" --older-than 0 --go || failed=1
+  run_example archive_checkpoints --run "$run" --put "cp {file} $run-cold/{name}" \
+    --get "cp $run-cold/{name} {file}" --restore 2 || failed=1
+  run_example archive_checkpoints --run "$run" --to "$run-cold" --list || failed=1
+  [ "$(cd "$run/checkpoints" && echo *)" = 'step-00000002 step-00000003' ] || failed=1
+  return "$failed"
+}
+
 stage_examples() {
-  local source name flags failed=0 log=$state/log/example.log
+  local source name failed=0
   rm -rf "$state/examples"
   mkdir -p "$state/examples"
   for source in "$root"/examples/*.cpp; do
     name=$(basename "$source" .cpp)
-    flags=()
-    [ "$name" != fashion_mnist ] || flags=(--epochs 1)
-    if (cd "$state/examples" && "$root/build/release/examples/$name" "${flags[@]}") >"$log" 2>&1; then
-      count 1 0
-    else
-      printf 'example %s failed:\n' "$name" >&2
-      cat "$log" >&2
-      count 0 1
-      failed=1
-    fi
+    case $name in
+    fashion_mnist) run_example "$name" --epochs 1 || failed=1 ;;
+    archive_checkpoints) run_archive_example || failed=1 ;;
+    *) run_example "$name" || failed=1 ;;
+    esac
   done
   return "$failed"
 }

@@ -19,8 +19,11 @@ elseif(FRUGAL_WITH_TORCH)
       "${PROJECT_SOURCE_DIR}" ${docs_units}
     DEPENDS ${docs_pages} "${CMAKE_CURRENT_LIST_DIR}/check.py"
     COMMENT "Taking the programs out of the documentation")
+  if(FRUGAL_ARCHIVE)
+    list(APPEND docs_units "${CMAKE_CURRENT_LIST_DIR}/archive.cpp")
+  endif()
   frugal_test_program(test_docs docs ${docs_units} "${CMAKE_CURRENT_LIST_DIR}/writing_a_policy.cpp")
   frugal_torch_program(test_docs)
-  target_link_libraries(test_docs PRIVATE ${optional})
+  target_link_libraries(test_docs PRIVATE ${frugal_archive})
   set_target_properties(test_docs PROPERTIES UNITY_BUILD OFF)
 endif()

@@ -30,3 +30,22 @@ foreach(pair IN ITEMS
     --shim "$<TARGET_FILE:frugal_fault>" ${test})
   set_tests_properties("fault: ${sentence}" PROPERTIES TIMEOUT 900)
 endforeach()
+
+if(FRUGAL_ARCHIVE)
+  add_executable(fault_archive "${CMAKE_CURRENT_LIST_DIR}/archive.cpp")
+  frugal_program(fault_archive)
+  target_link_libraries(fault_archive PRIVATE frugal::archive)
+  add_dependencies(test_programs fault_archive)
+  foreach(pair IN ITEMS
+      "kill|a move to cold storage that is killed at any call leaves each checkpoint here or there"
+      "fail|a call that fails on the way to cold storage loses no checkpoint"
+      "restore|a restore that is broken at any call changes nothing, or is done")
+    string(REPLACE "|" ";" pair "${pair}")
+    list(GET pair 0 test)
+    list(GET pair 1 sentence)
+    add_test(NAME "fault: ${sentence}" COMMAND Python3::Interpreter
+      "${CMAKE_CURRENT_LIST_DIR}/archive.py" --program "$<TARGET_FILE:fault_archive>"
+      --shim "$<TARGET_FILE:frugal_fault>" ${test})
+    set_tests_properties("fault: ${sentence}" PROPERTIES TIMEOUT 900)
+  endforeach()
+endif()

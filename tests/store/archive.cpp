@@ -8,6 +8,8 @@
 #include "support/checkpoints.hpp"
 #include "support/files.hpp"
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -168,8 +170,8 @@ TEST_CASE("a damaged checkpoint is reported and stays, and the others are moved"
   support::flip_bit(t.of(2) / "optimizer.safetensors", 3);
   auto const report = Archive(t.run, ColdFolder{t.cold}, for_real).move(later());
   CHECK(steps_of(report.moved) == Steps{1, 3});
-  REQUIRE(report.damaged.size() == 1);
-  CHECK(report.damaged[0].folder == t.of(2));
+  REQUIRE(report.stayed.size() == 1);
+  CHECK(report.stayed[0].folder == t.of(2));
   CHECK(std::filesystem::exists(t.of(2)));
   CHECK(names_in(t.cold).size() == 2);
 }
@@ -260,104 +262,127 @@ TEST_CASE("every bit that is flipped in an archived file is found, and nothing i
   CHECK(archive.restore(entry.step).step() == entry.step);
 }
 
-TEST_CASE(
-    "a packed file that is damaged anywhere never crashes its reader nor passes for another") {
+TEST_CASE("a checkpoint with a file that its manifest does not list stays and is reported") {
   Run t;
-  auto const packed = t.folder / "packed";
-  frugal::detail::pack(t.run.list().whole[0], packed, 3);
-  std::string const whole = support::text_of(packed);
-  auto const read = [&] {
-    frugal::detail::unpack(packed, [](auto const&) { return [](auto) {}; });
+  support::write_text(t.of(2) / "notes.txt", "the one that worked");
+  for (bool const dry : {true, false}) {
+    auto settings = for_real;
+    settings.dry_run = dry;
+    auto const report = Archive(t.run, ColdFolder{t.cold}, settings).move(later());
+    CHECK(steps_of(report.moved) == Steps{1, 3});
+    REQUIRE(report.stayed.size() == 1);
+    CHECK(report.stayed[0].why.find("notes.txt") != std::string::npos);
+  }
+  CHECK(std::filesystem::exists(t.of(2) / "notes.txt"));
+}
+
+TEST_CASE("a file that is missing, or is a pipe, is damage of that checkpoint alone") {
+  Run t;
+  std::filesystem::remove(t.of(1) / "state.json");
+  std::filesystem::remove(t.of(3) / "state.json");
+  REQUIRE(::mkfifo((t.of(3) / "state.json").c_str(), 0600) == 0);
+  auto const report = Archive(t.run, ColdFolder{t.cold}, for_real).move(later());
+  CHECK(steps_of(report.moved) == Steps{2});
+  CHECK(report.stayed.size() == 2);
+  CHECK(names_in(t.cold).size() == 1);
+}
+
+TEST_CASE("a checkpoint that is marked gold while it is being moved stays") {
+  Run t;
+  auto storage = copying(t.cold);
+  storage.put = {"sh",
+                 "-c",
+                 "cp \"$1\" \"$2\" && touch \"$3\"",
+                 "sh",
+                 "{file}",
+                 t.cold.string() + "/{name}",
+                 (t.of(2) / "gold").string()};
+  CHECK(steps_of(Archive(t.run, storage, for_real).move(later()).moved) == Steps{1, 3});
+  CHECK_NOTHROW(frugal::verify(frugal::read_checkpoint(t.of(2))));
+}
+
+TEST_CASE("of two archived saves of one step the later is restored") {
+  Run t;
+  Archive archive(t.run, ColdFolder{t.cold}, for_real);
+  archive.move(later());
+  save(t.run, 2, {{"loss", 77.0}});
+  archive.move(later());
+  REQUIRE(archive.list().size() == 4);
+  CHECK(archive.restore(2).manifest.metrics.at("loss") == 77.0);
+}
+
+TEST_CASE("a checkpoint that is damaged here is restored beside it") {
+  Run t;
+  Archive archive(t.run, ColdFolder{t.cold}, for_real);
+  archive.move(later());
+  archive.restore(2);
+  support::flip_bit(t.of(2) / "state.json", 3);
+  SavedCheckpoint const again = archive.restore(2);
+  CHECK(again.folder != t.of(2));
+  CHECK_NOTHROW(frugal::verify(again));
+}
+
+TEST_CASE("what is restored is moved again by the next move, and is one file there still") {
+  Run t;
+  Archive archive(t.run, ColdFolder{t.cold}, for_real);
+  archive.move(later());
+  archive.restore(2);
+  CHECK(steps_of(archive.move(later()).moved) == Steps{2});
+  CHECK(archive.list().size() == 3);
+  CHECK(names_in(t.cold).size() == 3);
+}
+
+TEST_CASE("restoring needs the lock, for a trainer would take the half of it for garbage") {
+  Run t;
+  Archive(t.run, ColdFolder{t.cold}, for_real).move(later());
+  RunDirectory reader(t.run.folder(), frugal::Access::read);
+  Archive archive(reader, ColdFolder{t.cold});
+  CHECK(archive.list().size() == 3);
+  CHECK(archive.restore(4).step() == 4);  // which is here
+  CHECK_THROWS_AS(archive.restore(2), frugal::StoreError);
+}
+
+TEST_CASE("a command that fetches nothing and says that it did is found out") {
+  Run t;
+  auto storage = copying(t.cold);
+  storage.get = {"true", "{file}", "{name}"};
+  CHECK_THROWS_AS(Archive(t.run, storage, for_real).move(later()), frugal::StoreError);
+  CHECK(steps_of(t.run.list().whole) == Steps{4, 3, 2, 1});
+}
+
+TEST_CASE("what an earlier move left in cold storage goes, and another run's does not") {
+  Run t;
+  Archive archive(t.run, copying(t.cold), for_real);
+  RunDirectory other(t.folder / "elsewhere" / "demo");
+  for (std::uint64_t step = 1; step <= 2; ++step) save(other, step);
+  // Both are called demo, and move to one folder.
+  std::filesystem::path left;
+  auto const leave = [&](RunDirectory& run) {
+    auto storage = copying(t.cold);
+    auto const kept = t.folder / "kept";
+    storage.put = {"sh", "-c", "echo \"$1\" > \"$2\"; exit 1", "{name}", "{file}", kept.string()};
+    CHECK_THROWS_AS(Archive(run, storage, for_real).move(later()), frugal::StoreError);
+    std::string name = std::filesystem::path(support::text_of(kept)).filename().string();
+    name.pop_back();  // the line's end
+    CHECK(name.starts_with(".tmp-"));
+    support::write_text(t.cold / name, "half a file");
+    return t.cold / name;
   };
-  for (std::size_t bit = 0; bit < 8 * whole.size(); bit += 3) {
-    support::flip_bit(packed, bit);
-    CAPTURE(bit);
-    // Some bits of the container carry nothing; where it reads, all hashes were right.
-    try {
-      read();
-    } catch (frugal::StoreError const&) {
-    }
-    support::flip_bit(packed, bit);
-  }
-  for (std::size_t size = 0; size < whole.size(); ++size) {
-    support::write_text(packed, whole.substr(0, size));
-    CAPTURE(size);
-    try {
-      read();
-    } catch (frugal::StoreError const&) {
-    }
-  }
-  support::write_text(packed, whole);
-  CHECK_NOTHROW(read());
+  auto const ours = leave(t.run), theirs = leave(other);
+  CHECK(ours != theirs);
+  CHECK(Archive(t.run, ColdFolder{t.cold}, for_real).move(later()).moved.size() == 3);
+  CHECK_FALSE(std::filesystem::exists(ours));
+  CHECK(std::filesystem::exists(theirs));
 }
 
-/// A tar file with entries that no writer of ours makes.
-template <class Fill>
-std::filesystem::path hostile(std::filesystem::path const& path, SavedCheckpoint const& checkpoint,
-                              Fill&& fill) {
-  frugal::File file = frugal::File::create(path);
-  frugal::detail::TarWriter writer(file, path, 3);
-  std::string const manifest = support::text_of(checkpoint.folder / "manifest.json");
-  writer.begin("manifest.json", manifest.size(), 0);
-  writer.write(support::bytes_of(manifest));
-  fill(writer);
-  writer.finish();
-  return path;
-}
-
-TEST_CASE("an archive with files that its manifest does not list writes nothing anywhere") {
+TEST_CASE("a damaged index stops everything before anything is deleted") {
   Run t;
-  SavedCheckpoint const checkpoint = t.run.list().whole[0];
-  for (std::string const name : {"../escaped", "/tmp/frugal-escaped", "gold", "manifest.json"}) {
-    CAPTURE(name);
-    auto const path = hostile(t.folder / "hostile", checkpoint, [&](auto& writer) {
-      writer.begin(name, 3, 0);
-      writer.write(support::bytes_of("bad"));
-    });
-    CHECK_THROWS_AS(frugal::detail::unpack_to(path, t.run.checkpoints_folder()),
-                    frugal::FormatError);
-    std::filesystem::remove(path);
-  }
-  CHECK_FALSE(std::filesystem::exists(t.run.folder() / "escaped"));
-  CHECK_FALSE(std::filesystem::exists(t.run.checkpoints_folder() / "escaped"));
-  CHECK(names_in(t.run.checkpoints_folder()).size() == 4);
-}
-
-TEST_CASE("an archive that lacks a file, or has one of another size, is damaged") {
-  Run t;
-  SavedCheckpoint const checkpoint = t.run.list().whole[0];
-  auto const nothing = hostile(t.folder / "one", checkpoint, [](auto&) {});
-  auto const large = hostile(t.folder / "two", checkpoint, [](auto& writer) {
-    std::string const zeros(1 << 20, '\0');
-    writer.begin("model.safetensors", zeros.size(), 0);
-    writer.write(support::bytes_of(zeros));
-  });
-  for (auto const& path : {nothing, large}) {
-    CHECK_THROWS_AS(frugal::detail::unpack_to(path, t.run.checkpoints_folder()),
-                    frugal::FormatError);
-  }
-}
-
-TEST_CASE("the same checkpoint packs to the same bytes") {
-  Run t;
-  SavedCheckpoint const checkpoint = t.run.list().whole[0];
-  auto const one = frugal::detail::pack(checkpoint, t.folder / "one", 3);
-  auto const two = frugal::detail::pack(checkpoint, t.folder / "two", 3);
-  CHECK(one.hash == two.hash);
-  CHECK(one.name == two.name);
-}
-
-TEST_CASE("the program tar reads what is archived") {
-  Run t;
-  auto const packed = t.folder / "packed.tar.zst";
-  frugal::detail::pack(t.run.list().whole[0], packed, 3);
-  std::filesystem::create_directory(t.folder / "out");
-  // libarchive's compression, undone by the reader of libarchive and by no code of ours.
-  frugal::detail::run_command(
-      {"tar", "-C", (t.folder / "out").string(), "--zstd", "-xf", packed.string()});
-  CHECK(names_in(t.folder / "out") == std::set<std::string>{"manifest.json", "model.safetensors",
-                                                            "optimizer.safetensors", "state.json"});
-  CHECK_NOTHROW(frugal::verify(frugal::read_checkpoint(t.folder / "out")));
+  std::filesystem::create_directories(t.run.folder() / "archive");
+  support::write_text(t.run.folder() / "archive" / "index.json", "{}");
+  Archive archive(t.run, ColdFolder{t.cold}, for_real);
+  CHECK_THROWS_AS(archive.move(later()), frugal::FormatError);
+  CHECK_THROWS_AS(archive.list(), frugal::FormatError);
+  CHECK(steps_of(t.run.list().whole) == Steps{4, 3, 2, 1});
 }
 
 }  // namespace frugal_test::store_archive

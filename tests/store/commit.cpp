@@ -7,7 +7,9 @@
 #include "support/checkpoints.hpp"
 #include "support/files.hpp"
 
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -115,11 +117,23 @@ TEST_CASE("a file name that leads elsewhere, or is taken, is refused") {
   CheckpointWriter writer(folder.path(), 500, 1);
   writer.add("a", filling("x"));
   for (std::string const name : {"a", "", ".", "..", ".hidden", "b/c", "/etc/passwd",
-                                 "manifest.json", "gold", "line\nbreak"}) {
+                                 "manifest.json", "gold", "line\nbreak", "no utf-8 \xff"}) {
     CAPTURE(name);
     CHECK_THROWS_AS(writer.add(name, filling("y")), frugal::StoreError);
   }
   CHECK(writer.commit().manifest.files.size() == 1);
+}
+
+TEST_CASE("what commit gives is what the next start reads") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "demo");
+  double const infinite = std::numeric_limits<double>::infinity();
+  auto const given =
+      support::save(run, 5, {{"loss", 0.1}, {"worst", infinite}, {"no utf-8 \xff", 2.0}});
+  auto const read = frugal::read_checkpoint(given.folder);
+  CHECK(read.manifest.text() == given.manifest.text());
+  CHECK(std::isnan(given.manifest.metrics.at("worst")));
+  CHECK(given.manifest.metrics.at("no utf-8 \xef\xbf\xbd") == 2.0);
 }
 
 TEST_CASE("a checkpoint is committed once") {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace frugal_test::store_file {
@@ -54,6 +55,24 @@ std::string message_of(Call&& call) {
     return error.what();
   }
   return "nothing was thrown";
+}
+
+TEST_CASE("a file of many megabytes, which the disk begins with early, is what was written") {
+  TemporaryFolder folder;
+  std::string text;
+  for (unsigned i = 0; text.size() < (20U << 20U); ++i) text += std::to_string(i * 2654435761U);
+  File file = File::create(folder / "file");
+  // Pieces that fit neither pages nor the step of early writing, and one larger than that.
+  std::string_view rest = text;
+  for (std::size_t const piece : {1'000'003U, 7'000'001U, 1U, 9'000'000U}) {
+    file.write(support::bytes_of(std::string(rest.substr(0, piece))));
+    rest.remove_prefix(piece);
+  }
+  File moved = std::move(file);
+  moved.write(support::bytes_of(std::string(rest)));
+  moved.sync();
+  moved.close();
+  CHECK(support::text_of(folder / "file") == text);
 }
 
 TEST_CASE("what is written to a file in pieces is read back in others") {

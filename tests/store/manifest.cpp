@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/store/manifest.hpp>
+#include <frugal/store/manifest_reader.hpp>
 
 #include "support/checkpoints.hpp"
 
@@ -40,7 +40,7 @@ std::string sealed(std::string const& fields) {
 
 std::string why(std::string const& text) {
   try {
-    Manifest::parse(text, "here/manifest.json");
+    frugal::parse_manifest(text, "here/manifest.json");
   } catch (FormatError const& error) {
     CHECK(error.fault().where == "here/manifest.json");
     return error.fault().why;
@@ -50,7 +50,7 @@ std::string why(std::string const& text) {
 
 TEST_CASE("a manifest reads back as it was written") {
   Manifest const in = sample();
-  Manifest const out = Manifest::parse(in.text(), "x");
+  Manifest const out = frugal::parse_manifest(in.text(), "x");
   CHECK(out.step == 500);
   CHECK(out.serial == 7);
   CHECK(out.saved_at == 1'700'000'000);
@@ -71,7 +71,7 @@ TEST_CASE("a metric that is not finite is null in the manifest and NaN when it i
   Manifest manifest = sample();
   manifest.metrics = {{"loss", std::numeric_limits<double>::infinity()}, {"nan", std::nan("")}};
   CHECK(nlohmann::json::parse(manifest.text())["metrics"]["loss"].is_null());
-  Manifest const out = Manifest::parse(manifest.text(), "x");
+  Manifest const out = frugal::parse_manifest(manifest.text(), "x");
   CHECK(std::isnan(out.metrics.at("loss")));
   CHECK(std::isnan(out.metrics.at("nan")));
 }
@@ -79,14 +79,14 @@ TEST_CASE("a metric that is not finite is null in the manifest and NaN when it i
 TEST_CASE("a metric whose name is no UTF-8 does not hinder a save") {
   Manifest manifest = sample();
   manifest.metrics = {{"l\xff", 1.0}};
-  CHECK(Manifest::parse(manifest.text(), "x").metrics.size() == 1);
+  CHECK(frugal::parse_manifest(manifest.text(), "x").metrics.size() == 1);
 }
 
 TEST_CASE("a manifest that is cut off anywhere is damaged") {
   std::string const text = sample().text();
   for (std::size_t size = 0; size < text.size(); ++size) {
     CAPTURE(size);
-    CHECK_THROWS_AS(Manifest::parse(text.substr(0, size), "x"), FormatError);
+    CHECK_THROWS_AS(frugal::parse_manifest(text.substr(0, size), "x"), FormatError);
   }
 }
 
@@ -96,18 +96,18 @@ TEST_CASE("a manifest of which any bit is flipped is damaged") {
     std::string flipped = text;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
     CAPTURE(bit);
-    CHECK_THROWS_AS(Manifest::parse(flipped, "x"), FormatError);
+    CHECK_THROWS_AS(frugal::parse_manifest(flipped, "x"), FormatError);
   }
 }
 
 TEST_CASE("a manifest with bytes behind its end is damaged") {
-  CHECK_THROWS_AS(Manifest::parse(sample().text() + "\n", "x"), FormatError);
+  CHECK_THROWS_AS(frugal::parse_manifest(sample().text() + "\n", "x"), FormatError);
 }
 
 TEST_CASE("a manifest of a newer version is refused as such, whatever else is in it") {
   auto const parse = [] {
-    Manifest::parse(sealed(R"("format": "frugal checkpoint", "version": 2, "step": "changed")"),
-                    "x");
+    frugal::parse_manifest(
+        sealed(R"("format": "frugal checkpoint", "version": 2, "step": "changed")"), "x");
   };
   CHECK_THROWS_AS(parse(), frugal::NewerFormatError);
 }

@@ -147,7 +147,9 @@ TEST_CASE("no plan deletes the newest, a gold one, or the last save of a k-th st
     for (SavedCheckpoint const& checkpoint : gone) {
       CHECK_FALSE(checkpoint.gold);
       CHECK(checkpoint.folder != newest->folder);
-      if (retention.every == 0 || checkpoint.step() % retention.every != 0) continue;
+      // Step 0 is where every run begins, and no milestone.
+      if (retention.every == 0 || checkpoint.step() == 0) continue;
+      if (checkpoint.step() % retention.every != 0) continue;
       CHECK(std::any_of(kept.begin(), kept.end(), [&](SavedCheckpoint const& other) {
         return other.step() == checkpoint.step() &&
                other.manifest.serial > checkpoint.manifest.serial;

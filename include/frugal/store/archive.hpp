@@ -4,6 +4,7 @@
 #include <frugal/error.hpp>
 #include <frugal/store/archive_index.hpp>
 #include <frugal/store/cold_storage.hpp>
+#include <frugal/store/hash.hpp>
 #include <frugal/store/pack.hpp>
 #include <frugal/store/run_directory.hpp>
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -27,7 +29,9 @@ struct ArchiveSettings {
 
 struct ArchiveReport {
   std::vector<SavedCheckpoint> moved;  ///< or that would be, in a dry run; oldest first
-  std::vector<Damage> damaged;         ///< not moved, for they are not whole
+  /// Old enough and not moved: they are not whole, or have files that the manifest does not list
+  /// and that the archive would therefore lose. A dry run does not look for the first.
+  std::vector<Damage> stayed;
 };
 
 /// Moves old checkpoints of a run to cold storage, and brings them back.
@@ -69,33 +73,41 @@ class Archive {
     return out;
   }
 
-  /// Moves them; only says which, as long as settings.dry_run stands. Damaged ones stay and are
-  /// reported. StoreError if storage fails: what was moved before is moved, the rest is untouched.
+  /// Moves them; only says which, as long as settings.dry_run stands. StoreError if storage fails:
+  /// what was moved before is moved, the rest is untouched.
   ArchiveReport move(std::chrono::system_clock::time_point now = std::chrono::system_clock::now()) {
     ArchiveReport report;
+    if (!settings_.dry_run) remove_temporaries();
     for (SavedCheckpoint& checkpoint : plan(now)) {
-      try {
-        if (!settings_.dry_run) move_one(checkpoint, now);
-      } catch (FormatError const& error) {
+      if (std::string why = stray(checkpoint); !why.empty()) {
+        report.stayed.push_back({checkpoint.folder, std::move(why)});
+        continue;
+      }
+      if (!settings_.dry_run) {
         try {
-          verify(checkpoint);
-        } catch (StoreError const&) {
-          report.damaged.push_back({checkpoint.folder, error.what()});
+          copy(checkpoint, now);
+        } catch (StoreError const& error) {
+          if (is_whole(checkpoint)) throw;  // it is storage that fails
+          report.stayed.push_back({checkpoint.folder, error.what()});
           continue;
         }
-        throw;  // the damage happened in cold storage
+        if (run_.remove({checkpoint}).empty()) continue;  // gold since a moment ago
       }
       report.moved.push_back(std::move(checkpoint));
     }
     return report;
   }
 
-  /// Brings a checkpoint back; its copy in cold storage stays. If it is here already, that is
-  /// what is returned. StoreError if the index has no such step.
+  /// Brings a checkpoint back, of two saves of one step the later; its copy in cold storage stays.
+  /// One that is here already and whole is what is returned. StoreError if the index has no such
+  /// step, FormatError if what cold storage gives is not what was put there.
+  ///
+  /// It is as old as it was, so the next move() takes it away again, unless it is marked gold.
   SavedCheckpoint restore(std::uint64_t step) {
     for (SavedCheckpoint const& checkpoint : run_.list().whole) {
       if (checkpoint.step() == step && run_.holds(checkpoint)) return checkpoint;
     }
+    run_.require_lock();
     for (ArchivedCheckpoint const& entry : list()) {
       if (entry.step != step) continue;
       detail::ColdObject const object{entry.name, entry.size, entry.hash};
@@ -125,15 +137,50 @@ class Archive {
     return folder != nullptr ? folder->folder : run_.folder() / "archive";
   }
 
-  void move_one(SavedCheckpoint const& checkpoint, std::chrono::system_clock::time_point now) {
+  /// Names of files that are being made, for this run and no other that shares the folder; the same
+  /// in every attempt, so that a crash leaves one and the next move() finds it.
+  std::string temporary_prefix() const {
+    std::error_code ignored;
+    auto const where = std::filesystem::weakly_canonical(run_.folder(), ignored).string();
+    return std::string(detail::temporary_prefix) + hex_of(Hash::of(detail::bytes_of(where))) + "-";
+  }
+
+  void remove_temporaries() const {
     run_.require_lock();
+    for (auto const& path : entries_of(staging())) {
+      if (path.filename().string().starts_with(temporary_prefix())) remove_tree(path);
+    }
+  }
+
+  /// What moving the folder would lose; empty if nothing.
+  static std::string stray(SavedCheckpoint const& checkpoint) {
+    for (auto const& path : entries_of(checkpoint.folder)) {
+      std::string const name = path.filename().string();
+      auto const& files = checkpoint.manifest.files;
+      if (name != Manifest::file_name &&
+          std::none_of(files.begin(), files.end(),
+                       [&](FileEntry const& entry) { return entry.name == name; })) {
+        return "\"" + name + "\" lies in it, and the manifest does not list it";
+      }
+    }
+    return "";
+  }
+
+  static bool is_whole(SavedCheckpoint const& checkpoint) {
+    try {
+      verify(checkpoint);
+    } catch (StoreError const& error) {
+      if (!detail::is_damage(error)) throw;
+      return false;
+    }
+    return true;
+  }
+
+  /// Brings it to cold storage, looks at it there, and enters it into the index.
+  void copy(SavedCheckpoint const& checkpoint, std::chrono::system_clock::time_point now) {
     create_folders(staging());
     create_folders(index_path().parent_path());
-    // The same name in every attempt, so that a crash leaves one file and not many.
-    auto const packed =
-        staging() / (std::string(detail::temporary_prefix) + run_.folder().filename().string() +
-                     "-" + detail::step_name(checkpoint.step()));
-    remove_tree(packed);
+    auto const packed = staging() / (temporary_prefix() + detail::step_name(checkpoint.step()));
     Removing const guard{packed};
     detail::ColdObject const object = detail::pack(checkpoint, packed, settings_.level);
     put(packed, object);
@@ -141,11 +188,11 @@ class Archive {
     ArchiveIndex index(index_path());
     index.put({.name = object.name,
                .step = checkpoint.step(),
+               .serial = checkpoint.manifest.serial,
                .size = object.size,
                .hash = object.hash,
                .saved_at = checkpoint.manifest.saved_at,
                .moved_at = seconds(now)});
-    run_.remove({checkpoint});
   }
 
   void put(std::filesystem::path const& packed, detail::ColdObject const& object) const {
@@ -182,9 +229,8 @@ class Archive {
                            .mend = "Write the command that fetches {name} to {file}."});
     }
     create_folders(staging());
-    auto const fetched =
-        staging() / (std::string(detail::temporary_prefix) + "fetched-" + object.name);
-    remove_tree(fetched);
+    auto const fetched = staging() / (temporary_prefix() + "fetched-" + object.name);
+    remove_tree(fetched);  // of a restore that crashed
     Removing const guard{fetched};
     detail::run_command(detail::for_object(command.get, fetched, object));
     use(fetched);

@@ -5,16 +5,17 @@
 #include <frugal/store/file.hpp>
 #include <frugal/store/folder.hpp>
 #include <frugal/store/hash.hpp>
+#include <frugal/store/json_fields.hpp>
+#include <frugal/store/json_text.hpp>
 #include <frugal/store/manifest.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@ namespace frugal {
 struct ArchivedCheckpoint {
   std::string name;           ///< of the file there
   std::uint64_t step = 0;     ///< optimizer steps done
+  std::uint64_t serial = 0;   ///< counts the saves of the run
   std::uint64_t size = 0;     ///< of the file there, in bytes
   std::uint64_t hash = 0;     ///< of the file there: XXH3, 64 bits
   std::int64_t saved_at = 0;  ///< seconds since 1970, UTC: the checkpoint
@@ -40,29 +42,32 @@ class ArchiveIndex {
     File file = File::open(path_);
     std::string text(static_cast<std::size_t>(file.size()), '\0');
     text.resize(file.read(std::as_writable_bytes(std::span(text.data(), text.size()))));
-    auto const all = nlohmann::json::parse(text, nullptr, false);
-    try {
-      if (all.at("format") != "frugal archive" || all.at("version") != 1)
-        fail("it is of another format");
-      for (auto const& each : all.at("checkpoints")) {
-        std::string const hash = each.at("xxh3");
-        entries_.push_back({.name = each.at("name"),
-                            .step = each.at("step"),
-                            .size = each.at("size"),
-                            .hash = std::stoull(hash, nullptr, 16),
-                            .saved_at = each.at("saved_at"),
-                            .moved_at = each.at("moved_at")});
-        if (!detail::is_file_name(entries_.back().name) || hash.size() != 16) {
-          fail("an entry has a name or a hash that is none");
-        }
-      }
-    } catch (nlohmann::json::exception const&) {
-      fail("a field is missing or of another type");
-    } catch (std::logic_error const&) {  // of stoull
-      fail("a hash is none");
+    detail::JsonFields const fields(
+        {.what = "the index of the archive is damaged",
+         .where = path_.string(),
+         .why = "",
+         .mend = "Move it away; the archived files themselves are not affected."});
+    auto const all = fields.parse(text, "frugal archive");
+    if (fields.number(all, "version") > newest_version) {
+      throw NewerFormatError({.what = "the index of the archive is of a newer format",
+                              .where = path_.string(),
+                              .why = "this library knows versions up to 1",
+                              .mend = "Update frugal."});
+    }
+    for (auto const& each : fields.array(all, "checkpoints")) {
+      entries_.push_back({.name = fields.text(each, "name"),
+                          .step = fields.number(each, "step"),
+                          .serial = fields.number(each, "serial"),
+                          .size = fields.number(each, "size"),
+                          .hash = fields.hash(each, "xxh3"),
+                          .saved_at = fields.time(each, "saved_at"),
+                          .moved_at = fields.time(each, "moved_at")});
+      if (!detail::is_file_name(entries_.back().name))
+        fields.fail("a file has a name that is none");
     }
   }
 
+  /// The newest first.
   std::vector<ArchivedCheckpoint> const& entries() const noexcept { return entries_; }
 
   /// Adds an entry, or replaces the one of this name, durably.
@@ -70,23 +75,27 @@ class ArchiveIndex {
     auto const same = [&](ArchivedCheckpoint const& other) { return other.name == entry.name; };
     entries_.erase(std::remove_if(entries_.begin(), entries_.end(), same), entries_.end());
     entries_.push_back(std::move(entry));
-    std::stable_sort(entries_.begin(), entries_.end(),
-                     [](auto const& a, auto const& b) { return a.step > b.step; });
-    nlohmann::ordered_json all{{"format", "frugal archive"}, {"version", 1}};
-    all["checkpoints"] = nlohmann::ordered_json::array();
-    for (ArchivedCheckpoint const& each : entries_) {
-      all["checkpoints"].push_back({{"name", each.name},
-                                    {"step", each.step},
-                                    {"size", each.size},
-                                    {"xxh3", hex_of(each.hash)},
-                                    {"saved_at", each.saved_at},
-                                    {"moved_at", each.moved_at}});
-    }
+    std::sort(entries_.begin(), entries_.end(), [](auto const& a, auto const& b) {
+      return std::tie(a.step, a.serial, a.name) > std::tie(b.step, b.serial, b.name);
+    });
+    std::string text =
+        "{\n  \"format\": \"frugal archive\",\n  \"version\": " + std::to_string(newest_version) +
+        ",\n  \"checkpoints\": ";
+    detail::append_lines(text, '[', ']', entries_, [&](ArchivedCheckpoint const& each) {
+      text += "{\"name\": ";
+      detail::append_json(text, each.name);
+      text += ", \"step\": " + std::to_string(each.step) +
+              ", \"serial\": " + std::to_string(each.serial) +
+              ", \"size\": " + std::to_string(each.size) + ", \"xxh3\": \"" + hex_of(each.hash) +
+              "\", \"saved_at\": " + std::to_string(each.saved_at) +
+              ", \"moved_at\": " + std::to_string(std::max<std::int64_t>(each.moved_at, 0)) + "}";
+    });
+    text += "\n}\n";
     auto partial = path_;
     partial += ".partial";
     remove_tree(partial);  // of a crash
     File file = File::create(partial);
-    file.write(detail::bytes_of(all.dump(2) + "\n"));
+    file.write(detail::bytes_of(text));
     file.sync();
     file.close();
     rename_path(partial, path_);
@@ -94,12 +103,7 @@ class ArchiveIndex {
   }
 
  private:
-  [[noreturn]] void fail(std::string why) const {
-    throw FormatError({.what = "the index of the archive is damaged",
-                       .where = path_.string(),
-                       .why = std::move(why),
-                       .mend = "Move it away; the archived files themselves are not affected."});
-  }
+  static constexpr std::uint64_t newest_version = 1;
 
   std::filesystem::path path_;
   std::vector<ArchivedCheckpoint> entries_;

@@ -12,10 +12,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string>
 #include <system_error>
@@ -84,10 +86,11 @@ class CheckpointWriter {
     bool const twice = std::any_of(manifest_.files.begin(), manifest_.files.end(),
                                    [&](FileEntry const& entry) { return entry.name == name; });
     if (twice || !detail::is_file_name(name) || name == detail::gold_name) {
-      throw StoreError({.what = "a checkpoint cannot have a file of this name",
-                        .where = name,
-                        .why = twice ? "it has one already" : "it is no plain file name",
-                        .mend = "Give each file a name of its own, without a folder in it."});
+      throw StoreError(
+          {.what = "a checkpoint cannot have a file of this name",
+           .where = name,
+           .why = twice ? "it has one already" : "it is no plain file name",
+           .mend = "Give each file a name of its own, in UTF-8 and without a folder in it."});
     }
     File file = File::create(temporary_ / name);
     file.reserve(expected);
@@ -104,17 +107,19 @@ class CheckpointWriter {
   /// stays, and the new one gets a name with a number behind it.
   SavedCheckpoint commit(std::map<std::string, double> metrics = {}) {
     require_open();
-    manifest_.metrics = std::move(metrics);
+    // As they will read again: JSON has no infinities, and no text that is not UTF-8.
+    for (auto const& [name, value] : metrics) {
+      manifest_.metrics[detail::as_utf8(name)] =
+          std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
+    }
     manifest_.saved_at = static_cast<std::int64_t>(std::time(nullptr));
     File file = File::create(temporary_ / Manifest::file_name);
-    std::string const text = manifest_.text();
-    file.write(detail::bytes_of(text));
+    file.write(detail::bytes_of(manifest_.text()));
     file.sync();
     file.close();
     sync_folder(temporary_);
     auto const folder = place();
-    // What metrics look like when they are read again: what is not finite is NaN.
-    return {.folder = folder, .manifest = Manifest::parse(text, folder), .gold = false};
+    return {.folder = folder, .manifest = manifest_, .gold = false};
   }
 
  private:

@@ -8,7 +8,7 @@
 #include <frugal/store/file.hpp>
 #include <frugal/store/folder.hpp>
 #include <frugal/store/hash.hpp>
-#include <frugal/store/manifest.hpp>
+#include <frugal/store/manifest_reader.hpp>
 #include <frugal/store/tar.hpp>
 
 #include <fcntl.h>
@@ -51,7 +51,7 @@ inline std::uint64_t hash_of(std::filesystem::path const& path) {
 
 /// Packs a checkpoint into one new file, the manifest first, and fsyncs it. The name of the object
 /// has the hash of the manifest in it, so two checkpoints never share one. FormatError if a file of
-/// the checkpoint is not what the manifest says.
+/// the checkpoint is not what the manifest says, as verify() has it.
 inline ColdObject pack(SavedCheckpoint const& checkpoint, std::filesystem::path const& to,
                        int level) {
   File file = File::create(to);
@@ -62,8 +62,7 @@ inline ColdObject pack(SavedCheckpoint const& checkpoint, std::filesystem::path 
   writer.begin(std::string(Manifest::file_name), manifest.size(), time);
   writer.write(bytes_of(manifest));
   for (FileEntry const& entry : checkpoint.manifest.files) {
-    File in = File::open(checkpoint.folder / entry.name);
-    if (in.size() != entry.size) throw damaged(in.path(), "it has another size than the manifest");
+    File in = open_file_of(checkpoint, entry);
     writer.begin(entry.name, entry.size, time);
     Hashed<TarWriter<Hashed<File>>> hashed(writer);
     pump([&](auto buffer) { return in.read(buffer); }, [&](auto bytes) { hashed.write(bytes); });
@@ -96,7 +95,7 @@ Manifest unpack(std::filesystem::path const& from, Take&& take) {
   }
   std::string text(static_cast<std::size_t>(first->size), '\0');
   text.resize(reader.read(std::as_writable_bytes(std::span(text.data(), text.size()))));
-  Manifest manifest = Manifest::parse(text, from);
+  Manifest manifest = parse_manifest(text, from);
   take(std::string(Manifest::file_name))(bytes_of(text));
   std::vector<FileEntry> missing = manifest.files;
   while (auto const entry = reader.next()) {
@@ -122,8 +121,11 @@ Manifest unpack(std::filesystem::path const& from, Take&& take) {
 
 /// Reads a packed checkpoint and keeps nothing of it.
 inline void verify_packed(std::filesystem::path const& file, ColdObject const& object) {
-  if (std::filesystem::file_size(file) != object.size || hash_of(file) != object.hash) {
-    throw damaged(file, "it is not what was put into cold storage");
+  if (hash_of(file) != object.hash) {
+    throw FormatError({.what = "an archived checkpoint is damaged",
+                       .where = file.string(),
+                       .why = "it is not what was put into cold storage",
+                       .mend = "Fetch it again, or look for a copy of it."});
   }
   unpack(file, [](std::string const&) { return [](std::span<std::byte const>) {}; });
 }

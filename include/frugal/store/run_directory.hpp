@@ -3,6 +3,7 @@
 
 #include <frugal/error.hpp>
 #include <frugal/store/checkpoint.hpp>
+#include <frugal/store/checkpoint_list.hpp>
 #include <frugal/store/commit.hpp>
 #include <frugal/store/folder.hpp>
 #include <frugal/store/lock.hpp>

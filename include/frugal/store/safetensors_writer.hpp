@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/store/json_text.hpp>
 #include <frugal/store/safetensors_fault.hpp>
 #include <frugal/store/tensor_view.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -162,20 +161,12 @@ class SafetensorsWriter {
   }
 
   void quote(std::string_view text) {
-    bool const plain = std::all_of(text.begin(), text.end(), [](char c) {
-      return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-    });
-    if (plain) {
-      header_.append(1, '"').append(text).append(1, '"');
-      return;
-    }
-    try {
-      header_ += nlohmann::json(text).dump();
-    } catch (nlohmann::json::type_error const&) {
+    if (!detail::is_utf8(text)) {
       detail::safetensors_fail(
           name_, "", detail::safetensors_no_place, "a name or a text of the metadata is not UTF-8",
           "it reads " + detail::safetensors_quoted(text), "Give it in UTF-8, as JSON demands.");
     }
+    detail::append_json(header_, text);
   }
 
   [[noreturn]] void refuse(std::string_view tensor, std::string what, std::string why,

@@ -13,6 +13,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,6 +39,9 @@ class TarWriter {
       : sink_(sink), where_(std::move(where)), handle_(archive_write_new()) {
     if (!handle_) throw std::bad_alloc();
     require(archive_write_set_format_pax_restricted(handle_.get()));
+    // Names go as they are: to translate them takes a locale, and programs start with one that has
+    // ASCII alone.
+    require(archive_write_set_format_option(handle_.get(), "pax", "hdrcharset", "BINARY"));
     require(archive_write_add_filter_zstd(handle_.get()));
     require(archive_write_set_filter_option(handle_.get(), "zstd", "compression-level",
                                             std::to_string(level).c_str()));
@@ -47,8 +51,12 @@ class TarWriter {
   TarWriter(TarWriter const&) = delete;
   TarWriter& operator=(TarWriter const&) = delete;
   ~TarWriter() {
-    // Without this, freeing would write the end of an archive that is being given up.
+    if (closed_) return;
+    // Given up. Failed first, or closing would write the rest of the entry as zeros; and closed,
+    // or libarchive 3.6 would not free what it has.
+    given_up_ = true;
     archive_write_fail(handle_.get());
+    archive_write_close(handle_.get());
   }
 
   /// Begins a file, of which exactly `size` bytes have to follow.
@@ -72,20 +80,22 @@ class TarWriter {
     }
   }
 
-  void finish() { require(archive_write_close(handle_.get())); }
+  void finish() {
+    closed_ = true;
+    require(archive_write_close(handle_.get()));
+  }
 
  private:
   // An exception may not pass through a C library: it waits until the call is back.
-  static la_ssize_t take(archive* handle, void* self, void const* data, std::size_t size) {
+  static la_ssize_t take(archive*, void* self, void const* data, std::size_t size) {
     auto& writer = *static_cast<TarWriter*>(self);
     try {
-      writer.sink_.write({static_cast<std::byte const*>(data), size});
-      return static_cast<la_ssize_t>(size);
+      if (!writer.given_up_) writer.sink_.write({static_cast<std::byte const*>(data), size});
     } catch (...) {
+      writer.given_up_ = true;
       writer.failure_ = std::current_exception();
-      archive_set_error(handle, EIO, "the sink failed");
-      return -1;
     }
+    return static_cast<la_ssize_t>(size);
   }
 
   // A warning is none here: it would be a file that is not stored as it is.
@@ -93,16 +103,18 @@ class TarWriter {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     if (result == ARCHIVE_OK) return;
     char const* const why = archive_error_string(handle_.get());
-    throw StoreError({.what = "an archive cannot be written",
-                      .where = where_.string(),
-                      .why = why != nullptr ? why : "libarchive gives no reason",
-                      .mend = "See whether this libarchive was built with zstd (bsdtar "
-                              "--version)."});
+    throw StoreError(
+        {.what = "an archive cannot be written",
+         .where = where_.string(),
+         .why = why != nullptr ? why : "libarchive gives no reason",
+         .mend = "See whether this libarchive was built with zstd (bsdtar --version)."});
   }
 
   Sink& sink_;
   std::filesystem::path where_;
-  std::exception_ptr failure_;
+  std::exception_ptr failure_;  ///< of the sink, until it is thrown
+  bool given_up_ = false;       ///< the sink gets nothing any more
+  bool closed_ = false;
   std::unique_ptr<archive, FreeArchive> handle_;
 };
 

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares frugal's safetensors files with dd, torch.save and Python's safetensors.
+
+Writing is to one disk, and the clock stops when fsync has said that the disk has it; frugal hashes
+what it writes, and the others do not. Every run is a process of its own that times itself, without
+its start. In every round the order is drawn anew, for the disk of a shared machine is now fast and now
+slow, and what one run used up the next one lacks. This file itself needs nothing but Python; the rivals
+need requirements/peers.txt.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ORDER = random.Random(1)
+READS = ("open", "touch", "copy")
+
+# frugal's speed over the rival's must be at least this. dd copies the same bytes; dd of zeros is shown
+# beside it, for a virtual disk may know zeros when it sees them.
+WRITE_BARS = {"dd": 0.9, "torch_save": 1.0, "save_file": 1.0}
+READ_BAR = 1.0
+
+
+class Failed(Exception):
+    """One sentence for the reader; main() prints it."""
+
+
+def run(command: list[str]) -> str:
+    quiet = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore", "LC_ALL": "C"}
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | quiet)
+    if done.returncode != 0:
+        tail = "\n".join(done.stderr.strip().splitlines()[-5:])
+        raise Failed(f"`{' '.join(command)}` ended with exit code {done.returncode}:\n{tail}")
+    return done.stdout + done.stderr
+
+
+def told(command: list[str]) -> dict:
+    return json.loads(run(command).strip().splitlines()[-1])
+
+
+def dd(source: str, to: pathlib.Path, mib: int) -> float:
+    said = run(["dd", f"if={source}", f"of={to}", "bs=1M", f"count={mib}", "iflag=fullblock", "conv=fsync"])
+    return float(re.search(r"copied, ([0-9.e-]+) s", said)[1])
+
+
+def measure_writing(args, folder: pathlib.Path, source: pathlib.Path) -> dict[str, list[float]]:
+    python = [sys.executable, str(HERE / "store_python.py")]
+    to = folder / "written"
+    ways = {
+        "frugal": lambda: told([str(args.frugal), "write", str(to), "--mib", str(args.mib),
+                                "--tensors", str(args.tensors)])["seconds"],
+        "dd": lambda: dd(str(source), to, args.mib),
+        "dd of zeros": lambda: dd("/dev/zero", to, args.mib),
+        "torch_save": lambda: told([*python, "torch_save", str(to), str(source)])["seconds"],
+        "save_file": lambda: told([*python, "save_file", str(to), str(source)])["seconds"],
+    }  # fmt: skip
+    times = {name: [] for name in ways}
+    for turn in range(args.rounds):
+        for name in ORDER.sample(list(ways), len(ways)):
+            print(f"writing, round {turn + 1}/{args.rounds}: {name}", file=sys.stderr)
+            time.sleep(args.pause)
+            times[name].append(ways[name]())
+            to.unlink()
+            os.sync()  # what removing it costs is nobody's
+    return times
+
+
+def measure_reading(args, source: pathlib.Path) -> dict[str, dict[str, list[float]]]:
+    python = [sys.executable, str(HERE / "store_python.py")]
+    sides = {"frugal": [str(args.frugal)], "load_file": python}
+    times = {how: {name: [] for name in sides} for how in READS}
+    for turn in range(args.rounds):
+        for how in READS:
+            checks = set()
+            for name in ORDER.sample(list(sides), len(sides)):
+                print(f"reading, round {turn + 1}/{args.rounds}: {name}, {how}", file=sys.stderr)
+                said = told([*sides[name], how, str(source)])
+                times[how][name].append(said["seconds"])
+                checks.add(said["check"])
+            if len(checks) != 1:
+                raise Failed(f"the two sides did not read the same ({how}).")
+    return times
+
+
+def show(title: str, times: dict[str, list[float]], bars: dict[str, float]) -> list[dict]:
+    print(f"\n{title}\n{'':14}{'median':>10}{'least':>10}{'greatest':>10}{'frugal is':>11}")
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    out = []
+    for name, values in times.items():
+        ratio = medians[name] / medians["frugal"]
+        shown = "" if name == "frugal" else f"{ratio:.2f}"
+        print(f"{name:14}{medians[name]:10.4f}{min(values):10.4f}{max(values):10.4f}{shown:>11}")
+        if name in bars:
+            out.append({"what": title, "over": name, "bar": bars[name], "ratio": ratio,
+                        "met": ratio >= bars[name]})  # fmt: skip
+    for bar in out:
+        verdict = "met" if bar["met"] else "NOT met"
+        print(f"bar: {bar['bar']} times {bar['over']}: {bar['ratio']:.2f}, {verdict}")
+    return out
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--frugal", type=pathlib.Path, help="the bench_store program")
+    parser.add_argument("--build", type=pathlib.Path, help="or the build folder that holds it")
+    parser.add_argument("--folder", type=pathlib.Path, default=".", help="on the disk to measure")
+    parser.add_argument("--mib", type=int, default=512)
+    parser.add_argument("--tensors", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--pause", type=float, default=1.0, help="seconds before each writing")
+    parser.add_argument("--json", type=pathlib.Path, help="file for every figure")
+    parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is not met")
+    for other in ("--torch", "--cxx"):
+        parser.add_argument(other, help="taken and not needed: every benchmark gets it")
+    args = parser.parse_args()
+    if args.frugal is None:
+        if args.build is None:
+            parser.error("say where bench_store is, with --frugal or --build.")
+        args.frugal = args.build / "bench" / "bench_store"
+    args.frugal = args.frugal.resolve()
+    if args.rounds < 1 or args.mib < 1:
+        parser.error("--rounds and --mib must be positive.")
+    return args
+
+
+def main() -> int:
+    args = parse()
+    try:
+        with tempfile.TemporaryDirectory(dir=args.folder, prefix="bench-store-") as name:
+            folder = pathlib.Path(name)
+            source = folder / "source.safetensors"
+            told([str(args.frugal), "write", str(source), "--mib", str(args.mib),
+                  "--tensors", str(args.tensors)])  # fmt: skip
+            told([str(args.frugal), "touch", str(source)])  # from here on the kernel has it
+            reading = measure_reading(args, source)
+            writing = measure_writing(args, folder, source)
+    except (Failed, OSError) as error:
+        print(f"store: {error}", file=sys.stderr)
+        return 2
+    judged = show(f"writing {args.mib} MiB with fsync, seconds", writing, WRITE_BARS)
+    for how in READS:
+        title = {"open": "opening", "touch": "touching every page of",
+                 "copy": "copying every tensor of"}[how]  # fmt: skip
+        judged += show(f"{title} {args.mib} MiB in the page cache, seconds", reading[how],
+                       {"load_file": READ_BAR})  # fmt: skip
+    if args.json:
+        report = {"writing": writing, "reading": reading, "bars": judged}
+        args.json.write_text(json.dumps(report, indent=2) + "\n")
+    return 1 if args.strict and not all(bar["met"] for bar in judged) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+#include <frugal/store/hash.hpp>
+#include <frugal/store/json_fields.hpp>
+#include <frugal/store/manifest.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace frugal {
+
+namespace detail {
+
+/// Reads the fields of a manifest whose hash was right.
+inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
+                              std::filesystem::path const& where) {
+  auto const all = fields.parse(text, "frugal checkpoint");
+  if (std::uint64_t const version = fields.number(all, "version");
+      version > Manifest::newest_version) {
+    throw NewerFormatError(
+        {.what = "the checkpoint is of a newer format",
+         .where = where.string(),
+         .why = "its version is " + std::to_string(version) + ", and this library knows up to " +
+                std::to_string(Manifest::newest_version),
+         .mend = "Update frugal, or move this checkpoint out of the run directory."});
+  }
+  Manifest out;
+  out.step = fields.number(all, "step");
+  out.serial = fields.number(all, "serial");
+  out.saved_at = fields.time(all, "saved_at");
+  auto const& metrics = fields.member(all, "metrics");
+  if (!metrics.is_object()) fields.fail("\"metrics\" is no object");
+  for (auto const& [name, value] : metrics.items()) {
+    if (!value.is_number() && !value.is_null()) {
+      fields.fail("the metric \"" + name + "\" is no number");
+    }
+    out.metrics[name] =
+        value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  }
+  for (auto const& file : fields.array(all, "files")) {
+    FileEntry entry{.name = fields.text(file, "name"), .size = 0, .hash = 0};
+    if (!is_file_name(entry.name)) fields.fail("a file has a name that is none");
+    entry.size = fields.number(file, "size");
+    if (std::any_of(out.files.begin(), out.files.end(),
+                    [&](FileEntry const& other) { return other.name == entry.name; })) {
+      fields.fail("\"" + entry.name + "\" is listed twice");
+    }
+    entry.hash = fields.hash(file, "xxh3");
+    out.files.push_back(std::move(entry));
+  }
+  return out;
+}
+
+}  // namespace detail
+
+/// The manifest that Manifest::text wrote; `where` is the file's path, for errors. FormatError for
+/// what is damaged or is no manifest, NewerFormatError for a version that is not known here.
+inline Manifest parse_manifest(std::string_view text, std::filesystem::path const& where) {
+  detail::JsonFields const fields(
+      {.what = "the manifest of a checkpoint is damaged",
+       .where = where.string(),
+       .why = "",
+       .mend = "Use another checkpoint, or restore this one from a copy."});
+  std::size_t const tail = detail::manifest_seal.size() + 16 + 4;
+  if (text.size() <= tail) fields.fail("it is cut off");
+  std::string_view const body = text.substr(0, text.size() - tail);
+  std::string const seal =
+      std::string(detail::manifest_seal) + hex_of(Hash::of(detail::bytes_of(body))) + "\"\n}\n";
+  if (text.substr(body.size()) != seal) {
+    fields.fail("its last line does not hold the hash of what stands before it");
+  }
+  return detail::read_manifest(text, fields, where);
+}
+
+}  // namespace frugal
