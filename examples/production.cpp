@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A recipe as a production trainer has it, as a type: what it does is in one place, and what it
-// must not combine does not compile.
+// must not combine does not compile. It may be killed at any time, and goes on when it is started
+// again with the same command: docs/spot.md says who does that.
 #include <frugal/frugal.hpp>
 
+#include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
+#include <string>
 
 namespace fr = frugal;
 
@@ -23,30 +27,53 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-// Checkpoint<Every<500>> and Spot<SigtermSave> join this list when they exist.
+// On a cloud's spot machine add what it gives notice by: Spot<SigtermSave, Grace<120>,
+// Notices<Aws>>, of frugal/policy/notices.hpp.
 using Production =
     fr::Trainer<Net, fr::CrossEntropy,                                              //
                 fr::Optimize<fr::AdamW>, fr::Schedule<fr::Warmup<50>, fr::Cosine>,  //
                 fr::Precision<fr::BF16>, fr::Accumulate<8>, fr::ClipNorm<>,         //
                 fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>,                //
                 fr::EarlyStop<fr::Patience<3>, fr::WatchAccuracy>,                  //
+                fr::Checkpoint<fr::Every<500>, fr::Keep<3>, fr::Async>,             //
+                fr::Spot<fr::SigtermSave>,                                          //
                 fr::Smoke<>, fr::Log<fr::Every<50>>, fr::Progress<fr::WatchAccuracy>>;
 
 static_assert(Production::host_syncs_per_step == 0);
 
 int main(int argc, char** argv) {
-  std::string const folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
+  std::uint64_t epochs = 6;
+  std::string folder = "/usr/share/datasets/fashion-mnist";
+  std::string run = "runs/production";
+
+  CLI::App app("Trains on Fashion-MNIST, and goes on where it was stopped.");
+  app.add_option("--run", run, "folder of the run: checkpoints and metrics.jsonl")
+      ->capture_default_str();
+  app.add_option("--epochs", epochs, "passes over the 60,000 images")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--data", folder, "folder of the four idx files")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  // For a network this small a second thread costs more than it brings.
+  at::set_num_threads(1);
+
   try {
     fr::Resident train(fr::read_mnist(folder, fr::Split::train), {.batch = 32});
     fr::Resident valid(fr::read_mnist(folder, fr::Split::test), {.batch = 1000, .shuffle = false});
 
     torch::manual_seed(1);
-    Production trainer{Net{}, {.run = "runs/production", .epochs = 6}};
+    Production trainer{Net{}, {.run = run, .epochs = epochs}};
     trainer.policy<fr::kinds::optimizer>().lr = 2e-3;
     trainer.policy<fr::kinds::optimizer>().groups = {fr::no_decay_for_biases_and_norms()};
 
     fr::explain(trainer);
-    std::cout << trainer.fit(train, valid) << '\n';
+    std::cout << std::flush;
+
+    // When the machine is taken, fit saves and ends the process with code 75. With
+    // Spot::then = Preempted::Return it comes back here, and main returns the code.
+    fr::Report const report = trainer.fit(train, valid);
+    std::cout << report << '\n';
+    return report.exit_code();
   } catch (fr::Error const& error) {
     std::cerr << error.what() << '\n';
     return EXIT_FAILURE;

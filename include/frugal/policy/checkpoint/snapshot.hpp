@@ -38,7 +38,8 @@ inline std::string portable_name(std::string_view name) {
   return out;
 }
 
-/// What fills each slot of a recipe. Another filling makes another run; another observer does not.
+/// What fills each slot of a recipe. Another filling makes another run; of an observer only what it
+/// persists is compared.
 template <class... Ps>
 std::map<std::string, std::string> slots_of(list<Ps...>) {
   std::map<std::string, std::string> slots;

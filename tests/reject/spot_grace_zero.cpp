@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Grace<0> leaves no time to save. Write the seconds that the machine has from the notice to its end: Grace<30> on GCP and Azure, Grace<120> on AWS.
+#include <frugal/policy/spot.hpp>
+
+using namespace frugal;
+
+auto good = Spot<SigtermSave, Grace<1>>{};
+#ifdef FRUGAL_REJECT
+auto bad = Spot<SigtermSave, Grace<0>>{};
+#endif

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Spot is told something that is none of its options. They are SigtermSave, Grace<seconds> and Notices<provider>.
+#include <frugal/policy/spot.hpp>
+
+using namespace frugal;
+
+auto good = Spot<SigtermSave, Grace<30>>{};
+#ifdef FRUGAL_REJECT
+auto bad = Spot<SigtermSave, Every<500>>{};
+#endif
