@@ -30,3 +30,13 @@ foreach(pair IN ITEMS
     --shim "$<TARGET_FILE:frugal_fault>" ${test})
   set_tests_properties("fault: ${sentence}" PROPERTIES TIMEOUT 900)
 endforeach()
+
+if(NOT FRUGAL_WITH_TORCH)
+  return()
+endif()
+
+# Whole trainers. LibTorch is loaded once, and each start is a fork.
+add_executable(fault_train "${CMAKE_CURRENT_LIST_DIR}/train.cpp")
+frugal_torch_program(fault_train)
+target_include_directories(fault_train PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")  # support/
+add_dependencies(test_programs fault_train)
