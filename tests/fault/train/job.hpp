@@ -40,8 +40,8 @@ struct ids : frugal::observer_kind {
 };
 }  // namespace kinds
 
-/// Keeps which samples were trained on, in their order. The objective notes those of a window, which
-/// count once its step is done.
+/// Keeps which samples were trained on, in their order. The objective notes those of a window,
+/// which count once its step is done.
 struct Ids {
   using kind = kinds::ids;
   using listens = frugal::list<frugal::on::fit_begin, frugal::on::step, frugal::on::validated,
@@ -87,7 +87,8 @@ struct Ids {
 };
 
 constexpr std::int64_t features = 6;
-constexpr std::int64_t sample_count = 203;  // 26 batches of 8, the last of 3; 9 windows, the last of 2
+constexpr std::int64_t sample_count =
+    203;  // 26 batches of 8, the last of 3; 9 windows, the last of 2
 
 /// Cross entropy of data [B, 7], whose last column is the sample's number.
 struct Objective {
@@ -173,7 +174,8 @@ inline nlohmann::json facts_of(frugal::Report const& report, Mlp const& module) 
   }
   for (auto const& [name, tensor] : support::tensors_of(module)) {
     at::Tensor const flat = tensor.contiguous();
-    auto const bytes = std::span(static_cast<std::byte const*>(flat.const_data_ptr()), flat.nbytes());
+    auto const bytes =
+        std::span(static_cast<std::byte const*>(flat.const_data_ptr()), flat.nbytes());
     out["tensors"][name] = frugal::hex_of(frugal::Hash::of(bytes));
   }
   return out;

@@ -79,7 +79,8 @@ inline Outcome outcome_in(std::filesystem::path const& folder) {
   frugal::NewestValid const newest = newest_in(folder);
   require(newest.checkpoint.has_value(), "there is no whole checkpoint at the end");
   require(newest.damaged.empty(), "a checkpoint is damaged at the end");
-  require(newest.checkpoint->step() == out.facts.at("steps"), "the last checkpoint is not the end's");
+  require(newest.checkpoint->step() == out.facts.at("steps"),
+          "the last checkpoint is not the end's");
   auto const& at = newest.checkpoint->folder;
   out.model = support::text_of(at / "model.safetensors");
   out.optimizer = support::text_of(at / "optimizer.safetensors");
@@ -112,7 +113,8 @@ inline void require_each_once(std::vector<std::int64_t> const& ids, std::uint64_
 
 inline void require_same_facts(Outcome const& got, Outcome const& expected) {
   if (got.facts != expected.facts) {
-    throw Violation("the end is another: " + nlohmann::json::diff(expected.facts, got.facts).dump());
+    throw Violation("the end is another: " +
+                    nlohmann::json::diff(expected.facts, got.facts).dump());
   }
   for (std::size_t i = 0; i < std::max(got.metrics.size(), expected.metrics.size()); ++i) {
     nlohmann::json const a = i < got.metrics.size() ? got.metrics[i] : nlohmann::json();
@@ -128,7 +130,8 @@ inline void require_same(Outcome const& got, Outcome const& expected) {
   require(got.model == expected.model, "model.safetensors differs");
   require(got.optimizer == expected.optimizer, "optimizer.safetensors differs");
   if (got.state != expected.state) {
-    throw Violation("state.json differs: " + nlohmann::json::diff(expected.state, got.state).dump());
+    throw Violation("state.json differs: " +
+                    nlohmann::json::diff(expected.state, got.state).dump());
   }
 }
 

@@ -66,8 +66,8 @@ class RandomKills {
         while (!ended && kills.size() < wanted) {
           ended = one_start(job, expected, draw(random, left), scratch / "words", kills);
           if (!kills.empty()) {
-            left = expected.seconds *
-                   (1 - static_cast<double>(kills.back().step) / static_cast<double>(expected.steps));
+            left = expected.seconds * (1 - static_cast<double>(kills.back().step) /
+                                               static_cast<double>(expected.steps));
           }
         }
         if (!ended || random() % 4 == 0) run_to_the_end(job, scratch / "words");
@@ -90,8 +90,12 @@ class RandomKills {
   }
 
   nlohmann::json report() const {
-    return {{"runs", runs_},         {"kills", resumes_},       {"where", where_},
-            {"killed", by_resumes_}, {"saved at once", saved_}, {"seconds", reference_seconds()},
+    return {{"runs", runs_},
+            {"kills", resumes_},
+            {"where", where_},
+            {"killed", by_resumes_},
+            {"saved at once", saved_},
+            {"seconds", reference_seconds()},
             {"steps", reference_steps()}};
   }
 

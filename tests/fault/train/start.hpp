@@ -35,14 +35,13 @@ inline void require(bool holds, std::string const& what) {
   if (!holds) throw Violation(what);
 }
 
-/// A folder that goes when the test does; in memory where that can be had. A kill loses nothing that
-/// the kernel has, so the disk makes no difference.
+/// A folder that goes when the test does; in memory where that can be had. A kill loses nothing
+/// that the kernel has, so the disk makes no difference.
 class Scratch {
  public:
   Scratch() {
-    std::string name = (::access("/dev/shm", W_OK) == 0
-                            ? std::filesystem::path("/dev/shm")
-                            : std::filesystem::temp_directory_path()) /
+    std::string name = (::access("/dev/shm", W_OK) == 0 ? std::filesystem::path("/dev/shm")
+                                                        : std::filesystem::temp_directory_path()) /
                        "frugal-fault-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder: " + name);
     path_ = std::filesystem::canonical(name);
@@ -86,8 +85,8 @@ class Start {
   template <class Body>
   Start(std::filesystem::path const& words, Body body) {
     static Told* const told = [] {
-      void* const place = ::mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      void* const place =
+          ::mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
       if (place == MAP_FAILED) throw std::runtime_error("no shared memory");
       return static_cast<Told*>(place);
     }();
