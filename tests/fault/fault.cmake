@@ -49,3 +49,15 @@ if(FRUGAL_ARCHIVE)
     set_tests_properties("fault: ${sentence}" PROPERTIES TIMEOUT 900)
   endforeach()
 endif()
+
+if(NOT FRUGAL_WITH_TORCH)
+  return()
+endif()
+
+# Whole trainers. LibTorch is loaded once, and each start is a fork.
+find_package(CLI11 REQUIRED)
+add_executable(fault_train "${CMAKE_CURRENT_LIST_DIR}/train.cpp")
+frugal_torch_program(fault_train)
+target_link_libraries(fault_train PRIVATE CLI11::CLI11 ${CMAKE_DL_LIBS})
+target_include_directories(fault_train PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")  # support/
+add_dependencies(test_programs fault_train)

@@ -8,11 +8,14 @@
 //   FRUGAL_FAULT_AT=K         the call that goes wrong, from 1; 0 or unset: none
 //   FRUGAL_FAULT_DO=WHAT      kill: SIGKILL in place of the call; tear: a write does half, then
 //                             SIGKILL; short: a write does half and says so; term: SIGTERM before
-//                             the call; or the name of an errno, with which the call fails
+//                             the call; clock: the wall clock goes back by an hour; or the name of
+//                             an errno, with which the call fails
 //   FRUGAL_FAULT_TIMES=N      so many calls go wrong from K on (default 1; 0: all that follow)
 //   FRUGAL_FAULT_ALWAYS=a:E,b:E   besides, these calls always fail with these errnos: a file system
 //                             that lacks them
 //   FRUGAL_FAULT_LOG=FILE     "number call path" for every call that counts, one a line
+//   FRUGAL_FAULT_LATER=1      nothing of this until the program calls frugal_fault_arm(), which it
+//                             finds with dlsym and calls in a fork that has its own settings
 //
 // A call is counted when it reaches the C library through its symbol. What the C library calls
 // inside itself (fopen's open) is not seen; std::ofstream's writes are.
@@ -28,7 +31,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -48,7 +53,7 @@ constexpr Name errnos[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},       {"EINTR", EIN
                            {"EMFILE", EMFILE}, {"ENOSYS", ENOSYS}, {"ESTALE", ESTALE},
                            {"EPERM", EPERM},   {"EAGAIN", EAGAIN}};
 
-enum class Act { pass, kill, tear, shorten, term, fail };
+enum class Act { pass, kill, tear, shorten, term, clock, fail };
 
 struct Settings {
   char under[PATH_MAX] = "";
@@ -67,6 +72,7 @@ Settings settings;
 std::atomic<bool> ready{false};
 std::atomic<bool> begun{false};
 std::atomic<long> counted{0};
+std::atomic<long> hours_back{0};
 
 [[noreturn]] void refuse(char const* what, char const* value) {
   fprintf(stderr, "fault: %s is not known: %s\n", what, value);
@@ -78,8 +84,7 @@ std::atomic<long> counted{0};
   for (;;) pause();
 }
 
-// Named apart from main, which may never come: constructors of other libraries open files, too.
-__attribute__((constructor)) void set_up() {
+void set_up() {
   char const* under = getenv("FRUGAL_FAULT_UNDER");
   if (under == nullptr || realpath(under, settings.under) == nullptr) {
     refuse("FRUGAL_FAULT_UNDER", under == nullptr ? "unset" : under);
@@ -97,6 +102,7 @@ __attribute__((constructor)) void set_up() {
     if (strcmp(act, "tear") == 0) settings.act = Act::tear;
     if (strcmp(act, "short") == 0) settings.act = Act::shorten;
     if (strcmp(act, "term") == 0) settings.act = Act::term;
+    if (strcmp(act, "clock") == 0) settings.act = Act::clock;
     for (Name const& each : errnos) {
       if (strcmp(act, each.name) == 0) {
         settings.act = Act::fail;
@@ -111,6 +117,11 @@ __attribute__((constructor)) void set_up() {
     if (settings.log < 0) refuse("FRUGAL_FAULT_LOG", log);
   }
   ready = true;
+}
+
+// Named apart from main, which may never come: constructors of other libraries open files, too.
+__attribute__((constructor)) void begin() {
+  if (getenv("FRUGAL_FAULT_LATER") == nullptr) set_up();
 }
 
 /// Writes the path of `name` relative to `folder` (a descriptor or AT_FDCWD), without following it.
@@ -201,7 +212,11 @@ Act met(char const* call, int folder, char const* name) {
   }
   if (settings.act == Act::kill) die();
   if (settings.act == Act::term) {
-    raise(SIGTERM);
+    syscall(SYS_kill, getpid(), SIGTERM);  // to the process: this thread may not take signals
+    return Act::pass;
+  }
+  if (settings.act == Act::clock) {
+    ++hours_back;
     return Act::pass;
   }
   if (settings.act == Act::fail) errno = settings.code;
@@ -241,6 +256,29 @@ bool fails(Act act) { return act == Act::fail; }
 #pragma GCC diagnostic ignored "-Wshadow"  // there are structs flock and stat, too
 
 extern "C" {
+
+__attribute__((visibility("default"))) void frugal_fault_arm() { set_up(); }
+
+int clock_gettime(clockid_t clock, struct timespec* out) noexcept {
+  NEXT(clock_gettime);
+  int const result = next(clock, out);
+  if (result == 0 && clock == CLOCK_REALTIME) out->tv_sec -= 3600 * hours_back;
+  return result;
+}
+
+int gettimeofday(struct timeval* out, void* zone) noexcept {
+  static auto* const next = next_of<int(struct timeval*, void*)>("gettimeofday");
+  int const result = next(out, zone);
+  if (result == 0) out->tv_sec -= 3600 * hours_back;
+  return result;
+}
+
+time_t time(time_t* out) noexcept {
+  NEXT(time);
+  time_t const now = next(nullptr) - 3600 * hours_back;
+  if (out != nullptr) *out = now;
+  return now;
+}
 
 ssize_t write(int fd, void const* data, size_t size) {
   NEXT(write);

@@ -609,6 +609,25 @@ TEST_CASE("the log of a resumed run has the lines of one that was not, and what 
   CHECK(resumes[0].at("seconds_lost") >= 0.0);
 }
 
+TEST_CASE("a checkpoint before a resumed run's first line does not count what is to be cut") {
+  TemporaryFolder const folder;
+  auto const start = [&](std::string const& name, std::vector<std::uint64_t> const& deaths) {
+    run_to_the_end({.folder = folder / name}, deaths, Optimizer{}, frugal::Log<Every<8>>{},
+                   frugal::Validate<Every<100>>{}, frugal::Checkpoint<Every<3>>{});
+    std::vector<nlohmann::json> lines;
+    for (auto const& text : lines_of(text_of(folder / name / "metrics.jsonl"))) {
+      auto line = nlohmann::json::parse(text, nullptr, false);
+      REQUIRE(line.is_object());
+      line.erase("seconds");
+      if (line.at("event") != "resume") lines.push_back(line);
+    }
+    return lines;
+  };
+  // The second start goes on from step 12, saves step 15 and then logs step 16; the third goes on
+  // from 15.
+  CHECK(start("killed", {14, 5}) == start("whole", {}));
+}
+
 TEST_CASE("memory of a snapshot is taken once") {
   frugal::Memory memory;
   at::Tensor const value = at::arange(6, at::kFloat).view({2, 3});

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -120,7 +121,8 @@ struct Log {
 
     template <class Archive>
     void persist(Archive& archive) {
-      std::uint64_t size = Archive::loading ? 0 : length();
+      // A checkpoint may come before the line that cuts: what is to go does not count.
+      std::uint64_t size = Archive::loading ? 0 : std::min(length(), cut_to_);
       archive("size", size);
       archive("ended_at", ended_at_);
       // Cut only once there is something to write: who resumes may yet be refused. A rehearsal

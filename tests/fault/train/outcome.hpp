@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run has left when it is over, and how two runs differ.
+#pragma once
+
+#include "start.hpp"
+
+#include "support/files.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace frugal_test::fault {
+
+inline std::vector<std::string> temporaries_in(std::filesystem::path const& folder) {
+  std::vector<std::string> found;
+  std::error_code ignored;
+  for (auto const& each : std::filesystem::recursive_directory_iterator(folder, ignored)) {
+    std::string const name = each.path().filename().string();
+    if (name.starts_with(".tmp")) found.push_back(name);
+  }
+  return found;
+}
+
+/// The save that is being written, if one is.
+inline bool is_saving(std::filesystem::path const& folder) {
+  std::error_code ignored;
+  for (auto const& each : std::filesystem::directory_iterator(folder / "checkpoints", ignored)) {
+    if (each.path().filename().string().starts_with(".tmp-")) return true;
+  }
+  return false;
+}
+
+inline frugal::NewestValid newest_in(std::filesystem::path const& folder) {
+  return frugal::RunDirectory(folder, frugal::Access::read).newest_valid();
+}
+
+/// The lines of the log that tell of training, without the clock's.
+inline std::vector<nlohmann::json> metrics_in(std::filesystem::path const& folder) {
+  std::vector<nlohmann::json> lines;
+  for (auto const& text : support::lines_of(support::text_of(folder / "metrics.jsonl"))) {
+    nlohmann::json line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    require(line.is_object(), "a line of the log is torn: " + text);
+    std::string const event = line.at("event");
+    if (event == "begin" || event == "resume" || event == "preempted" ||
+        event == "checkpoint_failed") {
+      continue;
+    }
+    line.erase("seconds");
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+struct Outcome {
+  nlohmann::json facts;
+  std::vector<nlohmann::json> metrics;
+  std::string model;
+  std::string optimizer;
+  nlohmann::json state;
+  std::vector<std::int64_t> ids;
+};
+
+/// All of it but the checkpoint.
+inline Outcome facts_in(std::filesystem::path const& folder) {
+  return {.facts = nlohmann::json::parse(support::text_of(folder / "facts.json")),
+          .metrics = metrics_in(folder),
+          .model = {},
+          .optimizer = {},
+          .state = {},
+          .ids = {}};
+}
+
+inline Outcome outcome_in(std::filesystem::path const& folder) {
+  Outcome out = facts_in(folder);
+  frugal::NewestValid const newest = newest_in(folder);
+  require(newest.checkpoint.has_value(), "there is no whole checkpoint at the end");
+  require(newest.damaged.empty(), "a checkpoint is damaged at the end");
+  require(newest.checkpoint->step() == out.facts.at("steps"),
+          "the last checkpoint is not the end's");
+  auto const& at = newest.checkpoint->folder;
+  out.model = support::text_of(at / "model.safetensors");
+  out.optimizer = support::text_of(at / "optimizer.safetensors");
+  out.state = nlohmann::json::parse(support::text_of(at / "state.json"));
+  out.state.erase("seconds");
+  // The log has the lines of the starts, and seconds have digits.
+  out.state.at("values").erase("policies/Log/size");
+  auto const tensors = frugal::Safetensors::open(at / "optimizer.safetensors");
+  auto const ids = tensors.at("policies/test.Ids/all");
+  out.ids.resize(ids.bytes.size() / sizeof(std::int64_t));
+  std::copy(ids.bytes.begin(), ids.bytes.end(), std::as_writable_bytes(std::span(out.ids)).begin());
+  return out;
+}
+
+/// Each sample once in each epoch, and at most once in one that was not finished.
+inline void require_each_once(std::vector<std::int64_t> const& ids, std::uint64_t epochs) {
+  auto const count = static_cast<std::size_t>(sample_count);
+  require(ids.size() / count == epochs || ids.size() == epochs * count,
+          "the samples seen are not those of the epochs");
+  for (std::size_t first = 0; first < ids.size(); first += count) {
+    std::vector<int> seen(count, 0);
+    std::size_t const end = std::min(ids.size(), first + count);
+    for (std::size_t i = first; i < end; ++i) {
+      require(ids[i] >= 0 && ids[i] < sample_count && ++seen[static_cast<std::size_t>(ids[i])] == 1,
+              "sample " + std::to_string(ids[i]) + " was seen twice in epoch " +
+                  std::to_string(first / count));
+    }
+  }
+}
+
+inline void require_same_facts(Outcome const& got, Outcome const& expected) {
+  if (got.facts != expected.facts) {
+    throw Violation("the end is another: " +
+                    nlohmann::json::diff(expected.facts, got.facts).dump());
+  }
+  for (std::size_t i = 0; i < std::max(got.metrics.size(), expected.metrics.size()); ++i) {
+    nlohmann::json const a = i < got.metrics.size() ? got.metrics[i] : nlohmann::json();
+    nlohmann::json const b = i < expected.metrics.size() ? expected.metrics[i] : nlohmann::json();
+    require(a == b, "line " + std::to_string(i) + " of the log is " + a.dump() + " and was to be " +
+                        b.dump());
+  }
+}
+
+inline void require_same(Outcome const& got, Outcome const& expected) {
+  require(got.ids == expected.ids, "other samples, or in another order");
+  require_same_facts(got, expected);
+  require(got.model == expected.model, "model.safetensors differs");
+  require(got.optimizer == expected.optimizer, "optimizer.safetensors differs");
+  if (got.state != expected.state) {
+    throw Violation("state.json differs: " +
+                    nlohmann::json::diff(expected.state, got.state).dump());
+  }
+}
+
+/// Starts the job until it ends, as it is meant to; throws what it said if it does not.
+inline void run_to_the_end(Job const& job, std::filesystem::path const& words) {
+  Start start(words, [&](Told& told) {
+    run(job, told);
+    return 0;
+  });
+  End const end = start.wait();
+  require(end.exited(0), end.words() + " of a start that nothing disturbed: " + start.words());
+}
+
+}  // namespace frugal_test::fault
