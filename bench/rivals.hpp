@@ -13,9 +13,13 @@
 
 #include <frugal/frugal.hpp>
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <numbers>
 #include <string>
@@ -61,6 +65,10 @@ using FullTrainer =
     fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::ClipNorm<>,
                 fr::Schedule<fr::Warmup<warmup>, fr::Cosine>, fr::Log<fr::Every<log_every>>>;
 
+/// Recipe "saves": what the steps between two checkpoints cost.
+using SavesTrainer = fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>,
+                                 fr::Checkpoint<fr::Every<1'000'000>, fr::Async>>;
+
 /// The AdamW that all rivals share: lists made once, one step counter.
 class RivalAdamW {
  public:
@@ -95,7 +103,9 @@ class RivalAdamW {
   float* step_;
 };
 
-inline void rival_none(Net& net, fr::Resident& source, std::uint64_t steps) {
+/// With `next_save` below infinity it compares a counter in each step, and never saves.
+inline void rival_none(Net& net, fr::Resident& source, std::uint64_t steps,
+                       std::uint64_t next_save = fr::Horizon::unlimited) {
   RivalAdamW optimizer(net);
   at::Tensor const one = torch::ones({});
   net->train();
@@ -109,7 +119,7 @@ inline void rival_none(Net& net, fr::Resident& source, std::uint64_t steps) {
       loss.backward(one);
       optimizer.collect();
       optimizer.step(learning_rate);
-      ++step;
+      if (++step >= next_save) std::abort();
     }
   }
 }
@@ -199,7 +209,7 @@ inline void rival_full(Net& net, fr::Resident& source, std::uint64_t steps, char
   }
 }
 
-/// One run of a recipe ("none", "bf16", "full") by frugal or by its rival.
+/// One run of a recipe ("none", "bf16", "full", "saves") by frugal or by its rival.
 inline void run(std::string const& recipe, bool by_frugal, std::uint64_t steps,
                 fr::Resident& source, std::string const& log) {
   Net net = make_net();
@@ -208,6 +218,14 @@ inline void run(std::string const& recipe, bool by_frugal, std::uint64_t steps,
     if (!by_frugal) return rival_none(net, source, steps);
     NoneTrainer trainer(net, settings);
     trainer.fit(source);
+  } else if (recipe == "saves") {
+    if (!by_frugal) return rival_none(net, source, steps, 1'000'000);
+    // The folder's only file system calls are those of the start and of the end.
+    auto const folder =
+        std::filesystem::temp_directory_path() / ("frugal-bench-" + std::to_string(::getpid()));
+    SavesTrainer trainer(net, {.run = folder, .steps = steps});
+    trainer.fit(source);
+    std::filesystem::remove_all(folder);
   } else if (recipe == "bf16") {
     if (!by_frugal) return rival_bf16(net, source, steps);
     Bf16Trainer trainer(net, settings);

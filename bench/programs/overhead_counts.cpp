@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
   std::int64_t batch = 32;
   bool count_operators = false;
   CLI::App app("Counts what a training loop does.");
-  app.add_option("--recipe", recipe)->check(CLI::IsMember({"none", "bf16", "full"}));
+  app.add_option("--recipe", recipe)->check(CLI::IsMember({"none", "bf16", "full", "saves"}));
   app.add_option("--loop", loop)->check(CLI::IsMember({"frugal", "rival"}));
   app.add_option("--steps", steps)->check(CLI::PositiveNumber);
   app.add_option("--batch", batch)->check(CLI::PositiveNumber);

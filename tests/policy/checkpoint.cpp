@@ -23,6 +23,8 @@ using frugal::OnFailure;
 using frugal::SavedCheckpoint;
 using Optimizer = frugal::Optimize<frugal::AdamW>;
 
+using Weights = frugal::Checkpoint<Every<1000>>;
+
 /// What a machine that goes without a word looks like to fit.
 struct Gone {};
 
@@ -340,6 +342,42 @@ TEST_CASE("a checkpoint with the state of a policy that is gone is refused") {
         "it has 'policies/EarlyStop/best', for which this recipe has no place");
 }
 
+TEST_CASE("observers that only show may come and go between two starts") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 10};
+  run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
+  job.dies_at = 9;
+  run(job, Optimizer{}, frugal::Log<>{}, frugal::Progress<>{.out = nullptr},
+      frugal::Checkpoint<Every<4>>{});
+  job.dies_at = 0;
+  Outcome const last = run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
+  REQUIRE(last.report.resumed);
+  CHECK(last.report.resumed->step == 16);
+}
+
+TEST_CASE("a start that is refused writes nothing into the log of the run that is there") {
+  TemporaryFolder const folder;
+  frugal::RunDirectory const first(folder.path());
+  CHECK_THROWS_AS(
+      run({.folder = folder.path()}, Optimizer{}, frugal::Log<>{}, frugal::Checkpoint<Every<4>>{}),
+      frugal::LockError);
+  CHECK(text_of(folder / "metrics.jsonl").empty());
+}
+
+TEST_CASE("weights of which no name fits are refused") {
+  TemporaryFolder const folder;
+  torch::nn::Linear linear(6, 3);
+  frugal::Trainer trainer{linear, frugal::CrossEntropy{},
+                          frugal::Settings{.run = folder / "donor", .epochs = 1}, Optimizer{},
+                          Weights{}};
+  frugal::Resident train(samples(8), {.batch = 4});
+  trainer.fit(train);
+  CHECK_THROWS_WITH_AS(run({.folder = folder / "run"}, Optimizer{},
+                           Weights{.resume = frugal::Resume::Weights, .from = folder / "donor"}),
+                       doctest::Contains("no name of a tensor there is one of a tensor here"),
+                       frugal::StateError);
+}
+
 TEST_CASE("a checkpoint of other dtypes is refused") {
   TemporaryFolder const folder;
   auto const start = [&](at::ScalarType type) {
@@ -380,8 +418,6 @@ TEST_CASE("a state of a newer version is refused, not passed over") {
   }
   CHECK_THROWS_AS(run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}), frugal::NewerFormatError);
 }
-
-using Weights = frugal::Checkpoint<Every<1000>>;
 
 TEST_CASE("Resume::Weights takes the weights alone and begins at step 0") {
   TemporaryFolder const folder;

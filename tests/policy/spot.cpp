@@ -121,6 +121,20 @@ TEST_CASE("SIGTERM in a rehearsal ends the run before there is anything to save"
   CHECK(same_bits(second.tensors, whole.tensors));
 }
 
+TEST_CASE("Trainer::smoke that is told to go has failed, and says why") {
+  std::ostringstream out;
+  Witness const witness{[](bool) { ::raise(SIGTERM); }};
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          witness,
+                          frugal::Settings{.run = "unused"},
+                          Optimizer{},
+                          Saves{},
+                          Stays{.then = frugal::Preempted::Return}};
+  frugal::Resident train(samples(12), {.batch = 4});
+  CHECK_FALSE(trainer.smoke(train, out));
+  CHECK(out.str().find("the machine is about to go") != std::string::npos);
+}
+
 TEST_CASE("a second SIGTERM changes nothing") {
   TemporaryFolder const folder;
   auto const module = std::make_shared<Mlp>();
@@ -177,7 +191,7 @@ struct SlowCheckpoint {
     using transient = void;
     explicit State(SlowCheckpoint const&) {}
     void on_step(frugal::Step<Context>&) {}
-    void save(frugal::Resting<Context>&) {}
+    bool save(frugal::Resting<Context>&) { return true; }
     double save_seconds() const { return 42.5; }
   };
 };

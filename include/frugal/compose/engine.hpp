@@ -138,7 +138,9 @@ class Engine {
   }
 
   /// Shows every persistent state to the archive, each in a scope named after its kind
-  /// ("Log", "Log.1" for a second one), in the computed order: the schema of a checkpoint.
+  /// ("Log", "Log.1" for a second one), in the computed order: the schema of a checkpoint. A State
+  /// that says `using dispensable = void` may be missing there, or be there and not here.
+
   template <class Archive>
   void persist(Archive& archive) {
     persist_each(archive, std::index_sequence_for<Ps...>{});
@@ -220,7 +222,16 @@ class Engine {
       for (std::size_t i = 0; i < I; ++i) before += cards[i].kind == cards[I].kind;
       std::string scope(cards[I].kind);
       if (before != 0) scope.append(1, '.').append(std::to_string(before));
-      archive.scope(scope, [&](auto& inner) { state.persist(inner); });
+      constexpr bool dispensable =
+          requires { typename std::remove_reference_t<decltype(state)>::dispensable; };
+      if constexpr (dispensable && requires { archive.has(scope); }) {
+        if (!archive.has(scope)) return;
+      }
+      archive.scope(scope, [&](auto& inner) {
+        bool mark = true;
+        if constexpr (dispensable) inner("dispensable", mark);
+        state.persist(inner);
+      });
     }
   }
 

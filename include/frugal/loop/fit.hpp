@@ -99,6 +99,8 @@ class Fit {
       return rehearse(batches);
     } catch (Error const& error) {
       return {{"set-up", false, error.what()}};
+    } catch (Interrupted const&) {
+      return {{"time", false, "the machine is about to go"}};
     }
   }
 
@@ -117,6 +119,7 @@ class Fit {
     try {
       heed(engine_.template emit<on::fit_begin>(phase, who()));
     } catch (Interrupted const&) {
+      if constexpr (interruptible) engine_.template state<kinds::spot>().abandon();
       leave();
       return false;
     }
@@ -142,7 +145,7 @@ class Fit {
         heed(engine_.template emit_from<Hook>(first, phase, who()));
       } catch (Interrupted const& at) {
         run_.unfinished = {Hook::index, at.subscriber};
-        phase.save();
+        engine_.template state<kinds::spot>().leave(phase);
         leave();
       }
     } else {
@@ -169,7 +172,7 @@ class Fit {
     if constexpr (saves) {
       run_.save = [this] {
         Resting<Context> phase(run_);
-        engine_.template state<kinds::checkpoint>().save(phase);
+        return engine_.template state<kinds::checkpoint>().save(phase);
       };
       run_.save_seconds = [this] {
         return engine_.template state<kinds::checkpoint>().save_seconds();

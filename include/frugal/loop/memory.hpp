@@ -199,12 +199,20 @@ class MemoryReader {
 
   explicit MemoryReader(Memory const& memory) : memory_(memory) {}
 
-  /// The first value, by path, that nobody has asked for; nothing if all were loaded.
+  /// The first value, by path, that nobody has asked for; nothing if all were loaded. What is
+  /// marked as dispensable need not be.
   std::optional<std::string> unread() const {
     for (auto const& [path, value] : memory_.values) {
-      if (!read_.contains(path)) return path;
+      if (!read_.contains(path) && !is_dispensable(path)) return path;
     }
     return std::nullopt;
+  }
+
+  /// Is there anything in a scope of this name here?
+  bool has(std::string const& scope) const {
+    std::string const prefix = path_(scope) + "/";
+    auto const first = memory_.values.lower_bound(prefix);
+    return first != memory_.values.end() && first->first.starts_with(prefix);
   }
 
   template <class T>
@@ -252,6 +260,13 @@ class MemoryReader {
     } else {
       value = get<std::string>(path, "a text");
     }
+  }
+
+  bool is_dispensable(std::string const& path) const {
+    for (auto end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
+      if (memory_.values.contains(path.substr(0, end + 1) + "dispensable")) return true;
+    }
+    return false;
   }
 
   Memory::Value const& at(std::string const& path) {

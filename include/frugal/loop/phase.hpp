@@ -63,6 +63,10 @@ struct Resting : Phase<Context> {
   /// On top of what the schedule says, until it is set again.
   double learning_rate_scale() const { return this->run().rate.scale; }
   void set_learning_rate_scale(double scale) { this->run().rate.scale = scale; }
+  /// Seconds that a checkpoint took; 0 where none was made yet.
+  double save_seconds() const {
+    return this->run().save_seconds ? this->run().save_seconds() : 0.0;
+  }
   /// Files that policies write to, and that a checkpoint has to find on the disk.
   std::vector<std::filesystem::path> const& files() const { return this->run().files; }
 };
@@ -76,10 +80,6 @@ struct FitBegin : Resting<Context> {
   void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
   /// Runs forward and backward on some batches and undoes what they touched.
   std::vector<Check> rehearse(std::size_t batches) { return this->run().rehearse(batches); }
-  /// Seconds that a checkpoint took; 0 where none was made yet.
-  double save_seconds() const {
-    return this->run().save_seconds ? this->run().save_seconds() : 0.0;
-  }
   /// A file that grows with the run: a checkpoint that counts on it makes it durable first.
   void writes_to(std::filesystem::path file) { this->run().files.push_back(std::move(file)); }
   /// Training goes on from a checkpoint at which it had taken `seconds`.
@@ -162,10 +162,9 @@ struct Step : Resting<Context> {
   GradientNorm const& gradient_norm() const { return this->run().gradient_norm; }
   /// Validates now, if there is validation data, and returns what the subscribers say.
   flow validate() { return this->run().validate ? this->run().validate() : flow::proceed; }
-  /// Has Checkpoint save now, and waits until the disk has it. Nothing without Checkpoint.
-  void save() {
-    if (this->run().save) this->run().save();
-  }
+  /// Has Checkpoint save now, and waits until the disk has it. False if it could not, and goes on
+  /// all the same (OnFailure::GoOn), and in a recipe without Checkpoint.
+  bool save() { return this->run().save && this->run().save(); }
   /// The run ends here and is to be gone on with: its report says so.
   void preempt() { this->run().preempted = true; }
 };

@@ -116,7 +116,7 @@ struct Run {
   typename Context::engine* engine = nullptr;
   std::function<flow()> validate{};        ///< empty without data
   std::function<double()> save_seconds{};  ///< that the last one took; empty likewise
-  std::function<void()> save{};  ///< a checkpoint now; empty in a recipe without Checkpoint
+  std::function<bool()> save{};  ///< a checkpoint now; empty in a recipe without Checkpoint
   std::function<std::vector<Check>(std::size_t batches)> rehearse{};  ///< see policy/smoke.hpp
   std::function<at::Tensor()> reevaluate{};  ///< see policy/optimize/any.hpp
   at::Tensor window_loss{};                  ///< likewise; kept for such optimizers alone

@@ -86,6 +86,7 @@ template <class Context>
 class Checkpoint<Options...>::State {
   using Clock = std::chrono::steady_clock;
   using Cadence = typename options::cadence;
+  static constexpr bool by_counts = detail::Interval<Cadence>::by_counts;
   static constexpr Copies copies = options::async ? Copies::on_host : Copies::none;
 
  public:
@@ -113,9 +114,12 @@ class Checkpoint<Options...>::State {
   }
 
   void on_step(Step<Context>& phase) {
-    if (phase.counters().step < look_at_.load(std::memory_order_relaxed)) [[likely]]
+    bool due = false;
+    if constexpr (by_counts) due = Cadence::due_at_step(phase.counters());
+    if (!due && phase.counters().step < look_at_.load(std::memory_order_relaxed)) [[likely]]
       return;
-    bool const due = interval_.look(phase.counters(), Clock::now());
+    due = interval_.look(phase.counters(), Clock::now());
+
     look_at_ = interval_.next_look();
     heartbeat_->beat({phase.counters().step, phase.seconds()});
     report_failure(phase);
@@ -146,11 +150,13 @@ class Checkpoint<Options...>::State {
     finish(phase);
   }
 
-  /// A checkpoint of this very moment, on the disk when it returns. What it throws is the failure
-  /// of this one or of the one before.
-  void save(Resting<Context>& phase) {
+  /// A checkpoint of this very moment, on the disk when it returns; false if it is not, and the
+  /// run goes on with such failures. What it throws is the failure of this one or of the one
+  /// before.
+  bool save(Resting<Context>& phase) {
     if (!is_saved(phase)) begin_save(phase);
     finish(phase);
+    return is_saved(phase);
   }
 
   /// Seconds from the beginning of the last save until the disk had it.
@@ -238,12 +244,12 @@ class Checkpoint<Options...>::State {
       what.steps_repeated = last->step - what.step;
       what.seconds_lost = std::max(0.0, last->seconds - seconds);
     }
-    // After the load, so that it stands where the run goes on.
-    phase.record({"resume",
-                  {{"from", what.from},
-                   {"steps_repeated", what.steps_repeated},
-                   {"seconds_lost", what.seconds_lost}}});
+    Event const event{"resume",
+                      {{"from", what.from},
+                       {"steps_repeated", what.steps_repeated},
+                       {"seconds_lost", what.seconds_lost}}};
     phase.resumed(std::move(what), seconds);
+    phase.record(event);  // at the step and the time at which the run goes on
     saved_ = place_of(phase);
   }
 

@@ -58,6 +58,8 @@ struct Log {
   template <class Context>
   class State {
    public:
+    using dispensable = void;  // a run may go on without its log, or with a new one
+
     explicit State(Log const& settings) : path_(settings.path) {}
 
     void on_fit_begin(FitBegin<Context>& phase) {
@@ -80,7 +82,9 @@ struct Log {
       watch::JsonLine line = begin_line("begin", phase);
       line.add("parameters", parameter_count(phase.parameters()));
       line.add("seed", phase.settings().seed);
-      write(std::move(line));
+      // Held back until there is another line: who is refused here, because another trainer works
+      // in this folder, must not have written into that one's log.
+      first_ = std::move(line).str();
     }
 
     void on_step(Step<Context>& phase) {
@@ -127,7 +131,9 @@ struct Log {
       archive("ended_at", ended_at_);
       // Cut only once there is something to write: who resumes may yet be refused. A rehearsal
       // loads what it has saved before there is a file.
-      if (Archive::loading && file_) cut_to_ = size;
+      if (!Archive::loading || !file_) return;
+      cut_to_ = size;
+      if (size != 0) first_.clear();  // it has begun before
     }
 
    private:
@@ -155,7 +161,8 @@ struct Log {
     }
 
     void write(watch::JsonLine line) {
-      std::string const text = std::move(line).str();
+      std::string const text = std::exchange(first_, {}) + std::move(line).str();
+
       if (std::uint64_t const size = std::exchange(cut_to_, uncut); size < length()) {
         if (::ftruncate(::fileno(file_.get()), static_cast<off_t>(size)) != 0) fail("cut off");
       }
@@ -193,6 +200,7 @@ struct Log {
     std::unique_ptr<std::FILE, Close> file_;
     static constexpr std::uint64_t uncut = std::numeric_limits<std::uint64_t>::max();
 
+    std::string first_;
     std::uint64_t cut_to_ = uncut;
     std::size_t events_ = 0;  ///< that are written
     std::optional<std::uint64_t> ended_at_;

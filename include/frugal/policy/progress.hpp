@@ -99,6 +99,8 @@ struct Progress {
       std::fflush(out_);
     }
 
+    using dispensable = void;
+
     template <class Archive>
     void persist(Archive& archive) {
       archive("best", best_);

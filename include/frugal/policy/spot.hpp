@@ -54,6 +54,12 @@ concept NoticeOption = requires { typename T::Watch; } && requires(typename T::W
   { watch.warning() } -> std::convertible_to<std::string>;
 };
 
+struct NoSignals {
+  static bool asked() { return false; }
+  static std::string name() { return {}; }
+  static void keep() {}
+};
+
 struct NoNotices {
   struct Watch {
     explicit Watch(NoNotices const&) {}
@@ -115,6 +121,11 @@ struct Spot {
   using after = list<kinds::checkpoint>;
   using notices_type = typename detail::notices_in<Options...>::type;
 
+  static constexpr bool hears_signals = (false || ... || std::same_as<Options, SigtermSave>);
+  static_assert(hears_signals || !std::same_as<notices_type, detail::NoNotices>,
+                "frugal: this Spot hears nothing. Write Spot<SigtermSave>, Spot<Notices<Aws>>, or "
+                "both.");
+
   static constexpr int grace_seconds = detail::grace_in<Options...>::seconds;
   static constexpr About about{Term::price_per_hour, "a look at a flag in each step"};
 
@@ -127,8 +138,11 @@ struct Spot {
   void end_process(Report const& report) const {
     if (then != Preempted::Exit) return;
     std::cout.flush();
-    std::cerr << "frugal: preempted at step " << report.steps << ", saved; exit code "
-              << report.exit_code() << " asks to be run again\n";
+    for (std::string const& advice : report.advice) std::cerr << "advice: " << advice << '\n';
+    std::cerr << "frugal: preempted "
+              << (report.steps == 0 ? std::string("before the first step")
+                                    : "at step " + std::to_string(report.steps))
+              << "; exit code " << report.exit_code() << " asks to be run again\n";
     std::fflush(nullptr);
     std::_Exit(report.exit_code());
   }
@@ -143,9 +157,44 @@ struct Spot {
     /// Has the machine been told to go? Any thread may ask.
     bool asked() const { return signals_.asked() || watch_.pending(); }
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin<Context>& phase) { compare_with_grace(phase); }
+    flow on_step(Step<Context>& phase) {
+      if (!asked()) return flow::proceed;
+      leave(phase);
+      return flow::stop;
+    }
+    flow on_epoch_end(EpochEnd<Context>& phase) {
+      compare_with_grace(phase);
+      return on_step(phase);
+    }
+    void on_fit_end(FitEnd<Context>& phase) {
+      if (std::string const warning = watch_.warning(); !warning.empty()) phase.advise(warning);
+    }
+
+    /// Saves, and makes the run one that is to be gone on with. Called by the loop, too, where the
+    /// notice came in the middle of a validation.
+    void leave(Step<Context>& phase) {
+      auto const start = std::chrono::steady_clock::now();
+      if (!phase.save()) phase.advise("preempted, and the last steps could not be saved");
+      std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
+      phase.record({"preempted",
+                    {{"by", signals_.asked() ? signals_.name() : watch_.text()},
+                     {"save_seconds", spent.count()}}});
+      phase.preempt();
+      watch_.saved();
+      abandon();
+    }
+
+    /// Called by the loop where the notice came before there was anything to save.
+    void abandon() {
+      if (then_ == Preempted::Exit) signals_.keep();
+    }
+
+   private:
+    void compare_with_grace(Resting<Context>& phase) {
       double const seconds = phase.save_seconds();
-      if (seconds <= grace_seconds) return;
+      if (warned_ || seconds <= grace_seconds) return;
+      warned_ = true;
       char text[200];
       std::snprintf(text, sizeof text,
                     "a checkpoint takes %.1f s and the machine gives %d s notice: save less "
@@ -153,28 +202,10 @@ struct Spot {
                     seconds, grace_seconds);
       phase.advise(text);
     }
-    flow on_step(Step<Context>& phase) { return asked() ? leave(phase) : flow::proceed; }
-    flow on_epoch_end(EpochEnd<Context>& phase) { return asked() ? leave(phase) : flow::proceed; }
-    void on_fit_end(FitEnd<Context>& phase) {
-      if (std::string const warning = watch_.warning(); !warning.empty()) phase.advise(warning);
-    }
-
-   private:
-    flow leave(Step<Context>& phase) {
-      auto const start = std::chrono::steady_clock::now();
-      phase.save();
-      std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
-      phase.record({"preempted",
-                    {{"by", signals_.asked() ? signals_.name() : watch_.text()},
-                     {"save_seconds", spent.count()}}});
-      phase.preempt();
-      watch_.saved();
-      if (then_ == Preempted::Exit) signals_.keep();
-      return flow::stop;
-    }
 
     Preempted then_;
-    detail::PreemptionSignals signals_;
+    bool warned_ = false;
+    std::conditional_t<hears_signals, detail::PreemptionSignals, detail::NoSignals> signals_;
     typename notices_type::Watch watch_;
   };
 };

@@ -13,9 +13,9 @@
 namespace frugal_test::checkpoint_interval {
 
 using namespace frugal;
-using detail::automatic_interval;
-using detail::Interval;
-using detail::interval_of_daly;
+using frugal::detail::automatic_interval;
+using frugal::detail::Interval;
+using frugal::detail::interval_of_daly;
 using Clock = std::chrono::steady_clock;
 
 constexpr double day = 86400;
@@ -76,7 +76,9 @@ struct Walk {
       ++now.step;
       now.sample += now.window_samples = 8;
       time += step_time;
-      if (now.step < interval.next_look()) continue;
+      bool crossed = false;
+      if constexpr (Interval<Cadence>::by_counts) crossed = Cadence::due_at_step(now);
+      if (!crossed && now.step < interval.next_look()) continue;
       ++looks;
       if (!interval.look(now, time)) continue;
       due.push_back(now.step);

@@ -56,7 +56,7 @@ class Interval {
   static constexpr bool automatic = std::same_as<typename Cadence::unit, Automatic>;
   static constexpr bool timed = automatic || std::same_as<typename Cadence::unit, Second>;
   static constexpr bool by_steps = std::same_as<typename Cadence::unit, OptimizerStep>;
-  /// Micro-batches, samples and tokens are looked at after every step.
+  /// In micro-batches, samples or tokens: whoever asks has to look at these after every step.
   static constexpr bool by_counts = !timed && !by_steps && !Cadence::per_epoch;
 
   Interval(double share, std::optional<double> lifetime) : share_(share), lifetime_(lifetime) {}
@@ -125,8 +125,6 @@ class Interval {
     if constexpr (by_steps) {
       next_save_ = (now.step / Cadence::count + 1) * Cadence::count;
       next_look_ = std::min(next_look_, next_save_);
-    } else if constexpr (by_counts) {
-      next_look_ = now.step + 1;
     }
   }
 

@@ -81,6 +81,9 @@ inline std::vector<std::string> load_weights(torch::nn::Module& module, Safetens
     }
     pairs.emplace_back(tensor, saved);
   });
+  if (pairs.empty()) {
+    refuse_checkpoint(file.name(), "no name of a tensor there is one of a tensor here");
+  }
   // Nothing is touched before everything fits.
   for (auto& [tensor, saved] : pairs) tensor.copy_(saved);
   for (std::size_t i = 0; i < file.size(); ++i) {

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: this Spot hears nothing. Write Spot<SigtermSave>, Spot<Notices<Aws>>, or both.
+#include <frugal/policy/spot.hpp>
+
+frugal::Spot<frugal::SigtermSave> good;
+#ifdef FRUGAL_REJECT
+frugal::Spot<frugal::Grace<30>> bad;
+#endif
