@@ -119,7 +119,7 @@ inline frugal::Batch numbered(std::int64_t count, std::uint32_t stream) {
 struct Job {
   std::filesystem::path folder;
   std::uint64_t seed = 7;
-  std::uint64_t epochs = 10;
+  std::uint64_t epochs = 40;
   bool async = true;  ///< which of the two recipes below
   frugal::OnFailure on_failure = frugal::OnFailure::Stop;
 };
@@ -181,11 +181,16 @@ inline nlohmann::json facts_of(frugal::Report const& report, Mlp const& module) 
   return out;
 }
 
-/// Runs the job and leaves facts.json beside what the run leaves.
+/// Beside the run's folder, in which nothing may be writable.
+inline std::filesystem::path facts_of(std::filesystem::path const& folder) {
+  return folder.string() + ".facts";
+}
+
+/// Runs the job and leaves its facts.
 inline frugal::Report run(Job const& job, Told& told) {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
   frugal::Report report = fit(job, told, module);
-  std::ofstream(job.folder / "facts.json") << facts_of(report, *module);
+  std::ofstream(facts_of(job.folder)) << facts_of(report, *module);
   return report;
 }
 

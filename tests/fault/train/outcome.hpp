@@ -66,7 +66,9 @@ struct Outcome {
 
 /// All of it but the checkpoint.
 inline Outcome facts_in(std::filesystem::path const& folder) {
-  return {.facts = nlohmann::json::parse(support::text_of(folder / "facts.json")),
+  auto facts = nlohmann::json::parse(support::text_of(facts_of(folder)), nullptr, false);
+  require(facts.is_object(), "the run has not come to its end");
+  return {.facts = std::move(facts),
           .metrics = metrics_in(folder),
           .model = {},
           .optimizer = {},

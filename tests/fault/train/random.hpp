@@ -61,6 +61,7 @@ class RandomKills {
         require(attempt < 20, "no kill has hit in 20 runs");
         std::filesystem::remove_all(job.folder);
         std::filesystem::create_directories(job.folder);
+        std::filesystem::remove(facts_of(job.folder));
         double left = expected.seconds;
         bool ended = false;
         while (!ended && kills.size() < wanted) {
@@ -96,7 +97,8 @@ class RandomKills {
             {"killed", by_resumes_},
             {"saved at once", saved_},
             {"seconds", reference_seconds()},
-            {"steps", reference_steps()}};
+            {"steps", reference_steps()},
+            {"stopped by", stopped_by()}};
   }
 
  private:
@@ -128,7 +130,7 @@ class RandomKills {
     kill.how = static_cast<Kill::How>(std::array{0, 0, 0, 1, 1, 1, 2, 3}[random() % 8]);
     kill.aim = static_cast<Kill::Aim>(std::array{0, 0, 0, 0, 1, 2, 2, 3, 3, 3}[random() % 10]);
     kill.after = share(random) * left;
-    kill.on_target = share(random) * 0.0005;
+    kill.on_target = share(random) * 0.0001;
     kill.second = share(random) * 0.002;
     return kill;
   }
@@ -222,6 +224,13 @@ class RandomKills {
   nlohmann::json reference_seconds() const {
     nlohmann::json all = nlohmann::json::array();
     for (auto const& [key, known] : references_) all.push_back(known->seconds);
+    return all;
+  }
+  nlohmann::json stopped_by() const {
+    nlohmann::json all = nlohmann::json::array();
+    for (auto const& [key, known] : references_) {
+      all.push_back(known->outcome.facts.at("stopped_by"));
+    }
     return all;
   }
   nlohmann::json reference_steps() const {
