@@ -94,8 +94,10 @@ constexpr std::int64_t sample_count =
 struct Objective {
   std::vector<std::int64_t>* window;
   Told* told;
+  bool forgets = false;  ///< draws from the generator once a start: what no resume can know
 
   frugal::Loss operator()(std::shared_ptr<Mlp>& module, frugal::Batch const& batch) const {
+    if (forgets && told->training == 0) at::rand({1});
     if (module->is_training()) {
       if (!window->empty()) told->where = Where::mid_window;
       ++told->training;
@@ -122,6 +124,7 @@ struct Job {
   std::uint64_t epochs = 40;
   bool async = true;  ///< which of the two recipes below
   frugal::OnFailure on_failure = frugal::OnFailure::Stop;
+  bool forgets = false;  ///< does not resume exactly
 };
 
 // Two ways to save; all else is alike.
@@ -135,7 +138,7 @@ frugal::Report fit_with(Job const& job, Told& told, std::shared_ptr<Mlp> const& 
   checkpoint.on_failure = job.on_failure;
   frugal::Trainer trainer{
       module,
-      Objective{&window, &told},
+      Objective{&window, &told, job.forgets},
       frugal::Settings{.run = job.folder, .epochs = job.epochs, .seed = job.seed},
       frugal::Optimize<frugal::AdamW>{.lr = 0.01},
       frugal::Accumulate<3>{},

@@ -45,13 +45,16 @@ using Tally = std::map<std::string, std::map<std::string, std::uint64_t>>;
 
 class RandomKills {
  public:
-  explicit RandomKills(std::uint64_t seed) : seed_(seed) {}
+  explicit RandomKills(std::uint64_t seed, bool forgets = false) : seed_(seed), forgets_(forgets) {}
 
   /// One run, which is a function of the seed and its number but for the machine's own timing.
   void run(std::uint64_t number) {
     std::mt19937_64 random(seed_ * 1000003 + number);
     Scratch const scratch;
-    Job job{.folder = scratch / "run", .seed = 7 + random() % 3, .async = random() % 3 != 0};
+    Job job{.folder = scratch / "run",
+            .seed = 7 + random() % 3,
+            .async = random() % 3 != 0,
+            .forgets = forgets_};
     Reference const& expected = reference(job);
     auto const wanted = 1 + random() % 5;
     std::vector<Kill> kills;
@@ -240,6 +243,7 @@ class RandomKills {
   }
 
   std::uint64_t seed_;
+  bool forgets_;
   std::map<std::pair<std::uint64_t, bool>, std::optional<Reference>> references_;
   std::uint64_t runs_ = 0;
   std::uint64_t resumes_ = 0;
@@ -254,6 +258,24 @@ inline nlohmann::json random_kills(std::uint64_t first, std::uint64_t runs, std:
   RandomKills kills(seed);
   for (std::uint64_t i = 0; i < runs; ++i) kills.run(first + i);
   return kills.report();
+}
+
+/// A job that does not resume exactly has to be found out, or the others prove nothing.
+inline nlohmann::json finds_what_forgets(std::uint64_t seed) {
+  RandomKills kills(seed, /*forgets=*/true);
+  std::string found;
+  for (std::uint64_t i = 0; i < 5 && found.empty(); ++i) {
+    try {
+      kills.run(i);
+    } catch (Violation const& violation) {
+      found = violation.what();
+    }
+  }
+  bool const rightly = found.find("the end is another") != std::string::npos ||
+                       found.find("exit code 0 before the end") != std::string::npos ||
+                       found.find("other samples") != std::string::npos;
+  require(rightly, "five runs that do not resume exactly were not found out: " + found);
+  return {{"found", found}};
 }
 
 }  // namespace frugal_test::fault
