@@ -61,3 +61,18 @@ frugal_torch_program(fault_train)
 target_link_libraries(fault_train PRIVATE CLI11::CLI11 ${CMAKE_DL_LIBS})
 target_include_directories(fault_train PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")  # support/
 add_dependencies(test_programs fault_train)
+
+foreach(line IN ITEMS
+    "random --runs 25 --seed 1|trainers that are killed at random instants end in the bits of one that was not"
+    "calls --stride 37 --shim $<TARGET_FILE:frugal_fault>|trainers whose save is killed or fails at any call lose nothing, and say what failed"
+    "damage --positions 400|trainers that find their newest checkpoint damaged go on from the one before it"
+    "cycles --count 1000|a thousand saves and resumes leave no thread, descriptor, temporary or memory behind"
+    "self|the test of trainers finds a job that does not resume exactly")
+  string(REPLACE "|" ";" line "${line}")
+  list(GET line 0 arguments)
+  list(GET line 1 sentence)
+  separate_arguments(arguments UNIX_COMMAND "${arguments}")
+  add_test(NAME "fault: ${sentence}" COMMAND fault_train ${arguments})
+  # Seconds on an idle machine; what is waited for in the test has limits of its own.
+  set_tests_properties("fault: ${sentence}" PROPERTIES TIMEOUT 900)
+endforeach()

@@ -5,6 +5,7 @@
 //   fault_train calls    saves that are broken at one call to the file system after another
 //   fault_train damage   newest checkpoints with one bit flipped, or cut off
 //   fault_train cycles   saves and resumes in one process
+//   fault_train self     finds a job that does not resume exactly
 //
 // Exit codes: 0 all held; 1 something did not, which is said on stderr; 2 wrong arguments.
 #include "train/calls.hpp"
@@ -40,9 +41,10 @@ int main(int argc, char** argv) {
       {"calls", [&] { return broken_calls(stride, first); }},
       {"damage", [&] { return Damages().run(positions); }},
       {"cycles", [&] { return cycles(count); }},
+      {"self", [&] { return finds_what_forgets(seed); }},
   };
   CLI::App app("Whole trainers, killed and damaged");
-  app.add_option("test", test, "random, calls, damage or cycles")->required();
+  app.add_option("test", test, "random, calls, damage, cycles or self")->required();
   app.add_option("--json", json, "a file for the figures");
   app.add_option("--runs", runs, "random: how many runs");
   app.add_option("--seed", seed, "random: what the kills are drawn from");

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -44,30 +45,75 @@ struct Outcome {
   int after = 0;       ///< batches that were begun after the signal
 };
 
-/// Two epochs of 11 batches; SIGTERM before one of the batches, counted over both kinds.
+struct Plan {
+  std::filesystem::path folder;
+  int signal_at = 0;  ///< batch, counted over both kinds; 0: none
+  std::int64_t samples = 43;
+  std::optional<std::uint64_t> steps{};
+};
+
+/// Two epochs of 11 batches; SIGTERM before one of the batches.
 template <class... Ps>
-Outcome run(std::filesystem::path const& folder, int signal_at, Ps const&... policies) {
+Outcome run(Plan const& plan, Ps const&... policies) {
   Outcome outcome;
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
   int count = 0;
   Witness const witness{[&](bool training) {
     ++(training ? outcome.training : outcome.validation);
-    if (signal_at != 0 && count >= signal_at) ++outcome.after;
-    if (++count == signal_at) ::raise(SIGTERM);
+    if (plan.signal_at != 0 && count >= plan.signal_at) ++outcome.after;
+    if (++count == plan.signal_at) ::raise(SIGTERM);
   }};
-  frugal::Trainer trainer{module,
-                          witness,
-                          frugal::Settings{.run = folder, .epochs = 2, .seed = 7},
-                          Optimizer{},
-                          frugal::Validate<Every<5>>{},
-                          Saves{},
-                          Stays{.then = frugal::Preempted::Return},
-                          policies...};
-  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::Trainer trainer{
+      module,
+      witness,
+      frugal::Settings{.run = plan.folder, .epochs = 2, .steps = plan.steps, .seed = 7},
+      Optimizer{},
+      frugal::Validate<Every<5>>{},
+      Saves{},
+      Stays{.then = frugal::Preempted::Return},
+      policies...};
+  frugal::Resident train(samples(plan.samples), {.batch = 4, .shuffle = true});
   frugal::Resident valid(samples(15, 92), {.batch = 4});
   outcome.report = trainer.fit(train, valid);
   outcome.tensors = tensors_of(*module);
   return outcome;
+}
+template <class... Ps>
+Outcome run(std::filesystem::path const& folder, int signal_at, Ps const&... policies) {
+  return run(Plan{.folder = folder, .signal_at = signal_at}, policies...);
+}
+
+/// A run that is preempted at any of its batches has the report of one that is not.
+template <class... Ps>
+void reports_the_same(Plan plan, std::uint64_t steps, std::uint64_t epochs, Ps const&... policies) {
+  TemporaryFolder const folder;
+  plan.folder = folder / "whole";
+  Outcome const whole = run(plan, policies...);
+  REQUIRE(whole.report.steps == steps);
+  REQUIRE(whole.report.epochs == epochs);
+  for (int at = 1; at <= whole.training + whole.validation; ++at) {
+    CAPTURE(at);
+    plan.folder = folder / std::to_string(at);
+    plan.signal_at = at;
+    run(plan, policies...);
+    plan.signal_at = 0;
+    Outcome const second = run(plan, policies...);
+    CHECK(second.report.train_loss == whole.report.train_loss);
+    CHECK(second.report.steps == steps);
+    CHECK(second.report.epochs == epochs);
+    CHECK(second.report.validations.size() == whole.report.validations.size());
+    CHECK(same_bits(second.tensors, whole.tensors));
+  }
+}
+
+TEST_CASE("a validation that is broken off at the step that ends the run ends it all the same") {
+  // At step 10, in the middle of the first epoch.
+  reports_the_same({}, 10, 0, frugal::EarlyStop<frugal::Patience<1>>{.min_delta = 10});
+}
+
+TEST_CASE("so it does at the last step that is allowed, in an epoch and at its end") {
+  reports_the_same({.steps = 10}, 10, 0);
+  reports_the_same({.samples = 40, .steps = 10}, 10, 1);
 }
 
 TEST_CASE("SIGTERM in training: the step is finished and saved, and the report says so") {

@@ -132,6 +132,11 @@ class Fit {
       Resting<Context> good(run_);
       engine_.template state<kinds::rollback>().begin(good);
     }
+    // It may have been left at its last step, and not have come to what follows that step.
+    if (!going() && run_.counters.position != 0) {
+      train_.seek(place());
+      leave_epoch();
+    }
     return true;
   }
 
@@ -202,7 +207,7 @@ class Fit {
 
   void train_windows() {
     Counters& at = run_.counters;
-    train_.seek(Cursor{run_.settings.seed, at.epoch, at.position});
+    train_.seek(place());
     bool const resumed = at.position != 0;
     if (!resumed) {
       // Here and not at the epoch's end, whose checkpoint would go on with its losses.
@@ -217,10 +222,16 @@ class Fit {
       end_epoch();
       return;
     }
+    leave_epoch();
+  }
+
+  /// No step is left to the run. Its last one may be the epoch's last too: one look past it tells.
+  void leave_epoch() {
     run_.epoch_loss = run_.ledger.mean();
-    // The last step that was allowed may be the epoch's last too: one look past it tells.
     if (!stopped_ && !train_.next()) end_epoch();
   }
+
+  Cursor place() const { return {run_.settings.seed, run_.counters.epoch, run_.counters.position}; }
 
   void end_epoch() {
     ++run_.counters.epoch;
@@ -352,7 +363,7 @@ class Fit {
       generators.dismiss();
       // Validation on the training source itself has moved it.
       if (static_cast<void const*>(valid_) == static_cast<void const*>(&train_)) {
-        train_.seek(Cursor{run_.settings.seed, run_.counters.epoch, run_.counters.position});
+        train_.seek(place());
       }
       run_.validations.push_back({run_.counters.epoch, run_.counters.step, metrics});
       Validated<Context> validated(run_, run_.validations.back().metrics);

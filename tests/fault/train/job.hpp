@@ -94,8 +94,10 @@ constexpr std::int64_t sample_count =
 struct Objective {
   std::vector<std::int64_t>* window;
   Told* told;
+  bool forgets = false;  ///< draws from the generator once a start: what no resume can know
 
   frugal::Loss operator()(std::shared_ptr<Mlp>& module, frugal::Batch const& batch) const {
+    if (forgets && told->training == 0) at::rand({1});
     if (module->is_training()) {
       if (!window->empty()) told->where = Where::mid_window;
       ++told->training;
@@ -119,9 +121,10 @@ inline frugal::Batch numbered(std::int64_t count, std::uint32_t stream) {
 struct Job {
   std::filesystem::path folder;
   std::uint64_t seed = 7;
-  std::uint64_t epochs = 10;
+  std::uint64_t epochs = 40;
   bool async = true;  ///< which of the two recipes below
   frugal::OnFailure on_failure = frugal::OnFailure::Stop;
+  bool forgets = false;  ///< does not resume exactly
 };
 
 // Two ways to save; all else is alike.
@@ -135,7 +138,7 @@ frugal::Report fit_with(Job const& job, Told& told, std::shared_ptr<Mlp> const& 
   checkpoint.on_failure = job.on_failure;
   frugal::Trainer trainer{
       module,
-      Objective{&window, &told},
+      Objective{&window, &told, job.forgets},
       frugal::Settings{.run = job.folder, .epochs = job.epochs, .seed = job.seed},
       frugal::Optimize<frugal::AdamW>{.lr = 0.01},
       frugal::Accumulate<3>{},
@@ -181,11 +184,16 @@ inline nlohmann::json facts_of(frugal::Report const& report, Mlp const& module) 
   return out;
 }
 
-/// Runs the job and leaves facts.json beside what the run leaves.
+/// Beside the run's folder, in which nothing may be writable.
+inline std::filesystem::path facts_of(std::filesystem::path const& folder) {
+  return folder.string() + ".facts";
+}
+
+/// Runs the job and leaves its facts.
 inline frugal::Report run(Job const& job, Told& told) {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
   frugal::Report report = fit(job, told, module);
-  std::ofstream(job.folder / "facts.json") << facts_of(report, *module);
+  std::ofstream(facts_of(job.folder)) << facts_of(report, *module);
   return report;
 }
 

@@ -66,7 +66,9 @@ struct Outcome {
 
 /// All of it but the checkpoint.
 inline Outcome facts_in(std::filesystem::path const& folder) {
-  return {.facts = nlohmann::json::parse(support::text_of(folder / "facts.json")),
+  auto facts = nlohmann::json::parse(support::text_of(facts_of(folder)), nullptr, false);
+  require(facts.is_object(), "the run has not come to its end");
+  return {.facts = std::move(facts),
           .metrics = metrics_in(folder),
           .model = {},
           .optimizer = {},
@@ -88,6 +90,10 @@ inline Outcome outcome_in(std::filesystem::path const& folder) {
   out.state.erase("seconds");
   // The log has the lines of the starts, and seconds have digits.
   out.state.at("values").erase("policies/Log/size");
+  // A save of the last step is as good as one of the end, which has these two beyond it; the facts
+  // have the loss.
+  out.state.at("values").erase("policies/Log/ended_at");
+  out.state.at("values").erase("run/epoch_loss");
   auto const tensors = frugal::Safetensors::open(at / "optimizer.safetensors");
   auto const ids = tensors.at("policies/test.Ids/all");
   out.ids.resize(ids.bytes.size() / sizeof(std::int64_t));
