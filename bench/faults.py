@@ -10,12 +10,14 @@ whole with exit code 1 and leaves the page as it is.
 import argparse
 import datetime
 import json
+import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reliability.md"
@@ -65,6 +67,12 @@ def trainers(program: pathlib.Path, test: str, *options: object) -> dict:
         out = pathlib.Path(folder) / "figures.json"
         call(f"trainers, {test}", [str(program), test, *map(str, options), "--json", str(out)])
         return json.loads(out.read_text())
+
+
+def sum_of(a: dict, b: dict) -> dict:
+    """Both, number by number."""
+    return {key: sum_of(a.get(key, {}), b.get(key, {})) if isinstance(a.get(key, b.get(key)), dict)
+            else a.get(key, 0) + b.get(key, 0) for key in {**a, **b}}
 
 
 def stores(tests: pathlib.Path, programs: pathlib.Path, shim: pathlib.Path) -> dict[str, int]:
@@ -123,7 +131,8 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=200, help="runs killed at random instants")
     parser.add_argument("--seed", type=int, default=1, help="what the kills are drawn from")
     parser.add_argument("--stride", type=int, default=1, help="every so many of the broken calls")
-    parser.add_argument("--positions", type=int, default=16000, help="bits to flip; half as many cuts")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tests at a time")
+    parser.add_argument("--positions", type=int, default=8000, help="bits to flip; half as many cuts")
     parser.add_argument("--json", type=pathlib.Path, help="a file for the figures")
     options = parser.parse_args()
     programs = options.build.resolve() / "tests"
@@ -134,12 +143,21 @@ def main() -> int:
             "date": datetime.date.today().isoformat(),
             "torch": re.search(r"__version__ = '([^'+]*)", version)[1],
             "seed": options.seed,
-            "random": trainers(program, "random", "--runs", options.runs, "--seed", options.seed),
-            "cycles": trainers(program, "cycles"),
-            "damage": trainers(program, "damage", "--positions", options.positions),
-            "calls": trainers(program, "calls", "--stride", options.stride, "--shim", shim),
-            "store": stores(ROOT / "tests" / "fault", programs, shim),
         }
+        # Each test is one process with one thread at work, so two halves of the longest go side by
+        # side where there are two cores.
+        with ThreadPoolExecutor(options.jobs) as pool:
+            halves = [pool.submit(trainers, program, "calls", "--stride", 2 * options.stride,
+                                  "--first", half, "--shim", shim) for half in range(2)]
+            others = {
+                "random": pool.submit(trainers, program, "random", "--runs", options.runs,
+                                      "--seed", options.seed),
+                "damage": pool.submit(trainers, program, "damage", "--positions", options.positions),
+                "cycles": pool.submit(trainers, program, "cycles"),
+                "store": pool.submit(stores, ROOT / "tests" / "fault", programs, shim),
+            }
+            figures["calls"] = sum_of(*(half.result() for half in halves))
+            figures |= {name: other.result() for name, other in others.items()}
     except Failed as failure:
         print(f"faults: {failure}", file=sys.stderr)
         return 1

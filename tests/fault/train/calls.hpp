@@ -194,6 +194,11 @@ class BrokenCalls {
     End const end = start(scenario, fault, k, words);
     auto const calls = calls_of(scenario);
     Call const call = k <= calls.size() ? calls[k - 1] : Call{};
+    // Two threads do not always come to their calls in one order: now and then the k-th is one that
+    // this cannot happen to.
+    bool const writes = call.name.starts_with("write");
+    if ((fault.act == "short" || fault.act == "tear") && !writes) return;
+    if (fault.act == "EINTR" && !is_interruptible(call.name)) return;
     try {
       look(scenario, fault, k, end, words, calls);
     } catch (Violation const& violation) {
