@@ -46,7 +46,7 @@ struct Outcome {
 };
 
 struct Plan {
-  std::filesystem::path folder;
+  std::filesystem::path folder{};
   int signal_at = 0;  ///< batch, counted over both kinds; 0: none
   std::int64_t samples = 43;
   std::optional<std::uint64_t> steps{};

@@ -266,7 +266,7 @@ class Fit {
     for (int k = 0; k < micro_batches; ++k) {
       auto batch = train_.next();
       if (!batch) break;
-      samples += batch_traits<TrainBatch>::samples(*batch);
+      samples += static_cast<std::uint64_t>(batch_traits<TrainBatch>::samples(*batch));
     }
     run_.counters.position += samples;
     return samples != 0;

@@ -56,8 +56,9 @@ class Rollback<Cadence>::State {
   explicit State(Rollback const& settings) : settings_(settings) {}
 
   void on_fit_begin(FitBegin<Context>&) const {
-    bool const jump = settings_.jump == 0 || settings_.jump > 1;
-    if (jump && settings_.slow_down > 0 && settings_.slow_down <= 1 && settings_.at_most >= 1) {
+    bool const sane_jump = settings_.jump == 0 || settings_.jump > 1;
+    if (sane_jump && settings_.slow_down > 0 && settings_.slow_down <= 1 &&
+        settings_.at_most >= 1) {
       return;
     }
     throw SettingsError({.what = "these settings make no Rollback",
