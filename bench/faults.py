@@ -96,7 +96,8 @@ def page_of(figures: dict) -> str:
     fell = [[place, *(where.get(signal, {}).get(place, 0) for signal in ("SIGKILL", "SIGTERM"))]
             for place in PLACES]
     early, late = cycles["after 100"], cycles["at the end"]
-    killed = ", ".join(f"{count} {'once' if times == '1' else times + ' times'}"
+    words = {"1": "once", "2": "twice"}
+    killed = ", ".join(f"{count} {words.get(times, times + ' times')}"
                        for times, count in sorted(random["killed"].items()))
     return f"""
 Of {figures["date"]}; LibTorch {figures["torch"]}; seed {figures["seed"]}. **Violations: none.**

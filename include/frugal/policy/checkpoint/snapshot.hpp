@@ -19,6 +19,7 @@
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/store/commit.hpp>
+#include <frugal/store/run_directory.hpp>
 #include <frugal/store/safetensors_writer.hpp>
 
 namespace frugal::detail {
