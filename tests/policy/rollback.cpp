@@ -191,7 +191,7 @@ TEST_CASE("told to go at any step, the resumed run goes back as far as one that 
   }
 }
 
-TEST_CASE("settings without sense are refused") {
+TEST_CASE("Rollback with settings without sense is refused") {
   for (Rollback<> const& bad :
        {Rollback<>{.jump = 0.5}, Rollback<>{.jump = -1}, Rollback<>{.slow_down = 0},
         Rollback<>{.slow_down = 2}, Rollback<>{.at_most = 0}}) {
