@@ -73,6 +73,13 @@ void compare(Outcome const& whole, Outcome const& resumed) {
   CHECK(same(resumed.validations, last(whole.validations, resumed.validations.size())));
 }
 
+/// Without the log's length: its lines tell the time, in more digits or fewer.
+frugal::Memory comparable_state(Frozen const& frozen) {
+  frugal::Memory state = frozen.run;
+  state.values.erase("policies/Log/size");
+  return state;
+}
+
 template <class... Ps>
 void resumes(frugal::list<Ps...> policies) {
   CAPTURE(std::string(frugal::detail::type_name<frugal::list<Ps...>>()));
@@ -89,14 +96,20 @@ void resumes(frugal::list<Ps...> policies) {
     Outcome const resumed = run(policies, &whole.after_step.at(step));
     CHECK(resumed.after_step.size() == steps - step);
     compare(whole, resumed);
-    if (comparable) CHECK(resumed.after_step.at(steps).run == whole.after_step.at(steps).run);
+    if (comparable) {
+      CHECK(comparable_state(resumed.after_step.at(steps)) ==
+            comparable_state(whole.after_step.at(steps)));
+    }
   }
   for (std::uint64_t const epoch : {1U, 2U}) {
     CAPTURE(epoch);
     Outcome const resumed = run(policies, &whole.after_epoch.at(epoch));
     CHECK(resumed.after_step.size() == steps - epoch * per_epoch);
     compare(whole, resumed);
-    if (comparable) CHECK(resumed.after_epoch.at(3).run == whole.after_epoch.at(3).run);
+    if (comparable) {
+      CHECK(comparable_state(resumed.after_epoch.at(3)) ==
+            comparable_state(whole.after_epoch.at(3)));
+    }
   }
 }
 
