@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
@@ -114,8 +115,9 @@ struct Progress {
       Counters const& at = phase.counters();
       // Known only now: a resumed run's counters are loaded after this policy's own beginning.
       if (!first_step_) {
-        first_step_ = at.step - (at.window_micro_batches != 0 ? 1 : 0);
-        last_sample_ = at.sample - at.window_samples;
+        constexpr bool after_step = std::is_same_v<Phase, Step<Context>>;
+        first_step_ = at.step - (after_step ? 1 : 0);
+        last_sample_ = at.sample - (after_step ? at.window_samples : 0);
       }
       double const seconds = std::chrono::duration<double>(now - last_).count();
       if (seconds > 0 && at.sample > last_sample_) {
