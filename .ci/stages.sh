@@ -199,6 +199,7 @@ stage_package() {
 
 stage_conan() {
   local log=$state/log/conan.log
+  virtual_environment conan 200
   pinned_torch 2.11.0
   export CONAN_HOME=$state/conan FRUGAL_LIBTORCH=$torch
   rm -rf "$CONAN_HOME"
