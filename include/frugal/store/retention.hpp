@@ -45,8 +45,9 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
                          .why = "it is 0",
                          .mend = "Keep at least the last one."});
   }
-  std::stable_sort(checkpoints.begin(), checkpoints.end(), [](auto const& a, auto const& b) {
-    return detail::newer(a.manifest, b.manifest);
+  std::sort(checkpoints.begin(), checkpoints.end(), [](auto const& a, auto const& b) {
+    if (detail::newer(a.manifest, b.manifest)) return true;
+    return !detail::newer(b.manifest, a.manifest) && a.folder < b.folder;
   });
   std::set<std::uint64_t> steps;
   std::vector<std::size_t> live;  // the newest save of each step, where that one is not gold
