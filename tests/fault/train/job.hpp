@@ -13,6 +13,7 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,13 @@ struct ids : frugal::observer_kind {
   static constexpr std::string_view name = "test.Ids";
 };
 }  // namespace kinds
+
+/// Numbers of a contiguous kLong tensor. Not const_data_ptr<T>(): clang names that template
+/// otherwise than the g++ that built LibTorch, and does not find it.
+inline std::span<std::int64_t const> ids_in(at::Tensor const& tensor) {
+  return {static_cast<std::int64_t const*>(tensor.const_data_ptr()),
+          static_cast<std::size_t>(tensor.numel())};
+}
 
 /// Keeps which samples were trained on, in their order. The objective notes those of a window,
 /// which count once its step is done.
@@ -75,8 +83,8 @@ struct Ids {
       at::Tensor all = Archive::loading ? at::Tensor() : at::tensor(all_, at::kLong);
       archive("all", all);
       if (!Archive::loading) return;
-      all_.assign(all.const_data_ptr<std::int64_t>(),
-                  all.const_data_ptr<std::int64_t>() + all.numel());
+      std::span const ids = ids_in(all);
+      all_.assign(ids.begin(), ids.end());
     }
 
    private:
@@ -102,8 +110,8 @@ struct Objective {
       if (!window->empty()) told->where = Where::mid_window;
       ++told->training;
       at::Tensor const ids_B = batch.data.select(1, features).to(at::kLong).contiguous();
-      window->insert(window->end(), ids_B.const_data_ptr<std::int64_t>(),
-                     ids_B.const_data_ptr<std::int64_t>() + ids_B.numel());
+      std::span const ids = ids_in(ids_B);
+      window->insert(window->end(), ids.begin(), ids.end());
     } else {
       told->where = Where::validation;
       ++told->validation;
