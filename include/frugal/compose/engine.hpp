@@ -140,7 +140,6 @@ class Engine {
   /// Shows every persistent state to the archive, each in a scope named after its kind
   /// ("Log", "Log.1" for a second one), in the computed order: the schema of a checkpoint. A State
   /// that says `using dispensable = void` may be missing there, or be there and not here.
-
   template <class Archive>
   void persist(Archive& archive) {
     persist_each(archive, std::index_sequence_for<Ps...>{});

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 
 #include <cmath>
@@ -13,8 +12,10 @@
 
 #include <frugal/data/source.hpp>
 #include <frugal/loop/failure.hpp>
+#include <frugal/loop/generators.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/loop/run.hpp>
+#include <frugal/loop/run_state.hpp>
 
 namespace frugal {
 
@@ -26,11 +27,7 @@ template <class Context>
 class Rehearsal {
  public:
   explicit Rehearsal(Run<Context>& run)
-      : run_(run),
-        module_(base_module(run.module)),
-        generator_(at::detail::getDefaultCPUGenerator()),
-        generator_state_(generator_.get_state()),
-        device_(run.device) {
+      : run_(run), module_(base_module(run.module)), device_(run.device) {
     move_to(c10::Device(c10::kCPU));
     for (at::Tensor const& tensor : tensors()) before_.push_back(tensor.detach().clone());
   }
@@ -42,7 +39,6 @@ class Rehearsal {
     auto const now = tensors();
     for (std::size_t i = 0; i < now.size(); ++i) now[i].copy_(before_[i]);
     run_.parameters.reset_gradients();
-    generator_.set_state(generator_state_);
     move_to(device_);
   }
 
@@ -118,14 +114,8 @@ class Rehearsal {
   template <class Archive>
   void visit(Archive& archive) {
     archive.scope("module", [&](auto& inner) {
-      for (auto const& item : module_.named_parameters()) {
-        at::Tensor tensor = item.value().detach();
-        inner(item.key(), tensor);
-      }
-      for (auto const& item : module_.named_buffers()) {
-        at::Tensor tensor = item.value();
-        inner(item.key(), tensor);
-      }
+      visit_tensors(module_,
+                    [&](std::string const& name, at::Tensor tensor) { inner(name, tensor); });
     });
     archive.scope("run", [&](auto& inner) { run_.persist(inner); });
   }
@@ -143,8 +133,7 @@ class Rehearsal {
 
   Run<Context>& run_;
   torch::nn::Module& module_;
-  at::Generator generator_;
-  at::Tensor generator_state_;
+  KeepGenerators<true> generators_{c10::Device(c10::kCPU)};
   c10::Device device_;
   std::vector<at::Tensor> before_;
 };

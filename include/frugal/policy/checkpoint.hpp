@@ -119,7 +119,6 @@ class Checkpoint<Options...>::State {
     if (!due && phase.counters().step < look_at_.load(std::memory_order_relaxed)) [[likely]]
       return;
     due = interval_.look(phase.counters(), Clock::now());
-
     look_at_ = interval_.next_look();
     heartbeat_->beat({phase.counters().step, phase.seconds()});
     report_failure(phase);
@@ -265,12 +264,12 @@ class Checkpoint<Options...>::State {
     auto const start = Clock::now();
     if (writer_) {
       writer_->wait();  // the snapshot is still being written from
-      if (!report_failure(phase)) return;
+      report_failure(phase);
     }
     snapshot_.take(phase);
     if (writer_) {
       writer_->submit([this] { write(); });
-    } else if (!write_here(phase)) {
+    } else if (!bears(phase, [this] { write(); })) {
       return;
     }
     saved_ = place_of(phase);
@@ -284,34 +283,26 @@ class Checkpoint<Options...>::State {
     retain(*directory_, retention_);
   }
 
-  bool write_here(Resting<Context> const& phase) {
+  /// Throws a job's StoreError, or reports it, as the user chose. False: there was one.
+  template <class Job>
+  bool bears(Resting<Context> const& phase, Job&& job) {
     try {
-      write();
+      job();
       return true;
     } catch (StoreError const& error) {
       if (settings_.on_failure == OnFailure::Stop) throw;
-      advise_failure(phase, error);
+      phase.advise(std::string("a checkpoint was not written: ") + error.what());
+      phase.record({"checkpoint_failed", {{"error", std::string(error.what())}}});
       return false;
     }
   }
 
-  /// Throws what the writer threw, or reports it, as the user chose. False: there was something.
-  bool report_failure(Resting<Context> const& phase) {
+  /// What the thread that writes has thrown since it was last asked.
+  void report_failure(Resting<Context> const& phase) {
     std::exception_ptr const failure = writer_ ? writer_->take_failure() : nullptr;
-    if (!failure) return true;
+    if (!failure) return;
     saved_.reset();
-    try {
-      std::rethrow_exception(failure);
-    } catch (StoreError const& error) {
-      if (settings_.on_failure == OnFailure::Stop) throw;
-      advise_failure(phase, error);
-    }
-    return settings_.on_failure == OnFailure::GoOn;
-  }
-
-  static void advise_failure(Resting<Context> const& phase, StoreError const& error) {
-    phase.advise(std::string("a checkpoint was not written: ") + error.what());
-    phase.record({"checkpoint_failed", {{"error", std::string(error.what())}}});
+    bears(phase, [&] { std::rethrow_exception(failure); });
   }
 
   void finish(Resting<Context>& phase) {

@@ -4,9 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <filesystem>
-#include <map>
-#include <optional>
-#include <span>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,11 +32,21 @@ namespace frugal::detail {
                             "give another Settings::run."});
 }
 
+/// Names of the file's tensors that the module lacks, in the file's order.
+inline std::vector<std::string> names_not_in(torch::nn::Module& module, Safetensors const& file) {
+  std::set<std::string> known;
+  visit_tensors(module, [&](std::string const& name, at::Tensor const&) { known.insert(name); });
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    std::string name(file[i].name);
+    if (!known.contains(name)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
 /// Throws the first difference between a module and a file of weights.
 inline void require_same_tensors(torch::nn::Module& module, Safetensors const& file, bool half) {
-  std::size_t count = 0;
   visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
-    ++count;
     auto const view = file.find(name);
     if (!view) refuse_checkpoint(file.name(), "it has no tensor '" + name + "'");
     at::Tensor const saved = tensor_in_file(*view);
@@ -51,16 +59,9 @@ inline void require_same_tensors(torch::nn::Module& module, Safetensors const& f
                                          " there and " + type_and_shape(tensor) + " here");
     }
   });
-  if (count == file.size()) return;
-  for (std::size_t i = 0; i < file.size(); ++i) {
-    bool known = false;
-    visit_tensors(module, [&](std::string const& name, at::Tensor const&) {
-      known = known || name == file[i].name;
-    });
-    if (!known) {
-      refuse_checkpoint(file.name(), "it has a tensor '" + std::string(file[i].name) +
-                                         "', and this module has none");
-    }
+  if (auto const names = names_not_in(module, file); !names.empty()) {
+    refuse_checkpoint(file.name(),
+                      "it has a tensor '" + names.front() + "', and this module has none");
   }
 }
 
@@ -69,12 +70,10 @@ inline void require_same_tensors(torch::nn::Module& module, Safetensors const& f
 inline std::vector<std::string> load_weights(torch::nn::Module& module, Safetensors const& file) {
   at::NoGradGuard const no_gradients;
   std::vector<std::string> unmatched;
-  std::map<std::string, bool> used;
   std::vector<std::pair<at::Tensor, at::Tensor>> pairs;
   visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
     auto const view = file.find(name);
     if (!view) return unmatched.push_back("'" + name + "' is not in the file");
-    used[name] = true;
     at::Tensor const saved = tensor_in_file(*view);
     if (!saved.defined() || saved.sizes() != tensor.sizes()) {
       refuse_checkpoint(file.name(), "'" + name + "' does not fit " + type_and_shape(tensor));
@@ -86,9 +85,8 @@ inline std::vector<std::string> load_weights(torch::nn::Module& module, Safetens
   }
   // Nothing is touched before everything fits.
   for (auto& [tensor, saved] : pairs) tensor.copy_(saved);
-  for (std::size_t i = 0; i < file.size(); ++i) {
-    std::string const name(file[i].name);
-    if (!used.contains(name)) unmatched.push_back("'" + name + "' is not in the module");
+  for (std::string const& name : names_not_in(module, file)) {
+    unmatched.push_back("'" + name + "' is not in the module");
   }
   return unmatched;
 }

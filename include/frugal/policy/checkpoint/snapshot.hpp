@@ -78,8 +78,6 @@ class Snapshot {
     }
   }
 
-  std::uint64_t step() const { return step_; }
-
   /// Writes what was taken. Needs no step to wait: any thread may do it.
   SavedCheckpoint write(RunDirectory& directory) {
     // What the checkpoint counts on has to be on the disk before it is.
