@@ -52,14 +52,15 @@ struct after_kind : frugal::observer_kind {
 template <class Kind>
 struct Stamp {
   using kind = Kind;
-  using listens = frugal::list<frugal::on::step>;
-  std::vector<Clock::time_point>* times = nullptr;
+  using listens = frugal::list<frugal::on::fit_begin, frugal::on::step>;
+  std::vector<Clock::time_point>* times = nullptr;  ///< of the beginning, then of each step
 
   template <class Context>
   struct State {
     using transient = void;
     std::vector<Clock::time_point>* times;
     explicit State(Stamp const& stamp) : times(stamp.times) {}
+    void on_fit_begin(frugal::FitBegin<Context>&) { times->push_back(Clock::now()); }
     void on_step(frugal::Step<Context>&) { times->push_back(Clock::now()); }
   };
 };
@@ -97,9 +98,9 @@ nlohmann::json stall(std::filesystem::path const& folder, std::int64_t mib, std:
   trainer.fit(batches(every * saves + 1));
   std::vector<double> stalls;
   double between = 0;
-  for (std::size_t i = 0; i < before.size(); ++i) {
+  for (std::size_t i = 1; i < before.size(); ++i) {
     double const spent = std::chrono::duration<double>(after[i] - before[i]).count();
-    if ((i + 1) % every == 0) {
+    if (i % every == 0) {
       stalls.push_back(spent);
     } else {
       between = std::max(between, spent);
@@ -108,14 +109,15 @@ nlohmann::json stall(std::filesystem::path const& folder, std::int64_t mib, std:
   return {{"stall", stalls}, {"memcpy", memcpy_times(mib)}, {"longest_between", between}};
 }
 
-/// A run that has ended is put where it was, and ends: nothing but the resume takes time.
+/// A run that has ended is put where it was: from fit's first line until it could train on.
 nlohmann::json resume(std::filesystem::path const& folder, std::int64_t mib) {
-  frugal::Trainer trainer{std::make_shared<Weights>(mib), Objective{},
-                          frugal::Settings{.run = folder, .epochs = 1},
-                          frugal::Optimize<frugal::AdamW>{}, Saves{}};
+  std::vector<Clock::time_point> after;
+  frugal::Trainer trainer{
+      std::make_shared<Weights>(mib),    Objective{}, frugal::Settings{.run = folder, .epochs = 1},
+      frugal::Optimize<frugal::AdamW>{}, Saves{},     Stamp<after_kind>{&after}};
   auto const start = Clock::now();
   auto const report = trainer.fit(batches(1));
-  double const seconds = seconds_since(start);
+  double const seconds = std::chrono::duration<double>(after.front() - start).count();
   if (!report.resumed) throw std::runtime_error("nothing was resumed");
   return {{"seconds", seconds}, {"from", report.resumed->from}};
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program that tests/fault/run.py breaks: it saves, or looks at what is there.
 //
-//   fault_save save RUN STEP [KEEP [BYTES]]   saves a step, keeps the last KEEP (0: all)
+//   fault_save save RUN STEP [KEEP [BYTES]]   saves a step, keeps the last KEEP (0: all); its
+//                                             model has BYTES, the other files have 3000
 //   fault_save check RUN                      prints what a next start finds, as JSON
 //
 // Exit codes: 0 done, 3 a StoreError, whose text is on stderr; anything else is a crash.
@@ -33,11 +34,14 @@ std::vector<std::byte> bytes_of(std::uint64_t step, std::string const& name, std
 
 std::vector<std::string> const names{"model.safetensors", "optimizer.safetensors", "state.json"};
 
+constexpr std::size_t usual_size = 3000;
+
 int save(std::filesystem::path const& folder, std::uint64_t step, std::size_t keep,
-         std::size_t size) {
+         std::size_t model_size) {
   frugal::RunDirectory run(folder);
   frugal::CheckpointWriter writer = run.begin(step);
   for (std::string const& name : names) {
+    std::size_t const size = name == names.front() ? model_size : usual_size;
     writer.add(
         name,
         [&](auto& sink) {
@@ -93,7 +97,7 @@ int main(int argc, char** argv) {
     if (given.size() == 2 && given[0] == "check") return check(given[1]);
     if (given.size() >= 3 && given[0] == "save") {
       return save(given[1], std::stoull(given[2]), given.size() > 3 ? std::stoull(given[3]) : 0,
-                  given.size() > 4 ? std::stoull(given[4]) : 3000);
+                  given.size() > 4 ? std::stoull(given[4]) : usual_size);
     }
   } catch (frugal::StoreError const& error) {
     std::cerr << error.what() << '\n';

@@ -117,6 +117,30 @@ TEST_CASE("the error of a damaged file names the file and both hashes") {
   }
 }
 
+TEST_CASE("large files are read side by side, and the first that is damaged is named") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  frugal::CheckpointWriter writer = run.begin(500);
+  std::string const text(std::size_t{frugal::detail::worth_a_thread}, 'w');
+  for (char const* const name : {"a", "b", "c"}) {
+    writer.add(name, [&](auto& sink) { sink.write(support::bytes_of(text)); });
+  }
+  SavedCheckpoint const checkpoint = run.commit(writer);
+  CHECK_NOTHROW(frugal::verify(checkpoint));
+  auto const named = [&] {
+    try {
+      frugal::verify(checkpoint);
+      return std::string("nothing");
+    } catch (frugal::FormatError const& error) {
+      return std::filesystem::path(error.fault().where).filename().string();
+    }
+  };
+  support::flip_bit(checkpoint.folder / "c", 8 * 70'000 + 1);
+  CHECK(named() == "c");
+  support::flip_bit(checkpoint.folder / "b", 5);
+  CHECK(named() == "b");
+}
+
 TEST_CASE("files that the manifest does not name are nobody's business") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");

@@ -9,12 +9,14 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,6 +75,51 @@ TEST_CASE("a file of many megabytes, which the disk begins with early, is what w
   moved.sync();
   moved.close();
   CHECK(support::text_of(folder / "file") == text);
+}
+
+TEST_CASE("a large file whose size is known goes past the page cache and is what was written") {
+  for (auto const& base :
+       {std::filesystem::temp_directory_path(), std::filesystem::path("/dev/shm")}) {
+    if (::access(base.c_str(), W_OK) != 0) continue;
+    TemporaryFolder folder(base);
+    int const probe = ::open((folder / "probe").c_str(), O_CREAT | O_WRONLY | O_DIRECT, 0600);
+    if (probe >= 0) ::close(probe);
+    // Ends on a block, on a sector, in a sector; and what is written is more or less than expected.
+    for (std::size_t const size : {8U << 20U, (8U << 20U) + 4096U, (13U << 20U) + 77U, 5U}) {
+      CAPTURE(size);
+      std::string text;
+      for (unsigned i = 0; text.size() < size; ++i) text += std::to_string(i * 2654435761U);
+      text.resize(size);
+      std::filesystem::remove(folder / "file");
+      File file = File::create(folder / "file");
+      file.reserve(std::uint64_t{9} << 20);
+      bool const direct = (::fcntl(file.descriptor(), F_GETFL) & O_DIRECT) != 0;
+      CHECK(direct == (probe >= 0));
+      std::string_view rest = text;
+      for (std::size_t const piece : {3U, 5'000'001U, 4096U}) {
+        std::string_view const some = rest.substr(0, piece);
+        file.write(support::bytes_of(std::string(some)));
+        rest.remove_prefix(some.size());
+      }
+      File moved = std::move(file);
+      moved.write(support::bytes_of(std::string(rest)));
+      moved.sync();
+      CHECK((::fcntl(moved.descriptor(), F_GETFL) & O_DIRECT) == 0);
+      CHECK(moved.size() == size);
+      moved.write(support::bytes_of("and more"));  // after sync() it is a file like any other
+      moved.close();
+      CHECK((support::text_of(folder / "file") == text + "and more"));
+    }
+  }
+}
+
+TEST_CASE("close() writes what sync() was not asked for") {
+  TemporaryFolder folder;
+  File file = File::create(folder / "file");
+  file.reserve(std::uint64_t{9} << 20);
+  file.write(support::bytes_of("few"));
+  file.close();
+  CHECK(support::text_of(folder / "file") == "few");
 }
 
 TEST_CASE("what is written to a file in pieces is read back in others") {

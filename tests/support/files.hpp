@@ -15,10 +15,10 @@ namespace frugal_test::support {
 /// A folder that goes when the test does.
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
+  explicit TemporaryFolder(
+      std::filesystem::path const& base = std::filesystem::temp_directory_path()) {
     static std::atomic<int> count{0};
-    path_ = std::filesystem::temp_directory_path() /
-            ("frugal-test-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
+    path_ = base / ("frugal-test-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
     std::filesystem::create_directories(path_);
   }
   TemporaryFolder(TemporaryFolder const&) = delete;

@@ -3,8 +3,8 @@
 
 #include <frugal/cluster/metadata_client.hpp>
 #include <frugal/cluster/notice.hpp>
-#include <frugal/cluster/signal_free_thread.hpp>
 #include <frugal/error.hpp>
+#include <frugal/store/signal_free_thread.hpp>
 
 #include <algorithm>
 #include <atomic>

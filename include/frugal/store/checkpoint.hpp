@@ -6,6 +6,7 @@
 #include <frugal/store/hash.hpp>
 #include <frugal/store/io_error.hpp>
 #include <frugal/store/manifest.hpp>
+#include <frugal/store/signal_free_thread.hpp>
 
 #include <sys/stat.h>
 
@@ -13,10 +14,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace frugal {
 
@@ -78,24 +81,40 @@ inline File open_file_of(SavedCheckpoint const& checkpoint, FileEntry const& ent
   return file;
 }
 
+inline void verify_file(SavedCheckpoint const& checkpoint, FileEntry const& entry) {
+  File file = open_file_of(checkpoint, entry);
+  auto const buffer = std::make_unique<std::byte[]>(read_size);
+  Hash hash;
+  while (std::size_t const got = file.read({buffer.get(), read_size})) {
+    hash.update({buffer.get(), got});
+  }
+  if (hash.digest() != entry.hash) {
+    throw damaged(file.path(), "its hash is " + hex_of(hash.digest()) + ", and the manifest says " +
+                                   hex_of(entry.hash));
+  }
+}
+
+/// Files from this size on are read by a thread each: weights and optimizer side by side.
+inline constexpr std::uint64_t worth_a_thread = std::uint64_t{64} << 20;
+
 }  // namespace detail
 
 /// Reads every file of a checkpoint and compares it with the manifest. FormatError names the first
 /// that differs, IoError the first that cannot be read. Other files in the folder are nobody's
 /// business.
 inline void verify(SavedCheckpoint const& checkpoint) {
-  auto const buffer = std::make_unique<std::byte[]>(detail::read_size);
-  for (FileEntry const& entry : checkpoint.manifest.files) {
-    File file = detail::open_file_of(checkpoint, entry);
-    Hash hash;
-    while (std::size_t const got = file.read({buffer.get(), detail::read_size})) {
-      hash.update({buffer.get(), got});
-    }
-    if (hash.digest() != entry.hash) {
-      throw detail::damaged(file.path(), "its hash is " + hex_of(hash.digest()) +
-                                             ", and the manifest says " + hex_of(entry.hash));
+  std::vector<std::future<void>> readings;
+  {
+    detail::BlockedSignals const blocked;
+    for (FileEntry const& entry : checkpoint.manifest.files) {
+      // Where there is no thread to be had, or the file is small, get() below reads it.
+      auto const how = entry.size >= detail::worth_a_thread
+                           ? std::launch::async | std::launch::deferred
+                           : std::launch::deferred;
+      readings.push_back(std::async(how, [&] { detail::verify_file(checkpoint, entry); }));
     }
   }
+  for (auto& reading : readings) reading.get();
 }
 
 }  // namespace frugal

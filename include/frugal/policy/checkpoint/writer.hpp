@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include <frugal/cluster/signal_free_thread.hpp>
+#include <frugal/store/signal_free_thread.hpp>
 
 namespace frugal::detail {
 

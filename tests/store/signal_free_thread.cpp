@@ -2,12 +2,12 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/cluster/signal_free_thread.hpp>
+#include <frugal/store/signal_free_thread.hpp>
 
 #include <csignal>
 #include <thread>
 
-namespace frugal_test::cluster_signal_free_thread {
+namespace frugal_test::store_signal_free_thread {
 
 sigset_t mask_of_this_thread() {
   sigset_t mask;
@@ -46,4 +46,4 @@ TEST_CASE("the thread that starts it takes the same signals as before") {
   }
 }
 
-}  // namespace frugal_test::cluster_signal_free_thread
+}  // namespace frugal_test::store_signal_free_thread

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <span>
+
+namespace frugal::detail {
+
+/// Gathers what is written into blocks that O_DIRECT takes: aligned in memory, in whole sectors.
+class BlockBuffer {
+ public:
+  static constexpr std::size_t sector = 4096;  ///< no disk and no file system wants more
+  static constexpr std::size_t capacity = std::size_t{4} << 20;
+
+  BlockBuffer() : bytes_(static_cast<std::byte*>(::operator new(capacity, alignment))) {}
+  BlockBuffer(BlockBuffer const&) = delete;
+  BlockBuffer& operator=(BlockBuffer const&) = delete;
+  ~BlockBuffer() { ::operator delete(bytes_, alignment); }
+
+  /// Takes as many bytes as there is room for, and returns the others.
+  std::span<std::byte const> take(std::span<std::byte const> bytes) {
+    std::size_t const count = std::min(bytes.size(), capacity - size_);
+    if (count != 0) std::memcpy(bytes_ + size_, bytes.data(), count);
+    size_ += count;
+    return bytes.subspan(count);
+  }
+
+  bool full() const noexcept { return size_ == capacity; }
+  std::span<std::byte const> filled() const noexcept { return {bytes_, size_}; }
+  void clear() noexcept { size_ = 0; }
+
+ private:
+  static constexpr std::align_val_t alignment{sector};
+
+  std::byte* bytes_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace frugal::detail
