@@ -91,6 +91,11 @@ struct LossJumpError : LossError {
   using LossError::LossError;
 };
 
+/// Gradients that stay NaN or infinite, however far the loss is scaled down.
+struct GradientError : Error {
+  using Error::Error;
+};
+
 /// A policy watches a metric that validation does not produce.
 struct MetricError : Error {
   using Error::Error;

@@ -21,7 +21,8 @@ using Axes = frugal::list<
     Axis<Without, frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
          frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>>,
     Axis<Without, frugal::Validate<>, frugal::Validate<frugal::Every<2>, frugal::Accuracy>>,
-    Axis<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>>,
+    Axis<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>,
+         frugal::Precision<frugal::FP16>, frugal::Precision<frugal::FromEnv<frugal::FP16>>>,
     Axis<frugal::Accumulate<1>, frugal::Accumulate<3>>,  //
     Axis<Without, frugal::ClipNorm<0.5_r>>,              //
     Axis<Without, frugal::EarlyStop<frugal::Patience<50>>>,

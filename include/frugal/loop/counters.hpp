@@ -14,12 +14,14 @@ struct Counters {
   std::uint64_t micro_batch = 0;  ///< forward and backward passes
   std::uint64_t sample = 0;       ///< samples
   std::uint64_t token = 0;        ///< tokens (batch_traits::tokens)
+  std::uint64_t skipped = 0;  ///< windows whose gradients overflowed: no steps (Precision<FP16>)
 
-  // What the last window added: a cadence in samples or tokens is due when a window crosses
-  // a multiple, and needs no memory of its own to know that.
+  // What the last window added, and those before it that were skipped: a cadence in samples or
+  // tokens is due when a step crosses a multiple, and needs no memory of its own to know that.
   std::uint64_t window_micro_batches = 0;
   std::uint64_t window_samples = 0;
   std::uint64_t window_tokens = 0;
+  bool window_skipped = false;  ///< the last window made no step: the next one adds to it
 
   template <class Archive>
   void persist(Archive& archive) {
@@ -29,9 +31,11 @@ struct Counters {
     archive("micro_batch", micro_batch);
     archive("sample", sample);
     archive("token", token);
+    archive("skipped", skipped);
     archive("window_micro_batches", window_micro_batches);
     archive("window_samples", window_samples);
     archive("window_tokens", window_tokens);
+    archive("window_skipped", window_skipped);
   }
 
   friend bool operator==(Counters const&, Counters const&) = default;

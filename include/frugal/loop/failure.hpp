@@ -90,6 +90,15 @@ void guarded(char const* part, Counters const& at, F&& body) {
   }
 }
 
+[[noreturn]] inline void refuse_reevaluation() {
+  throw SettingsError({.what = "the optimizer evaluates a window twice, and the loss is scaled",
+                       .where = "Optimize<Any>",
+                       .why =
+                           "Precision<FP16> scales what each window's backward pass starts from, "
+                           "and a line search compares losses of several",
+                       .mend = "Use Precision<BF16> or Precision<FP32> with LBFGS."});
+}
+
 /// A loss is one number. One of shape [1] is taken for it.
 inline void require_scalar(at::Tensor& loss, Counters const& at) {
   if (!loss.defined() || loss.numel() != 1) {

@@ -84,7 +84,8 @@ class Fit {
             .validations = run_.validations,
             .advice = run_.advice,
             .resumed = run_.resumed,
-            .preempted = run_.preempted};
+            .preempted = run_.preempted,
+            .skipped = run_.counters.skipped};
   }
 
   /// Only the optimizer is set up: it has state to save, and observers would write files.
@@ -255,8 +256,7 @@ class Fit {
     }
     if (window_.empty()) return false;
     count_window();
-    update();
-    tell<on::step, Step<Context>>();
+    if (update()) tell<on::step, Step<Context>>();
     return true;
   }
 
@@ -306,22 +306,26 @@ class Fit {
 
   void count_window() {
     Counters& at = run_.counters;
-    at.window_micro_batches = window_.micro_batches();
-    at.window_samples = window_.samples();
-    at.window_tokens = window_.tokens();
-    at.position += at.window_samples;
-    at.sample += at.window_samples;
-    at.token += at.window_tokens;
+    if (!at.window_skipped) at.window_micro_batches = at.window_samples = at.window_tokens = 0;
+    at.window_micro_batches += window_.micro_batches();
+    at.window_samples += window_.samples();
+    at.window_tokens += window_.tokens();
+    at.position += window_.samples();
+    at.sample += window_.samples();
+    at.token += window_.tokens();
   }
 
-  void update() {
+  /// False if it was no step: the gradients had overflowed.
+  bool update() {
     gather_gradients();
     if constexpr (reevaluates) run_.window_loss = kept_.mean(window_.weight());
     Update<Context> phase(run_);
     detail::guarded("the update", run_.counters, [&] { engine_.template emit<on::update>(phase); });
     run_.gradients.clear();
     run_.parameters.reset_gradients();
-    ++run_.counters.step;
+    bool const skip = run_.counters.window_skipped = std::exchange(run_.overflow.skip, false);
+    ++(skip ? run_.counters.skipped : run_.counters.step);
+    return !skip;
   }
 
   void gather_gradients() {
@@ -334,6 +338,7 @@ class Fit {
   /// The window once more, for optimizers that search along a line; nobody hears of it but the
   /// gradients' subscribers, who clip what the optimizer sees.
   at::Tensor reevaluate() {
+    if (run_.overflow.found.defined()) refuse_reevaluation();
     at::AutoGradMode const gradients(true);
     run_.parameters.reset_gradients();
     window_.open();

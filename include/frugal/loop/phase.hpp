@@ -134,6 +134,12 @@ struct Gradients : Phase<Context> {
   void report_norm(Norm&& norm) {
     this->run().gradient_norm.set(std::forward<Norm>(norm));
   }
+  /// Tells the optimizer whether a gradient is not finite: a float scalar, 1 if so, that may still
+  /// be on its way. The optimizer then leaves the weights alone.
+  void report_overflow(at::Tensor found) { this->run().overflow.found = std::move(found); }
+  /// This window is no step: neither schedules nor cadences go on, and no subscriber of `step`
+  /// hears of it.
+  void skip_step() { this->run().overflow.skip = true; }
 };
 
 /// The optimizer's turn.
@@ -142,6 +148,8 @@ struct Update : Phase<Context> {
   using Phase<Context>::Phase;
 
   GradientList const& gradients() const { return this->run().gradients; }
+  /// What report_overflow() was told; undefined where nobody looks.
+  at::Tensor const& overflow() const { return this->run().overflow.found; }
   /// The window's mean loss, for an optimizer that says it `reevaluates`.
   at::Tensor const& loss() const { return this->run().window_loss; }
   /// Computes the window's loss and gradients once more at the present weights, for optimizers

@@ -53,6 +53,13 @@ class GradientNorm {
   at::Tensor device_;
 };
 
+/// Whether the window's gradients are finite, for those who scale the loss. In a recipe where
+/// nobody does there is no flag, and nothing is asked.
+struct Overflow {
+  at::Tensor found{};  ///< a float scalar where the gradients are: 1 if one is not finite
+  bool skip = false;   ///< this window is not counted as a step
+};
+
 /// One validation: when it was and what it found.
 struct Validation {
   std::uint64_t epoch = 0;  ///< complete epochs
@@ -100,6 +107,7 @@ struct Run {
   LossLedger ledger{};
   GradientList gradients{};
   GradientNorm gradient_norm{};
+  Overflow overflow{};
   std::vector<Validation> validations{};
   std::string stopped_by{};  ///< kind of the first policy that asked to stop
   double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, or its part

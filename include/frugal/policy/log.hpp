@@ -95,6 +95,7 @@ struct Log {
         line.add("loss", phase.last_loss());
         line.add("lr_factor", phase.learning_rate_factor());
         if (phase.gradient_norm().known()) line.add("gradient_norm", phase.gradient_norm().value());
+        if (phase.counters().skipped != 0) line.add("skipped", phase.counters().skipped);
         write(std::move(line));
       }
     }

@@ -23,6 +23,7 @@ struct Report {
   std::vector<std::string> advice;      ///< hints that came up, each once
   std::optional<Resumed> resumed{};     ///< the checkpoint it went on from, and what was repeated
   bool preempted = false;               ///< saved because the machine goes: run it again
+  std::uint64_t skipped = 0;            ///< windows whose gradients overflowed, beside `steps`
 
   /// For main() to return: 0, or 75 (EX_TEMPFAIL of sysexits.h) for a run that is to be run again.
   int exit_code() const { return preempted ? 75 : 0; }
@@ -51,6 +52,7 @@ struct Report {
           << report.resumed->steps_repeated << " steps repeated, " << report.resumed->seconds_lost
           << " s lost";
     }
+    if (report.skipped != 0) out << "; " << report.skipped << " steps skipped for overflow";
     if (!report.stopped_by.empty()) out << "; stopped by " << report.stopped_by;
     for (std::string const& hint : report.advice) out << "\nadvice: " << hint;
     return out;

@@ -55,7 +55,8 @@ struct Optimize<Adagrad> {
   }
   void apply(detail::FusedStep const& step) const {
     at::_fused_adagrad_(step.lists.parameters, step.gradients, step.lists.moments[0],
-                        step.lists.steps, step.lr, lr_decay, step.weight_decay, eps, maximize);
+                        step.lists.steps, step.lr, lr_decay, step.weight_decay, eps, maximize,
+                        /*grad_scale=*/std::nullopt, step.overflow);
   }
 };
 

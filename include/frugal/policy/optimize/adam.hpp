@@ -41,7 +41,7 @@ void apply_adam(Policy const& policy, FusedStep const& step, Kernel&& kernel) {
       policy.amsgrad ? at::TensorList(step.lists.moments[2]) : at::TensorList();
   kernel(step.lists.parameters, step.gradients, step.lists.moments[0], step.lists.moments[1],
          largest, step.lists.steps, step.lr, policy.beta1, policy.beta2, step.weight_decay,
-         policy.eps, policy.amsgrad, policy.maximize);
+         policy.eps, policy.amsgrad, policy.maximize, /*grad_scale=*/std::nullopt, step.overflow);
 }
 
 }  // namespace detail

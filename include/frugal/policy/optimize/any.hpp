@@ -65,6 +65,8 @@ struct Optimize<Any> {
     }
 
     void on_update(Update<Context>& phase) {
+      // torch::optim knows no flag on a device: this waits for it, as PyTorch's own scaler does.
+      if (phase.overflow().defined() && phase.overflow().template item<float>() != 0.0F) return;
       auto& groups = optimizer_->param_groups();
       for (std::size_t i = 0; i < groups.size(); ++i) {
         groups[i].options().set_lr(rates_[i] * phase.learning_rate_factor());

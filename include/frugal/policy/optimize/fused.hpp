@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -25,7 +26,8 @@ struct FusedStep {
   std::vector<at::Tensor> const& gradients;
   double lr;
   double weight_decay;
-  bool first;  ///< the first step of every parameter in the lists
+  bool first;                          ///< the first step of every parameter in the lists
+  std::optional<at::Tensor> overflow;  ///< where it is 1, the kernel changes nothing
 };
 
 /// Parameters that one kernel call updates: one group, one device, one dtype.
@@ -47,7 +49,7 @@ class FusedBucket {
 
   /// One kernel call, or two when parameters begin at different steps (SGD's first step).
   template <class Rule>
-  void step(Rule const& rule, GradientList const& all, double factor) {
+  void step(Rule const& rule, GradientList const& all, double factor, at::Tensor const& overflow) {
     bool const whole = all.complete() && all.tensors().size() == parameters_.size();
     if (!whole) gather();
     std::vector<at::Tensor> const& gradients = whole ? all.tensors() : gradients_;
@@ -59,13 +61,16 @@ class FusedBucket {
         *counter.data_ptr<float>() += 1.0F;
       } else {
         counter.add_(1);
+        // On the device the flag may not be there yet: it takes back what was counted.
+        if (overflow.defined()) counter.sub_(overflow);
       }
     }
     double const lr = lr_ * factor;
+    auto const flag = overflow.defined() ? std::optional(overflow) : std::nullopt;
     if (Rule::has_first_step && mixed()) {
-      step_apart(rule, gradients, lr);
+      step_apart(rule, gradients, lr, flag);
     } else {
-      rule.apply({lists_, gradients, lr, weight_decay_, !begun_});
+      rule.apply({lists_, gradients, lr, weight_decay_, !begun_, flag});
     }
     begun_ = true;
     gradients_.clear();
@@ -158,7 +163,8 @@ class FusedBucket {
   }
 
   template <class Rule>
-  void step_apart(Rule const& rule, std::vector<at::Tensor> const& gradients, double lr) {
+  void step_apart(Rule const& rule, std::vector<at::Tensor> const& gradients, double lr,
+                  std::optional<at::Tensor> const& overflow) {
     for (bool const first : {true, false}) {
       FusedLists part{
           .parameters = {}, .moments = {moments_.size(), std::vector<at::Tensor>{}}, .steps = {}};
@@ -172,7 +178,7 @@ class FusedBucket {
         }
         some.push_back(gradients[i]);
       }
-      if (!some.empty()) rule.apply({part, some, lr, weight_decay_, first});
+      if (!some.empty()) rule.apply({part, some, lr, weight_decay_, first, overflow});
     }
   }
 
@@ -225,8 +231,13 @@ class FusedState {
   void on_update(Update<Context>& phase) {
     // The kernels are no part of the graph; a guard costs less than detaching every tensor.
     at::NoGradGuard const no_gradients;
+    at::Tensor const& overflow = phase.overflow();
+    // In host memory the flag is a number, and no kernel has to look at it.
+    bool const on_host = overflow.defined() && overflow.is_cpu();
+    if (on_host && host_scalar(overflow) != 0) return;
     for (FusedBucket& each : buckets_) {
-      each.step(rule_, phase.gradients(), phase.learning_rate_factor());
+      each.step(rule_, phase.gradients(), phase.learning_rate_factor(),
+                on_host ? at::Tensor() : overflow);
     }
   }
 

@@ -63,7 +63,8 @@ struct Optimize<SGD> {
     at::TensorList const buffers =
         momentum != 0 ? at::TensorList(step.lists.moments[0]) : at::TensorList();
     at::_fused_sgd_(step.lists.parameters, step.gradients, buffers, step.weight_decay, momentum,
-                    step.lr, dampening, nesterov, maximize, step.first);
+                    step.lr, dampening, nesterov, maximize, step.first,
+                    /*grad_scale=*/std::nullopt, step.overflow);
   }
 };
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/autocast_mode.h>
+
+namespace frugal::detail {
+
+/// Autocast for the span of a forward pass: the counterpart of `with torch.autocast(...)`.
+class AutocastGuard {
+ public:
+  AutocastGuard(at::DeviceType device, at::ScalarType type)
+      : device_(device),
+        enabled_(at::autocast::is_autocast_enabled(device)),
+        type_(at::autocast::get_autocast_dtype(device)) {
+    at::autocast::set_autocast_enabled(device_, true);
+    at::autocast::set_autocast_dtype(device_, type);
+    at::autocast::increment_nesting();
+  }
+  AutocastGuard(AutocastGuard const&) = delete;
+  AutocastGuard& operator=(AutocastGuard const&) = delete;
+  ~AutocastGuard() {
+    // Weights change between steps: their cached casts must not outlive the region.
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(device_, enabled_);
+    at::autocast::set_autocast_dtype(device_, type_);
+  }
+
+ private:
+  at::DeviceType device_;
+  bool enabled_;
+  at::ScalarType type_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/precision/autocast.hpp>
+#include <frugal/policy/precision/fp32.hpp>
+#include <frugal/policy/precision/hardware.hpp>
+
+namespace frugal {
+
+struct BF16 {
+  static constexpr char const* name = "BF16";
+};
+
+/// Forward and backward in BF16, which has the range of FP32: there is no loss scaling.
+///
+/// Lever   hours per run: matrix units multiply BF16 several times as fast as FP32.
+/// Cost    the casts of weights and activations; on small layers they cost more than they
+///         save, so measure. No host sync.
+/// State   none.
+/// Errors  SettingsError for a GPU without BF16, naming FP16; a CPU without BF16 instructions gets
+///         an advice.
+/// Source  Micikevicius et al., "Mixed precision training" (2018); torch.autocast.
+template <>
+struct Precision<BF16> {
+  using kind = kinds::precision;
+  using listens = list<on::fit_begin, around::forward>;
+
+  static constexpr About about{Term::hours_per_run, "casts of weights and activations"};
+
+  static std::string caution() {
+    if (detail::cpu_has_bf16()) return {};
+    return "Precision<BF16> gains nothing on this CPU, which has no BF16 instructions; "
+           "Precision<FP32> is faster on it";
+  }
+
+  template <class Context>
+  class State {
+   public:
+    explicit State(Precision const&) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      detail::require_bf16(detail::capability_of(phase.settings().device));
+      if (phase.settings().device.is_cpu() && !caution().empty()) phase.advise(caution());
+    }
+
+    template <class Next>
+    Loss around_forward(Forward<Context> const& phase, Next&& next) {
+      detail::AutocastGuard const guard(phase.device().type(), at::kBFloat16);
+      return next();
+    }
+  };
+};
+
+}  // namespace frugal

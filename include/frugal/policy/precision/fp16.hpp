@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <utility>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/composition.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/precision/autocast.hpp>
+#include <frugal/policy/precision/flag_queue.hpp>
+#include <frugal/policy/precision/fp32.hpp>
+#include <frugal/policy/precision/hardware.hpp>
+#include <frugal/policy/precision/loss_scale.hpp>
+
+namespace frugal {
+
+struct FP16 {
+  static constexpr char const* name = "FP16";
+};
+
+/// Forward and backward in FP16, with the loss scaled so that small gradients do not vanish. There
+/// is no FP16 without the scaling.
+///
+/// Lever   hours per run: on GPUs from 2017 on, whose matrix units know FP16 and not BF16.
+/// Cost    the casts; per micro-batch a product with Accumulate, else nothing; per step one pass
+/// over
+///         the gradients and a few scalars. No host sync: whether a step was skipped the host
+///         learns two steps later on a device, at once on the CPU.
+/// State   the scale, the steps since it last changed, what is still on its way to the host.
+/// Errors  SettingsError for scaling out of range, for weights in FP16 and for weights on several
+///         devices; GradientError after `most_skips` overflows in a row.
+/// Source  Micikevicius et al., "Mixed precision training" (2018); torch.amp.GradScaler.
+///
+/// A window in which a gradient overflows is no optimizer step: the weights, the optimizer's state
+/// and count, the schedule and every cadence stay; Counters::skipped counts it.
+template <>
+struct Precision<FP16> {
+  using kind = kinds::precision;
+  using listens = list<on::fit_begin, around::forward, on::loss, on::gradients, on::update>;
+  using before = list<kinds::clip>;  // a limit is meant for the gradients, not for their multiples
+
+  static constexpr About about{Term::hours_per_run,
+                               "casts of weights and activations, one pass over the gradients"};
+
+  LossScaling scaling{};
+
+  static std::string caution() {
+    if (detail::cpu_has_fp16()) return {};
+    return "Precision<FP16> gains nothing on this CPU, which has no FP16 instructions; "
+           "Precision<FP32> is faster on it";
+  }
+
+  template <class Context>
+  class State {
+   public:
+    explicit State(Precision const& settings) : scale_(settings.scaling) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      c10::Device const device = phase.settings().device;
+      require_weights(phase.parameters());
+      scale_.begin(phase.parameters().tensors.front().device());
+      flags_ = detail::FlagQueue(device.is_cpu() ? 0 : lag_on_device);
+      if (device.is_cpu() && !caution().empty()) phase.advise(caution());
+      std::string const on_gpu = detail::fp16_caution(detail::capability_of(device));
+      if (!on_gpu.empty()) phase.advise(on_gpu);
+    }
+
+    template <class Next>
+    Loss around_forward(Forward<Context> const& phase, Next&& next) {
+      Loss loss = [&] {
+        detail::AutocastGuard const guard(phase.device().type(), at::kHalf);
+        return next();
+      }();
+      // The scale is near the largest number of FP16.
+      if (loss.value.defined() && loss.value.scalar_type() == at::kHalf) {
+        loss.value = loss.value.to(at::kFloat);
+      }
+      return loss;
+    }
+
+    void on_loss(LossReady<Context>& phase) {
+      constexpr bool seed_is_one =
+          detail::slot_of<kinds::accumulate, typename Context::policies>::steps == 1;
+      phase.seed =
+          seed_is_one ? scale_.scaled_one(phase.seed.scalar_type()) : scale_.scaled(phase.seed);
+    }
+
+    void on_gradients(Gradients<Context>& phase) {
+      scale_.unscale(phase.gradients());
+      phase.report_overflow(scale_.overflow());
+      if (!flags_.next(scale_.overflow())) {
+        skips_in_a_row_ = 0;
+        return;
+      }
+      phase.skip_step();
+      if (++skips_in_a_row_ >= scale_.most_skips()) give_up(phase);
+    }
+
+    void on_update(Update<Context>&) { scale_.update(); }
+
+    template <class Archive>
+    void persist(Archive& archive) {
+      scale_.persist(archive);
+      flags_.persist(archive);
+      archive("skips_in_a_row", skips_in_a_row_);
+    }
+
+   private:
+    static constexpr std::size_t lag_on_device = 2;
+
+    static void require_weights(Parameters const& parameters) {
+      for (std::size_t i = 0; i < parameters.size(); ++i) {
+        at::Tensor const& weight = parameters.tensors[i];
+        bool const half = weight.scalar_type() == at::kHalf;
+        if (!half && weight.device() == parameters.tensors.front().device()) continue;
+        throw SettingsError(
+            {.what = "the parameter '" + parameters.names[i] + "' is " +
+                     (half ? std::string("in FP16") : "on " + weight.device().str()),
+             .where = "Precision<FP16>",
+             .why = half ? "an update is lost in FP16: only activations and products are"
+                         : "the gradients of a step have one scale, on one device",
+             .mend = half ? "Call module->to(torch::kFloat) before the fit."
+                          : "Put the module on one device."});
+      }
+    }
+
+    [[noreturn]] void give_up(Phase<Context> const& phase) const {
+      throw GradientError(
+          {.what = std::to_string(skips_in_a_row_) + " windows in a row had gradients that are NaN "
+                                                     "or infinite",
+           .where = "step " + std::to_string(phase.counters().step) + ", epoch " +
+                    std::to_string(phase.counters().epoch),
+           .why = "the scale of the loss is down to " + std::to_string(scale_.value()) +
+                  ", so it is not the scale",
+           .mend = "Look at the data and the objective, lower the learning rate, or use "
+                   "Precision<BF16>, which has a larger range."});
+    }
+
+    detail::LossScale scale_;
+    detail::FlagQueue flags_;
+    std::uint64_t skips_in_a_row_ = 0;
+  };
+};
+
+}  // namespace frugal

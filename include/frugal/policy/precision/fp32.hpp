@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
+
+namespace frugal {
+
+/// The number format of forward and backward; weights and optimizer stay FP32. `Format` is FP32,
+/// BF16, FP16, or FromEnv<...> of these.
+template <class Format>
+struct Precision;
+
+struct FP32 {
+  static constexpr char const* name = "FP32";
+};
+
+/// No autocast at all.
+template <>
+struct Precision<FP32> {
+  using kind = kinds::precision;
+  using listens = list<>;
+};
+
+template <>
+struct null_policy<kinds::precision> {
+  using type = Precision<FP32>;
+};
+
+}  // namespace frugal

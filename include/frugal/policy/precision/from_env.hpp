@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/error.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/precision/bf16.hpp>
+#include <frugal/policy/precision/fp16.hpp>
+#include <frugal/policy/precision/fp32.hpp>
+
+namespace frugal {
+
+/// The formats among which FRUGAL_PRECISION picks; the first is taken where it is not set.
+template <class... Formats>
+struct FromEnv {};
+
+namespace detail {
+
+/// Nothing to do: what FP32 is in a variant of states.
+struct PlainPrecision {
+  template <class Settings>
+  explicit PlainPrecision(Settings const&) {}
+};
+
+template <class Format, class Context>
+struct precision_state {
+  using type = typename Precision<Format>::template State<Context>;
+};
+template <class Context>
+struct precision_state<FP32, Context> {
+  using type = PlainPrecision;
+};
+
+template <class Format>
+inline constexpr bool is_format =
+    std::is_same_v<Format, FP32> || std::is_same_v<Format, BF16> || std::is_same_v<Format, FP16>;
+
+}  // namespace detail
+
+/// One program for a cluster of unequal machines: the environment says which of the compiled
+/// formats is used, once, when a fit begins.
+///
+/// Lever   hours per run: nobody who starts a job forgets the cheapest knob.
+/// Cost    that of the format, and a branch per forward and backward pass and per step.
+/// State   the format's own, and its name.
+/// Errors  SettingsError for a value of FRUGAL_PRECISION that is none of the compiled formats, with
+///         their list; StateError for a checkpoint of another format.
+template <class First, class... Rest>
+struct Precision<FromEnv<First, Rest...>> {
+  static_assert(detail::is_format<First> && (detail::is_format<Rest> && ...),
+                "frugal: FromEnv takes number formats. Write FromEnv<FP32, BF16, FP16>, or some of "
+                "these.");
+
+  using kind = kinds::precision;
+  using listens = list<on::fit_begin, around::forward, on::loss, on::gradients, on::update>;
+  using before = list<kinds::clip>;
+
+  static constexpr char const* variable = "FRUGAL_PRECISION";
+  static constexpr About about{Term::hours_per_run, "casts of weights and activations"};
+
+  LossScaling scaling{};  ///< of FP16
+
+  /// The format that FRUGAL_PRECISION asks for; upper and lower case are one.
+  static std::string chosen() {
+    char const* const given = std::getenv(variable);
+    if (given == nullptr || *given == 0) return First::name;
+    std::string name = given;
+    std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+      return static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    });
+    if (name == First::name || ((name == Rest::name) || ...)) return name;
+    throw SettingsError(
+        {.what = std::string(variable) + " is '" + given + "'",
+         .where = "Precision<FromEnv<...>>",
+         .why = "this program was compiled with " + names(),
+         .mend = "Set it to one of these, or to nothing for " + std::string(First::name) + "."});
+  }
+
+  template <class Context>
+  class State {
+    using Chosen = std::variant<typename detail::precision_state<First, Context>::type,
+                                typename detail::precision_state<Rest, Context>::type...>;
+
+   public:
+    explicit State(Precision const& settings)
+        : name_(chosen()), chosen_(make<0, First, Rest...>(settings)) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      std::visit(
+          [&](auto& state) {
+            if constexpr (requires { state.on_fit_begin(phase); }) state.on_fit_begin(phase);
+          },
+          chosen_);
+    }
+    template <class Next>
+    Loss around_forward(Forward<Context> const& phase, Next&& next) {
+      return std::visit(
+          [&](auto& state) -> Loss {
+            if constexpr (requires { state.around_forward(phase, next); }) {
+              return state.around_forward(phase, next);
+            } else {
+              return next();
+            }
+          },
+          chosen_);
+    }
+    void on_loss(LossReady<Context>& phase) {
+      std::visit(
+          [&](auto& state) {
+            if constexpr (requires { state.on_loss(phase); }) state.on_loss(phase);
+          },
+          chosen_);
+    }
+    void on_gradients(Gradients<Context>& phase) {
+      std::visit(
+          [&](auto& state) {
+            if constexpr (requires { state.on_gradients(phase); }) state.on_gradients(phase);
+          },
+          chosen_);
+    }
+    void on_update(Update<Context>& phase) {
+      std::visit(
+          [&](auto& state) {
+            if constexpr (requires { state.on_update(phase); }) state.on_update(phase);
+          },
+          chosen_);
+    }
+
+    template <class Archive>
+    void persist(Archive& archive) {
+      std::string name = name_;
+      archive("format", name);
+      if (name != name_) {
+        throw StateError(
+            {.what = "saved state does not fit",
+             .where = "format",
+             .why = "the run was saved in " + name + ", and " + variable + " asks for " + name_,
+             .mend = "Set " + std::string(variable) + "=" + name + "."});
+      }
+      std::visit(
+          [&](auto& state) {
+            if constexpr (requires { state.persist(archive); }) state.persist(archive);
+          },
+          chosen_);
+    }
+
+   private:
+    template <std::size_t I, class Format, class... Others>
+    Chosen make(Precision const& settings) const {
+      if constexpr (sizeof...(Others) != 0) {
+        if (name_ != Format::name) return make<I + 1, Others...>(settings);
+      }
+      Precision<Format> policy{};
+      if constexpr (requires { policy.scaling; }) policy.scaling = settings.scaling;
+      return Chosen(std::in_place_index<I>, policy);
+    }
+
+    std::string name_;
+    Chosen chosen_;
+  };
+
+ private:
+  static std::string names() {
+    std::string all = First::name;
+    ((all += std::string(", ") + Rest::name), ...);
+    return all;
+  }
+};
+
+}  // namespace frugal

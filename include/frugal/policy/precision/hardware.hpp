@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/Device.h>
+
+#ifdef FRUGAL_CUDA
+#include <ATen/cuda/CUDAContext.h>
+#endif
+
+#include <fstream>
+#include <initializer_list>
+#include <optional>
+#include <string>
+
+#include <frugal/error.hpp>
+
+namespace frugal::detail {
+
+/// Does this CPU have one of these features, as /proc/cpuinfo words them? True where unknown.
+inline bool cpu_has_any(std::initializer_list<char const*> features) {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    // "flags" on x86-64, "Features" on Arm
+    if (line.rfind("flags", 0) != 0 && line.rfind("Features", 0) != 0) continue;
+    line += ' ';
+    for (char const* const feature : features) {
+      if (line.find(' ' + std::string(feature) + ' ') != std::string::npos) return true;
+    }
+    return false;
+  }
+  return true;
+}
+
+inline bool cpu_has_bf16() { return cpu_has_any({"avx512_bf16", "amx_bf16", "bf16"}); }
+inline bool cpu_has_fp16() { return cpu_has_any({"avx512_fp16", "amx_fp16", "asimdhp"}); }
+
+/// What a GPU calls its generation: 8.0 is the first with BF16 (Ampere), 7.0 the first whose matrix
+/// units multiply FP16 (Volta).
+struct Capability {
+  int major = 0;
+  int minor = 0;
+};
+
+/// Nothing where the device is no GPU, or frugal was built without CUDA.
+inline std::optional<Capability> capability_of([[maybe_unused]] c10::Device device) {
+#ifdef FRUGAL_CUDA
+  if (device.is_cuda()) {
+    auto const* const about =
+        at::cuda::getDeviceProperties(device.has_index() ? device.index() : -1);
+    return Capability{about->major, about->minor};
+  }
+#endif
+  return std::nullopt;
+}
+
+/// SettingsError for a GPU that has no BF16.
+inline void require_bf16(std::optional<Capability> gpu) {
+  if (!gpu || gpu->major >= 8) return;
+  throw SettingsError({.what = "this GPU has no BF16",
+                       .where = "Precision<BF16>",
+                       .why = "its compute capability is " + std::to_string(gpu->major) + "." +
+                              std::to_string(gpu->minor) + ", and BF16 came with 8.0",
+                       .mend = "Use Precision<FP16>, which scales the loss, or Precision<FP32>."});
+}
+
+/// A hint for a GPU that multiplies FP16 no faster than FP32; empty for others.
+inline std::string fp16_caution(std::optional<Capability> gpu) {
+  if (!gpu || gpu->major >= 7) return {};
+  return "Precision<FP16> gains nothing on this GPU, whose compute capability is below 7.0; "
+         "Precision<FP32> is as fast on it";
+}
+
+}  // namespace frugal::detail

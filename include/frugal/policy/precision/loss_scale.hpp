@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+/// How the loss is scaled in FP16; the defaults are PyTorch's.
+struct LossScaling {
+  double initial = 65536;               ///< scale of the first step
+  double growth = 2;                    ///< factor after `growth_interval` good steps in a row
+  double backoff = 0.5;                 ///< factor after a step with an overflow
+  std::int64_t growth_interval = 2000;  ///< steps
+  std::uint64_t most_skips = 100;       ///< overflows in a row after which the run is given up
+};
+
+namespace detail {
+
+/// The scale of the loss, on the device of the gradients: no step waits to know it.
+///
+/// The gradients of FP16's backward pass underflow below 6e-8. The loss is multiplied by the
+/// largest power of two with which nothing overflows, the gradients are divided by it again, and a
+/// window in which something did overflow changes nothing but the scale.
+///
+/// Source  Micikevicius et al., "Mixed precision training" (2018), section 3.2; values as
+///         torch.amp.GradScaler.
+class LossScale {
+ public:
+  explicit LossScale(LossScaling const& settings) : settings_(settings) {}
+
+  void begin(c10::Device device) {
+    check();
+    auto const number = at::TensorOptions().device(device).dtype(at::kFloat);
+    scale_ = at::full({}, settings_.initial, number);
+    good_steps_ = at::zeros({}, number.dtype(at::kInt));
+    overflow_ = at::zeros({}, number);
+  }
+
+  /// What a backward pass starts from instead of `seed`.
+  at::Tensor scaled(at::Tensor const& seed) const { return seed * scale_.to(seed.scalar_type()); }
+  /// The same for a seed of 1.
+  at::Tensor scaled_one(at::ScalarType type) const { return scale_.to(type); }
+
+  /// Divides the gradients by the scale, and notes whether one of them is not finite.
+  void unscale(std::vector<at::Tensor> const& gradients) {
+    at::NoGradGuard const no_gradients;
+    overflow_.zero_();
+    if (gradients.empty()) return;
+    at::Tensor const inverse = scale_.to(at::kDouble).reciprocal_().to(at::kFloat);
+    at::_amp_foreach_non_finite_check_and_unscale_(gradients, overflow_, inverse);
+  }
+
+  /// The scale of the next window.
+  void update() {
+    at::NoGradGuard const no_gradients;
+    at::_amp_update_scale_(scale_, good_steps_, overflow_, settings_.growth, settings_.backoff,
+                           settings_.growth_interval);
+  }
+
+  /// 1 if a gradient of this window is not finite.
+  at::Tensor const& overflow() const { return overflow_; }
+  /// Waits for a device.
+  double value() const { return scale_.item<double>(); }
+  std::uint64_t most_skips() const { return settings_.most_skips; }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    double scale = Archive::loading ? 0 : value();
+    std::int64_t good_steps = Archive::loading ? 0 : good_steps_.item<std::int64_t>();
+    archive("scale", scale);
+    archive("good_steps", good_steps);
+    if (!Archive::loading) return;
+    scale_.fill_(scale);
+    good_steps_.fill_(good_steps);
+  }
+
+ private:
+  void check() const {
+    auto const refuse = [](std::string what, std::string why, std::string mend) {
+      throw SettingsError({.what = std::move(what),
+                           .where = "Precision<FP16>::scaling",
+                           .why = std::move(why),
+                           .mend = std::move(mend)});
+    };
+    if (!(settings_.initial > 0) || !std::isfinite(settings_.initial)) {
+      refuse("the initial scale is " + std::to_string(settings_.initial),
+             "the loss is multiplied by it", "Set a number above 0, such as 65536.");
+    }
+    if (!(settings_.growth > 1) || !std::isfinite(settings_.growth)) {
+      refuse("the growth factor is " + std::to_string(settings_.growth), "the scale grows by it",
+             "Set a number above 1, such as 2.");
+    }
+    if (!(settings_.backoff > 0 && settings_.backoff < 1)) {
+      refuse("the backoff factor is " + std::to_string(settings_.backoff),
+             "the scale shrinks by it after an overflow",
+             "Set a number between 0 and 1, such as 0.5.");
+    }
+    if (settings_.growth_interval < 1 || settings_.most_skips < 1) {
+      refuse("growth_interval is " + std::to_string(settings_.growth_interval) +
+                 ", and most_skips is " + std::to_string(settings_.most_skips),
+             "they count steps", "Set 1 or more, such as 2000 and 100.");
+    }
+  }
+
+  LossScaling settings_;
+  at::Tensor scale_;       // float scalar
+  at::Tensor good_steps_;  // int scalar: since the scale last changed
+  at::Tensor overflow_;    // float scalar
+};
+
+}  // namespace detail
+
+}  // namespace frugal

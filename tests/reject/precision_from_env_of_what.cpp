@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: FromEnv takes number formats. Write FromEnv<FP32, BF16, FP16>, or some of these.
+#include <frugal/policy/precision.hpp>
+
+using namespace frugal;
+
+auto good = Precision<FromEnv<FP32, BF16>>{};
+#ifdef FRUGAL_REJECT
+auto bad = Precision<FromEnv<FP32, double>>{};
+#endif
