@@ -37,7 +37,7 @@ struct Counting final : SavedTensors {
 };
 
 TEST_CASE("what operators save inside of a scope goes through its hooks, and back in backward") {
-  at::Tensor const x = at::ones({3}, at::TensorOptions().requires_grad(true));
+  at::Tensor const x = at::ones({3}).requires_grad_();
   Counting counting;
   at::Tensor y;
   {
@@ -54,7 +54,7 @@ TEST_CASE("what operators save inside of a scope goes through its hooks, and bac
 }
 
 TEST_CASE("the inner scope is asked, and the outer one after it, also after an exception") {
-  at::Tensor const x = at::ones({3}, at::TensorOptions().requires_grad(true));
+  at::Tensor const x = at::ones({3}).requires_grad_();
   Counting outer;
   Counting inner;
   SavedTensorsScope const scope(&outer);
@@ -70,7 +70,7 @@ TEST_CASE("the inner scope is asked, and the outer one after it, also after an e
 }
 
 TEST_CASE("other threads are not asked, and may run the backward pass") {
-  at::Tensor const x = at::ones({3}, at::TensorOptions().requires_grad(true));
+  at::Tensor const x = at::ones({3}).requires_grad_();
   Counting counting;
   at::Tensor y;
   {
@@ -98,7 +98,7 @@ TEST_CASE("an engine of somebody else is left in its place and named") {
   }
   auto& mine = torch::autograd::Engine::get_default_engine();
   torch::autograd::set_default_engine_stub(&Foreign::instance);
-  CHECK_THROWS_WITH_AS(SavedTensorsScope(&counting), doctest::Contains("`import torch` in Python"),
+  CHECK_THROWS_WITH_AS(SavedTensorsScope{&counting}, doctest::Contains("`import torch` in Python"),
                        frugal::SettingsError);
   CHECK(&torch::autograd::Engine::get_default_engine() == &Foreign::instance());
   CHECK(saved_tensors == nullptr);
