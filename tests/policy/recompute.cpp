@@ -524,6 +524,20 @@ TEST_CASE("members of a Sequential may take several arguments and return tuples"
   CHECK(same(train(Pairs()), train(Pairs(), fr::Recompute<fr::Segments<2>>{})));
 }
 
+TEST_CASE("a member that is there several times is computed again as often") {
+  auto const net = [] {
+    Block const shared(1);
+    nn::BatchNorm1d const norm(features);
+    return nn::Sequential(shared, norm, shared, norm, shared, norm, shared, norm);
+  };
+  CHECK(same(train(net()), train(net(), fr::Recompute<fr::Segments<2>>{})));
+  auto module = net();
+  fr::Trainer trainer{module, fr::MeanSquaredError{}, fr::Settings{.steps = 2},
+                      fr::Optimize<fr::SGD>{}, fr::Recompute<fr::Segments<4>>{}};
+  trainer.fit(batches());
+  CHECK(module->at<BlockImpl>(0).calls == (4 + 4) + (4 + 3));
+}
+
 /// A list of blocks, with a Sequential in each.
 struct ListImpl : nn::Module {
   ListImpl() {

@@ -3,6 +3,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -75,7 +76,7 @@ struct Recompute {
         return next();
       }();
       if (pass.ran == 0) refuse_whole();
-      kept_ = pass.ran > 1 ? pass.last : nullptr;
+      kept_ = pass.ran > 1 ? pass.ran - 1 : detail::SegmentedPass::none;
       return loss;
     }
 
@@ -138,7 +139,7 @@ struct Recompute {
 
     detail::SegmentPlan<How> plan_;
     std::unique_ptr<detail::SegmentedModule> module_;
-    void const* kept_ = nullptr;
+    std::size_t kept_ = detail::SegmentedPass::none;
   };
 };
 

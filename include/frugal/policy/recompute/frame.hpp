@@ -56,7 +56,8 @@ class KeepBuffers {
   KeepBuffers(KeepBuffers const&) = delete;
   KeepBuffers& operator=(KeepBuffers const&) = delete;
   ~KeepBuffers() {
-    for (std::size_t i = 0; i < kept_.size(); ++i) buffers_[i].set_data(kept_[i]);
+    // In reverse: one that is there twice had its own copy put aside the second time.
+    for (std::size_t i = kept_.size(); i-- > 0;) buffers_[i].set_data(kept_[i]);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -123,16 +124,13 @@ struct SegmentPlan<Where<Predicate>> final : Plan {
 /// One forward pass of training under a Recompute policy, as what can be segmented sees it.
 struct SegmentedPass {
   Plan const& plan;
-  void const* kept;  ///< the segment that ran last in the pass before: backward begins with it
-  void const* last = nullptr;
-  std::size_t ran = 0;
+  std::size_t kept;     ///< the segment that was last in the pass before: backward begins with it
+  std::size_t ran = 0;  ///< segments so far
 
-  /// Has this segment, known by its first member, to be recomputed?
-  bool recomputes(void const* segment) {
-    last = segment;
-    ++ran;
-    return segment != kept;
-  }
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
+  /// Has the segment that begins now to be recomputed?
+  bool recomputes() { return ran++ != kept; }
 };
 
 /// That of this thread, where there is one and it has a say here.
@@ -210,7 +208,7 @@ X each(List&& list, X x, Call call) {
     detail::Stretch<Member, Call> stretch{{all.begin() + static_cast<std::ptrdiff_t>(begin),
                                            all.begin() + static_cast<std::ptrdiff_t>(end)},
                                           call};
-    if (segment[begin] && pass->recomputes(modules[begin])) {
+    if (segment[begin] && pass->recomputes()) {
       x = recompute(std::move(stretch), std::move(x));
     } else {
       detail::Inside const inside;

@@ -112,7 +112,7 @@ class SegmentedSequential {
     if (!pass) return call_any(member, std::move(arguments));
     bool const goes_on = continues(index, arguments);
     std::shared_ptr<ChainFrame> frame = goes_on ? open_.frame : nullptr;
-    if (!goes_on && pass->recomputes(first_of_segment(index))) {
+    if (!goes_on && pass->recomputes()) {
       frame = std::make_shared<ChainFrame>(arguments);
     }
     open_ = {};
@@ -152,12 +152,6 @@ class SegmentedSequential {
     at::Tensor const* const last = result.try_get<at::Tensor>();
     if (!more || !last || !last->defined()) return;
     open_ = {index + 1, std::move(frame), *last, last->_version()};
-  }
-
-  /// By its module, so that a pass knows it from the pass before.
-  void const* first_of_segment(std::size_t index) const {
-    while (index > 0 && segments_[index - 1] == segments_[index]) --index;
-    return members_[index];
   }
 
   torch::nn::SequentialImpl* sequential_;
