@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -84,7 +85,8 @@ struct Meter {
     LiveBytes* live = nullptr;
     std::vector<std::int64_t> held{};  ///< bytes when the forward pass is over
     std::vector<std::int64_t> peak{};  ///< bytes at most, before gradients of parameters are there
-    std::vector<double> seconds{};     ///< of forward and backward
+    std::vector<double> seconds{};     ///< of forward and backward, on the clock
+    std::vector<double> processor{};   ///< the same, of all cores together
   };
   Read* read = nullptr;
 
@@ -101,12 +103,14 @@ struct Meter {
       before_ = read_->live->now();
       read_->live->forget_peak();
       begin_ = Clock::now();
+      worked_ = std::clock();
       return next();
     }
     void on_loss(fr::LossReady<Context>&) { read_->held.push_back(read_->live->now() - before_); }
     void on_backward(fr::Backward<Context>&) {
       std::chrono::duration<double> const spent = Clock::now() - begin_;
       read_->seconds.push_back(spent.count());
+      read_->processor.push_back(static_cast<double>(std::clock() - worked_) / CLOCKS_PER_SEC);
       read_->peak.push_back(read_->live->peak() - before_);
     }
 
@@ -114,6 +118,7 @@ struct Meter {
     Read* read_;
     std::int64_t before_ = 0;
     Clock::time_point begin_;
+    std::clock_t worked_ = 0;
   };
 };
 
@@ -162,6 +167,7 @@ void measure(char const* name, Shape const& shape, std::uint64_t steps, Ps const
                               {"held", later(read.held)},
                               {"peak", later(read.peak)},
                               {"seconds", later(read.seconds)},
+                              {"processor", later(read.processor)},
                               {"loss", report.train_loss}}
             << std::endl;
 }
@@ -172,6 +178,7 @@ int main(int argc, char** argv) {
   Shape shape;
   std::uint64_t steps = 3;
   std::string only;
+  int threads = 0;
   CLI::App app("What activations hold.");
   app.add_option("--steps", steps)->check(CLI::PositiveNumber);
   app.add_option("--layers", shape.layers)->check(CLI::PositiveNumber);
@@ -179,7 +186,9 @@ int main(int argc, char** argv) {
   app.add_option("--tokens", shape.tokens)->check(CLI::PositiveNumber);
   app.add_option("--channels", shape.channels)->check(CLI::PositiveNumber);
   app.add_option("--only", only, "one recipe");
+  app.add_option("--threads", threads, "0: as many as LibTorch takes");
   CLI11_PARSE(app, argc, argv);
+  if (threads > 0) at::set_num_threads(threads);
   auto const wanted = [&](char const* name) { return only.empty() || only == name; };
   try {
     if (wanted("plain")) measure("plain", shape, steps);

@@ -354,6 +354,22 @@ TEST_CASE("a nested function's inputs are not held either") {
 
 // ---- the policy ---------------------------------------------------------------------------------
 
+TEST_CASE("segments are as equal as can be, and Auto's are not longer than the square root") {
+  CHECK(fr::Segments<4>::of(3) == 3);
+  CHECK(fr::Segments<4>::of(100) == 4);
+  std::vector<std::size_t> segments;
+  for (std::size_t const length : {0, 1, 2, 3, 4, 9, 24, 100}) {
+    segments.push_back(fr::Segments<fr::Auto>::of(length));
+  }
+  CHECK((segments == std::vector<std::size_t>{0, 1, 2, 3, 2, 3, 6, 10}));
+  std::vector<std::size_t> members;
+  for (auto const& segment :
+       fr::detail::SegmentPlan<fr::Segments<3>>{}.assign(fr::detail::Members(8))) {
+    members.push_back(segment.value());
+  }
+  CHECK((members == std::vector<std::size_t>{0, 0, 0, 1, 1, 1, 2, 2}));
+}
+
 nn::Sequential chain(int length = 7) {
   nn::Sequential net;
   for (int i = 0; i < length; ++i) net->push_back(Block(static_cast<std::uint32_t>(i)));

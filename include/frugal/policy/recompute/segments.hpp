@@ -22,7 +22,9 @@
 
 namespace frugal {
 
-/// N segments of a Sequential or list, as equal as can be; Auto: the square root of its length.
+/// N segments of a Sequential or list, as equal as can be. Auto: about the square root of its
+/// length, rounded so that none is longer than that: what is inside of a member is more than what
+/// goes in.
 template <auto N>
 struct Segments {
   static_assert(N >= 1,
@@ -35,7 +37,8 @@ struct Segments {
 template <>
 struct Segments<Auto> {
   static std::size_t of(std::size_t length) {
-    return static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(length))));
+    auto const longest = static_cast<std::size_t>(std::sqrt(static_cast<double>(length)));
+    return longest == 0 ? 0 : (length + longest - 1) / longest;
   }
 };
 
