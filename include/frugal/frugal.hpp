@@ -15,6 +15,7 @@
 #include <frugal/data/resident.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/activations.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/early_stop.hpp>
@@ -24,6 +25,7 @@
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/precision.hpp>
 #include <frugal/policy/progress.hpp>
+#include <frugal/policy/recompute.hpp>
 #include <frugal/policy/rollback.hpp>
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/smoke.hpp>

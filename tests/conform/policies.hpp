@@ -31,7 +31,10 @@ using Axes = frugal::list<
     Axis<Without, frugal::KeepMemory>, Axis<Without, frugal::FlushDenormals>,
     Axis<Without, frugal::Checkpoint<frugal::Every<5>>,
          frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Async, frugal::KeepBest<>>>,
-    Axis<Without, frugal::Rollback<frugal::Every<3>>>, Axis<Without, frugal::Smoke<>>>;
+    Axis<Without, frugal::Rollback<frugal::Every<3>>>, Axis<Without, frugal::Smoke<>>,
+    Axis<Without, frugal::Recompute<frugal::Segments<2>>,
+         frugal::Recompute<frugal::Where<frugal::OfType<torch::nn::Dropout>>>>,
+    Axis<Without, frugal::Activations<frugal::Half>, frugal::Activations<frugal::Offload>>>;
 
 /// Gives a policy the run-time settings without which it refuses to run, and keeps it quiet.
 template <class P>

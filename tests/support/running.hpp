@@ -17,6 +17,7 @@
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/loop/phase.hpp>
+#include <frugal/policy/recompute.hpp>
 #include <functional>
 #include <limits>
 #include <map>
@@ -49,10 +50,16 @@ struct Mlp : torch::nn::Module {
     }
   }
 
+  /// [B, F] to [B, C], one layer after the other: there is something to segment.
   at::Tensor forward(at::Tensor const& x_BF) {
-    at::Tensor h_BH = first->forward(x_BF);
-    if (norm) h_BH = norm->forward(h_BH);
-    return second->forward(dropout->forward(h_BH.relu()));  // [B, C]
+    std::vector<std::shared_ptr<torch::nn::Module>> layers{first.ptr()};
+    if (norm) layers.push_back(norm.ptr());
+    layers.insert(layers.end(), {dropout.ptr(), second.ptr()});
+    return frugal::each(layers, x_BF, [](auto const& layer, at::Tensor const& h) {
+      if (auto* linear = layer->template as<torch::nn::Linear>()) return linear->forward(h);
+      if (auto* normal = layer->template as<torch::nn::BatchNorm1d>()) return normal->forward(h);
+      return layer->template as<torch::nn::Dropout>()->forward(h.relu());
+    });
   }
 
   torch::nn::Linear first, second;
@@ -113,10 +120,11 @@ struct restore : frugal::observer_kind {
 }  // namespace kinds
 
 using everything =
-    frugal::list<frugal::kinds::precision, frugal::kinds::accumulate, frugal::kinds::clip,
-                 frugal::kinds::optimizer, frugal::kinds::schedule, frugal::kinds::validate,
-                 frugal::kinds::checkpoint, frugal::kinds::early_stop, frugal::kinds::log,
-                 frugal::kinds::progress, frugal::kinds::smoke, frugal::kinds::spot>;
+    frugal::list<frugal::kinds::recompute, frugal::kinds::activations, frugal::kinds::precision,
+                 frugal::kinds::accumulate, frugal::kinds::clip, frugal::kinds::optimizer,
+                 frugal::kinds::schedule, frugal::kinds::validate, frugal::kinds::checkpoint,
+                 frugal::kinds::early_stop, frugal::kinds::log, frugal::kinds::progress,
+                 frugal::kinds::smoke, frugal::kinds::spot>;
 
 /// What a Spy saw.
 struct Seen {

@@ -31,6 +31,9 @@ struct validate : slot_kind {
 
 // Observers. What has a rank comes after all that has none, the kinds of your own included: what is
 // saved has to be all that the event has done.
+struct activations : observer_kind {
+  static constexpr std::string_view name = "Activations";
+};
 struct audit : observer_kind {
   static constexpr std::string_view name = "Audit";
 };
@@ -52,6 +55,9 @@ struct log : repeatable_kind {
 };
 struct progress : observer_kind {
   static constexpr std::string_view name = "Progress";
+};
+struct recompute : observer_kind {
+  static constexpr std::string_view name = "Recompute";
 };
 struct rollback : observer_kind {
   static constexpr std::string_view name = "Rollback";

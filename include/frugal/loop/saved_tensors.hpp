@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include <memory>
+#include <utility>
+
+#include <frugal/error.hpp>
+
+namespace frugal::detail {
+
+/// Decides what becomes of the tensors that operators save for backward.
+class SavedTensors {
+ public:
+  using Hooks = torch::autograd::SavedVariableHooks;
+
+  SavedTensors() = default;
+  SavedTensors(SavedTensors const&) = delete;
+  SavedTensors& operator=(SavedTensors const&) = delete;
+  virtual ~SavedTensors() = default;
+
+  /// For one saved tensor, in the thread that saves it. Null: LibTorch keeps it as it would.
+  virtual std::unique_ptr<Hooks> hooks() = 0;
+};
+
+/// Whom the operators of this thread ask; null for nobody.
+inline thread_local SavedTensors* saved_tensors = nullptr;
+
+/// LibTorch asks its engine for hooks, and takes an engine of one's own. This one answers for
+/// `saved_tensors` and leaves every pass to LibTorch's: its threads and queues are started once in
+/// a process, perhaps before this engine was there.
+class HookingEngine final : public torch::autograd::Engine {
+  using Engine = torch::autograd::Engine;
+  // A shared_ptr or an intrusive_ptr, by LibTorch's version.
+  using NodePointer = decltype(torch::autograd::Edge::function);
+
+ public:
+  /// Makes it the process's engine, for good. Throws SettingsError where somebody else's engine is.
+  static void install() {
+    Engine const& now = get_default_engine();
+    if (&now == &instance()) return;
+    if (&now != &get_base_engine()) refuse();
+    torch::autograd::set_default_engine_stub(+[]() -> Engine& { return instance(); });
+  }
+
+  torch::autograd::variable_list execute(torch::autograd::edge_list const& roots,
+                                         torch::autograd::variable_list const& inputs,
+                                         bool keep_graph, bool create_graph, bool accumulate_grad,
+                                         torch::autograd::edge_list const& outputs) override {
+    return get_base_engine().execute(roots, inputs, keep_graph, create_graph, accumulate_grad,
+                                     outputs);
+  }
+
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
+      std::shared_ptr<torch::autograd::GraphTask> const& task, NodePointer root,
+      torch::autograd::InputBuffer&& inputs) override {
+    return get_base_engine().execute_with_graph_task(task, std::move(root), std::move(inputs));
+  }
+
+  std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    return saved_tensors ? saved_tensors->hooks() : nullptr;
+  }
+
+ private:
+  HookingEngine() = default;
+
+  static HookingEngine& instance() {
+    // Never destroyed: threads of the process may still ask.
+    static HookingEngine* const engine = new HookingEngine;
+    return *engine;
+  }
+
+  [[noreturn]] static void refuse() {
+    throw SettingsError({.what = "saved tensors cannot be hooked into in this process",
+                         .where = "Recompute, Activations",
+                         .why = "an autograd engine that is not LibTorch's own is installed, as "
+                                "`import torch` in Python does",
+                         .mend = "Train in a program of C++, or take Recompute and Activations out "
+                                 "and use Python's torch.utils.checkpoint."});
+  }
+};
+
+/// For the span of its life, what this thread's operators save goes through `how`.
+class SavedTensorsScope {
+ public:
+  explicit SavedTensorsScope(SavedTensors* how) {
+    HookingEngine::install();
+    before_ = std::exchange(saved_tensors, how);
+  }
+  SavedTensorsScope(SavedTensorsScope const&) = delete;
+  SavedTensorsScope& operator=(SavedTensorsScope const&) = delete;
+  ~SavedTensorsScope() { saved_tensors = before_; }
+
+ private:
+  SavedTensors* before_ = nullptr;
+};
+
+}  // namespace frugal::detail

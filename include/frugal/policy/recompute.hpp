@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/grad_mode.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/recompute/segments.hpp>
+#include <frugal/policy/recompute/sequential.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+template <class How>
+inline constexpr bool is_how = false;
+template <auto N>
+inline constexpr bool is_how<Segments<N>> = true;
+template <class Predicate>
+inline constexpr bool is_how<Where<Predicate>> = true;
+
+template <class How>
+inline constexpr bool by_module = false;
+template <class Predicate>
+inline constexpr bool by_module<Where<Predicate>> = true;
+
+}  // namespace detail
+
+/// Keeps no activations but those between segments; backward computes the others again.
+///
+/// Lever   hours per run: a batch or a model that memory would not hold.
+/// Cost    one more forward pass in backward, but for the segment that ran last and for what
+/// follows
+///         the last tensor that a segment saves; no host sync.
+/// State   none. Gradients, and so the run, are in the same bits as without it.
+/// Errors  SettingsError when a predicate matches no module, or when the first forward pass meets
+///         nothing to segment; the ModuleErrors of recompute().
+/// Source  Chen et al., "Training deep nets with sublinear memory cost" (2016).
+///
+///     Recompute<Segments<8>>, Recompute<Where<OfType<Block>>>
+template <class How = Segments<Auto>>
+struct Recompute {
+  static_assert(detail::is_how<How>,
+                "frugal: Recompute is told by segments or by modules what it computes again. Write "
+                "Recompute<Segments<4>>, Recompute<Segments<Auto>> or "
+                "Recompute<Where<OfType<Block>>>.");
+  using kind = kinds::recompute;
+  using listens = list<on::fit_begin, around::forward>;
+
+  static constexpr About about{Term::hours_per_run, "in backward, one more forward pass"};
+
+  template <class Context>
+  class State {
+   public:
+    // The segment that is kept is found again by the first forward pass.
+    using transient = void;
+
+    explicit State(Recompute const&) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) { look_at(base_module(phase.module())); }
+
+    template <class Next>
+    Loss around_forward(Forward<Context> const& phase, Next&& next) {
+      if (!phase.training || !at::GradMode::is_enabled()) return next();
+      look_at(base_module(phase.module()));
+      detail::SegmentedPass pass{.plan = plan_, .kept = kept_};
+      Loss loss = [&] {
+        Installed const installed(*module_, pass);
+        return next();
+      }();
+      if (pass.ran == 0) refuse_whole();
+      kept_ = pass.ran > 1 ? pass.ran - 1 : detail::SegmentedPass::none;
+      return loss;
+    }
+
+   private:
+    /// The pass is this thread's, and the Sequentials are segmented, for the span of a forward
+    /// pass.
+    class Installed {
+     public:
+      Installed(detail::SegmentedModule& module, detail::SegmentedPass& pass)
+          : swapped_(module), before_(std::exchange(detail::segmented_pass, &pass)) {}
+      Installed(Installed const&) = delete;
+      Installed& operator=(Installed const&) = delete;
+      ~Installed() { detail::segmented_pass = before_; }
+
+     private:
+      detail::SegmentedModule::SwappedIn swapped_;
+      detail::SegmentedPass* before_;
+    };
+
+    void look_at(torch::nn::Module& root) {
+      if (module_) return;
+      if constexpr (detail::by_module<How>) find_wanted(root);
+      module_ = std::make_unique<detail::SegmentedModule>(root, plan_,
+                                                          /*outermost=*/!detail::by_module<How>);
+    }
+
+    template <class Predicate>
+    static bool matches(Where<Predicate>, std::string const& name,
+                        torch::nn::Module const& module) {
+      return Predicate{}(std::string_view(name), module);
+    }
+
+    void find_wanted(torch::nn::Module& root) {
+      std::string some;
+      for (auto const& item : root.named_modules("", /*include_self=*/false)) {
+        if (matches(How{}, item.key(), *item.value())) plan_.wanted.insert(item.value().get());
+        if (some.size() < 80) some += (some.empty() ? "" : ", ") + item.key();
+      }
+      if (!plan_.wanted.empty()) return;
+      throw SettingsError(
+          {.what = "the predicate of Recompute<Where<...>> matches no module",
+           .where = "Recompute",
+           .why = some.empty() ? "the module has no submodules" : "there are " + some + ", ...",
+           .mend = "Let it match by these names, by type with Where<OfType<Block>>, or write "
+                   "Recompute<Segments<Auto>>."});
+    }
+
+    [[noreturn]] static void refuse_whole() {
+      throw SettingsError(
+          {.what = "Recompute found nothing to segment in the forward pass",
+           .where = "Recompute",
+           .why = detail::by_module<How>
+                      ? "no module that the predicate matches was called through "
+                        "a Sequential or frugal::each"
+                      : "it called no Sequential and no frugal::each",
+           .mend = "Put the layers into a torch::nn::Sequential, go over a ModuleList with "
+                   "frugal::each(list, x, call), or call frugal::recompute(f, x) in forward and "
+                   "leave Recompute out."});
+    }
+
+    detail::SegmentPlan<How> plan_;
+    std::unique_ptr<detail::SegmentedModule> module_;
+    std::size_t kept_ = detail::SegmentedPass::none;
+  };
+};
+
+}  // namespace frugal

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/nn/modules/container/any.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/container/sequential.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <frugal/policy/recompute/segments.hpp>
+
+namespace frugal::detail {
+
+using torch::nn::AnyModule;
+using torch::nn::AnyValue;
+using Arguments = std::vector<AnyValue>;
+
+/// AnyModule takes its arguments one by one, and keeps what takes them all to itself.
+inline AnyValue call_any(AnyModule& module, Arguments arguments) {
+  auto const with = [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    return module.any_forward(std::move(arguments[Is])...);
+  };
+  switch (arguments.size()) {
+    case 0:
+      return with(std::make_index_sequence<0>{});
+    case 1:
+      return with(std::make_index_sequence<1>{});
+    case 2:
+      return with(std::make_index_sequence<2>{});
+    case 3:
+      return with(std::make_index_sequence<3>{});
+    case 4:
+      return with(std::make_index_sequence<4>{});
+    default:
+      throw ModuleError({.what = "a segmented Sequential is called with " +
+                                 std::to_string(arguments.size()) + " arguments",
+                         .where = "Recompute",
+                         .why = "four is the most that it passes on",
+                         .mend = "Give them to it as a tuple or a vector."});
+  }
+}
+
+/// Members of a Sequential that followed each other in one forward pass, each on what the one
+/// before had returned: a frame that grows while it is recorded.
+class ChainFrame final : public Frame {
+ public:
+  explicit ChainFrame(Arguments const& inputs) : inputs_(inputs) {}
+
+  AnyValue add(AnyModule const& module, Arguments arguments) {
+    // Somebody may have drawn a number since the last one.
+    links_.push_back({module, Surroundings(inputs_.devices())});
+    return record([&] { return call_any(links_.back().module, std::move(arguments)); });
+  }
+  void require_unchanged(Arguments& inputs, std::string const& who) const {
+    inputs_.require_unchanged(inputs, who);
+  }
+
+ private:
+  struct Link {
+    AnyModule module;
+    Surroundings surroundings;
+  };
+
+  void call_again() override {
+    Arguments arguments = inputs_.restored();
+    std::vector<at::Tensor> buffers;
+    for (Link& link : links_) {
+      for (at::Tensor& buffer : link.module.ptr()->buffers()) buffers.push_back(std::move(buffer));
+    }
+    KeepBuffers const keep(std::move(buffers));
+    for (Link& link : links_) {
+      Within const then(link.surroundings);
+      AnyValue result = call_any(link.module, std::move(arguments));
+      arguments.clear();
+      arguments.push_back(std::move(result));
+    }
+  }
+
+  KeptInputs<Arguments> inputs_;
+  std::vector<Link> links_;
+};
+
+/// A Sequential whose members record chains for the span of a forward pass.
+///
+/// Members do not rely on being called by Sequential::forward: one that gets what the member before
+/// it in the segment has just returned goes on with its chain, any other begins one. A forward that
+/// goes over the members by hand is therefore right, and saves memory where it is a plain chain.
+class SegmentedSequential {
+ public:
+  inline SegmentedSequential(torch::nn::SequentialImpl& sequential, Plan const& plan);
+  SegmentedSequential(SegmentedSequential const&) = delete;
+  SegmentedSequential& operator=(SegmentedSequential const&) = delete;
+
+  /// Puts the stand-ins in, or the members back.
+  void swap() {
+    open_ = {};
+    std::size_t index = 0;
+    for (AnyModule& member : *sequential_) {
+      if (index == others_.size()) break;
+      if (segments_[index]) std::swap(member, others_[index]);
+      ++index;
+    }
+  }
+
+  AnyValue call(std::size_t index, Arguments arguments) {
+    SegmentedPass* const pass = segmented_pass_here();
+    AnyModule& member = others_[index];
+    if (!pass) return call_any(member, std::move(arguments));
+    bool const goes_on = continues(index, arguments);
+    std::shared_ptr<ChainFrame> frame = goes_on ? open_.frame : nullptr;
+    if (!goes_on && pass->recomputes()) {
+      frame = std::make_shared<ChainFrame>(arguments);
+    }
+    open_ = {};
+    if (!frame) {
+      // What is kept is one segment as well.
+      AnyValue result = [&] {
+        Inside const inside;
+        return call_any(member, std::move(arguments));
+      }();
+      leave_open(index, nullptr, result);
+      return result;
+    }
+    Arguments inputs = goes_on ? Arguments{} : arguments;
+    AnyValue result = frame->add(member, std::move(arguments));
+    if (!goes_on) frame->require_unchanged(inputs, "'" + member.ptr()->name() + "'");
+    leave_open(index, std::move(frame), result);
+    return result;
+  }
+
+ private:
+  /// The chain that the next member may go on with, known by the tensor that it would be given.
+  struct Open {
+    std::size_t next = 0;
+    std::shared_ptr<ChainFrame> frame;  ///< null where the segment is kept
+    at::Tensor last;
+    std::int64_t version = 0;
+  };
+
+  bool continues(std::size_t index, Arguments& arguments) const {
+    if (!open_.last.defined() || open_.next != index || arguments.size() != 1) return false;
+    at::Tensor const* const given = arguments.front().try_get<at::Tensor>();
+    return given && given->is_same(open_.last) && given->_version() == open_.version;
+  }
+
+  void leave_open(std::size_t index, std::shared_ptr<ChainFrame> frame, AnyValue& result) {
+    bool const more = index + 1 < segments_.size() && segments_[index + 1] == segments_[index];
+    at::Tensor const* const last = result.try_get<at::Tensor>();
+    if (!more || !last || !last->defined()) return;
+    open_ = {index + 1, std::move(frame), *last, last->_version()};
+  }
+
+  torch::nn::SequentialImpl* sequential_;
+  Members members_;
+  SegmentNumbers segments_;
+  std::vector<AnyModule> others_;  ///< the stand-ins; the members, while those stand there
+  Open open_;
+};
+
+/// What stands in for a member of a segmented Sequential. Names are those of the registered
+/// children, which stay what they are.
+struct SegmentMember : torch::nn::Module {
+  // AnyModule asks for it; what is called is the holder below.
+  at::Tensor forward(at::Tensor x) { return x; }
+
+  SegmentedSequential* owner = nullptr;
+  std::size_t index = 0;
+  std::shared_ptr<torch::nn::Module> original;
+};
+
+}  // namespace frugal::detail
+
+/// AnyModule's holder for SegmentMember: it takes any arguments, and shows the module it stands
+/// for.
+template <class... Inputs>
+struct torch::nn::AnyModuleHolder<frugal::detail::SegmentMember, Inputs...>
+    : torch::nn::AnyModulePlaceholder {
+  using Member = frugal::detail::SegmentMember;
+
+  explicit AnyModuleHolder(std::shared_ptr<Member>&& member)
+      : AnyModulePlaceholder(typeid(Member)), module(std::move(member)) {}
+
+  torch::nn::AnyValue forward(frugal::detail::Arguments&& arguments) override {
+    return module->owner->call(module->index, std::move(arguments));
+  }
+  std::shared_ptr<torch::nn::Module> ptr() override { return module->original; }
+  std::unique_ptr<torch::nn::AnyModulePlaceholder> copy() const override {
+    return std::make_unique<AnyModuleHolder>(*this);
+  }
+  std::unique_ptr<torch::nn::AnyModulePlaceholder> clone_module(
+      std::optional<c10::Device>) const override {
+    TORCH_CHECK(false, "frugal: a Sequential cannot be cloned while it is segmented");
+  }
+
+  std::shared_ptr<Member> module;
+};
+
+namespace frugal::detail {
+
+inline SegmentedSequential::SegmentedSequential(torch::nn::SequentialImpl& sequential,
+                                                Plan const& plan)
+    : sequential_(&sequential) {
+  for (AnyModule const& member : sequential) members_.push_back(member.ptr().get());
+  segments_ = plan.assign(members_);
+  others_.resize(members_.size());
+  for (std::size_t index = 0; index < members_.size(); ++index) {
+    if (!segments_[index]) continue;
+    auto stand_in = std::make_shared<SegmentMember>();
+    stand_in->owner = this;
+    stand_in->index = index;
+    stand_in->original = sequential[index];
+    others_[index] = AnyModule(std::move(stand_in));
+  }
+}
+
+/// The Sequentials of a module that a plan has segments for; of nested ones the outermost, unless
+/// their members were named one by one.
+class SegmentedModule {
+ public:
+  SegmentedModule(torch::nn::Module& root, Plan const& plan, bool outermost) {
+    visit(root, plan, outermost);
+  }
+
+  /// For the span of a forward pass, also of one that throws.
+  class SwappedIn {
+   public:
+    explicit SwappedIn(SegmentedModule& module) : module_(module) {
+      for (auto& each : module_.sequentials_) each->swap();
+    }
+    SwappedIn(SwappedIn const&) = delete;
+    SwappedIn& operator=(SwappedIn const&) = delete;
+    ~SwappedIn() {
+      for (auto& each : module_.sequentials_) each->swap();
+    }
+
+   private:
+    SegmentedModule& module_;
+  };
+
+ private:
+  void visit(torch::nn::Module& module, Plan const& plan, bool outermost) {
+    auto* const sequential = dynamic_cast<torch::nn::SequentialImpl*>(&module);
+    if (sequential && !sequential->is_empty()) {
+      sequentials_.push_back(std::make_unique<SegmentedSequential>(*sequential, plan));
+    }
+    bool const list = dynamic_cast<torch::nn::ModuleListImpl*>(&module) != nullptr;
+    if (outermost && (sequential || list)) return;
+    for (auto const& child : module.children()) visit(*child, plan, outermost);
+  }
+
+  std::vector<std::unique_ptr<SegmentedSequential>> sequentials_;
+};
+
+}  // namespace frugal::detail

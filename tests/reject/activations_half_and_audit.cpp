@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Activations<Half> rounds what gradients are computed from, and a bit-exact audit would find it. Take Activations<Half> or the audit out, or write Recompute<>, which rounds nothing.
+#include <frugal/policy/activations.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/trainer.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+struct OwnAudit {
+  using kind = kinds::audit;
+  using listens = list<on::fit_end>;
+  template <class Context>
+  struct State {
+    explicit State(OwnAudit const&) {}
+    void on_fit_end(FitEnd<Context>&) {}
+  };
+};
+
+template <class... Ps>
+void train() {
+  std::vector<Batch> batches;
+  Trainer<torch::nn::Linear, CrossEntropy, Optimize<SGD>, Ps...> trainer(torch::nn::Linear(2, 2));
+  trainer.fit(batches);
+}
+template void train<OwnAudit, Activations<Offload>>();
+#ifdef FRUGAL_REJECT
+template void train<OwnAudit, Activations<Half>>();
+#endif
