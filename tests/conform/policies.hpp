@@ -30,7 +30,9 @@ using Axes = frugal::list<
     Axis<Without, frugal::KeepMemory>, Axis<Without, frugal::FlushDenormals>,
     Axis<Without, frugal::Checkpoint<frugal::Every<5>>,
          frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Async, frugal::KeepBest<>>>,
-    Axis<Without, frugal::Rollback<frugal::Every<3>>>, Axis<Without, frugal::Smoke<>>>;
+    Axis<Without, frugal::Rollback<frugal::Every<3>>>, Axis<Without, frugal::Smoke<>>,
+    Axis<Without, frugal::Average<frugal::Ema<0.9_r>>,
+         frugal::Average<frugal::Swa<frugal::From<4>, frugal::Every<3>>>>>;
 
 /// Gives a policy the run-time settings without which it refuses to run, and keeps it quiet.
 template <class P>

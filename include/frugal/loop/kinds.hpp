@@ -34,6 +34,9 @@ struct validate : slot_kind {
 struct audit : observer_kind {
   static constexpr std::string_view name = "Audit";
 };
+struct average : observer_kind {
+  static constexpr std::string_view name = "Average";
+};
 struct checkpoint : observer_kind {
   static constexpr std::string_view name = "Checkpoint";
   static constexpr int rank = 2;
