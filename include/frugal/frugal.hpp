@@ -15,6 +15,7 @@
 #include <frugal/data/resident.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/audit.hpp>
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
