@@ -30,6 +30,7 @@
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/smoke.hpp>
 #include <frugal/policy/spot.hpp>
+#include <frugal/policy/throughput.hpp>
 #include <frugal/policy/validate.hpp>
 #include <frugal/version.hpp>
 #include <frugal/watch/explain.hpp>

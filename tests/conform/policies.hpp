@@ -32,7 +32,8 @@ using Axes = frugal::list<
          frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Async, frugal::KeepBest<>>>,
     Axis<Without, frugal::Rollback<frugal::Every<3>>>, Axis<Without, frugal::Smoke<>>,
     Axis<Without, frugal::Average<frugal::Ema<0.9_r>>,
-         frugal::Average<frugal::Swa<frugal::From<4>, frugal::Every<3>>>>>;
+         frugal::Average<frugal::Swa<frugal::From<4>, frugal::Every<3>>>>,
+    Axis<Without, frugal::Throughput<frugal::Every<4>>>>;
 
 /// Gives a policy the run-time settings without which it refuses to run, and keeps it quiet.
 template <class P>

@@ -67,5 +67,8 @@ struct spot : observer_kind {
   static constexpr std::string_view name = "Spot";
   static constexpr int rank = 3;
 };
+struct throughput : observer_kind {
+  static constexpr std::string_view name = "Throughput";
+};
 
 }  // namespace frugal::kinds
