@@ -20,6 +20,7 @@
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/early_stop.hpp>
+#include <frugal/policy/find_learning_rate.hpp>
 #include <frugal/policy/flush_denormals.hpp>
 #include <frugal/policy/keep_memory.hpp>
 #include <frugal/policy/log.hpp>
