@@ -16,9 +16,12 @@
 #include <frugal/loop/memory.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/activations.hpp>
+#include <frugal/policy/audit.hpp>
+#include <frugal/policy/average.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/early_stop.hpp>
+#include <frugal/policy/find_learning_rate.hpp>
 #include <frugal/policy/flush_denormals.hpp>
 #include <frugal/policy/keep_memory.hpp>
 #include <frugal/policy/log.hpp>
@@ -30,6 +33,7 @@
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/smoke.hpp>
 #include <frugal/policy/spot.hpp>
+#include <frugal/policy/throughput.hpp>
 #include <frugal/policy/validate.hpp>
 #include <frugal/version.hpp>
 #include <frugal/watch/explain.hpp>

@@ -120,6 +120,7 @@ class Trainer {
 
   Module& module() { return module_; }
   Module const& module() const { return module_; }
+  Objective& objective() { return objective_; }
   Settings& settings() { return settings_; }
   Settings const& settings() const { return settings_; }
 

@@ -34,7 +34,10 @@ using Axes = frugal::list<
     Axis<Without, frugal::Rollback<frugal::Every<3>>>, Axis<Without, frugal::Smoke<>>,
     Axis<Without, frugal::Recompute<frugal::Segments<2>>,
          frugal::Recompute<frugal::Where<frugal::OfType<torch::nn::Dropout>>>>,
-    Axis<Without, frugal::Activations<frugal::Half>, frugal::Activations<frugal::Offload>>>;
+    Axis<Without, frugal::Activations<frugal::Half>, frugal::Activations<frugal::Offload>>,
+    Axis<Without, frugal::Average<frugal::Ema<0.9_r>>,
+         frugal::Average<frugal::Swa<frugal::From<4>, frugal::Every<3>>>>,
+    Axis<Without, frugal::Throughput<frugal::Every<4>>>>;
 
 /// Gives a policy the run-time settings without which it refuses to run, and keeps it quiet.
 template <class P>

@@ -119,13 +119,14 @@ TEST_CASE("a run resumed at any step ends in the same bits: AdamW, BF16, windows
                        frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
                        frugal::Validate<frugal::Every<2>, frugal::Accuracy>,
                        frugal::EarlyStop<frugal::Patience<50>>, frugal::Log<frugal::Every<2>>,
-                       frugal::Progress<>, frugal::Smoke<>>{});
+                       frugal::Progress<>, frugal::Smoke<>, frugal::Average<frugal::Ema<0.9_r>>>{});
 }
 
 TEST_CASE("a run resumed in the middle of a plateau ends in the same bits") {
   resumes(frugal::list<frugal::Optimize<frugal::SGD>,
                        frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>,
-                       frugal::Validate<frugal::Every<2>>, frugal::Accumulate<1>>{});
+                       frugal::Validate<frugal::Every<2>>, frugal::Accumulate<1>,
+                       frugal::Average<frugal::Swa<frugal::From<5>, frugal::Every<4>>>>{});
 }
 
 TEST_CASE("a run resumed with a torch optimizer ends in the same bits") {
@@ -134,7 +135,8 @@ TEST_CASE("a run resumed with a torch optimizer ends in the same bits") {
 }
 
 TEST_CASE("a run resumed with Adam or Adagrad ends in the same bits") {
-  resumes(frugal::list<frugal::Optimize<frugal::Adam>, frugal::Validate<>>{});
+  resumes(frugal::list<frugal::Optimize<frugal::Adam>, frugal::Validate<>,
+                       frugal::Audit<frugal::BitExact>>{});
   resumes(frugal::list<frugal::Optimize<frugal::Adagrad>, frugal::ClipNorm<0.5_r>>{});
 }
 

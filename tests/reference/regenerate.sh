@@ -14,6 +14,6 @@ export KERAS_BACKEND=torch PYTHONDONTWRITEBYTECODE=1
 }
 # The default of every kernel, whatever the machine: the widest vectors differ in the last bit.
 export ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1
-for script in optimizers schedules clip training early_stop loss_scaling; do
+for script in optimizers schedules clip training early_stop loss_scaling average flops range_test; do
   "$python" "make_$script.py"
 done

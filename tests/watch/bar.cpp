@@ -54,6 +54,14 @@ TEST_CASE("a wide terminal shows the bar, a quarter of it filled, and all figure
         "loss 0.7131  best accuracy 0.9013");
 }
 
+TEST_CASE("the share of the device's peak stands behind the rate, where it is known") {
+  BarLine line = example();
+  line.utilisation = 0.41237;
+  CHECK(line_text(line) ==
+        "epoch 3/20  step 250/1000  12.3k samples/s  41.24% of peak  3m07s left  loss 0.7131  "
+        "best accuracy 0.9013");
+}
+
 TEST_CASE("no line reaches the last column, and no figure is cut where there is a bar") {
   std::string const whole = bar_text(example(), 200);
   std::string const tail = whole.substr(whole.find("25%"));

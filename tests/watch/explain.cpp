@@ -72,6 +72,14 @@ TEST_CASE("the checkpoint's size is weights, buffers and what the optimizer keep
   CHECK(norm.find("checkpoint: 468 B (468 B weights and buffers") != std::string::npos);
 }
 
+TEST_CASE("the averaged weights are part of a checkpoint's size") {
+  CHECK(
+      plan({}, frugal::Optimize<frugal::AdamW>{}, frugal::Average<>{})
+          .find(
+              "checkpoint: 1.3 KiB (332 B weights and buffers, 664 B optimizer, 332 B average)") !=
+      std::string::npos);
+}
+
 TEST_CASE("what a torch optimizer keeps is not known beforehand, and the plan says so") {
   frugal::Optimize<frugal::Any> const any{.make = [](std::vector<at::Tensor> parameters) {
     return std::make_unique<torch::optim::SGD>(std::move(parameters), 0.1);

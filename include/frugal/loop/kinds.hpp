@@ -37,6 +37,9 @@ struct activations : observer_kind {
 struct audit : observer_kind {
   static constexpr std::string_view name = "Audit";
 };
+struct average : observer_kind {
+  static constexpr std::string_view name = "Average";
+};
 struct checkpoint : observer_kind {
   static constexpr std::string_view name = "Checkpoint";
   static constexpr int rank = 2;
@@ -69,6 +72,9 @@ struct smoke : observer_kind {
 struct spot : observer_kind {
   static constexpr std::string_view name = "Spot";
   static constexpr int rank = 3;
+};
+struct throughput : observer_kind {
+  static constexpr std::string_view name = "Throughput";
 };
 
 }  // namespace frugal::kinds

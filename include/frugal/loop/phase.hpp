@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -168,6 +169,9 @@ struct Step : Resting<Context> {
   double mean_loss() { return this->run().ledger.mean(); }
   /// The gradients' norm before clipping, where a policy such as ClipNorm takes it; may wait too.
   GradientNorm const& gradient_norm() const { return this->run().gradient_norm; }
+  /// How fast the run is, where a policy such as Throughput measures it.
+  std::optional<Speed> const& speed() const { return this->run().speed; }
+  void report_speed(Speed const& speed) { this->run().speed = speed; }
   /// Validates now, if there is validation data, and returns what the subscribers say.
   flow validate() { return this->run().validate ? this->run().validate() : flow::proceed; }
   /// Has Checkpoint save now, and waits until the disk has it. False if it could not, and goes on

@@ -20,6 +20,7 @@
 #include <frugal/loop/metrics.hpp>
 #include <frugal/loop/parameters.hpp>
 #include <frugal/loop/settings.hpp>
+#include <frugal/loop/speed.hpp>
 
 namespace frugal {
 
@@ -108,6 +109,7 @@ struct Run {
   GradientList gradients{};
   GradientNorm gradient_norm{};
   Overflow overflow{};
+  std::optional<Speed> speed{};  ///< the last that a policy has measured
   std::vector<Validation> validations{};
   std::string stopped_by{};  ///< kind of the first policy that asked to stop
   double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, or its part

@@ -96,6 +96,7 @@ struct Log {
         line.add("lr_factor", phase.learning_rate_factor());
         if (phase.gradient_norm().known()) line.add("gradient_norm", phase.gradient_norm().value());
         if (phase.counters().skipped != 0) line.add("skipped", phase.counters().skipped);
+        add_speed(line, phase);
         write(std::move(line));
       }
     }
@@ -111,6 +112,7 @@ struct Log {
       write_events(phase);
       watch::JsonLine line = begin_line("epoch", phase);
       line.add("loss", phase.mean_loss());
+      add_speed(line, phase);
       write(std::move(line));
     }
 
@@ -153,6 +155,19 @@ struct Log {
           .add("samples", at.sample)
           .add("seconds", seconds);
       return line;
+    }
+
+    /// A speed that was measured since the last line with one.
+    void add_speed(watch::JsonLine& line, Step<Context> const& phase) {
+      if (!phase.speed() || phase.speed()->step == speed_of_) return;
+      Speed const& speed = *phase.speed();
+      speed_of_ = speed.step;
+      line.add("step_seconds", speed.step_seconds)
+          .add("samples_per_second", speed.samples_per_second)
+          .add("tokens_per_second", speed.tokens_per_second);
+      if (speed.flops_per_step) line.add("flops_per_step", *speed.flops_per_step);
+      if (speed.flops_per_second) line.add("flops_per_second", *speed.flops_per_second);
+      if (speed.utilisation) line.add("utilisation", *speed.utilisation);
     }
 
     static std::int64_t parameter_count(Parameters const& parameters) {
@@ -205,6 +220,7 @@ struct Log {
     std::uint64_t cut_to_ = uncut;
     std::size_t events_ = 0;  ///< that are written
     std::optional<std::uint64_t> ended_at_;
+    std::optional<std::uint64_t> speed_of_;  ///< step of the last one that was written
   };
 };
 

@@ -134,6 +134,7 @@ struct Progress {
                           .step = at.step,
                           .total_steps = total_steps_,
                           .samples_per_second = rate_,
+                          .utilisation = phase.speed() ? phase.speed()->utilisation : std::nullopt,
                           .seconds_left = seconds_left(at.step),
                           .loss = loss,
                           .metric = std::string(Metric::name),

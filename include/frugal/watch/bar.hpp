@@ -18,6 +18,7 @@ struct BarLine {
   std::uint64_t step = 0;
   std::optional<std::uint64_t> total_steps{};
   double samples_per_second = 0;
+  std::optional<double> utilisation{};  ///< of the device's peak
   std::optional<double> seconds_left{};
   double loss = 0;
   std::string metric{};          ///< name of the watched metric
@@ -71,6 +72,7 @@ namespace detail {
 
 inline std::string figures(BarLine const& line) {
   std::string text = rate_text(line.samples_per_second) + " samples/s";
+  if (line.utilisation) text += "  " + short_number(100 * *line.utilisation) + "% of peak";
   if (line.seconds_left) text += "  " + duration_text(*line.seconds_left) + " left";
   text += "  loss " + short_number(line.loss);
   if (line.best) text += "  best " + line.metric + " " + short_number(*line.best);

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include <frugal/compose/about.hpp>
+#include <frugal/compose/composition.hpp>
 #include <frugal/compose/list.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/kinds.hpp>
@@ -79,7 +80,8 @@ void explain(std::ostream& out = std::cout) {
 }
 
 /// The same for a trainer at hand, and what its module adds: parameters, and the size of a
-/// checkpoint, which is the weights and buffers and what the optimizer keeps of them.
+/// checkpoint, which is the weights and buffers, what the optimizer keeps of them, and their
+/// average where a policy keeps one.
 template <class Trainer>
 void explain(Trainer& trainer, std::ostream& out = std::cout) {
   explain<Trainer>(out);
@@ -87,24 +89,28 @@ void explain(Trainer& trainer, std::ostream& out = std::cout) {
   std::int64_t count = 0;
   double weights = 0;
   double trained = 0;
+  double averages = 0;
+  constexpr bool averaged = detail::has<kinds::average, typename Trainer::policies>;
   for (at::Tensor const& tensor : Parameters::of(module).tensors) {
     count += tensor.numel();
     weights += static_cast<double>(tensor.nbytes());
     if (tensor.requires_grad()) trained += static_cast<double>(tensor.nbytes());
+    if (averaged && tensor.is_floating_point()) averages += static_cast<double>(tensor.nbytes());
   }
   for (at::Tensor const& buffer : module.buffers()) weights += static_cast<double>(buffer.nbytes());
   double state = 0;
   auto const& optimizer = trainer.template policy<kinds::optimizer>();
   constexpr bool keeps_moments = requires { optimizer.moment_count(); };
   if constexpr (keeps_moments) state = trained * static_cast<double>(optimizer.moment_count());
+  std::string const beside = averaged ? ", " + detail::bytes_text(averages) + " average" : "";
   out << "parameters: " << count << '\n';
   if constexpr (keeps_moments || detail::is_null<std::remove_cvref_t<decltype(optimizer)>>) {
-    out << "checkpoint: " << detail::bytes_text(weights + state) << " ("
+    out << "checkpoint: " << detail::bytes_text(weights + state + averages) << " ("
         << detail::bytes_text(weights) << " weights and buffers, " << detail::bytes_text(state)
-        << " optimizer)\n";
+        << " optimizer" << beside << ")\n";
   } else {
-    out << "checkpoint: " << detail::bytes_text(weights)
-        << " weights and buffers, and what the optimizer keeps\n";
+    out << "checkpoint: " << detail::bytes_text(weights) << " weights and buffers" << beside
+        << ", and what the optimizer keeps\n";
   }
 }
 

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace frugal {
+
+/// How fast a stretch of training was, validations left out. Throughput measures it; Log and
+/// Progress show it.
+struct Speed {
+  std::uint64_t step = 0;   ///< optimizer step at which the stretch ended
+  double step_seconds = 0;  ///< wall time per optimizer step
+  double samples_per_second = 0;
+  double tokens_per_second = 0;
+  std::optional<double> flops_per_step{};  ///< of the model: forward and backward
+  std::optional<double> flops_per_second{};
+  std::optional<double> utilisation{};  ///< of the device's peak, 0 to 1
+};
+
+}  // namespace frugal

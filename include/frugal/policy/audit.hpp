@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/nn/module.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/outcome.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/loop/run_state.hpp>
+#include <frugal/policy/audit/deterministic.hpp>
+#include <frugal/store/hash.hpp>
+
+namespace frugal {
+
+/// The same bits on the same machine with the same threads, whenever and however often it is run.
+struct BitExact {};
+
+/// XXH3 of every parameter and buffer of a module: names, types, shapes and bytes.
+inline std::uint64_t hash_of_tensors(torch::nn::Module& module) {
+  Hash hash;
+  detail::visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+    at::Tensor const host = tensor.detach().cpu().contiguous();
+    auto const type = static_cast<std::int8_t>(host.scalar_type());
+    hash.update(std::as_bytes(std::span(name.c_str(), name.size() + 1)));
+    hash.update(std::as_bytes(std::span(&type, 1)));
+    hash.update(std::as_bytes(std::span(host.sizes().data(), host.sizes().size())));
+    hash.update({static_cast<std::byte const*>(host.const_data_ptr()), host.nbytes()});
+  });
+  return hash.digest();
+}
+
+/// What a module was at one moment of a run.
+struct AuditMark {
+  std::uint64_t epoch = 0;  ///< complete epochs
+  std::uint64_t step = 0;   ///< optimizer steps
+  std::uint64_t hash = 0;   ///< hash_of_tensors
+
+  friend bool operator==(AuditMark const&, AuditMark const&) = default;
+};
+
+template <class What = BitExact>
+struct Audit;
+
+/// Makes a run repeatable to the bit, and hashes its weights at every epoch's end, so that two runs
+/// can be compared by a line.
+///
+/// Lever   none: it is what tells whether another lever has changed a result.
+/// Cost    LibTorch's deterministic kernels, which fill new memory before it is used; at an epoch's
+///         end one reading of all parameters and buffers, from a device with a host sync.
+/// State   the hashes so far; a resumed run has those of one that was not stopped.
+/// Errors  Precision<BF16> and Checkpoint's HalfStorage beside it do not compile. ModuleError by an
+///         operator that has no deterministic kernel; SettingsError on CUDA without
+///         CUBLAS_WORKSPACE_CONFIG.
+/// Source  torch.use_deterministic_algorithms; Settings::seed and the keyed order of the data do
+/// the
+///         rest.
+template <>
+struct Audit<BitExact> {
+  FRUGAL_SENTENCE(not_fp32,
+                  "frugal: Audit<BitExact> is for runs in FP32: products in 16 bits depend on the "
+                  "machine. Take Precision<BF16> or the audit out.");
+
+  using kind = kinds::audit;
+  using listens = list<on::fit_begin, on::epoch_begin, on::epoch_end, on::fit_end>;
+  using conflicts = list<conflict<kinds::precision, not_fp32>>;
+  // The log has the hash of an epoch with the line of that epoch.
+  using before = list<kinds::optimizer, kinds::smoke, kinds::log, kinds::validate>;
+
+  static constexpr About about{Term::none,
+                               "deterministic kernels, and one hash of the weights per epoch"};
+
+  Outcome<std::vector<AuditMark>> left{};  ///< by fit
+
+  /// The marks of the last fit that came to its end, those before a resume included: the weights it
+  /// began with, those at the end of each epoch, and those at the end of the run.
+  std::vector<AuditMark> marks() const {
+    return left.get() == nullptr ? std::vector<AuditMark>{} : *left.get();
+  }
+
+  template <class Context>
+  class State {
+   public:
+    explicit State(Audit const& settings) : left_(&settings.left) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      if (phase.settings().device.is_cuda()) {
+        detail::require_workspace(std::getenv("CUBLAS_WORKSPACE_CONFIG"));
+      }
+      left_->forget();
+      deterministic_.emplace();
+    }
+
+    void on_epoch_begin(EpochBegin<Context>& phase) {
+      // A resumed run has begun before.
+      if (marks_.empty()) mark(phase);
+    }
+    void on_epoch_end(EpochEnd<Context>& phase) { mark(phase); }
+
+    void on_fit_end(FitEnd<Context>& phase) {
+      std::vector<AuditMark> all = marks_;
+      // An end within an epoch is no mark of the run that may go on from here.
+      if (all.empty() || all.back().step != phase.counters().step) {
+        all.push_back(mark_of(phase));
+        if (ended_at_ != phase.counters().step) record(phase, all.back());
+        ended_at_ = phase.counters().step;
+      }
+      left_->leave(std::move(all));
+    }
+
+    template <class Archive>
+    void persist(Archive& archive) {
+      std::vector<std::uint64_t> flat;
+      for (AuditMark const& each : marks_) {
+        flat.insert(flat.end(), {each.epoch, each.step, each.hash});
+      }
+      archive("marks", flat);
+      archive("ended_at", ended_at_);
+      std::int64_t threads = at::get_num_threads();
+      archive("threads", threads);
+      if (!Archive::loading) return;
+      marks_.clear();
+      for (std::size_t i = 0; i + 2 < flat.size(); i += 3) {
+        marks_.push_back({flat[i], flat[i + 1], flat[i + 2]});
+      }
+      threads_before_ = threads;
+    }
+
+   private:
+    static AuditMark mark_of(Phase<Context> const& phase) {
+      Counters const& now = phase.counters();
+      return {now.epoch, now.step, hash_of_tensors(base_module(phase.module()))};
+    }
+    static void record(Phase<Context> const& phase, AuditMark const& mark) {
+      phase.record({"audit", {{"hash", hex_of(mark.hash)}}});
+    }
+
+    void mark(Phase<Context> const& phase) {
+      marks_.push_back(mark_of(phase));
+      record(phase, marks_.back());
+      if (threads_before_ && *threads_before_ != at::get_num_threads()) {
+        phase.advise("Audit: the run was begun with " + std::to_string(*threads_before_) +
+                     " threads and went on with " + std::to_string(at::get_num_threads()) +
+                     "; sums over threads may differ in their last bits");
+      }
+    }
+
+    Outcome<std::vector<AuditMark>> const* left_;
+    std::optional<detail::Deterministic> deterministic_;
+    std::vector<AuditMark> marks_;
+    std::optional<std::uint64_t> ended_at_;
+    std::optional<std::int64_t> threads_before_;
+  };
+};
+
+}  // namespace frugal

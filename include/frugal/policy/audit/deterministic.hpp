@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/Context.h>
+
+#include <string>
+#include <string_view>
+
+#include <frugal/error.hpp>
+
+namespace frugal::detail {
+
+/// LibTorch takes deterministic kernels alone and computes FP32 in FP32 while this lives; then
+/// everything is as it was. The settings are those of the process.
+class Deterministic {
+ public:
+  Deterministic() {
+    context_.setDeterministicAlgorithms(true, /*warn_only=*/false);
+    context_.setDeterministicCuDNN(true);
+    // The fastest kernel is chosen by the clock, and so is another one in another run.
+    context_.setBenchmarkCuDNN(false);
+    context_.setDeterministicMkldnn(true);
+    context_.setFloat32MatmulPrecision("highest");
+    context_.setAllowTF32CuDNN(false);
+  }
+  Deterministic(Deterministic const&) = delete;
+  Deterministic& operator=(Deterministic const&) = delete;
+  ~Deterministic() {
+    context_.setDeterministicAlgorithms(algorithms_, warn_only_);
+    context_.setDeterministicCuDNN(cudnn_);
+    context_.setBenchmarkCuDNN(benchmark_);
+    context_.setDeterministicMkldnn(mkldnn_);
+    context_.setFloat32MatmulPrecision(precision_ == at::Float32MatmulPrecision::HIGHEST ? "highest"
+                                       : precision_ == at::Float32MatmulPrecision::HIGH  ? "high"
+                                                                                        : "medium");
+    context_.setAllowTF32CuDNN(tf32_);
+  }
+
+ private:
+  at::Context& context_ = at::globalContext();
+  bool algorithms_ = context_.deterministicAlgorithms();
+  bool warn_only_ = context_.deterministicAlgorithmsWarnOnly();
+  bool cudnn_ = context_.deterministicCuDNN();
+  bool benchmark_ = context_.benchmarkCuDNN();
+  bool mkldnn_ = context_.deterministicMkldnn();
+  at::Float32MatmulPrecision precision_ = context_.float32MatmulPrecision();
+  bool tf32_ = context_.allowTF32CuDNN();
+};
+
+/// cuBLAS is deterministic with a workspace of a fixed size, which it takes from the environment
+/// (nullptr where it is not set) when it is first used.
+inline void require_workspace(char const* config) {
+  std::string_view const value = config == nullptr ? "" : config;
+  if (value == ":4096:8" || value == ":16:8") return;
+  throw SettingsError({.what = "cuBLAS would not give the same bits twice",
+                       .where = "Audit<BitExact>",
+                       .why = "the environment's CUBLAS_WORKSPACE_CONFIG is " +
+                              (value.empty() ? "not set" : "'" + std::string(value) + "'"),
+                       .mend = "Start the program with CUBLAS_WORKSPACE_CONFIG=:4096:8."});
+}
+
+}  // namespace frugal::detail

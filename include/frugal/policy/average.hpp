@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/outcome.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/average/batch_norm.hpp>
+#include <frugal/policy/average/rules.hpp>
+#include <frugal/policy/average/weights.hpp>
+
+namespace frugal {
+
+/// Keeps an average of the weights beside them: an exponential one, or from a moment on their mean.
+///
+/// Lever   runs to convergence: the average of the last steps is where a lower learning rate would
+///         have taken the weights, for nothing.
+/// Cost    memory for the parameters once more; at its cadence one grouped operator, no host sync.
+///         A validation with them exchanges pointers, and copies nothing.
+/// State   the averages and how many weights are in them; they survive a resume and lie in the
+///         checkpoint under the parameters' names.
+/// Errors  a decay that is not between 0 and 1 does not compile, or throws SettingsError if it is
+///         given at run time. StateError by weights() where no average was made.
+/// Source  Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992);
+///         Izmailov et al., "Averaging weights leads to wider optima and better generalization"
+///         (2018). Values as torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn and
+///         get_swa_multi_avg_fn: the first update takes the weights as they are.
+///
+/// Parameters are averaged and buffers are not: a validation, and weights(), have the module's own.
+template <class Rule = Ema<>>
+struct Average {
+  static_assert(AverageRule<Rule>,
+                "frugal: Average is told how. Write Average<Ema<0.999_r>>, or "
+                "Average<Swa<From<10, Epoch>>>.");
+  using kind = kinds::average;
+  using listens = list<on::fit_begin, on::step, around::validate, on::epoch_end, on::fit_end>;
+  // What is validated has this step in it.
+  using after = list<kinds::optimizer>;
+  using before = list<kinds::validate>;
+
+  static constexpr About about{Term::runs_to_convergence,
+                               "the parameters once more, and one operator at its cadence"};
+
+  Rule rule{};
+  bool validate = true;  ///< validate the averaged weights, once there are some; else the trained
+  Outcome<AveragedWeights> averaged{};  ///< left by fit
+
+  /// The averaged weights of the last fit, if it came to its end.
+  AveragedWeights const& weights() const {
+    if (AveragedWeights const* const found = averaged.get()) return *found;
+    throw StateError({.what = "there are no averaged weights",
+                      .where = "Average::weights",
+                      .why = "no fit has ended, or the last one ended before its first average",
+                      .mend = "Call fit first, and let Swa begin early enough."});
+  }
+  /// Copies them into a module: `trainer.policy<kinds::average>().copy_into(trainer.module())`.
+  template <class Module>
+  void copy_into(Module& module) const {
+    weights().copy_into(module);
+  }
+
+  template <class Context>
+  class State;
+};
+
+template <class Rule>
+template <class Context>
+class Average<Rule>::State {
+  using Cadence = typename Rule::cadence;
+
+ public:
+  explicit State(Average const& settings)
+      : rule_(settings.rule), validate_(settings.validate), averaged_(&settings.averaged) {}
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    rule_.check();
+    averaged_->forget();
+    Parameters const& all = phase.parameters();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      // Integers have no mean of their own type; they are left as they are.
+      if (!all.tensors[i].is_floating_point() && !all.tensors[i].is_complex()) continue;
+      names_.push_back(all.names[i]);
+      parameters_.push_back(all.tensors[i]);
+    }
+  }
+
+  void on_step(Step<Context>& phase) {
+    if constexpr (!Cadence::per_epoch) {
+      if (Cadence::due_at_step(phase.counters())) take(phase.counters());
+    }
+  }
+  void on_epoch_end(EpochEnd<Context>& phase) {
+    if (Cadence::due_at_epoch_end(phase.counters())) take(phase.counters());
+  }
+
+  template <class Next>
+  Metrics around_validate(ValidationRun<Context> const&, Next&& next) {
+    detail::Lent lent(parameters_);
+    if (validate_ && taken_ != 0) lent.lend(averages_);
+    return next();
+  }
+
+  void on_fit_end(FitEnd<Context>& phase) {
+    if (taken_ == 0) {
+      phase.advise("Average: the run ended before the first average");
+      return;
+    }
+    AveragedWeights found{.tensors = {}, .taken = taken_};
+    for (std::size_t i = 0; i < names_.size(); ++i) found.tensors.emplace(names_[i], averages_[i]);
+    torch::nn::Module& module = base_module(phase.module());
+    auto const add = [&](std::string const& name, at::Tensor const& tensor) {
+      if (!found.tensors.contains(name)) found.tensors.emplace(name, tensor.detach().clone());
+    };
+    Parameters const& all = phase.parameters();
+    for (std::size_t i = 0; i < all.size(); ++i) add(all.names[i], all.tensors[i]);
+    for (auto const& item : module.named_buffers()) {
+      if (item.value().defined()) add(item.key(), item.value());
+    }
+    averaged_->leave(std::move(found));
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    archive("taken", taken_);
+    if (taken_ == 0) return;
+    if (Archive::loading) make_room();
+    archive.scope("weights", [&](auto& inner) {
+      for (std::size_t i = 0; i < names_.size(); ++i) inner(names_[i], averages_[i]);
+    });
+  }
+
+ private:
+  void take(Counters const& now) {
+    if (!rule_.begun(now)) return;
+    at::NoGradGuard const no_gradients;
+    if (taken_ == 0) {
+      make_room();
+      at::_foreach_copy_(averages_, parameters_);
+    } else {
+      at::_foreach_lerp_(averages_, parameters_, rule_.weight(taken_));
+    }
+    ++taken_;
+  }
+
+  void make_room() {
+    if (!averages_.empty()) return;
+    averages_.reserve(parameters_.size());
+    for (at::Tensor const& parameter : parameters_) {
+      averages_.push_back(at::empty_like(parameter, at::TensorOptions().requires_grad(false),
+                                         at::MemoryFormat::Preserve));
+    }
+  }
+
+  Rule rule_;
+  bool validate_;
+  Outcome<AveragedWeights> const* averaged_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> averages_;
+  std::uint64_t taken_ = 0;
+};
+
+}  // namespace frugal

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/modules/batchnorm.h>
+
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/data/range.hpp>
+#include <frugal/data/source.hpp>
+#include <frugal/loop/batch.hpp>
+#include <frugal/loop/failure.hpp>
+#include <frugal/loop/measure.hpp>
+#include <frugal/loop/parameters.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// Calls `use(layer)` for every BatchNorm below and including a module that keeps statistics.
+template <class Use>
+void each_batch_norm(torch::nn::Module& module, Use&& use) {
+  module.apply([&](torch::nn::Module& part) {
+    auto const look = [&](auto* layer) {
+      if (layer != nullptr && layer->running_mean.defined()) use(*layer);
+    };
+    look(dynamic_cast<torch::nn::BatchNorm1dImpl*>(&part));
+    look(dynamic_cast<torch::nn::BatchNorm2dImpl*>(&part));
+    look(dynamic_cast<torch::nn::BatchNorm3dImpl*>(&part));
+  });
+}
+
+/// BatchNorm layers whose statistics are made anew, as the plain mean over batches. What they were
+/// comes back unless it is kept().
+class FreshStatistics {
+ public:
+  explicit FreshStatistics(torch::nn::Module& module) : module_(module) {
+    each_batch_norm(module_, [&](auto& layer) {
+      before_.push_back({layer.running_mean.clone(), layer.running_var.clone(),
+                         layer.num_batches_tracked.clone(), layer.options.momentum()});
+    });
+    each_batch_norm(module_, [](auto& layer) {
+      layer.reset_running_stats();
+      layer.options.momentum(std::nullopt);
+    });
+  }
+  FreshStatistics(FreshStatistics const&) = delete;
+  FreshStatistics& operator=(FreshStatistics const&) = delete;
+  ~FreshStatistics() {
+    auto each = before_.begin();
+    each_batch_norm(module_, [&](auto& layer) {
+      layer.options.momentum(each->momentum);
+      if (!kept_) {
+        layer.running_mean.copy_(each->mean);
+        layer.running_var.copy_(each->variance);
+        layer.num_batches_tracked.copy_(each->batches);
+      }
+      ++each;
+    });
+  }
+  void keep() { kept_ = true; }
+  bool empty() const { return before_.empty(); }
+
+ private:
+  struct Before {
+    at::Tensor mean, variance, batches;
+    std::optional<double> momentum;
+  };
+
+  torch::nn::Module& module_;
+  std::vector<Before> before_;
+  bool kept_ = false;
+};
+
+/// The module on a batch's data, or on the batch where it is a tensor.
+struct ForwardData {
+  template <class Module, class B>
+  void operator()(Module& module, B const& batch) const {
+    if constexpr (std::is_same_v<B, at::Tensor>) {
+      forward(module, batch);
+    } else {
+      forward(module, batch.data);
+    }
+  }
+};
+
+}  // namespace detail
+
+/// Computes the running statistics of every BatchNorm of a module anew, with the weights that it
+/// has now: their mean over the batches of a source, in training mode and without gradients.
+/// Averaged weights need it, for statistics of weights that were averaged are not those of their
+/// average.
+///
+/// `pass(module, batch)` runs the module on a batch; an objective does. Modes and momenta are put
+/// back; if something throws, the statistics too. EmptySourceError for a source without a batch.
+/// Values as torch.optim.swa_utils.update_bn.
+template <class Module, class Data, class Pass = detail::ForwardData>
+void update_batch_norm(Module& module, Data&& data, Pass&& pass = {}) {
+  auto&& source = as_source(std::forward<Data>(data));
+  using source_type = std::remove_cvref_t<decltype(source)>;
+  torch::nn::Module& base = base_module(module);
+  at::NoGradGuard const no_gradients;
+  detail::KeepModes const modes(base);
+  detail::FreshStatistics fresh(base);
+  if (fresh.empty()) return;
+  base.train();
+  Parameters const parameters = Parameters::of(base);
+  c10::Device const device =
+      parameters.size() == 0 ? c10::Device(c10::kCPU) : parameters.tensors.front().device();
+  source.seek(Cursor{});
+  bool any = false;
+  while (auto batch = source.next()) {
+    batch_traits<batch_of<source_type>>::place(*batch, device);
+    pass(module, std::as_const(*batch));
+    any = true;
+  }
+  if (!any) detail::refuse_empty_source("batch-norm", 0);
+  fresh.keep();
+}
+
+}  // namespace frugal

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/composition.hpp>
+#include <frugal/compose/outcome.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/loop/speed.hpp>
+#include <frugal/watch/flops.hpp>
+#include <frugal/watch/peak.hpp>
+
+namespace frugal {
+
+/// Measures how fast the run is: seconds per step, samples, tokens and floating-point operations
+/// per second, and the share of the device's peak that this is.
+///
+/// Lever   none: it tells whether a machine is worth its price, and a lever its name.
+/// Cost    between its cadence comparisons of flags. At it a reading of the clock, on a device one
+///         host sync; the step after it is counted, operator by operator.
+/// State   none.
+/// Errors  SettingsError for a negative peak. A device whose peak is not known gets an advice, and
+/// no
+///         utilisation.
+/// Source  model FLOPs utilisation after Chowdhery et al., "PaLM" (2022), appendix B; operations
+/// are
+///         counted as torch.utils.flop_counter does.
+template <class Cadence = Every<100>>
+struct Throughput {
+  static_assert(!Cadence::per_epoch,
+                "frugal: Throughput measures at steps. Write Throughput<Every<100>>.");
+  using kind = kinds::throughput;
+  using listens =
+      list<on::fit_begin, around::forward, on::backward, on::step, around::validate, on::fit_end>;
+  // A rehearsal is no step; a line of the log has the speed that was measured at its step.
+  using after = list<kinds::smoke>;
+  using before = list<kinds::log, kinds::progress, kinds::validate>;
+
+  static constexpr About about{Term::none,
+                               "at its cadence one reading of the clock and one counted step"};
+
+  /// Operations per second that the device can do at most; 0: looked up by its name.
+  double peak_flops = 0;
+  Outcome<Speed> left{};  ///< by fit: the last one that was measured
+
+  /// The last speed that the last fit measured; nothing if there was none.
+  std::optional<Speed> last() const {
+    return left.get() == nullptr ? std::nullopt : std::optional(*left.get());
+  }
+
+  template <class Context>
+  class State;
+};
+
+template <class Cadence>
+template <class Context>
+class Throughput<Cadence>::State {
+  using Clock = std::chrono::steady_clock;
+  static constexpr bool bf16 =
+      !detail::is_null<detail::slot_of<kinds::precision, typename Context::policies>>;
+
+ public:
+  using transient = void;  // a resumed run measures anew, perhaps on another machine
+
+  explicit State(Throughput const& settings) : peak_(settings.peak_flops), left_(&settings.left) {}
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    if (!(peak_ >= 0)) {
+      throw SettingsError({.what = "the peak is " + std::to_string(peak_),
+                           .where = "Throughput::peak_flops",
+                           .why = "it is operations per second",
+                           .mend = "Give more than 0, or 0 to have it looked up."});
+    }
+    left_->forget();
+    wants_count_ = true;
+    if (peak_ > 0) return;
+    std::string const model =
+        phase.settings().device.is_cuda() ? watch::gpu_model() : std::string("the CPU");
+    peak_ = watch::peak_flops(model, bf16).value_or(0);
+    if (peak_ > 0) return;
+    phase.advise("Throughput: the peak of " + (model.empty() ? "this device" : model) +
+                 " is not known, so there is no utilisation; set Throughput::peak_flops");
+  }
+
+  template <class Next>
+  Loss around_forward(Forward<Context> const& phase, Next&& next) {
+    if (wants_count_ && phase.training && !missed_) {
+      // Another trainer of this process may be counting. A part of a step is not what is wanted.
+      if (counter_.open()) {
+        counter_.count();
+      } else {
+        missed_ = true;
+      }
+    }
+    return next();
+  }
+  void on_backward(Backward<Context> const&) {
+    if (wants_count_) counter_.pause();
+  }
+
+  template <class Next>
+  Metrics around_validate(ValidationRun<Context> const&, Next&& next) {
+    auto const begin = Clock::now();
+    Metrics metrics = next();
+    elsewhere_ += Clock::now() - begin;
+    return metrics;
+  }
+
+  void on_step(Step<Context>& phase) {
+    bool const due = Cadence::due_at_step(phase.counters());
+    if (!due && !wants_count_) [[likely]]
+      return;
+    if (wants_count_) take_count(phase.counters());
+    if (due || !since_) measure(phase);
+  }
+
+  void on_fit_end(FitEnd<Context>&) {
+    if (last_) left_->leave(*last_);
+  }
+
+ private:
+  struct Mark {
+    Clock::time_point time;
+    Counters at;
+  };
+
+  void take_count(Counters const& now) {
+    auto const flops = static_cast<double>(counter_.close());
+    if (std::exchange(missed_, false)) return;  // the next step's turn
+    wants_count_ = false;
+    if (now.window_samples == 0) return;
+    flops_per_sample_ = flops / static_cast<double>(now.window_samples);
+  }
+
+  void measure(Step<Context>& phase) {
+    c10::Device const device = phase.settings().device;
+    if (!device.is_cpu()) {
+      // What the host has asked for is not done yet.
+      c10::impl::VirtualGuardImpl const guard(device.type());
+      guard.getStream(device).synchronize();
+    }
+    Mark const now{Clock::now(), phase.counters()};
+    // The first step also sets up memory and kernels: the stretch begins behind it.
+    if (since_) {
+      std::chrono::duration<double> const spent = now.time - since_->time - elsewhere_;
+      if (spent.count() > 0) report(phase, since_->at, spent.count());
+      wants_count_ = true;
+    }
+    since_ = now;
+    elsewhere_ = {};
+  }
+
+  void report(Step<Context>& phase, Counters const& before, double seconds) {
+    Counters const& now = phase.counters();
+    // Rollback may have put the counters back to where they were before the stretch.
+    if (now.step <= before.step) return;
+    auto const per = [](std::uint64_t a, std::uint64_t b, double unit) {
+      return static_cast<double>(a - b) / unit;
+    };
+    Speed speed{.step = now.step,
+                .step_seconds = seconds / per(now.step, before.step, 1),
+                .samples_per_second = per(now.sample, before.sample, seconds),
+                .tokens_per_second = per(now.token, before.token, seconds)};
+    if (flops_per_sample_) {
+      speed.flops_per_second = *flops_per_sample_ * speed.samples_per_second;
+      speed.flops_per_step = *speed.flops_per_second * speed.step_seconds;
+      if (peak_ > 0) speed.utilisation = *speed.flops_per_second / peak_;
+    }
+    phase.report_speed(speed);
+    last_ = speed;
+  }
+
+  double peak_;
+  Outcome<Speed> const* left_;
+  FlopCounter counter_;
+  bool wants_count_ = false;
+  bool missed_ = false;
+  std::optional<double> flops_per_sample_;
+  std::optional<Mark> since_;
+  Clock::duration elsewhere_{};  ///< of the stretch, spent on validations
+  std::optional<Speed> last_;
+};
+
+}  // namespace frugal

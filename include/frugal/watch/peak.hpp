@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+/// What a device could do at most; no tensor in here.
+namespace frugal::watch {
+
+/// Floating-point operations per second, dense, by the makers' data sheets. 0: it has none.
+struct Peak {
+  std::string_view model;  ///< a part of the device's name
+  double fp32;             ///< without TF32
+  double bf16;
+};
+
+// Of several that fit, the first: "H100 PCIe" stands before "H100".
+inline constexpr std::array peaks{
+    Peak{"H200", 67e12, 989e12},   Peak{"H100 PCIe", 51e12, 756e12},
+    Peak{"H100", 67e12, 989e12},   Peak{"A100", 19.5e12, 312e12},
+    Peak{"L40S", 91.6e12, 362e12}, Peak{"L40", 90.5e12, 181e12},
+    Peak{"L4", 30.3e12, 121e12},   Peak{"A10G", 0, 0},
+    Peak{"A10", 31.2e12, 125e12},  Peak{"V100-SXM2", 15.7e12, 0},
+    Peak{"V100-PCIE", 14e12, 0},   Peak{"Tesla T4", 8.1e12, 0},
+};
+
+/// Nothing for a device that is not in the table, or that lacks the format.
+inline std::optional<double> peak_flops(std::string_view model, bool bf16) {
+  for (Peak const& peak : peaks) {
+    if (model.find(peak.model) == std::string_view::npos) continue;
+    double const flops = bf16 ? peak.bf16 : peak.fp32;
+    return flops > 0 ? std::optional(flops) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// The model of the machine's NVIDIA GPUs as their driver tells it, empty where there are none, or
+/// several models. Read from a file, so that nothing of CUDA has to be linked.
+inline std::string gpu_model(std::filesystem::path const& driver = "/proc/driver/nvidia/gpus") {
+  std::string model;
+  std::error_code error;
+  for (auto const& gpu : std::filesystem::directory_iterator(driver, error)) {
+    std::ifstream file(gpu.path() / "information");
+    for (std::string line; std::getline(file, line);) {
+      if (line.rfind("Model:", 0) != 0) continue;
+      std::size_t const begin = line.find_first_not_of(" \t", 6);
+      std::string const found = begin == std::string::npos ? "" : line.substr(begin);
+      if (!model.empty() && model != found) return "";
+      model = found;
+    }
+  }
+  return model;
+}
+
+}  // namespace frugal::watch

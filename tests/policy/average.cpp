@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+
+#include <frugal/policy/average.hpp>
+#include <frugal/policy/checkpoint.hpp>
+#include <frugal/policy/optimize/sgd.hpp>
+#include <frugal/store/safetensors.hpp>
+#include <frugal/trainer.hpp>
+
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+namespace frugal_test::policy_average {
+
+using namespace frugal_test::support;
+using namespace frugal::literals;
+using frugal::Average;
+using frugal::Ema;
+using frugal::Epoch;
+using frugal::Every;
+using frugal::From;
+using frugal::Optimize;
+using frugal::Resident;
+using frugal::SGD;
+using frugal::Swa;
+namespace k = frugal::kinds;
+
+/// The job of tests/reference/average.json.
+struct File {
+  Json file = reference("average.json");
+
+  torch::nn::Sequential network() const {
+    torch::nn::Sequential net(torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::ReLU(),
+                              torch::nn::Linear(8, 3));
+    at::NoGradGuard const no_gradients;
+    for (auto& item : net->named_parameters()) {
+      Json const& start = file.at("start").at(item.key());
+      item.value().copy_(tensor_in(start.at("values"), shape_in(start.at("shape"))));
+    }
+    return net;
+  }
+  frugal::Batch rows() const {
+    return {tensor_in(file.at("data").at("values"), {40, 6}),
+            at::tensor(file.at("target").get<std::vector<std::int64_t>>())};
+  }
+  Resident batches() const { return Resident(rows(), {.batch = 8, .shuffle = false}); }
+};
+
+/// float32 and float64 of the file differ by rounding alone: the yardstick.
+void check_near(at::Tensor const& found, Json const& which, char const* part,
+                std::string const& name) {
+  auto const in = [&](char const* type, at::ScalarType as) {
+    return tensor_in(which.at(type).at(part).at(name), found.sizes().vec(), as);
+  };
+  at::Tensor const expected = in("float64", at::kDouble);
+  double const rounding = distance(in("float32", at::kFloat), expected);
+  CAPTURE(name);
+  CHECK(distance(found, expected) <= 4 * rounding + 1e-7);
+}
+
+template <class Rule>
+void follows(std::string const& name) {
+  CAPTURE(name);
+  File const file;
+  Json const& which = case_named(file.file.at("cases"), name);
+  torch::nn::Sequential net = file.network();
+  frugal::Trainer trainer{net, frugal::CrossEntropy{},
+                          frugal::Settings{.epochs = file.file.at("epochs")},
+                          Optimize<SGD>{.lr = file.file.at("lr")}, Average<Rule>{}};
+  trainer.fit(file.batches());
+  auto const& average = trainer.template policy<k::average>();
+  CHECK(average.weights().taken == which.at("float64").at("taken"));
+
+  torch::nn::Sequential other = file.network();
+  average.copy_into(other);
+  for (auto const& item : other->named_parameters()) {
+    check_near(item.value(), which, "average", item.key());
+  }
+  frugal::update_batch_norm(other, file.batches());
+  for (auto const& item : other->named_buffers()) {
+    if (item.key() == "1.num_batches_tracked") {
+      CHECK(item.value().item<std::int64_t>() == 5);
+    } else {
+      check_near(item.value(), which, "statistics", item.key());
+    }
+  }
+  other->eval();
+  frugal::Batch const rows = file.rows();
+  double const loss = at::cross_entropy_loss(other->forward(rows.data), rows.target).item<double>();
+  CHECK(loss == doctest::Approx(which.at("float64").at("loss").get<double>()).epsilon(1e-5));
+}
+
+TEST_CASE("exponential averages and their statistics are those of PyTorch's AveragedModel") {
+  follows<Ema<0.9_r>>("ema");
+  follows<Ema<0.75_r, Every<4>>>("ema every 4 steps");
+}
+
+TEST_CASE("equal averages and their statistics are those of PyTorch's AveragedModel") {
+  follows<Swa<From<10>, Every<3>>>("swa every 3 steps from step 10");
+  follows<Swa<From<3, Epoch>>>("swa from epoch 3");
+}
+
+TEST_CASE("an average has the bits of a hand-written one, whose first value is the weights") {
+  auto const module = std::make_shared<Mlp>();
+  std::vector<at::Tensor> byhand;
+  Spy spy{.each_step = [&](frugal::Counters const&) {
+    at::NoGradGuard const no_gradients;
+    std::vector<at::Tensor> const now = module->parameters();
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      if (byhand.size() < now.size()) {
+        byhand.push_back(now[i].detach().clone());
+      } else {
+        byhand[i].lerp_(now[i], 1 - 0.8);
+      }
+    }
+  }};
+  frugal::Trainer trainer{module,
+                          frugal::CrossEntropy{},
+                          frugal::Settings{.epochs = 2},
+                          Optimize<SGD>{.lr = 0.5},
+                          Average<Ema<>>{.rule = {.decay = 0.8}},
+                          spy};
+  trainer.fit(Resident(samples(32), {.batch = 4}));
+  auto const& found = trainer.policy<k::average>().weights();
+  CHECK(found.taken == 16);
+  std::size_t at = 0;
+  for (auto const& item : module->named_parameters()) {
+    CHECK(at::equal(found.tensors.at(item.key()), byhand[at++]));
+  }
+}
+
+/// Notes a weight, and where it lies, in every forward pass of a validation.
+struct Look {
+  std::vector<at::Tensor>* seen;
+  std::vector<void const*>* places;
+  template <class Module>
+  frugal::Loss operator()(Module& module, frugal::Batch const& batch) const {
+    if (!at::GradMode::is_enabled()) {
+      seen->push_back(module->first->weight.detach().clone());
+      places->push_back(module->first->weight.const_data_ptr());
+    }
+    return frugal::CrossEntropy{}(module, batch);
+  }
+};
+
+TEST_CASE("a validation has the averaged weights, without a copy, and training has its own") {
+  for (bool const validate : {true, false}) {
+    auto const module = std::make_shared<Mlp>();
+    void const* const place = module->first->weight.const_data_ptr();
+    std::vector<at::Tensor> seen;
+    std::vector<void const*> places;
+    frugal::Trainer trainer{module, Look{&seen, &places}, frugal::Settings{.epochs = 2},
+                            Optimize<SGD>{.lr = 0.5}, Average<Ema<0.5_r>>{.validate = validate}};
+    trainer.fit(Resident(samples(16), {.batch = 4}), Resident(samples(8, 92)));
+    at::Tensor const average = trainer.policy<k::average>().weights().tensors.at("first.weight");
+    REQUIRE(seen.size() == 2);
+    CHECK(at::equal(seen[1], average) == validate);
+    CHECK(at::equal(seen[1], module->first->weight) == !validate);
+    CHECK((places[1] == average.const_data_ptr()) == validate);
+    CHECK((places[0] == places[1]));
+    CHECK(module->first->weight.const_data_ptr() == place);
+    CHECK_FALSE(at::equal(average, module->first->weight));
+  }
+}
+
+TEST_CASE("before the first average a validation has the trained weights") {
+  auto const module = std::make_shared<Mlp>();
+  void const* const place = module->first->weight.const_data_ptr();
+  std::vector<at::Tensor> seen;
+  std::vector<void const*> places;
+  frugal::Trainer trainer{module, Look{&seen, &places}, frugal::Settings{.epochs = 3},
+                          Optimize<SGD>{}, Average<Swa<From<2, Epoch>>>{}};
+  trainer.fit(Resident(samples(16), {.batch = 4}), Resident(samples(8, 92)));
+  CHECK(places[0] == place);
+  CHECK(places[1] != place);
+  CHECK(trainer.policy<k::average>().weights().taken == 2);
+}
+
+TEST_CASE("a run that averages ends in the same bits as one that does not") {
+  auto const trained = [](auto... policies) {
+    auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
+    frugal::Trainer trainer{module,
+                            frugal::CrossEntropy{},
+                            frugal::Settings{.epochs = 2},
+                            Optimize<SGD>{.lr = 0.1, .momentum = 0.9},
+                            frugal::Validate<Every<2>>{},
+                            policies...};
+    trainer.fit(Resident(samples(30), {.batch = 8, .shuffle = true}), Resident(samples(9, 92)));
+    return tensors_of(*module);
+  };
+  CHECK(same_bits(trained(), trained(Average<>{})));
+  CHECK(same_bits(trained(), trained(Average<Swa<From<3>, Every<2>>>{})));
+}
+
+TEST_CASE("a validation that throws gives the weights back") {
+  auto const module = std::make_shared<Mlp>();
+  void const* const place = module->first->weight.const_data_ptr();
+  frugal::Trainer trainer{module,          frugal::CrossEntropy{},       frugal::Settings{},
+                          Optimize<SGD>{}, frugal::Validate<Every<2>>{}, Average<>{}};
+  frugal::Batch wrong = samples(8);
+  wrong.data = wrong.data.slice(1, 0, 3).contiguous();
+  CHECK_THROWS_AS(trainer.fit(Resident(samples(16), {.batch = 4}), Resident(wrong)),
+                  frugal::ShapeError);
+  CHECK(module->first->weight.const_data_ptr() == place);
+  CHECK(module->first->weight.requires_grad());
+  CHECK(trainer.policy<k::average>().averaged.get() == nullptr);
+}
+
+TEST_CASE("what is lent is given back when lending fails in its middle") {
+  std::vector<at::Tensor> const own{at::ones({2}).requires_grad_(), at::ones({2}).requires_grad_()};
+  void const* const place = own[0].const_data_ptr();
+  {
+    frugal::detail::Lent lent(own);
+    CHECK_THROWS(lent.lend({at::zeros({2}), at::Tensor()}));
+    CHECK(own[0].const_data_ptr() != place);
+  }
+  CHECK(own[0].const_data_ptr() == place);
+}
+
+TEST_CASE("a graph that lives across a validation goes backward as if there had been none") {
+  auto const gradients = [](bool lend) {
+    Mlp module;
+    frugal::Batch const batch = samples(8);
+    at::Tensor const loss = at::cross_entropy_loss(module.forward(batch.data), batch.target);
+    std::vector<at::Tensor> const parameters = module.parameters();
+    if (lend) {
+      std::vector<at::Tensor> others;
+      for (at::Tensor const& each : parameters) others.push_back(at::zeros_like(each.detach()));
+      frugal::detail::Lent lent(parameters);
+      lent.lend(others);
+      at::NoGradGuard const no_gradients;
+      module.forward(batch.data);
+    }
+    loss.backward();
+    std::map<std::string, at::Tensor> found;
+    for (auto const& item : module.named_parameters()) found[item.key()] = item.value().grad();
+    return found;
+  };
+  CHECK(same_bits(gradients(false), gradients(true)));
+}
+
+TEST_CASE("an update is one grouped operator, and nothing waits for it") {
+  auto const per_step = [](auto... policies) {
+    auto const run = [&](std::int64_t steps) {
+      return operators_of([&] {
+        frugal::Trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
+                        Optimize<SGD>{}, policies...}
+            .fit(Resident(samples(4 * steps), {.batch = 4}));
+      });
+    };
+    auto const few = run(3);
+    auto many = run(7);
+    for (auto const& [name, count] : few) many[name] -= count;
+    return many;
+  };
+  auto with = per_step(Average<>{});
+  CHECK(with["aten::_foreach_lerp_"] == 4);
+  CHECK(with["aten::item"] == 0);
+  CHECK(with["aten::_foreach_copy_"] == 0);
+  CHECK(per_step(Average<Ema<0.9_r, Every<2>>>{})["aten::_foreach_lerp_"] == 2);
+}
+
+TEST_CASE("averages lie in the checkpoint by name, and a resumed run has the same bits") {
+  auto const run = [](std::filesystem::path const& folder, std::uint64_t steps) {
+    frugal::Trainer trainer{std::make_shared<Mlp>(),
+                            frugal::CrossEntropy{},
+                            frugal::Settings{.run = folder, .epochs = 3, .steps = steps},
+                            Optimize<SGD>{.lr = 0.5},
+                            Average<Swa<From<3>, Every<2>>>{},
+                            frugal::Checkpoint<Every<100>>{}};
+    trainer.fit(Resident(samples(32), {.batch = 8, .shuffle = true}));
+    return trainer.policy<k::average>().weights();
+  };
+  TemporaryFolder const whole;
+  TemporaryFolder const parts;
+  run(parts.path(), 5);
+  auto const file =
+      frugal::Safetensors::open(parts / "checkpoints/step-00000005" / "optimizer.safetensors");
+  CHECK(file.find("policies/Average/weights/first.weight").has_value());
+  auto const expected = run(whole.path(), 12);
+  auto const found = run(parts.path(), 12);
+  CHECK(expected.taken == 5);
+  CHECK(found.taken == 5);
+  CHECK(same_bits(expected.tensors, found.tensors));
+}
+
+TEST_CASE("a run that ends before the first average says so, and leaves none") {
+  frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
+                          Optimize<SGD>{}, Average<Swa<From<5, Epoch>>>{}};
+  auto const report = trainer.fit(Resident(samples(8)));
+  REQUIRE(report.advice.size() == 1);
+  CHECK(report.advice[0] == "Average: the run ended before the first average");
+  CHECK_THROWS_AS(trainer.policy<k::average>().weights(), frugal::StateError);
+}
+
+TEST_CASE("averages do not fit another module, which stays as it is") {
+  frugal::Trainer trainer{std::make_shared<Mlp>(Mlp::Shape{.norm = true}), frugal::CrossEntropy{},
+                          frugal::Settings{}, Optimize<SGD>{}, Average<>{}};
+  trainer.fit(Resident(samples(8)));
+  auto const& average = trainer.policy<k::average>();
+  for (Mlp::Shape const& shape : {Mlp::Shape{}, Mlp::Shape{.classes = 4, .norm = true}}) {
+    Mlp other(shape);
+    auto const before = tensors_of(other);
+    CHECK_THROWS_AS(average.copy_into(other), frugal::StateError);
+    CHECK(same_bits(before, tensors_of(other)));
+  }
+}
+
+TEST_CASE("a decay that is given at run time lies between 0 and 1") {
+  for (double const decay : {0.0, 1.0, -0.5, std::nan("")}) {
+    frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
+                            Optimize<SGD>{}, Average<>{.rule = {.decay = decay}}};
+    CHECK_THROWS_AS(trainer.fit(Resident(samples(8))), frugal::SettingsError);
+  }
+}
+
+TEST_CASE("From counts what it says") {
+  using frugal::Counters;
+  static_assert(From<3>::reached({.step = 3}) && !From<3>::reached({.step = 2}));
+  static_assert(From<3, Epoch>::reached({.epoch = 3}) && !From<3, Epoch>::reached({.step = 9}));
+  static_assert(From<3, frugal::MicroBatch>::reached({.micro_batch = 3}));
+  static_assert(From<3, frugal::Sample>::reached({.sample = 4}));
+  static_assert(!From<3, frugal::Token>::reached({.token = 2}));
+}
+
+TEST_CASE("update_batch_norm puts back modes and momenta, and after an error the statistics") {
+  Mlp module(Mlp::Shape{.dropout = 0.5, .norm = true});
+  module.eval();
+  auto const before = tensors_of(module);
+  CHECK_THROWS_AS(frugal::update_batch_norm(module, std::vector<at::Tensor>{}), frugal::DataError);
+  CHECK(same_bits(before, tensors_of(module)));
+  int calls = 0;
+  auto const failing = [&](Mlp& net, at::Tensor const& batch) {
+    net.forward(batch);
+    if (++calls == 2) throw std::runtime_error("no more");
+  };
+  std::vector<at::Tensor> const batches{samples(8).data, samples(8, 92).data};
+  CHECK_THROWS_AS(frugal::update_batch_norm(module, batches, failing), std::runtime_error);
+  CHECK(same_bits(before, tensors_of(module)));
+  frugal::update_batch_norm(module, batches);
+  CHECK_FALSE(same_bits(before, tensors_of(module)));
+  CHECK(module.norm->options.momentum() == 0.1);
+  CHECK_FALSE(module.is_training());
+  CHECK_FALSE(module.norm->is_training());
+}
+
+}  // namespace frugal_test::policy_average

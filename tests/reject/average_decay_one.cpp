@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Ema keeps a share of the average that lies between 0 and 1, both left out. Write Ema<0.999_r>.
+#include <frugal/policy/average.hpp>
+
+using namespace frugal;
+
+auto good = Average<Ema<0.9999_r>>{};
+#ifdef FRUGAL_REJECT
+auto bad = Average<Ema<1.0_r>>{};
+#endif

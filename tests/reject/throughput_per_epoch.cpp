@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Throughput measures at steps. Write Throughput<Every<100>>.
+#include <frugal/policy/throughput.hpp>
+
+frugal::Throughput<frugal::Every<100>> good;
+#ifdef FRUGAL_REJECT
+frugal::Throughput<frugal::Every<1, frugal::Epoch>> bad;
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/watch/peak.hpp>
+
+#include "support/checkpoints.hpp"
+#include "support/files.hpp"
+
+namespace frugal_test::watch_peak {
+
+using namespace frugal_test::support;
+using frugal::watch::gpu_model;
+using frugal::watch::peak_flops;
+
+TEST_CASE("a peak is found by a part of the device's name, and by the format") {
+  CHECK(peak_flops("NVIDIA A100-SXM4-80GB", false) == 19.5e12);
+  CHECK(peak_flops("NVIDIA A100-SXM4-80GB", true) == 312e12);
+  CHECK(peak_flops("NVIDIA H100 80GB HBM3", true) == 989e12);
+  CHECK(peak_flops("NVIDIA H100 PCIe", true) == 756e12);
+  CHECK(peak_flops("NVIDIA A10", true) == 125e12);
+  CHECK(peak_flops("NVIDIA L4", true) == 121e12);
+  CHECK(peak_flops("NVIDIA L40S", true) == 362e12);
+}
+
+TEST_CASE("what is not known has no peak, nor has a format that the device lacks") {
+  CHECK_FALSE(peak_flops("the CPU", false));
+  CHECK_FALSE(peak_flops("", true));
+  CHECK_FALSE(peak_flops("NVIDIA A10G", true));
+  CHECK_FALSE(peak_flops("Tesla V100-SXM2-16GB", true));
+  CHECK(peak_flops("Tesla V100-SXM2-16GB", false) == 15.7e12);
+}
+
+TEST_CASE("the model of the GPUs is what their driver says, if they are of one") {
+  TemporaryFolder const folder;
+  CHECK(gpu_model(folder / "none") == "");
+  CHECK(gpu_model(folder.path()) == "");
+  auto const add = [&](char const* address, std::string const& model) {
+    std::filesystem::create_directory(folder / address);
+    write_text(folder / address / "information",
+               "IRQ:   \t 255\nModel: \t\t " + model + "\nBus Type: PCIe\n");
+  };
+  add("0000:01:00.0", "NVIDIA H100 80GB HBM3");
+  add("0000:02:00.0", "NVIDIA H100 80GB HBM3");
+  CHECK(gpu_model(folder.path()) == "NVIDIA H100 80GB HBM3");
+  add("0000:03:00.0", "NVIDIA A10");
+  CHECK(gpu_model(folder.path()) == "");
+}
+
+}  // namespace frugal_test::watch_peak
