@@ -589,6 +589,8 @@ TEST_CASE("each goes over a list by segments, and plainly where there is no Reco
   CHECK(same(plain, train(List(), fr::Recompute<fr::Where<fr::OfType<nn::Sequential>>>{})));
   // Sequentials and their members both: the inner ones are part of what is recomputed outside.
   CHECK(same(plain, train(List(), fr::Recompute<fr::Where<fr::OfType<nn::Sequential, Block>>>{})));
+  // The inner ones alone, in an outer list that is left as it is.
+  CHECK(same(plain, train(List(), fr::Recompute<fr::Where<fr::OfType<Block>>>{})));
   CHECK(same(plain, train(by_hand(), fr::Recompute<fr::Where<fr::OfType<Block>>>{})));
 }
 

@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/fixed_string.hpp>
 #include <frugal/loop/counters.hpp>
 #include <frugal/policy/recompute/function.hpp>
 
@@ -211,7 +210,9 @@ X each(List&& list, X x, Call call) {
     detail::Stretch<Member, Call> stretch{{all.begin() + static_cast<std::ptrdiff_t>(begin),
                                            all.begin() + static_cast<std::ptrdiff_t>(end)},
                                           call};
-    if (segment[begin] && pass->recomputes()) {
+    if (!segment[begin]) {
+      x = stretch(std::move(x));
+    } else if (pass->recomputes()) {
       x = recompute(std::move(stretch), std::move(x));
     } else {
       detail::Inside const inside;

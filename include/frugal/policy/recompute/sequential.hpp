@@ -6,8 +6,10 @@
 #include <torch/nn/modules/container/sequential.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
