@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Audit<BitExact> is for runs in FP32: products in 16 bits depend on the machine. Take Precision<BF16> or the audit out.
+// expect: frugal: Audit<BitExact> is for runs in FP32: products in 16 bits depend on the machine. Take Precision or the audit out.
 #include <frugal/policy/audit.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

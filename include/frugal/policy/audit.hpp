@@ -61,17 +61,16 @@ struct Audit;
 /// Cost    LibTorch's deterministic kernels, which fill new memory before it is used; at an epoch's
 ///         end one reading of all parameters and buffers, from a device with a host sync.
 /// State   the hashes so far; a resumed run has those of one that was not stopped.
-/// Errors  Precision<BF16> and Checkpoint's HalfStorage beside it do not compile. ModuleError by an
-///         operator that has no deterministic kernel; SettingsError on CUDA without
-///         CUBLAS_WORKSPACE_CONFIG.
-/// Source  torch.use_deterministic_algorithms; Settings::seed and the keyed order of the data do
-/// the
-///         rest.
+/// Errors  Precision other than FP32, and Checkpoint's HalfStorage, do not compile beside it.
+///         ModuleError by an operator that has no deterministic kernel; SettingsError on CUDA
+///         without CUBLAS_WORKSPACE_CONFIG.
+/// Source  torch.use_deterministic_algorithms; the rest is Settings::seed and the keyed order of
+///         the data.
 template <>
 struct Audit<BitExact> {
   FRUGAL_SENTENCE(not_fp32,
                   "frugal: Audit<BitExact> is for runs in FP32: products in 16 bits depend on the "
-                  "machine. Take Precision<BF16> or the audit out.");
+                  "machine. Take Precision or the audit out.");
 
   using kind = kinds::audit;
   using listens = list<on::fit_begin, on::epoch_begin, on::epoch_end, on::fit_end>;
