@@ -24,7 +24,7 @@ using Axes = frugal::list<
     Axis<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>,
          frugal::Precision<frugal::FP16>, frugal::Precision<frugal::FromEnv<frugal::FP16>>>,
     Axis<frugal::Accumulate<1>, frugal::Accumulate<3>>,  //
-    Axis<Without, frugal::ClipNorm<0.5_r>>,              //
+    Axis<Without, frugal::ClipNorm<0.5_r>, frugal::ClipValue<0.1_r>, frugal::ClipAdaptive<0.1_r>>,
     Axis<Without, frugal::EarlyStop<frugal::Patience<50>>>,
     Axis<Without, frugal::Log<frugal::Every<2>>>,  //
     Axis<Without, frugal::Progress<>>,             //

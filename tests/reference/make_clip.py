@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes clip.json: what PyTorch's own gradient clipping gives on stored gradients."""
+"""Writes clip.json: what PyTorch's own gradient clipping gives on stored gradients.
+
+Adaptive clipping is not in PyTorch: that is the paper's formula (Brock et al. 2021, equation 3), one
+output unit after the other, in double precision.
+"""
+
+import math
 
 import torch
 
@@ -47,6 +53,26 @@ def by_value(name: str, limit: float) -> dict:
     return {"gradients": name, "clip_value": limit, "clipped": flat([p.grad for p in made])}
 
 
+WEIGHTS = [table(shape, 14, i) for i, shape in enumerate(SHAPES)]
+
+
+def adaptive(name: str, share: float, least: float) -> dict:
+    clipped = []
+    for weight, gradient in zip(WEIGHTS, GRADIENTS[name]):
+        if gradient is None:
+            clipped.append(None)
+            continue
+        units = weight.double().reshape(weight.shape[0], -1) if weight.dim() > 1 else weight.double().reshape(1, -1)
+        found = gradient.double().reshape(units.shape).clone()
+        for unit, row in zip(units, found):
+            limit = share * max(math.sqrt(sum(float(w) ** 2 for w in unit)), least)
+            norm = math.sqrt(sum(float(g) ** 2 for g in row))
+            if norm > limit:
+                row *= limit / norm
+        clipped.append(found)
+    return {"gradients": name, "share": share, "least": least, "clipped": flat(clipped)}
+
+
 def main() -> None:
     deterministic()
     norms = []
@@ -70,6 +96,12 @@ def main() -> None:
             "shapes": [list(shape) for shape in SHAPES],
             "gradients": {name: flat(tensors) for name, tensors in GRADIENTS.items()},
             "norms": norms,
+            "adaptive_is_made_by": "the formula of the paper, in double precision",
+            "adaptive_weights": flat(WEIGHTS),
+            "adaptive": [
+                adaptive(name, share, least)
+                for name in ("usual", "large", "zero", "absent") for share, least in ((0.01, 1e-3), (0.5, 1.5))
+            ],
             "values": [
                 by_value(name, limit) for name in ("usual", "absent", "zero") for limit in (0.25, 8.0)
             ],

@@ -1,34 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <frugal/policy/accumulate.hpp>
-#include <frugal/policy/clip.hpp>
+#include <frugal/policy/clip/norm.hpp>
 
-#include "policy/optimize/fixture.hpp"
+#include "policy/clip/fixture.hpp"
 
-namespace frugal_test::policy_clip {
+namespace frugal_test::policy_clip_norm {
 
-using namespace frugal_test::policy_optimize;
+using namespace frugal_test::policy_clip;
 using frugal::ClipNorm;
 using frugal::Optimize;
 using frugal::SGD;
 using namespace frugal::literals;
-
-/// Parameters of zeros with these gradients, as in clip.json.
-std::shared_ptr<Parts> parts_of(Json const& file) {
-  std::vector<at::Tensor> start;
-  for (Json const& shape : file.at("shapes")) start.push_back(at::zeros(shape_in(shape)));
-  return std::make_shared<Parts>(start);
-}
-
-Table gradients_of(Json const& file, Json const& name) {
-  Table table;
-  Json const& gradients = file.at("gradients").at(name.get<std::string>());
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    table.gradients.push_back(gradients[i].is_null()
-                                  ? at::Tensor()
-                                  : tensor_in(gradients[i], shape_in(file.at("shapes")[i])));
-  }
-  return table;
-}
 
 TEST_CASE("ClipNorm clips what PyTorch's clip_grad_norm_ clips, in a run") {
   Json const file = reference("clip.json");
@@ -145,4 +127,4 @@ TEST_CASE("a limit that is not positive is refused when it is given at run time"
   }
 }
 
-}  // namespace frugal_test::policy_clip
+}  // namespace frugal_test::policy_clip_norm

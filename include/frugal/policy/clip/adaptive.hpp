@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/compose/rational.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/clip/none.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// L2 norms over what feeds one output: of a matrix its rows, of a convolution's kernel its
+/// filters, of a scalar or a vector all of it. Shape [N, 1, ...] or [].
+inline at::Tensor unit_norms(at::Tensor const& tensor) {
+  if (tensor.dim() <= 1) return at::linalg_vector_norm(tensor, 2);
+  std::vector<std::int64_t> inputs;
+  for (std::int64_t d = 1; d < tensor.dim(); ++d) inputs.push_back(d);
+  return at::linalg_vector_norm(tensor, 2, inputs, /*keepdim=*/true);
+}
+
+}  // namespace detail
+
+/// Scales the gradient of each output unit down to a share of the norm of that unit's weights.
+///
+/// Lever   runs to convergence: large batches and rates without batch normalisation.
+/// Cost    seven operators per parameter and step; no host sync.
+/// State   none.
+/// Errors  a share that is not positive does not compile, or throws SettingsError if it is given
+///         at run time; SettingsError for `skips` that takes every parameter.
+/// Source  Brock et al., "High-performance large-scale image recognition without normalization"
+///         (2021), section 4.1.
+template <Rational Share = 0.01_r>
+struct ClipAdaptive {
+  static_assert(Share.value() > 0,
+                "frugal: ClipAdaptive needs a positive share. Write ClipAdaptive<0.01_r>, or leave "
+                "it out.");
+  using kind = kinds::clip;
+  using listens = list<on::fit_begin, on::gradients>;
+
+  static constexpr About about{Term::runs_to_convergence, "seven operators per parameter and step"};
+
+  double share = Share.value();  ///< largest norm of a unit's gradient over that of its weights
+  double least = 1e-3;           ///< norm that is taken for weights below it, new ones mostly
+  /// Parameters that are left alone. The paper leaves out the last layer.
+  std::function<bool(std::string_view name, at::Tensor const& parameter)> skips{};
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;  // made anew when fit begins, from the parameters' names
+
+    explicit State(ClipAdaptive const& settings) : settings_(settings) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      require_positive("share", settings_.share, "0.01");
+      require_positive("least", settings_.least, "0.001");
+      clipped_.clear();
+      Parameters const& all = phase.parameters();
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (settings_.skips && settings_.skips(all.names[i], all.tensors[i])) continue;
+        clipped_.push_back(all.tensors[i]);
+      }
+      if (!clipped_.empty()) return;
+      throw SettingsError({.what = "ClipAdaptive clips nothing",
+                           .where = "ClipAdaptive::skips",
+                           .why = "it takes every parameter",
+                           .mend = "Have it return true for the last layer alone, or leave "
+                                   "ClipAdaptive out."});
+    }
+
+    void on_gradients(Gradients<Context>&) {
+      at::NoGradGuard const no_gradients;
+      for (at::Tensor const& parameter : clipped_) {
+        at::Tensor const& gradient = parameter.grad();
+        if (!gradient.defined()) continue;
+        at::Tensor const limit =
+            detail::unit_norms(parameter).clamp_min_(settings_.least).mul_(settings_.share);
+        // Both norms stay where they are. A NaN stays one, whatever the limit.
+        at::Tensor const norm = detail::unit_norms(gradient).clamp_min_(tiny);
+        gradient.mul_(limit.div_(norm).clamp_max_(1.0));
+      }
+    }
+
+   private:
+    static void require_positive(char const* name, double value, char const* usual) {
+      if (value > 0) return;
+      throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+                           .where = std::string("ClipAdaptive::") + name,
+                           .why = "gradients are limited to a multiple of it",
+                           .mend = std::string("Give a number above 0, such as ") + usual + "."});
+    }
+
+    static constexpr double tiny = 1e-6;
+
+    ClipAdaptive settings_;
+    std::vector<at::Tensor> clipped_;
+  };
+};
+
+}  // namespace frugal

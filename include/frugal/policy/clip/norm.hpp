@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/compose/rational.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/clip/none.hpp>
+
+namespace frugal {
+
+/// Scales the gradients of a step down to a total norm, if they are above it.
+///
+/// Lever   runs to convergence: a step on an outlier no longer ruins the run.
+/// Cost    one norm over the gradients per step, and one multiplication (on the CPU only when
+///         they are above the limit); no host sync, since the factor stays on the device
+///         (torch::nn::utils::clip_grad_norm_ reads it back).
+/// State   none. Log writes the norm before clipping as "gradient_norm".
+/// Errors  a limit that is not positive does not compile, or throws SettingsError if it is
+///         given at run time.
+/// Source  Pascanu et al., "On the difficulty of training recurrent neural networks" (2013);
+///         values as torch.nn.utils.clip_grad_norm_(norm_type=2).
+template <Rational Limit = 1.0_r>
+struct ClipNorm {
+  static_assert(Limit.value() > 0,
+                "frugal: ClipNorm needs a positive norm. Write ClipNorm<1.0_r>, or leave it out.");
+  using kind = kinds::clip;
+  using listens = list<on::fit_begin, on::gradients>;
+
+  static constexpr About about{Term::runs_to_convergence,
+                               "one norm and one product over the gradients per step"};
+
+  double max_norm = Limit.value();  ///< largest L2 norm of all gradients together
+
+  template <class Context>
+  class State {
+   public:
+    // The norm is recomputed at every step; a resumed run needs nothing of the last one.
+    using transient = void;
+
+    explicit State(ClipNorm const& settings) : max_norm_(settings.max_norm) {}
+
+    void on_fit_begin(FitBegin<Context>&) {
+      if (!(max_norm_ > 0)) {
+        throw SettingsError({.what = "ClipNorm has a limit of " + std::to_string(max_norm_),
+                             .where = "ClipNorm::max_norm",
+                             .why = "a norm to clip to is positive",
+                             .mend = "Set max_norm above 0, or leave ClipNorm out."});
+      }
+    }
+
+    void on_gradients(Gradients<Context>& phase) {
+      auto const& gradients = phase.gradients();
+      if (gradients.empty()) return;
+      std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
+      if (all_on_host(norms)) {
+        phase.report_norm(clip_on_host(gradients, norms));
+      } else {
+        phase.report_norm(clip_on_device(gradients, norms));
+      }
+    }
+
+   private:
+    static bool all_on_host(std::vector<at::Tensor> const& norms) {
+      return std::all_of(norms.begin(), norms.end(),
+                         [](auto const& norm) { return norm.is_cpu(); });
+    }
+
+    // Scalars in host memory are numbers: no operator adds them up, and gradients below the limit
+    // are not touched at all.
+    double clip_on_host(std::vector<at::Tensor> const& gradients,
+                        std::vector<at::Tensor> const& norms) {
+      double squares = 0;
+      for (at::Tensor const& norm : norms) {
+        double const value = detail::host_scalar(norm);
+        squares += value * value;
+      }
+      double const norm = std::sqrt(squares);
+      double const factor = max_norm_ / (norm + tiny);
+      // Written so that a NaN norm makes the gradients NaN, as it does on a device.
+      if (!(factor >= 1)) at::_foreach_mul_(gradients, factor);
+      return norm;
+    }
+
+    // The factor stays where the gradients are: nobody waits for it.
+    at::Tensor clip_on_device(std::vector<at::Tensor> const& gradients,
+                              std::vector<at::Tensor>& norms) {
+      for (at::Tensor& norm : norms) {
+        if (norm.device() != norms.front().device()) {
+          norm = norm.to(norms.front().device(), /*non_blocking=*/true);
+        }
+      }
+      at::Tensor norm = at::linalg_vector_norm(at::stack(norms), 2);
+      at::_foreach_mul_(gradients, at::reciprocal(norm + tiny).mul_(max_norm_).clamp_max_(1.0));
+      return norm;
+    }
+
+    static constexpr double tiny = 1e-6;  // as in PyTorch: a zero norm must not divide by zero
+
+    double max_norm_;
+  };
+};
+
+}  // namespace frugal

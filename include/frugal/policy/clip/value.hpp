@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/compose/rational.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/clip/none.hpp>
+
+namespace frugal {
+
+/// Puts every element of the gradients between -max_value and max_value.
+///
+/// Lever   runs to convergence: a step on an outlier no longer ruins the run.
+/// Cost    two passes over the gradients per step, in one grouped call each; no host sync.
+/// State   none.
+/// Errors  a limit that is not positive does not compile, or throws SettingsError if it is
+///         given at run time.
+/// Source  torch.nn.utils.clip_grad_value_.
+template <Rational Limit = 1.0_r>
+struct ClipValue {
+  static_assert(Limit.value() > 0,
+                "frugal: ClipValue needs a positive limit. Write ClipValue<1.0_r>, or leave it "
+                "out.");
+  using kind = kinds::clip;
+  using listens = list<on::fit_begin, on::gradients>;
+
+  static constexpr About about{Term::runs_to_convergence, "two passes over the gradients per step"};
+
+  double max_value = Limit.value();  ///< largest absolute value of an element
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;  // there is nothing to remember between steps
+
+    explicit State(ClipValue const& settings) : max_value_(settings.max_value) {}
+
+    void on_fit_begin(FitBegin<Context>&) {
+      if (max_value_ > 0) return;
+      throw SettingsError({.what = "ClipValue has a limit of " + std::to_string(max_value_),
+                           .where = "ClipValue::max_value",
+                           .why = "a value to clip to is positive",
+                           .mend = "Set max_value above 0, or leave ClipValue out."});
+    }
+
+    void on_gradients(Gradients<Context>& phase) {
+      if (phase.gradients().empty()) return;
+      at::_foreach_clamp_min_(phase.gradients(), -max_value_);
+      at::_foreach_clamp_max_(phase.gradients(), max_value_);
+    }
+
+   private:
+    double max_value_;
+  };
+};
+
+}  // namespace frugal
