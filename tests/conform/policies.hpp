@@ -22,7 +22,7 @@ using Axes = frugal::list<
          frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>>,
     Axis<Without, frugal::Validate<>, frugal::Validate<frugal::Every<2>, frugal::Accuracy>>,
     Axis<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>,
-         frugal::Precision<frugal::FP16>, frugal::Precision<frugal::FromEnv<frugal::FP16>>>,
+         frugal::Precision<frugal::FP16>>,
     Axis<frugal::Accumulate<1>, frugal::Accumulate<3>>,  //
     Axis<Without, frugal::ClipNorm<0.5_r>, frugal::ClipValue<0.1_r>, frugal::ClipAdaptive<0.1_r>>,
     Axis<Without, frugal::EarlyStop<frugal::Patience<50>>>,
@@ -30,7 +30,8 @@ using Axes = frugal::list<
     Axis<Without, frugal::Progress<>>,             //
     Axis<Without, frugal::KeepMemory>, Axis<Without, frugal::FlushDenormals>,
     Axis<Without, frugal::Checkpoint<frugal::Every<5>>,
-         frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Async, frugal::KeepBest<>>>,
+         frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Async, frugal::KeepBest<>>,
+         frugal::Recipe<frugal::Checkpoint<frugal::Every<7>>, frugal::Spot<frugal::SigtermSave>>>,
     Axis<Without, frugal::Rollback<frugal::Every<3>>>, Axis<Without, frugal::Smoke<>>,
     Axis<Without, frugal::Recompute<frugal::Segments<2>>,
          frugal::Recompute<frugal::Where<frugal::OfType<torch::nn::Dropout>>>>,

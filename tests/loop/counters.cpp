@@ -92,11 +92,13 @@ TEST_CASE("all counts survive a resume, and so does what the last window added")
   Names archive;
   counters.persist(archive);
   CHECK(archive.seen == std::vector<std::string>{"epoch", "position", "step", "micro_batch",
-                                                 "sample", "token", "window_micro_batches",
-                                                 "window_samples", "window_tokens"});
+                                                 "sample", "token", "skipped",
+                                                 "window_micro_batches", "window_samples",
+                                                 "window_tokens", "window_skipped"});
   CHECK(counters.epoch == 1);
   CHECK(counters.token == 6);
-  CHECK(counters.window_samples == 8);
+  CHECK(counters.skipped == 7);
+  CHECK(counters.window_samples == 9);
 }
 
 }  // namespace frugal_test::loop_counters

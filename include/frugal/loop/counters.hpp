@@ -21,7 +21,7 @@ struct Counters {
   std::uint64_t window_micro_batches = 0;
   std::uint64_t window_samples = 0;
   std::uint64_t window_tokens = 0;
-  bool window_skipped = false;  ///< the last window made no step: the next one adds to it
+  std::uint64_t window_skipped = 0;  ///< 1: the last window made no step, and the next adds to it
 
   template <class Archive>
   void persist(Archive& archive) {

@@ -306,7 +306,7 @@ class Fit {
 
   void count_window() {
     Counters& at = run_.counters;
-    if (!at.window_skipped) at.window_micro_batches = at.window_samples = at.window_tokens = 0;
+    if (at.window_skipped == 0) at.window_micro_batches = at.window_samples = at.window_tokens = 0;
     at.window_micro_batches += window_.micro_batches();
     at.window_samples += window_.samples();
     at.window_tokens += window_.tokens();
@@ -323,7 +323,8 @@ class Fit {
     detail::guarded("the update", run_.counters, [&] { engine_.template emit<on::update>(phase); });
     run_.gradients.clear();
     run_.parameters.reset_gradients();
-    bool const skip = run_.counters.window_skipped = std::exchange(run_.overflow.skip, false);
+    bool const skip = std::exchange(run_.overflow.skip, false);
+    run_.counters.window_skipped = skip ? 1 : 0;
     ++(skip ? run_.counters.skipped : run_.counters.step);
     return !skip;
   }
