@@ -358,7 +358,7 @@ TEST_CASE("segments are as equal as can be, and Auto's are not longer than the s
   CHECK(fr::Segments<4>::of(3) == 3);
   CHECK(fr::Segments<4>::of(100) == 4);
   std::vector<std::size_t> segments;
-  for (std::size_t const length : {0, 1, 2, 3, 4, 9, 24, 100}) {
+  for (std::size_t const length : std::vector<std::size_t>{0, 1, 2, 3, 4, 9, 24, 100}) {
     segments.push_back(fr::Segments<fr::Auto>::of(length));
   }
   CHECK((segments == std::vector<std::size_t>{0, 1, 2, 3, 2, 3, 6, 10}));

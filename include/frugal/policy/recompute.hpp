@@ -12,6 +12,7 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/phase.hpp>
+#include <frugal/policy/recompute/each.hpp>
 #include <frugal/policy/recompute/segments.hpp>
 #include <frugal/policy/recompute/sequential.hpp>
 

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+
+#include <concepts>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/policy/recompute/function.hpp>
+#include <frugal/policy/recompute/segments.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// One forward pass of training under a Recompute policy, as what can be segmented sees it.
+struct SegmentedPass {
+  Plan const& plan;
+  std::size_t kept;     ///< the segment that was last in the pass before: backward begins with it
+  std::size_t ran = 0;  ///< segments so far
+
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
+  /// Has the segment that begins now to be recomputed?
+  bool recomputes() { return ran++ != kept; }
+};
+
+/// That of this thread, where there is one and it has a say here.
+inline thread_local SegmentedPass* segmented_pass = nullptr;
+
+inline SegmentedPass* segmented_pass_here() {
+  return inside_segment == 0 && at::GradMode::is_enabled() ? segmented_pass : nullptr;
+}
+
+template <class Range>
+decltype(auto) members_of(Range& list) {
+  if constexpr (requires { list.begin(); }) {
+    return (list);
+  } else {
+    return (*list);  // a holder, of a ModuleList
+  }
+}
+
+template <class Member>
+torch::nn::Module const* module_in(Member& member) {
+  if constexpr (ModulePointer<Member>) {
+    return std::addressof(*member);
+  } else {
+    return nullptr;
+  }
+}
+
+/// Some members of a list, one after the other.
+template <class Member, class Call>
+struct Stretch {
+  std::vector<Member> members;
+  Call call;
+
+  template <class X>
+  X operator()(X x) {
+    for (Member& member : members) x = call(member, std::move(x));
+    return x;
+  }
+  std::vector<at::Tensor> module_buffers() {
+    std::vector<at::Tensor> all;
+    for (Member& member : members) {
+      for (at::Tensor& buffer : buffers_in(member)) all.push_back(std::move(buffer));
+    }
+    return all;
+  }
+};
+
+}  // namespace detail
+
+/// `for (auto& member : list) x = call(member, x)`, by segments where the recipe has Recompute.
+///
+/// list  a torch::nn::ModuleList, or any range of holders of modules or pointers to them.
+/// x     a tensor, or a tuple or vector of tensors, that goes from each member to the next.
+/// call  `(member, x) -> x`; it captures by value, see recompute.
+template <class List, class X, class Call>
+X each(List&& list, X x, Call call) {
+  auto& members = detail::members_of(list);
+  using Member = std::remove_cvref_t<decltype(*members.begin())>;
+  static_assert(std::copyable<Member> && detail::ModulePointer<Member>,
+                "frugal: each goes over modules that are held: a ModuleList, or a range of holders "
+                "or shared pointers.");
+  detail::SegmentedPass* const pass = detail::segmented_pass_here();
+  if (!pass) {
+    for (auto& member : members) x = call(member, std::move(x));
+    return x;
+  }
+  std::vector<Member> const all(members.begin(), members.end());
+  detail::Members modules;
+  for (Member const& member : all) modules.push_back(detail::module_in(member));
+  detail::SegmentNumbers const segment = pass->plan.assign(modules);
+  for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    for (end = begin + 1; end < all.size() && segment[begin] && segment[end] == segment[begin];) {
+      ++end;
+    }
+    detail::Stretch<Member, Call> stretch{{all.begin() + static_cast<std::ptrdiff_t>(begin),
+                                           all.begin() + static_cast<std::ptrdiff_t>(end)},
+                                          call};
+    if (!segment[begin]) {
+      x = stretch(std::move(x));
+    } else if (pass->recomputes()) {
+      x = recompute(std::move(stretch), std::move(x));
+    } else {
+      detail::Inside const inside;
+      x = stretch(std::move(x));
+    }
+  }
+  return x;
+}
+
+}  // namespace frugal
