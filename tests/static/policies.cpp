@@ -16,8 +16,9 @@ list<Choices...> choices_in(Axis<Choices...>);
 template <class... As>
 frugal::concat<decltype(choices_in(As{}))...> all_choices(list<As...>);
 
+/// Not Without, and not a recipe of several that need each other.
 template <class P>
-constexpr bool is_policy = !std::same_as<P, Without>;
+constexpr bool is_policy = requires { typename P::kind; };
 
 /// One policy with each of a list: legal with every other kind, and with its own if repeatable.
 template <class P, class... Qs>

@@ -116,7 +116,7 @@ TEST_CASE("clipping reads no scalar through LibTorch, whether it bites or not") 
   }
 }
 
-TEST_CASE("a limit that is not positive is refused when it is given at run time") {
+TEST_CASE("ClipNorm refuses a limit that is not positive when it is given at run time") {
   for (double const limit : {0.0, -1.0, std::nan("")}) {
     std::string const text = error_of<frugal::SettingsError>([&] {
       frugal::Trainer{std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})}), Linear{},

@@ -61,7 +61,7 @@ TEST_CASE("a NaN among the gradients stays one") {
   CHECK(run.gradients.tensors()[0][1].item<float>() == 1.0F);
 }
 
-TEST_CASE("a limit that is not positive is refused when it is given at run time") {
+TEST_CASE("ClipValue refuses a limit that is not positive when it is given at run time") {
   for (double const limit : {0.0, -1.0, std::nan("")}) {
     std::string const text = error_of<frugal::SettingsError>([&] {
       frugal::Trainer{std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})}), Linear{},
