@@ -67,9 +67,9 @@ struct PackedAs<Offload> {
 ///
 /// Lever   hours per run: a batch or a model that memory would not hold.
 /// Cost    Half: two conversions of each saved tensor. Offload: two transfers of each. No host
-/// sync. State   none. With Half gradients differ by the rounding of activations to 8 bits; with
-/// Offload
-///         they do not.
+///         sync.
+/// State   none. With Half gradients differ by the rounding of activations to 8 bits; with
+///         Offload they do not.
 /// Errors  SettingsError where somebody else's autograd engine is installed.
 /// Source  torch.autograd.graph.saved_tensors_hooks and save_on_cpu; Half after Chakrabarti and
 ///         Moseley, "Backprop with approximate activations" (2019).

@@ -38,8 +38,7 @@ inline constexpr bool by_module<Where<Predicate>> = true;
 ///
 /// Lever   hours per run: a batch or a model that memory would not hold.
 /// Cost    one more forward pass in backward, but for the segment that ran last and for what
-/// follows
-///         the last tensor that a segment saves; no host sync.
+///         follows the last tensor that a segment saves; no host sync.
 /// State   none. Gradients, and so the run, are in the same bits as without it.
 /// Errors  SettingsError when a predicate matches no module, or when the first forward pass meets
 ///         nothing to segment; the ModuleErrors of recompute().

@@ -28,12 +28,10 @@ namespace frugal {
 /// Cost    between its cadence comparisons of flags. At it a reading of the clock, on a device one
 ///         host sync; the step after it is counted, operator by operator.
 /// State   none.
-/// Errors  SettingsError for a negative peak. A device whose peak is not known gets an advice, and
-/// no
-///         utilisation.
-/// Source  model FLOPs utilisation after Chowdhery et al., "PaLM" (2022), appendix B; operations
-/// are
-///         counted as torch.utils.flop_counter does.
+/// Errors  SettingsError for a negative peak. A device whose peak is not known gets an advice,
+///         and no utilisation.
+/// Source  model FLOPs utilisation after Chowdhery et al., "PaLM" (2022), appendix B;
+///         operations are counted as torch.utils.flop_counter does.
 template <class Cadence = Every<100>>
 struct Throughput {
   static_assert(!Cadence::per_epoch,

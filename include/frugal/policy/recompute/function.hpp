@@ -92,9 +92,8 @@ class RecomputedCall final : public Frame {
 /// f       a function of any tensors, tuples, vectors and optionals of tensors, and other values,
 ///         that returns any of these; or a holder of a module. It is copied and called again while
 ///         backward runs: it captures by value, and outlives nothing that it refers to.
-/// Errors  ModuleError if f changes an input in place, or does another thing the second time. What
-/// f
-///         throws, forward or backward throws.
+/// Errors  ModuleError if f changes an input in place, or does another thing the second time.
+///         What f throws, forward or backward throws.
 /// Source  Chen et al., "Training deep nets with sublinear memory cost" (2016); without reentrant
 ///         backward passes after torch.utils.checkpoint(use_reentrant=False).
 template <class F, class... Inputs>
