@@ -96,13 +96,7 @@ struct Precision<FromEnv<First, Rest...>> {
     explicit State(Precision const& settings)
         : name_(chosen()), chosen_(make<0, First, Rest...>(settings)) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
-      std::visit(
-          [&](auto& state) {
-            if constexpr (requires { state.on_fit_begin(phase); }) state.on_fit_begin(phase);
-          },
-          chosen_);
-    }
+    void on_fit_begin(FitBegin<Context>& phase) { tell<on::fit_begin>(phase); }
     template <class Next>
     Loss around_forward(Forward<Context> const& phase, Next&& next) {
       return std::visit(
@@ -115,27 +109,9 @@ struct Precision<FromEnv<First, Rest...>> {
           },
           chosen_);
     }
-    void on_loss(LossReady<Context>& phase) {
-      std::visit(
-          [&](auto& state) {
-            if constexpr (requires { state.on_loss(phase); }) state.on_loss(phase);
-          },
-          chosen_);
-    }
-    void on_gradients(Gradients<Context>& phase) {
-      std::visit(
-          [&](auto& state) {
-            if constexpr (requires { state.on_gradients(phase); }) state.on_gradients(phase);
-          },
-          chosen_);
-    }
-    void on_update(Update<Context>& phase) {
-      std::visit(
-          [&](auto& state) {
-            if constexpr (requires { state.on_update(phase); }) state.on_update(phase);
-          },
-          chosen_);
-    }
+    void on_loss(LossReady<Context>& phase) { tell<on::loss>(phase); }
+    void on_gradients(Gradients<Context>& phase) { tell<on::gradients>(phase); }
+    void on_update(Update<Context>& phase) { tell<on::update>(phase); }
 
     template <class Archive>
     void persist(Archive& archive) {
@@ -156,6 +132,16 @@ struct Precision<FromEnv<First, Rest...>> {
     }
 
    private:
+    /// The chosen format's state, if it listens to this hook.
+    template <class Hook, class Phase>
+    void tell(Phase& phase) {
+      std::visit(
+          [&]<class Format>(Format& state) {
+            if constexpr (Hook::template callable<Format, Phase>) Hook::call(state, phase);
+          },
+          chosen_);
+    }
+
     template <std::size_t I, class Format, class... Others>
     Chosen make(Precision const& settings) const {
       if constexpr (sizeof...(Others) != 0) {
