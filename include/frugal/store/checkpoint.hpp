@@ -13,11 +13,13 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
-#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -103,18 +105,34 @@ inline constexpr std::uint64_t worth_a_thread = std::uint64_t{64} << 20;
 /// that differs, IoError the first that cannot be read. Other files in the folder are nobody's
 /// business.
 inline void verify(SavedCheckpoint const& checkpoint) {
-  std::vector<std::future<void>> readings;
-  {
-    detail::BlockedSignals const blocked;
-    for (FileEntry const& entry : checkpoint.manifest.files) {
-      // Where there is no thread to be had, or the file is small, get() below reads it.
-      auto const how = entry.size >= detail::worth_a_thread
-                           ? std::launch::async | std::launch::deferred
-                           : std::launch::deferred;
-      readings.push_back(std::async(how, [&] { detail::verify_file(checkpoint, entry); }));
+  std::vector<std::exception_ptr> faults(checkpoint.manifest.files.size());
+  auto const read = [&](std::size_t i) noexcept {
+    try {
+      detail::verify_file(checkpoint, checkpoint.manifest.files[i]);
+    } catch (...) {
+      faults[i] = std::current_exception();
     }
+  };
+  std::vector<std::thread> threads;
+  threads.reserve(faults.size());
+  std::vector<std::size_t> here;
+  here.reserve(faults.size());
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    try {
+      if (checkpoint.manifest.files[i].size >= detail::worth_a_thread) {
+        threads.push_back(detail::signal_free_thread([&read, i] { read(i); }));
+        continue;
+      }
+    } catch (std::system_error const&) {
+      // There is no thread to be had.
+    }
+    here.push_back(i);
   }
-  for (auto& reading : readings) reading.get();
+  for (std::size_t const i : here) read(i);
+  for (std::thread& thread : threads) thread.join();
+  for (std::exception_ptr const& fault : faults) {
+    if (fault) std::rethrow_exception(fault);
+  }
 }
 
 }  // namespace frugal

@@ -31,21 +31,27 @@ class JsonFields {
     return all;
   }
 
-  Json const& member(Json const& object, char const* name) const {
-    if (!object.is_object()) fail("an object is missing where \"" + std::string(name) + "\" goes");
-    auto const found = object.find(name);
-    if (found == object.end()) fail("\"" + std::string(name) + "\" is missing");
+  Json const& member(Json const& parent, char const* name) const {
+    if (!parent.is_object()) fail("an object is missing where \"" + std::string(name) + "\" goes");
+    auto const found = parent.find(name);
+    if (found == parent.end()) fail("\"" + std::string(name) + "\" is missing");
     return *found;
   }
 
-  Json const& array(Json const& object, char const* name) const {
-    Json const& value = member(object, name);
+  Json const& array(Json const& parent, char const* name) const {
+    Json const& value = member(parent, name);
     if (!value.is_array()) fail("\"" + std::string(name) + "\" is no array");
     return value;
   }
 
-  std::uint64_t number(Json const& object, char const* name) const {
-    Json const& value = member(object, name);
+  Json const& object(Json const& parent, char const* name) const {
+    Json const& value = member(parent, name);
+    if (!value.is_object()) fail("\"" + std::string(name) + "\" is no object");
+    return value;
+  }
+
+  std::uint64_t number(Json const& parent, char const* name) const {
+    Json const& value = member(parent, name);
     if (!value.is_number_unsigned() ||
         value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
       fail("\"" + std::string(name) + "\" is no number from 0 to 2^63 - 1");
@@ -54,20 +60,20 @@ class JsonFields {
   }
 
   /// Seconds since 1970.
-  std::int64_t time(Json const& object, char const* name) const {
-    return static_cast<std::int64_t>(number(object, name));
+  std::int64_t time(Json const& parent, char const* name) const {
+    return static_cast<std::int64_t>(number(parent, name));
   }
 
   /// Empty if it is no string; then it is no name either.
-  std::string text(Json const& object, char const* name) const {
-    Json const& value = member(object, name);
+  std::string text(Json const& parent, char const* name) const {
+    Json const& value = member(parent, name);
     return value.is_string() ? value.get<std::string>() : std::string();
   }
 
   /// As hex_of writes it.
-  std::uint64_t hash(Json const& object, char const* name) const {
+  std::uint64_t hash(Json const& parent, char const* name) const {
     std::uint64_t out = 0;
-    std::string const digits = text(object, name);
+    std::string const digits = text(parent, name);
     for (char const c : digits) {
       auto const digit = std::string_view("0123456789abcdef").find(c);
       if (digit == std::string_view::npos) fail("a hash has a digit that is none");

@@ -36,9 +36,7 @@ inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
   out.step = fields.number(all, "step");
   out.serial = fields.number(all, "serial");
   out.saved_at = fields.time(all, "saved_at");
-  auto const& metrics = fields.member(all, "metrics");
-  if (!metrics.is_object()) fields.fail("\"metrics\" is no object");
-  for (auto const& [name, value] : metrics.items()) {
+  for (auto const& [name, value] : fields.object(all, "metrics").items()) {
     if (!value.is_number() && !value.is_null()) {
       fields.fail("the metric \"" + name + "\" is no number");
     }

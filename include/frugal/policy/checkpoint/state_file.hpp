@@ -5,19 +5,20 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
 #include <frugal/error.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/store/hash.hpp>
+#include <frugal/store/json_fields.hpp>
+#include <frugal/store/json_text.hpp>
 #include <frugal/store/manifest.hpp>
 
 namespace frugal::detail {
@@ -36,101 +37,126 @@ struct StateFile {
   std::map<std::string, Memory::Value> values;
 
   std::string text() const {
-    nlohmann::ordered_json all{
-        {"format", "frugal state"}, {"version", newest_version}, {"seed", seed},
-        {"seconds", seconds},       {"weights", weights},        {"recipe", recipe}};
-    all["values"] = nlohmann::ordered_json::object();
-    for (auto const& [path, value] : values) {
-      all["values"][path] = std::visit([](auto const& each) { return to_json(each); }, value);
-    }
-    return all.dump(1) + "\n";
+    std::string out = "{\n \"format\": \"frugal state\",\n \"version\": ";
+    out += std::to_string(newest_version) + ",\n \"seed\": " + std::to_string(seed);
+    out += ",\n \"seconds\": ";
+    append(out, seconds);
+    out += ",\n \"weights\": ";
+    append(out, weights);
+    out += ",\n \"recipe\": ";
+    append_members(out, recipe, [&](std::string const& name) { append(out, name); });
+    out += ",\n \"values\": ";
+    append_members(out, values, [&](Memory::Value const& value) {
+      std::visit([&](auto const& each) { append(out, each); }, value);
+    });
+    return out += "\n}\n";
   }
 
   /// FormatError naming the file for what is not so, NewerFormatError for a newer version.
   static StateFile parse(std::string_view text, std::filesystem::path const& where) {
-    auto const all = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+    JsonFields const fields({.what = "the state of a checkpoint cannot be read",
+                             .where = where.string(),
+                             .why = "",
+                             .mend = "Use another checkpoint, or set Checkpoint::resume to "
+                                     "Resume::Weights."});
+    auto const all = fields.parse(text, "frugal state");
+    if (std::uint64_t const version = fields.number(all, "version"); version > newest_version) {
+      throw NewerFormatError({.what = "the state of the checkpoint is of a newer format",
+                              .where = where.string(),
+                              .why = "its version is " + std::to_string(version) +
+                                     ", and this library knows up to " +
+                                     std::to_string(newest_version),
+                              .mend = "Update frugal, or set Checkpoint::resume to "
+                                      "Resume::Weights."});
+    }
     StateFile out;
-    try {
-      if (all.at("format") != "frugal state") fail(where, "its format is another");
-      if (std::uint64_t const version = all.at("version"); version > newest_version) {
-        throw NewerFormatError({.what = "the state of the checkpoint is of a newer format",
-                                .where = where.string(),
-                                .why = "its version is " + std::to_string(version) +
-                                       ", and this library knows up to " +
-                                       std::to_string(newest_version),
-                                .mend = "Update frugal, or set Checkpoint::resume to "
-                                        "Resume::Weights."});
-      }
-      out.seed = all.at("seed");
-      out.seconds = all.at("seconds");
-      out.weights = all.at("weights");
-      out.recipe = all.at("recipe");
-      for (auto const& [path, value] : all.at("values").items()) {
-        out.values.emplace(path, from_json(value, where));
-      }
-    } catch (nlohmann::json::exception const&) {
-      fail(where, "a field is missing or of another type");
+    // Any 64 bits, unlike what JsonFields::number counts.
+    JsonFields::Json const& seed = fields.member(all, "seed");
+    if (!seed.is_number_unsigned()) fields.fail("\"seed\" is no whole number");
+    out.seed = seed.get<std::uint64_t>();
+    JsonFields::Json const& seconds = fields.member(all, "seconds");
+    if (!seconds.is_number()) fields.fail("\"seconds\" is no number");
+    out.seconds = seconds.get<double>();
+    out.weights = fields.text(all, "weights");
+    for (auto const& [kind, name] : fields.object(all, "recipe").items()) {
+      if (!name.is_string()) fields.fail("the recipe's \"" + kind + "\" is no text");
+      out.recipe.emplace(kind, name.get_ref<std::string const&>());
+    }
+    for (auto const& [path, value] : fields.object(all, "values").items()) {
+      out.values.emplace(path, value_of(fields, path, value));
     }
     return out;
   }
 
  private:
-  template <class T>
-  static nlohmann::ordered_json to_json(T const& value) {
-    if constexpr (std::is_same_v<T, std::monostate>) {
-      return nullptr;
-    } else if constexpr (std::is_same_v<T, double>) {
-      if (std::isfinite(value)) return value;
-      return {{"bits", hex_of(std::bit_cast<std::uint64_t>(value))}};
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      // A policy's text may be any bytes.
-      return bytes_as_text(value);
-    } else {
-      return value;
+  template <class Map, class Append>
+  static void append_members(std::string& out, Map const& members, Append&& append_value) {
+    out += '{';
+    char const* before = "\n  ";
+    for (auto const& [name, value] : members) {
+      out += before;
+      append_json(out, name);
+      out += ": ";
+      append_value(value);
+      before = ",\n  ";
     }
+    out += members.empty() ? "}" : "\n }";
   }
 
-  static Memory::Value from_json(nlohmann::json const& value, std::filesystem::path const& where) {
+  static void append(std::string& out, std::monostate) { out += "null"; }
+  static void append(std::string& out, bool value) { out += value ? "true" : "false"; }
+  static void append(std::string& out, std::int64_t value) { out += std::to_string(value); }
+  static void append(std::string& out, std::uint64_t value) { out += std::to_string(value); }
+  static void append(std::string& out, double value) {
+    if (!std::isfinite(value)) {
+      out += "{\"bits\": \"" + hex_of(std::bit_cast<std::uint64_t>(value)) + "\"}";
+      return;
+    }
+    std::size_t const begin = out.size();
+    append_json(out, value);
+    // Without a point it would be read as a whole number.
+    if (out.find_first_of(".e", begin) == std::string::npos) out += ".0";
+  }
+  /// A policy's text may be any bytes.
+  static void append(std::string& out, std::string const& text) {
+    if (is_plain(text)) {
+      append_json(out, text);
+      return;
+    }
+    out += "{\"bytes\": \"";
+    for (char const c : text) out += hex_of(static_cast<unsigned char>(c)).substr(14);
+    out += "\"}";
+  }
+
+  static Memory::Value value_of(JsonFields const& fields, std::string const& path,
+                                JsonFields::Json const& value) {
     if (value.is_null()) return std::monostate{};
     if (value.is_boolean()) return value.get<bool>();
     if (value.is_number_unsigned()) return value.get<std::uint64_t>();
     if (value.is_number_integer()) return value.get<std::int64_t>();
     if (value.is_number_float()) return value.get<double>();
-    if (value.is_string()) return value.get<std::string>();
-    if (value.contains("bytes")) return text_as_bytes(value.at("bytes").get<std::string>(), where);
-    return std::bit_cast<double>(number_of(value.at("bits").get<std::string>(), where));
+    if (value.is_string()) return value.get_ref<std::string const&>();
+    if (!value.is_object()) fields.fail("the value of \"" + path + "\" is none");
+    if (value.contains("bytes")) return bytes_of(fields, fields.text(value, "bytes"));
+    return std::bit_cast<double>(number_of(fields, fields.text(value, "bits")));
   }
 
   static bool is_plain(std::string const& text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
   }
-  static nlohmann::ordered_json bytes_as_text(std::string const& text) {
-    if (is_plain(text)) return text;
-    std::string digits;
-    for (char const c : text) digits += hex_of(static_cast<unsigned char>(c)).substr(14);
-    return {{"bytes", digits}};
-  }
-  static std::string text_as_bytes(std::string const& digits, std::filesystem::path const& where) {
+  static std::string bytes_of(JsonFields const& fields, std::string const& digits) {
     std::string out;
     for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-      out += static_cast<char>(number_of(digits.substr(i, 2), where));
+      out += static_cast<char>(number_of(fields, digits.substr(i, 2)));
     }
     return out;
   }
-  static std::uint64_t number_of(std::string const& digits, std::filesystem::path const& where) {
+  static std::uint64_t number_of(JsonFields const& fields, std::string const& digits) {
     std::uint64_t bits = 0;
     auto const end = digits.data() + digits.size();
     auto const [stop, error] = std::from_chars(digits.data(), end, bits, 16);
-    if (error != std::errc() || stop != end || digits.empty()) fail(where, "a number is none");
+    if (error != std::errc() || stop != end || digits.empty()) fields.fail("a number is none");
     return bits;
-  }
-
-  [[noreturn]] static void fail(std::filesystem::path const& where, std::string why) {
-    throw FormatError({.what = "the state of a checkpoint cannot be read",
-                       .where = where.string(),
-                       .why = std::move(why),
-                       .mend = "Use another checkpoint, or set Checkpoint::resume to "
-                               "Resume::Weights."});
   }
 };
 
