@@ -448,6 +448,18 @@ TEST_CASE("the segment that runs last is kept, and the others are computed again
   CHECK((calls == std::vector{4, 4, 4, 4, 3, 3}));
 }
 
+TEST_CASE("a fit with Recompute holds less at its peak") {
+  auto const peak = [](auto const&... policies) {
+    std::vector<fr::Batch> const large{{rows(1024), rows(1024)}};
+    fr::Trainer trainer{chain(16), fr::MeanSquaredError{}, fr::Settings{.epochs = 2},
+                        fr::Optimize<fr::SGD>{}, policies...};
+    LiveBytes const live;
+    trainer.fit(large);
+    return live.peak();
+  };
+  CHECK(2 * peak(fr::Recompute<>{}) < peak());
+}
+
 TEST_CASE("a Sequential is whole outside of training passes: members, names, validation") {
   auto net = chain(4);
   struct Watching {
