@@ -33,6 +33,7 @@
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/smoke.hpp>
 #include <frugal/policy/spot.hpp>
+#include <frugal/policy/start.hpp>
 #include <frugal/policy/throughput.hpp>
 #include <frugal/policy/validate.hpp>
 #include <frugal/version.hpp>
