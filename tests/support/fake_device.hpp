@@ -539,6 +539,10 @@ inline bool install() {
   static torch::Library rest(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__,
                              __LINE__);
   rest.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
+  // Autocast casts nothing here.
+  static torch::Library cast(torch::Library::IMPL, "_", c10::DispatchKey::AutocastPrivateUse1,
+                             __FILE__, __LINE__);
+  cast.fallback(torch::CppFunction::makeFallthrough());
   static torch::Library own(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__,
                             __LINE__);
   own.impl("empty.memory_format", TORCH_FN(make));
