@@ -160,7 +160,7 @@ TEST_CASE(
                                 frugal::Average<frugal::Ema<0.9_r>>,
                                 frugal::Rollback<frugal::Every<4>>, Start<Cpu, Steps<7>>>;
   Ended const whole = run(Policies{}, fake::device());
-  for (std::uint64_t const step : {1U, 6U, 7U, 8U, 17U}) {
+  for (std::uint64_t const step : {1U, 6U, 7U, 8U, 15U}) {
     CAPTURE(step);
     Ended const resumed = run(Policies{}, fake::device(), &whole.after_step.at(step));
     CHECK(steps_on(resumed, c10::kCPU) == (step < 7 ? 7 - step : 0));

@@ -7,7 +7,8 @@
 //   copies on a side stream run late, when somebody waits for them: who does not wait reads noise;
 //   a tensor is used before the copy that fills it was waited for;
 //   memory of one stream is used on another and freed without recordDataPtrOnStream;
-//   page-locked memory is freed before the copy that reads it has run;
+//   page-locked memory is freed before the copy that reads it has run, or written again before
+//   the host has waited for that copy;
 //   operators are given tensors of two devices, other than scalars.
 //
 // Include it in the programs of tests/device alone: it has to be there before the first backward.
@@ -24,6 +25,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -64,7 +66,14 @@ struct World {
   std::map<c10::StreamId, std::deque<Task>> waiting{};
   std::map<c10::StreamId, std::uint64_t> ended{};   // tasks that have run, by stream
   std::map<c10::StreamId, std::uint64_t> queued{};  // tasks that were given, by stream
-  std::vector<std::string> log{};                   // what was done, in order
+  std::map<c10::StreamId, std::uint64_t> seen{};    // tasks that the host has waited for, likewise
+  struct Read {
+    c10::StreamId stream;
+    std::uint64_t task;
+    std::string bytes;
+  };
+  std::map<void const*, Read> reads{};  // what copies have read last, by address
+  std::vector<std::string> log{};       // what was done, in order
   std::vector<std::string> complaints{};
   c10::StreamId last_stream = compute;
   std::size_t side_copies = 0;
@@ -84,6 +93,18 @@ struct World {
       size = next->second;
     }
     return byte < next->first + size ? &*next : nullptr;
+  }
+
+  /// A copy reads here. If other bytes stood here for one that the host does not know to be done,
+  /// a real device might have copied these instead: it runs behind the host.
+  void look_at_source(void const* from, std::size_t count, c10::StreamId stream) {
+    std::string bytes(static_cast<char const*>(from), count);
+    auto const before = reads.find(from);
+    if (before != reads.end() && before->second.bytes != bytes &&
+        before->second.task > seen[before->second.stream]) {
+      complain("page-locked memory was written again before the host knew its copy to be done");
+    }
+    reads.insert_or_assign(from, Read{stream, queued[stream], std::move(bytes)});
   }
 
   /// Runs what a stream was given, up to its n-th task.
@@ -134,6 +155,7 @@ inline void free_memory(void* at) {
 inline void free_pinned(void* at) {
   World& all = world();
   std::scoped_lock const guard(all.lock);
+  std::size_t const size = all.pinned[static_cast<char*>(at)];
   for (auto const& [stream, tasks] : all.waiting) {
     for (auto const& task : tasks) {
       auto const* const block = World::block_of(all.pinned, task.reads);
@@ -145,6 +167,9 @@ inline void free_pinned(void* at) {
     }
   }
   all.pinned.erase(static_cast<char*>(at));
+  std::erase_if(all.reads, [&](auto const& read) {
+    return read.first >= at && read.first < static_cast<char*>(at) + size;
+  });
   std::free(at);
 }
 
@@ -243,6 +268,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     std::scoped_lock const guard(world().lock);
     auto const& at = *static_cast<Event*>(event);
     world().drain(at.stream, at.after);
+    world().seen[at.stream] = std::max(world().seen[at.stream], at.after);
   }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
     delete static_cast<Event*>(event);
@@ -383,6 +409,7 @@ inline void move_bytes(at::Tensor const& from, at::Tensor const& to, bool non_bl
                                    },
                                    from.data_ptr()});
     ++all.queued[stream];
+    all.look_at_source(from.data_ptr(), from.nbytes(), stream);
     return;
   }
   use(from);

@@ -175,11 +175,11 @@ class MemoryWriter {
       return;
     }
     at::Device const device = copies_ == Copies::beside ? value.device() : at::Device(at::kCPU);
+    // Page-locked memory alone is copied to while the device goes on to the next tensor.
+    bool const page_locked = device.is_cpu() && !value.is_cpu();
     bool const fits = kept.defined() && kept.scalar_type() == type && kept.device() == device &&
-                      kept.sizes() == value.sizes();
+                      kept.sizes() == value.sizes() && (!page_locked || kept.is_pinned());
     if (!fits || copies_ == Copies::none) {
-      // Page-locked memory alone is copied to while the device goes on to the next tensor.
-      bool const page_locked = device.is_cpu() && !value.is_cpu();
       kept = at::empty(value.sizes(),
                        value.options().dtype(type).device(device).pinned_memory(page_locked));
     }
