@@ -18,9 +18,9 @@ struct frugal::batch_traits<Hidden> {
 #endif
 };
 
-struct Source {
+struct HiddenSource {
   void seek(Cursor const&) {}
   std::optional<Hidden> next() { return std::nullopt; }
 };
 
-template class frugal::Placed<Source>;
+template class frugal::Placed<HiddenSource>;

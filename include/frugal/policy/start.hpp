@@ -36,9 +36,9 @@ namespace detail {
 template <class T>
 inline constexpr bool is_early_phase = false;
 template <std::uint64_t N>
-inline constexpr bool is_early_phase<Epochs<N>> = true;
+inline constexpr bool is_early_phase<Epochs<N>> = sizeof(Epochs<N>) != 0;  // and N is looked at
 template <std::uint64_t N>
-inline constexpr bool is_early_phase<Steps<N>> = true;
+inline constexpr bool is_early_phase<Steps<N>> = sizeof(Steps<N>) != 0;
 
 /// What the seconds of a step on the CPU and on the device say of the choice; empty where neither
 /// is much the better.
