@@ -42,6 +42,11 @@ struct SettingsError : Error {
   using Error::Error;
 };
 
+/// A device that this process does not have; `why` lists those that it has.
+struct DeviceError : SettingsError {
+  using SettingsError::SettingsError;
+};
+
 /// A file or a source gives data that cannot be what it claims to be.
 struct DataError : Error {
   using Error::Error;

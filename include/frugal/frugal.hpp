@@ -10,6 +10,7 @@
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/mapped.hpp>
 #include <frugal/data/mnist.hpp>
+#include <frugal/data/placed.hpp>
 #include <frugal/data/prefetch.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
@@ -20,6 +21,7 @@
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
+#include <frugal/policy/device.hpp>
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/find_learning_rate.hpp>
 #include <frugal/policy/flush_denormals.hpp>
@@ -33,6 +35,7 @@
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/smoke.hpp>
 #include <frugal/policy/spot.hpp>
+#include <frugal/policy/start.hpp>
 #include <frugal/policy/throughput.hpp>
 #include <frugal/policy/validate.hpp>
 #include <frugal/version.hpp>

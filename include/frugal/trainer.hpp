@@ -143,13 +143,27 @@ class Trainer {
     static_assert(ObjectiveFor<Objective, Module, batch_of<Train>>,
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
                   "at::Tensor nor frugal::Loss.");
-    Report report = detail::Fit<context, Objective, Train, Valid>(module_, objective_, settings_,
-                                                                  policies_, train, valid)
-                        .run();
+    Report report = run_fit<Train, Valid>(train, valid);
     if constexpr (detail::has<kinds::spot, ordered>) {
       if (report.preempted) policy<kinds::spot>().end_process(report);
     }
     return report;
+  }
+
+  template <class Train, class Valid>
+  Report run_fit(Train& train, std::add_pointer_t<Valid> valid) {
+    auto const run = [this]<class T, class V>(T& placed, V* watched) {
+      return detail::Fit<context, Objective, T, V>(module_, objective_, settings_, policies_,
+                                                   placed, watched)
+          .run();
+    };
+    if constexpr (detail::has<kinds::device, ordered>) {
+      auto const& device = policy<kinds::device>();
+      settings_.device = device.chosen(settings_.device);
+      return device.template surround<Valid>(train, valid, run);
+    } else {
+      return run(train, valid);
+    }
   }
 
   Module module_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names symbols of libtorch_cuda, libc10_cuda, the CUDA run-time and NCCL, so that linking it
-// proves that the CUDA flavour is complete. It has to start where there is no GPU, too.
+// proves that the CUDA flavour is complete. It has to start where there is no GPU, too. With a GPU
+// it also makes a small run that starts on the CPU, moves, and has its batches copied ahead.
 #include <frugal/frugal.hpp>
 
 #include <ATen/cuda/CUDAContext.h>
@@ -11,7 +12,24 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <cmath>
 #include <cstdio>
+
+namespace {
+
+/// The loss of two epochs on a device.
+double loss_on(char const* device) {
+  namespace fr = frugal;
+  torch::manual_seed(0);
+  at::Tensor const x = torch::randn({128, 8});
+  fr::Resident train(x, x.argmax(1), {.batch = 16});
+  fr::Trainer trainer{torch::nn::Linear(8, 8),        fr::CrossEntropy{},
+                      fr::Settings{.epochs = 2},      fr::Optimize<fr::AdamW>{.lr = 1e-2},
+                      fr::Device<>{.device = device}, fr::Start<fr::Cpu, fr::Steps<5>>{}};
+  return trainer.fit(train).train_loss;
+}
+
+}  // namespace
 
 int main() {
   int nccl = 0;
@@ -24,6 +42,10 @@ int main() {
     // Only reached with a GPU, linked always.
     at::cuda::CUDAGraph graph;
     c10::cuda::getCurrentCUDAStream().synchronize();
+    double const here = loss_on("cpu");
+    double const there = loss_on("cuda");
+    std::printf("loss %.6f on the CPU, %.6f on the GPU\n", here, there);
+    if (!(std::abs(here - there) < 1e-4)) return 1;
     std::printf("%s, %d bytes of this stream's pool\n",
                 at::cuda::getCurrentDeviceProperties()->name,
                 static_cast<int>(c10::cuda::CUDACachingAllocator::isEnabled()));

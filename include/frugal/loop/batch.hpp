@@ -45,6 +45,13 @@ struct batch_traits {
       batch.target = batch.target.to(device, /*non_blocking=*/true);
     }
   }
+
+  /// Shows every tensor of the batch, for a policy that copies them ahead (Device).
+  template <class F>
+  static void each_tensor(B& batch, F&& show) {
+    show(batch.data);
+    show(batch.target);
+  }
 };
 
 /// A bare tensor is a batch without a target (language models, autoencoders).
@@ -54,6 +61,10 @@ struct batch_traits<at::Tensor> {
   static std::int64_t tokens(at::Tensor const& batch) { return batch.numel(); }
   static void place(at::Tensor& batch, at::Device device) {
     if (batch.device() != device) batch = batch.to(device, /*non_blocking=*/true);
+  }
+  template <class F>
+  static void each_tensor(at::Tensor& batch, F&& show) {
+    show(batch);
   }
 };
 

@@ -14,12 +14,14 @@
 
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/loop/devices.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/generators.hpp>
 #include <frugal/loop/horizon.hpp>
 #include <frugal/loop/kept_window.hpp>
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/measure.hpp>
+#include <frugal/loop/move.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/loop/rehearsal.hpp>
 #include <frugal/loop/window.hpp>
@@ -48,6 +50,7 @@ class Fit {
   static constexpr bool saves = has<kinds::checkpoint, typename Context::policies>;
   static constexpr bool rolls_back = has<kinds::rollback, typename Context::policies>;
   static constexpr bool interruptible = has<kinds::spot, typename Context::policies>;
+  static constexpr bool starts_on_cpu = has<kinds::start, typename Context::policies>;
 
  public:
   template <class Policies>
@@ -126,6 +129,9 @@ class Fit {
     }
     // A resumed run may have ended, or been left in the middle of an event.
     if (!run_.stopped_by.empty()) stopped_ = true;
+    if constexpr (starts_on_cpu) {
+      if (engine_.template state<kinds::start>().moved_before()) move_when_due();
+    }
     Unfinished const left = std::exchange(run_.unfinished, {});
     if (left.hook == on::step::index) tell<on::step, Step<Context>>(left.subscriber);
     if (left.hook == on::epoch_end::index) tell<on::epoch_end, EpochEnd<Context>>(left.subscriber);
@@ -167,8 +173,13 @@ class Fit {
   void prepare() {
     require_parameters(run_.parameters);
     torch::nn::Module& module = base_module(run_.module);
-    if (run_.parameters.tensors.front().device() != run_.settings.device) {
-      module.to(run_.settings.device);
+    detail::require_device(run_.settings.device);
+    if constexpr (starts_on_cpu) run_.device = c10::Device(c10::kCPU);
+    if (run_.parameters.tensors.front().device() != run_.device) module.to(run_.device);
+    // A source that copies ahead has to know where to.
+    if constexpr (requires { train_.follow(run_.device); }) train_.follow(run_.device);
+    if constexpr (requires { valid_->follow(run_.device); }) {
+      if (valid_ != nullptr) valid_->follow(run_.device);
     }
     if (!module.is_training()) module.train();
     run_.parameters.reset_gradients();
@@ -243,6 +254,7 @@ class Fit {
 
   /// One optimizer step. Returns false when the epoch has no micro-batch left.
   bool train_window() {
+    if constexpr (starts_on_cpu) move_when_due();
     if constexpr (rolls_back) {
       if (engine_.template state<kinds::rollback>().skips(run_.counters)) return skip_window();
     }
@@ -260,6 +272,17 @@ class Fit {
     return true;
   }
 
+  /// From the CPU to the run's device, once its early phase is over.
+  void move_when_due() {
+    Resting<Context> phase(run_);
+    auto& start = engine_.template state<kinds::start>();
+    if (!start.due(phase)) return;
+    start.move(phase);
+    detail::move_run(run_, run_.settings.device);
+    // To Rollback a load is a return, after which it has nothing kept.
+    if constexpr (rolls_back) engine_.template state<kinds::rollback>().begin(phase);
+  }
+
   /// Passes over the batches of one window.
   bool skip_window() {
     std::uint64_t samples = 0;
@@ -273,7 +296,7 @@ class Fit {
   }
 
   void train_micro_batch(TrainBatch& batch) {
-    batch_traits<TrainBatch>::place(batch, run_.settings.device);
+    batch_traits<TrainBatch>::place(batch, run_.device);
     Loss loss = forward_pass(batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
     run_.ledger.add(loss.value, *loss.weight, run_.counters);

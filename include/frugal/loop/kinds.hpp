@@ -44,6 +44,9 @@ struct checkpoint : observer_kind {
   static constexpr std::string_view name = "Checkpoint";
   static constexpr int rank = 2;
 };
+struct device : observer_kind {
+  static constexpr std::string_view name = "Device";
+};
 struct early_stop : observer_kind {
   static constexpr std::string_view name = "EarlyStop";
 };
@@ -72,6 +75,9 @@ struct smoke : observer_kind {
 struct spot : observer_kind {
   static constexpr std::string_view name = "Spot";
   static constexpr int rank = 3;
+};
+struct start : observer_kind {
+  static constexpr std::string_view name = "Start";
 };
 struct throughput : observer_kind {
   static constexpr std::string_view name = "Throughput";

@@ -175,11 +175,11 @@ class MemoryWriter {
       return;
     }
     at::Device const device = copies_ == Copies::beside ? value.device() : at::Device(at::kCPU);
+    // Page-locked memory alone is copied to while the device goes on to the next tensor.
+    bool const page_locked = device.is_cpu() && !value.is_cpu();
     bool const fits = kept.defined() && kept.scalar_type() == type && kept.device() == device &&
-                      kept.sizes() == value.sizes();
+                      kept.sizes() == value.sizes() && (!page_locked || kept.is_pinned());
     if (!fits || copies_ == Copies::none) {
-      // Page-locked memory alone is copied to while the device goes on to the next tensor.
-      bool const page_locked = device.is_cpu() && !value.is_cpu();
       kept = at::empty(value.sizes(),
                        value.options().dtype(type).device(device).pinned_memory(page_locked));
     }
@@ -197,7 +197,14 @@ class MemoryReader {
  public:
   static constexpr bool loading = true;
 
-  explicit MemoryReader(Memory const& memory) : memory_(memory) {}
+  /// `to`: the run moves to this device. A tensor that is there elsewhere is made anew on it; one
+  /// that a State leaves undefined before it is loaded stays where it was saved.
+  explicit MemoryReader(Memory const& memory, std::optional<c10::Device> to = std::nullopt)
+      : memory_(memory), to_(to) {}
+
+  /// Where the run moves in this very call, for a State with numbers that lie on a device; nothing
+  /// where it is only loaded.
+  std::optional<c10::Device> moves_to() const { return to_; }
 
   /// The first value, by path, that nobody has asked for; nothing if all were loaded. What is
   /// marked as dispensable need not be.
@@ -208,8 +215,13 @@ class MemoryReader {
     return std::nullopt;
   }
 
-  /// Is there anything in a scope of this name here?
+  /// Is there a value of this name here?
+  bool holds(std::string const& name) const { return memory_.values.contains(path_(name)); }
+
+  /// Is there anything in a scope of this name to load? Not in a move, which is no resume: who only
+  /// shows has what it needs.
   bool has(std::string const& scope) const {
+    if (to_) return false;
     std::string const prefix = path_(scope) + "/";
     auto const first = memory_.values.lower_bound(prefix);
     return first != memory_.values.end() && first->first.starts_with(prefix);
@@ -239,7 +251,8 @@ class MemoryReader {
       if (absent) {
         value.reset();
       } else {
-        load(path, value.emplace());
+        if (!value) value.emplace();  // a tensor that is there is filled
+        load(path, *value);
       }
     } else if constexpr (detail::ListOfValues<T>) {
       std::uint64_t const size = get<std::uint64_t>(path, "a list");
@@ -308,6 +321,9 @@ class MemoryReader {
       refuse(path, why.str());
     }
     at::NoGradGuard const no_gradient;
+    if (to_ && value.device() != *to_) {
+      value = at::empty_like(value, at::TensorOptions().device(*to_), at::MemoryFormat::Preserve);
+    }
     value.copy_(source);
   }
 
@@ -319,9 +335,17 @@ class MemoryReader {
   }
 
   Memory const& memory_;
+  std::optional<c10::Device> to_;
   std::set<std::string_view> read_;
   detail::ArchivePath path_;
 };
+
+/// Where an archive moves the run that it loads; nothing with one that only loads or saves.
+template <class Archive>
+std::optional<c10::Device> destination(Archive const& archive) {
+  if constexpr (requires { archive.moves_to(); }) return archive.moves_to();
+  return std::nullopt;
+}
 
 /// Archives a Memory inside another one.
 template <class Archive>

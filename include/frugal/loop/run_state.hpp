@@ -25,11 +25,15 @@ void visit_tensors(torch::nn::Module& module, Archive&& archive) {
   }
 }
 
-/// Shows an archive the generators' states, or sets them.
-template <class Archive>
+/// Shows an archive the generators' states, or sets them. `Lenient`: one that was not saved, since
+/// the run had no such device, stays as `fit` has seeded it.
+template <bool Lenient = false, class Archive>
 void persist_generators(Archive& archive, c10::Device device) {
   archive.scope("generators", [&](auto& inner) {
     for (auto& [name, generator] : generators_of(device)) {
+      if constexpr (Lenient && requires { inner.holds(name); }) {
+        if (!inner.holds(name)) continue;
+      }
       at::Tensor state;
       if (!Archive::loading) state = state_of_generator(generator);
       inner(name, state);

@@ -77,7 +77,8 @@ class Rollback<Cadence>::State {
     if (!Cadence::due_at_step(phase.counters())) return;
     // What is not known to be good is not kept: this throws what the device has not told yet.
     double const loss = phase.last_loss();
-    if (settings_.jump != 0 && !phase.settings().device.is_cpu()) {
+    // On the CPU it was looked at when it was there; the run may not be on its device yet.
+    if (settings_.jump != 0 && !phase.parameters().tensors.front().is_cpu()) {
       look(loss, phase.counters(), step_ - 1);
     }
     keep(phase);

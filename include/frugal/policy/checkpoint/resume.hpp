@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/compose/composition.hpp>
 #include <frugal/error.hpp>
+#include <frugal/loop/kinds.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/loop/run_state.hpp>
@@ -144,7 +146,9 @@ double load_exactly(FitBegin<Context>& phase, SavedCheckpoint const& checkpoint)
   MemoryReader reader(memory);
   try {
     phase.persist(reader);
-    persist_generators(reader, phase.settings().device);
+    // A run that Start takes to its device may have been saved by one that had only the CPU.
+    constexpr bool starts = has<kinds::start, typename Context::policies>;
+    persist_generators<starts>(reader, phase.settings().device);
   } catch (StateError const& error) {
     refuse_checkpoint(state_path, "'" + error.fault().where + "': " + error.fault().why);
   }

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -116,12 +117,20 @@ struct Optimize<Any> {
       }
     }
 
+    static std::optional<c10::Device> device_of(torch::optim::Optimizer const& optimizer) {
+      for (auto const& group : optimizer.param_groups()) {
+        if (!group.params().empty()) return group.params().front().device();
+      }
+      return std::nullopt;
+    }
+
     void load(at::Tensor const& blob) {
       std::istringstream stream(
           std::string(static_cast<char const*>(blob.const_data_ptr()), blob.nbytes()));
       try {
         torch::serialize::InputArchive in;
-        in.load_from(stream);
+        // Onto the parameters' device, wherever it was saved.
+        in.load_from(stream, device_of(*optimizer_));
         optimizer_->load(in);
       } catch (c10::Error const& error) {
         throw StateError({.what = "saved state does not fit the optimizer",

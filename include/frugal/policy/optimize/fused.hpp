@@ -43,7 +43,7 @@ class FusedBucket {
   void add(std::string name, at::Tensor const& parameter) {
     names_.push_back(std::move(name));
     parameters_.push_back(parameter);
-    steps_.push_back(at::zeros({}, parameter.options().dtype(at::kFloat).requires_grad(false)));
+    steps_.push_back(counter_at(parameter, 0));
     for (auto& moment : moments_) moment.emplace_back();
   }
 
@@ -82,7 +82,8 @@ class FusedBucket {
       archive.scope(names_[i], [&](auto& inner) {
         double count = steps_[i].template item<double>();
         inner("step", count);
-        if (Archive::loading) steps_[i] = at::full_like(steps_[i], count);
+        // Where the parameter lies, which may be elsewhere than where the counter was made.
+        if (Archive::loading) steps_[i] = counter_at(parameters_[i], count);
         for (std::size_t m = 0; m < moments_.size(); ++m) {
           // An archive fills a tensor that is there, on its device, and refuses another shape.
           if (Archive::loading) moments_[m][i] = unfilled_like(parameters_[i]);
@@ -94,6 +95,9 @@ class FusedBucket {
   }
 
  private:
+  static at::Tensor counter_at(at::Tensor const& parameter, double count) {
+    return at::full({}, count, parameter.options().dtype(at::kFloat).requires_grad(false));
+  }
   static at::Tensor unfilled_like(at::Tensor const& parameter) {
     return at::empty_like(parameter, at::TensorOptions().requires_grad(false),
                           at::MemoryFormat::Preserve);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/loop/memory.hpp>
 
 namespace frugal {
 
@@ -78,6 +79,7 @@ class LossScale {
     archive("scale", scale);
     archive("good_steps", good_steps);
     if (!Archive::loading) return;
+    if (auto const device = destination(archive)) begin(*device);
     scale_.fill_(scale);
     good_steps_.fill_(good_steps);
   }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/data/placed.hpp>
+#include <frugal/loop/devices.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+
+namespace frugal {
+
+/// Batches on the device at a time: the one that is computed with, and those on their way.
+template <std::size_t N>
+struct Depth {
+  static_assert(N >= 1, "frugal: Depth<0> has no batch to compute with. Write Depth<2>.");
+  static constexpr std::size_t value = N;
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_depth = false;
+template <std::size_t N>
+inline constexpr bool is_depth<Depth<N>> = true;
+
+}  // namespace detail
+
+/// Says where a run is, and copies its batches there while the batch before is computed with.
+///
+/// Lever   hours per run: the device does not wait for copies.
+/// Cost    Depth batches of device memory and as much page-locked memory; on the host one copy of
+///         each batch into it. No host sync. On the CPU a comparison per batch.
+/// State   none: what was copied ahead was not consumed, and is read again by a resumed run.
+/// Errors  DeviceError, with the devices that are there, for one that is not. A batch type whose
+///         batch_traits do not show its tensors does not compile.
+///
+///     Device<>{.device = "cuda:1"}
+template <class D = Depth<2>>
+struct Device {
+  static_assert(detail::is_depth<D>,
+                "frugal: Device is told how many batches are on the device at a time. Write "
+                "Device<Depth<2>>.");
+  using kind = kinds::device;
+  using listens = list<on::fit_begin>;
+
+  static constexpr About about{Term::hours_per_run, "one copy of each batch on the host"};
+
+  /// As LibTorch spells devices: "cpu", "cuda", "cuda:1". Empty: Settings::device.
+  std::string device{};
+
+  /// Where a fit with these settings goes.
+  c10::Device chosen(c10::Device otherwise) const {
+    return detail::device_named(device.empty() ? otherwise.str() : device,
+                                device.empty() ? "Settings::device" : "Device::device");
+  }
+
+  /// Calls `fit(train, valid)` with sources that copy ahead. `Valid` is void without validation.
+  template <class Valid, class Train, class Fit>
+  static auto surround(Train& train, std::add_pointer_t<Valid> valid, Fit&& fit) {
+    Placed<Train> placed(train, D::value);
+    if constexpr (std::is_void_v<Valid>) {
+      return fit(placed, valid);
+    } else {
+      // One source for both is one source still: a validation moves it, and the fit has to see
+      // that.
+      if constexpr (std::is_same_v<Train, Valid>) {
+        if (&train == valid) return fit(placed, &placed);
+      }
+      Placed<Valid> watched(*valid, D::value);
+      return fit(placed, &watched);
+    }
+  }
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Device const&) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      if (!phase.settings().device.is_cpu()) return;
+      phase.advise("Device: this run is on the CPU, where there is nothing to copy");
+    }
+  };
+};
+
+}  // namespace frugal

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/counters.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+
+namespace frugal {
+
+struct Cpu {};
+
+/// Until so many epochs are complete.
+template <std::uint64_t N>
+struct Epochs {
+  static_assert(N >= 1, "frugal: Epochs<0> is over before it begins. Write Epochs<1> or more.");
+  static constexpr bool over(Counters const& now) { return now.epoch >= N; }
+};
+
+/// Until so many optimizer steps are made.
+template <std::uint64_t N>
+struct Steps {
+  static_assert(N >= 1, "frugal: Steps<0> is over before it begins. Write Steps<1> or more.");
+  static constexpr bool over(Counters const& now) { return now.step >= N; }
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_early_phase = false;
+template <std::uint64_t N>
+inline constexpr bool is_early_phase<Epochs<N>> = sizeof(Epochs<N>) != 0;  // and N is looked at
+template <std::uint64_t N>
+inline constexpr bool is_early_phase<Steps<N>> = sizeof(Steps<N>) != 0;
+
+/// What the seconds of a step on the CPU and on the device say of the choice; empty where neither
+/// is much the better.
+inline std::string judge_start(double on_cpu, double on_device, std::uint64_t steps) {
+  char text[240];
+  if (on_cpu <= on_device) {
+    std::snprintf(text, sizeof text,
+                  "Start<Cpu>: a step took %.2g s on the CPU and %.2g s on the device; a pipeline "
+                  "this small may as well stay on the CPU",
+                  on_cpu, on_device);
+  } else if (on_cpu > 4 * on_device) {
+    std::snprintf(text, sizeof text,
+                  "Start<Cpu>: a step took %.2g s on the CPU and %.2g s on the device, so its %llu "
+                  "steps cost %.2g s; the early phase on the CPU is for small pipelines",
+                  on_cpu, on_device, static_cast<unsigned long long>(steps),
+                  (on_cpu - on_device) * static_cast<double>(steps));
+  } else {
+    return {};
+  }
+  return text;
+}
+
+}  // namespace detail
+
+/// Trains the first epochs or steps on the CPU, and the rest on the device: the same run.
+///
+/// Lever   price per hour: what fails fails in the first epoch, and needs no GPU to do so. For
+///         pipelines that are small enough for a CPU.
+/// Cost    the early phase at the CPU's speed; once a copy of the state. No host sync in a step.
+/// State   whether the run has moved. It survives a resume, and so does the moment of the move:
+///         a run may be resumed on either side of it.
+/// Errors  DeviceError before the first step if the device is not there.
+///
+/// Batches, schedule, counters and every policy's state go on where they were. Floating-point sums
+/// differ between a CPU and a GPU in their last bits, and dropout draws from the device's own
+/// generator once the run is there; `fit` has seeded that from Settings::seed.
+template <class Where, class Until = Epochs<1>>
+struct Start {
+  static_assert(std::same_as<Where, Cpu> && detail::is_early_phase<Until>,
+                "frugal: a run starts on the CPU, for some epochs or steps. Write "
+                "Start<Cpu, Epochs<1>> or Start<Cpu, Steps<100>>.");
+  using kind = kinds::start;
+  using listens = list<on::fit_begin, on::epoch_end, on::fit_end>;
+
+  static constexpr About about{Term::price_per_hour,
+                               "the early phase at the CPU's speed, and once a copy of the state"};
+
+  template <class Context>
+  class State {
+   public:
+    // The counters tell as well, so that a run may be resumed with Start or without.
+    using dispensable = void;
+
+    explicit State(Start const&) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      if (!phase.settings().device.is_cpu()) return;
+      phase.advise("Start<Cpu> does nothing: the run's device is the CPU (Settings::device)");
+    }
+
+    void on_epoch_end(EpochEnd<Context>& phase) {
+      // The epoch's losses have been read: nothing is on its way on the device any more.
+      if (!moved_at_ || judged_ || phase.counters().step == moved_at_->step) return;
+      judged_ = true;
+      double const here = since(*moved_at_, {phase.counters().step, phase.seconds()});
+      if (moved_at_->step == began_at_->step) return;
+      std::string const advice = detail::judge_start(since(*began_at_, *moved_at_), here,
+                                                     moved_at_->step - began_at_->step);
+      if (!advice.empty()) phase.advise(advice);
+    }
+
+    void on_fit_end(FitEnd<Context>& phase) {
+      if (!moved_at_ && !phase.settings().device.is_cpu()) {
+        phase.advise("Start<Cpu>: the run ended before it moved to " +
+                     phase.settings().device.str() + ", and its module is on the CPU");
+      }
+    }
+
+    /// Called by the loop before each window: is it time to move?
+    bool due(Resting<Context> const& phase) {
+      if (moved_at_ || phase.settings().device.is_cpu()) return false;
+      if (!began_at_) began_at_ = {phase.counters().step, phase.seconds()};
+      return moved_ || Until::over(phase.counters());
+    }
+    /// Called by the loop once a resume is over: had the run moved?
+    bool moved_before() const { return moved_; }
+    /// Called by the loop when it moves the run.
+    void move(Resting<Context> const& phase) {
+      moved_ = true;
+      moved_at_ = {phase.counters().step, phase.seconds()};
+      phase.record({"move", {{"to", phase.settings().device.str()}}});
+    }
+
+    template <class Archive>
+    void persist(Archive& archive) {
+      archive("moved", moved_);
+      // Rollback may go back to a state from before the move; the run stays where it is.
+      if (Archive::loading && moved_at_) moved_ = true;
+    }
+
+   private:
+    struct Moment {
+      std::uint64_t step;
+      double seconds;
+    };
+    static double since(Moment const& from, Moment const& to) {
+      return (to.seconds - from.seconds) / static_cast<double>(to.step - from.step);
+    }
+
+    bool moved_ = false;
+    bool judged_ = false;
+    std::optional<Moment> began_at_;  // in this process
+    std::optional<Moment> moved_at_;  // likewise
+  };
+};
+
+}  // namespace frugal

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches that are copied ahead, on a device whose copies run late and whose memory is watched.
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+#include <frugal/data/placed.hpp>
+#include <frugal/policy/checkpoint.hpp>
+#include <frugal/policy/device.hpp>
+#include <frugal/policy/optimize/adam.hpp>
+#include <frugal/policy/optimize/any.hpp>
+#include <frugal/policy/smoke.hpp>
+#include <frugal/policy/start.hpp>
+#include <frugal/trainer.hpp>
+
+#include "support/fake_device.hpp"
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+namespace frugal_test::device_placed {
+
+using namespace frugal_test::support;
+using frugal::Batch;
+using frugal::Cursor;
+using frugal::Depth;
+using frugal::Device;
+using frugal::Placed;
+
+/// Gives batches of one number each, into one buffer that it writes again and again, and throws at
+/// one of them.
+struct Counting {
+  std::int64_t count = 8;
+  std::int64_t throws_at = -1;
+  std::int64_t at = 0;
+  std::int64_t read = 0;
+  at::Tensor buffer = at::zeros({2, 3});
+
+  void seek(Cursor const& cursor) { at = static_cast<std::int64_t>(cursor.position) / 2; }
+  std::optional<Batch> next() {
+    if (at == count) return std::nullopt;
+    if (at == throws_at) throw std::runtime_error("no batch " + std::to_string(at));
+    ++read;
+    buffer.fill_(at);
+    return Batch{buffer, at::full({2}, at++, at::kLong)};
+  }
+};
+
+c10::Device const there = fake::device();
+
+/// The number of a batch, as the device computes it.
+double number(Batch const& batch) {
+  CHECK(batch.data.device() == there);
+  CHECK(batch.target.device() == there);
+  double const data = batch.data.mean().item<double>();
+  CHECK(batch.target.sum().item<double>() == 2 * data);
+  return data;
+}
+
+TEST_CASE("batches that are copied ahead are those of the source, and are waited for") {
+  for (std::size_t const depth : {1U, 2U, 4U}) {
+    CAPTURE(depth);
+    Counting source;
+    Placed placed(source, depth);
+    placed.follow(there);
+    placed.seek({});
+    for (int i = 0; i < 8; ++i) CHECK(number(*placed.next()) == i);
+    CHECK_FALSE(placed.next());
+    CHECK_FALSE(placed.next());
+  }
+  CHECK(fake::complaints().empty());
+}
+
+TEST_CASE("with Depth<2> the next batch is being copied while one is computed with") {
+  Counting source;
+  fake::log();
+  std::vector<std::string> const copy{"copy", "copy", "record"};
+  std::vector<std::string> const wait{"wait", "tell the allocator", "tell the allocator"};
+  Placed placed(source, 2);
+  placed.follow(there);
+  placed.seek({});
+  auto const first = placed.next();
+  CHECK(source.read == 2);
+  std::vector<std::string> expected = copy;
+  expected.insert(expected.end(), wait.begin(), wait.end());
+  expected.insert(expected.end(), copy.begin(), copy.end());
+  CHECK(fake::log() == expected);
+  auto const second = placed.next();
+  CHECK(source.read == 3);
+  expected = wait;
+  expected.insert(expected.end(), copy.begin(), copy.end());
+  CHECK(fake::log() == expected);
+  CHECK(number(*first) == 0);
+  CHECK(number(*second) == 1);
+  CHECK(fake::complaints().empty());
+}
+
+TEST_CASE("a seek throws away what was copied ahead, and batches that are kept stay as they are") {
+  Counting source;
+  Placed placed(source, 3);
+  placed.follow(there);
+  placed.seek({});
+  std::vector<Batch> kept;
+  for (int i = 0; i < 4; ++i) kept.push_back(*placed.next());
+  placed.seek({.position = 4});
+  for (int i = 2; i < 8; ++i) kept.push_back(*placed.next());
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    CHECK(number(kept[i]) == static_cast<double>(i < 4 ? i : i - 2));
+  }
+  placed.seek({});
+  CHECK(number(*placed.next()) == 0);
+  CHECK(fake::complaints().empty());
+}
+
+TEST_CASE("a source that throws is heard of at its batch, not before") {
+  Counting source{.throws_at = 3};
+  Placed placed(source, 3);
+  placed.follow(there);
+  placed.seek({});
+  for (int i = 0; i < 3; ++i) CHECK(number(*placed.next()) == i);
+  CHECK_THROWS_WITH(placed.next(), "no batch 3");
+  placed.seek({.position = 8});
+  CHECK(number(*placed.next()) == 4);
+}
+
+TEST_CASE("batches that are page-locked or on the device already are copied once, or not at all") {
+  at::Tensor const locked = at::arange(12, at::kFloat).reshape({4, 3}).pin_memory();
+  std::vector<Batch> const batches{{locked.narrow(0, 0, 2), at::ones({2}).to(there)},
+                                   {at::ones({2, 3}), at::ones({2}).to(there)},
+                                   {locked.narrow(0, 2, 2), at::ones({2}).to(there)}};
+  auto source = frugal::as_source(batches);
+  fake::world().side_copies = 0;
+  Placed placed(source, 1);
+  placed.follow(there);
+  placed.seek({});
+  for (Batch const& batch : batches) {
+    auto const found = placed.next();
+    CHECK(found->data.cpu().equal(batch.data));
+    CHECK(found->target.data_ptr() == batch.target.data_ptr());
+  }
+  CHECK(fake::world().side_copies == 3);
+  // The source's memory is not what later batches are written into.
+  CHECK(locked.equal(at::arange(12, at::kFloat).reshape({4, 3})));
+  CHECK(fake::complaints().empty());
+}
+
+struct Ended {
+  frugal::Report report;
+  std::map<std::string, at::Tensor> tensors;
+  Seen seen;
+};
+
+template <class... Ps>
+Ended fit(c10::Device device, Ps... policies) {
+  Ended ended;
+  TemporaryFolder folder;
+  auto const module = std::make_shared<Mlp>(Mlp::Shape{.norm = true});
+  frugal::Trainer trainer{module,
+                          frugal::CrossEntropy{},
+                          frugal::Settings{.run = folder.path(), .epochs = 3, .device = device},
+                          frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
+                          Spy{.seen = &ended.seen},
+                          policies...};
+  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::Resident valid(samples(15, 92), {.batch = 4});
+  ended.report = trainer.fit(train, valid);
+  module->to(c10::kCPU);
+  ended.tensors = tensors_of(*module);
+  return ended;
+}
+
+TEST_CASE("a fit with Device has the bits of one on the CPU, and copies every batch aside") {
+  Ended const host = fit(c10::kCPU);
+  fake::world().side_copies = 0;
+  Ended const ahead = fit(c10::kCPU, Device<>{.device = "fake"});
+  CHECK(same_bits(host.tensors, ahead.tensors));
+  CHECK(host.seen.losses == ahead.seen.losses);
+  CHECK(host.seen.validations.back().metrics == ahead.seen.validations.back().metrics);
+  // Data and target of 11 batches in each epoch, and of 4 in each validation.
+  CHECK(fake::world().side_copies == 2 * 3 * (11 + 4));
+  CHECK(fake::complaints().empty());
+  Ended const deep = fit(fake::device(1), Device<Depth<3>>{}, frugal::Accumulate<3>{},
+                         frugal::Smoke<>{.out = nullptr}, frugal::Validate<frugal::Every<2>>{});
+  Ended const plain = fit(c10::kCPU, frugal::Accumulate<3>{}, frugal::Validate<frugal::Every<2>>{});
+  CHECK(same_bits(deep.tensors, plain.tensors));
+  CHECK(deep.seen.losses == plain.seen.losses);
+  CHECK(fake::complaints().empty());
+}
+
+TEST_CASE("a fit that starts on the CPU copies ahead from where it moves") {
+  fake::world().side_copies = 0;
+  Ended const moved =
+      fit(fake::device(), Device<>{}, frugal::Start<frugal::Cpu, frugal::Steps<5>>{});
+  CHECK(same_bits(moved.tensors, fit(c10::kCPU).tensors));
+  CHECK(fake::world().side_copies == 2 * (3 * 11 - 5 + 3 * 4));
+  CHECK(fake::complaints().empty());
+}
+
+TEST_CASE("a fit that is validated on its own training data goes on where it was") {
+  auto const run = [](auto const&... device) {
+    auto const module = std::make_shared<Mlp>();
+    frugal::Trainer trainer{module,
+                            frugal::CrossEntropy{},
+                            frugal::Settings{.epochs = 2},
+                            frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
+                            frugal::Validate<frugal::Every<3>>{},
+                            device...};
+    frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+    CHECK(trainer.fit(train, train).steps == 22);
+    module->to(c10::kCPU);
+    return tensors_of(*module);
+  };
+  CHECK(same_bits(run(), run(Device<>{.device = "fake:1"})));
+  CHECK(fake::complaints().empty());
+}
+
+TEST_CASE("a checkpoint knows what was consumed, not what was copied ahead") {
+  TemporaryFolder folder;
+  auto const run = [&](std::uint64_t steps, std::filesystem::path const& path) {
+    auto const module = std::make_shared<Mlp>();
+    frugal::Trainer trainer{
+        module,
+        frugal::CrossEntropy{},
+        frugal::Settings{.run = path, .epochs = 2, .steps = steps, .device = there},
+        frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
+        frugal::Checkpoint<frugal::Every<100>>{},
+        Device<Depth<4>>{}};
+    frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+    trainer.fit(train);
+    module->to(c10::kCPU);
+    return tensors_of(*module);
+  };
+  auto const whole = run(22, folder.path() / "whole");
+  run(7, folder.path() / "cut");
+  CHECK(same_bits(run(22, folder.path() / "cut"), whole));
+  CHECK(fake::complaints().empty());
+}
+
+}  // namespace frugal_test::device_placed

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device where there is only the CPU; tests/device has another.
+#include <doctest/doctest.h>
+
+#include <frugal/policy/device.hpp>
+#include <frugal/policy/optimize/adam.hpp>
+#include <frugal/trainer.hpp>
+
+#include "support/running.hpp"
+
+namespace frugal_test::policy_device {
+
+using namespace frugal_test::support;
+using frugal::Device;
+
+frugal::Report fit(c10::Device device, auto const&... policies) {
+  frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{},
+                          frugal::Settings{.device = device}, frugal::Optimize<frugal::AdamW>{},
+                          policies...};
+  frugal::Resident train(samples(43), {.batch = 4});
+  return trainer.fit(train);
+}
+
+/// The parts of what a fit throws.
+frugal::Fault fault_of(auto&& body) {
+  try {
+    body();
+  } catch (frugal::DeviceError const& error) {
+    return error.fault();
+  }
+  FAIL("no DeviceError");
+  return {};
+}
+
+TEST_CASE("a device that is not there is an error that lists those that are") {
+  for (bool const by_policy : {false, true}) {
+    auto const fault = fault_of([&] {
+      if (by_policy) {
+        fit(c10::kCPU, Device<>{.device = "cuda:100"});
+      } else {
+        fit(c10::Device(c10::kCUDA, 100));
+      }
+    });
+    CHECK(fault.what == "there is no device cuda:100");
+    CHECK(fault.where == (by_policy ? "Device::device" : "Settings::device"));
+    CHECK(fault.why.find("this process has cpu") == 0);
+  }
+}
+
+TEST_CASE("a name that names no device is an error") {
+  auto const fault = fault_of([] { fit(c10::kCPU, Device<>{.device = "gpu:0"}); });
+  CHECK(fault.what == "'gpu:0' names no device");
+}
+
+TEST_CASE("a module keeps its device and its values when the fit's device is not there") {
+  auto const module = std::make_shared<Mlp>();
+  auto const before = tensors_of(*module);
+  frugal::Trainer trainer{module, frugal::CrossEntropy{},
+                          frugal::Settings{.device = c10::Device(c10::kXPU, 7)},
+                          frugal::Optimize<frugal::AdamW>{}};
+  frugal::Resident train(samples(8), {.batch = 4});
+  CHECK_THROWS_AS(trainer.fit(train), frugal::DeviceError);
+  CHECK(same_bits(tensors_of(*module), before));
+}
+
+TEST_CASE("on the CPU Device does nothing, and says so") {
+  auto const report = fit(c10::kCPU, Device<>{.device = "cpu"});
+  REQUIRE(report.advice.size() == 1);
+  CHECK(report.advice[0].find("nothing to copy") != std::string::npos);
+  CHECK(report.train_loss == fit(c10::kCPU).train_loss);
+}
+
+}  // namespace frugal_test::policy_device

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Device copies the tensors of a batch, and has to be shown them. Give batch_traits<YourBatch> a static each_tensor(batch, show) that calls show(tensor) for each, or take Device out.
+#include <frugal/data/placed.hpp>
+
+using namespace frugal;
+
+struct Hidden {
+  at::Tensor rows;
+};
+template <>
+struct frugal::batch_traits<Hidden> {
+  static std::int64_t samples(Hidden const& batch) { return batch.rows.size(0); }
+  static std::int64_t tokens(Hidden const& batch) { return batch.rows.numel(); }
+  static void place(Hidden& batch, at::Device device) { batch.rows = batch.rows.to(device); }
+#ifndef FRUGAL_REJECT
+  static void each_tensor(Hidden& batch, auto&& show) { show(batch.rows); }
+#endif
+};
+
+struct HiddenSource {
+  void seek(Cursor const&) {}
+  std::optional<Hidden> next() { return std::nullopt; }
+};
+
+template class frugal::Placed<HiddenSource>;

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Device is told how many batches are on the device at a time. Write Device<Depth<2>>.
+#include <frugal/policy/device.hpp>
+
+using namespace frugal;
+
+auto good = Device<Depth<2>>{};
+#ifdef FRUGAL_REJECT
+Device<Every<2>> bad;
+#endif

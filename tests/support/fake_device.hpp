@@ -1,0 +1,611 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device that is none: LibTorch's PrivateUse1, under the name "fake", with two of them. Its
+// memory is the host's and its kernels are the CPU's, so that a run on it has the bits of a run on
+// the CPU. All else is as strict as a GPU, and what a GPU would get wrong in silence is a complaint
+// here:
+//
+//   copies on a side stream run late, when somebody waits for them: who does not wait reads noise;
+//   a tensor is used before the copy that fills it was waited for;
+//   memory of one stream is used on another and freed without recordDataPtrOnStream;
+//   page-locked memory is freed before the copy that reads it has run, or written again before
+//   the host has waited for that copy;
+//   operators are given tensors of two devices, other than scalars.
+//
+// Include it in the programs of tests/device alone: it has to be there before the first backward.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Functions.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/native/CPUFallback.h>
+#include <ATen/native/Resize.h>
+#include <ATen/native/TensorFactories.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal_test::fake {
+
+inline constexpr c10::DeviceType type = c10::DeviceType::PrivateUse1;
+inline constexpr c10::DeviceIndex devices = 2;
+inline constexpr c10::StreamId compute = 0;  // runs at once, as the host gives it work
+
+inline c10::Device device(c10::DeviceIndex index = 0) { return {type, index}; }
+
+/// All that the device knows. Backward passes have a thread of their own, hence the lock.
+struct World {
+  struct Memory {
+    std::size_t bytes = 0;
+    c10::StreamId stream = compute;   // that it was allocated on
+    std::set<c10::StreamId> used{};   // that worked with it
+    std::set<c10::StreamId> known{};  // that the allocator was told of
+    int unwritten = 0;                // copies into it that have not run
+  };
+  struct Task {
+    std::function<void()> run;
+    void const* reads;
+  };
+
+  std::recursive_mutex lock{};
+  std::map<char*, Memory> memory{};
+  std::map<char*, std::size_t> pinned{};
+  std::map<c10::StreamId, std::deque<Task>> waiting{};
+  std::map<c10::StreamId, std::uint64_t> ended{};   // tasks that have run, by stream
+  std::map<c10::StreamId, std::uint64_t> queued{};  // tasks that were given, by stream
+  std::map<c10::StreamId, std::uint64_t> seen{};    // tasks that the host has waited for, likewise
+  struct Read {
+    c10::StreamId stream;
+    std::uint64_t task;
+    std::string bytes;
+  };
+  std::map<void const*, Read> reads{};  // what copies have read last, by address
+  std::vector<std::string> log{};       // what was done, in order
+  std::vector<std::string> complaints{};
+  c10::StreamId last_stream = compute;
+  std::size_t side_copies = 0;
+
+  void complain(std::string what) { complaints.push_back(std::move(what)); }
+
+  template <class Map>
+  static auto* block_of(Map& map, void const* at) {
+    auto* const byte = static_cast<char*>(const_cast<void*>(at));
+    auto next = map.upper_bound(byte);
+    if (next == map.begin()) return static_cast<typename Map::value_type*>(nullptr);
+    --next;
+    std::size_t size = 0;
+    if constexpr (std::is_same_v<typename Map::mapped_type, Memory>) {
+      size = next->second.bytes;
+    } else {
+      size = next->second;
+    }
+    return byte < next->first + size ? &*next : nullptr;
+  }
+
+  /// A copy reads here. If other bytes stood here for one that the host does not know to be done,
+  /// a real device might have copied these instead: it runs behind the host.
+  void look_at_source(void const* from, std::size_t count, c10::StreamId stream) {
+    std::string bytes(static_cast<char const*>(from), count);
+    auto const before = reads.find(from);
+    if (before != reads.end() && before->second.bytes != bytes &&
+        before->second.task > seen[before->second.stream]) {
+      complain("page-locked memory was written again before the host knew its copy to be done");
+    }
+    reads.insert_or_assign(from, Read{stream, queued[stream], std::move(bytes)});
+  }
+
+  /// Runs what a stream was given, up to its n-th task.
+  void drain(c10::StreamId stream, std::uint64_t until) {
+    auto& tasks = waiting[stream];
+    while (ended[stream] < until && !tasks.empty()) {
+      Task const task = std::move(tasks.front());
+      tasks.pop_front();
+      ++ended[stream];
+      task.run();
+    }
+  }
+  void drain(c10::StreamId stream) { drain(stream, queued[stream]); }
+};
+
+inline World& world() {
+  static auto* const all = new World;  // memory may be freed after main
+  return *all;
+}
+
+inline thread_local c10::DeviceIndex current_device = 0;
+inline thread_local std::map<c10::DeviceIndex, c10::StreamId> current_streams;
+
+inline c10::StreamId current_stream() { return current_streams[current_device]; }
+
+// Memory ------------------------------------------------------------------------------------------
+
+inline void free_memory(void* at) {
+  World& all = world();
+  std::scoped_lock const guard(all.lock);
+  auto const found = all.memory.find(static_cast<char*>(at));
+  if (found != all.memory.end()) {
+    for (c10::StreamId const stream : found->second.used) {
+      if (stream != found->second.stream && !found->second.known.contains(stream)) {
+        all.complain("memory of stream " + std::to_string(found->second.stream) +
+                     " was used on stream " + std::to_string(stream) +
+                     " and freed, and the allocator was not told");
+      }
+    }
+    // Work that was queued before goes on with memory that is nobody else's yet: a stream's own
+    // allocations are in its order.
+    if (found->second.unwritten != 0) all.drain(found->second.stream);
+    all.memory.erase(found);
+  }
+  std::free(at);
+}
+
+inline void free_pinned(void* at) {
+  World& all = world();
+  std::scoped_lock const guard(all.lock);
+  std::size_t const size = all.pinned[static_cast<char*>(at)];
+  for (auto const& [stream, tasks] : all.waiting) {
+    for (auto const& task : tasks) {
+      auto const* const block = World::block_of(all.pinned, task.reads);
+      if (block && block->first == at) {
+        all.complain("page-locked memory was freed before it was copied");
+        all.drain(stream);
+        break;
+      }
+    }
+  }
+  all.pinned.erase(static_cast<char*>(at));
+  std::erase_if(all.reads, [&](auto const& read) {
+    return read.first >= at && read.first < static_cast<char*>(at) + size;
+  });
+  std::free(at);
+}
+
+struct DeviceMemory final : c10::Allocator {
+  c10::DataPtr allocate(std::size_t bytes) override {
+    World& all = world();
+    std::scoped_lock const guard(all.lock);
+    void* const at = std::malloc(bytes == 0 ? 1 : bytes);
+    std::memset(at, 0xFF, bytes == 0 ? 1 : bytes);  // a NaN in every type
+    all.memory[static_cast<char*>(at)] = {.bytes = bytes == 0 ? 1 : bytes,
+                                          .stream = current_stream()};
+    return {at, at, &free_memory, device(current_device)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_memory; }
+  void copy_data(void* to, void const* from, std::size_t bytes) const override {
+    std::memcpy(to, from, bytes);
+  }
+};
+
+struct PinnedMemory final : c10::Allocator {
+  c10::DataPtr allocate(std::size_t bytes) override {
+    World& all = world();
+    std::scoped_lock const guard(all.lock);
+    void* const at = std::malloc(bytes == 0 ? 1 : bytes);
+    all.pinned[static_cast<char*>(at)] = bytes == 0 ? 1 : bytes;
+    return {at, at, &free_pinned, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_pinned; }
+  void copy_data(void* to, void const* from, std::size_t bytes) const override {
+    std::memcpy(to, from, bytes);
+  }
+};
+
+inline DeviceMemory device_memory;
+inline PinnedMemory pinned_memory;
+
+// Streams and events ------------------------------------------------------------------------------
+
+struct Guard final : c10::impl::DeviceGuardImplInterface {
+  struct Event {
+    c10::StreamId stream;
+    std::uint64_t after;  // tasks of the stream
+  };
+
+  c10::DeviceType type() const override { return fake::type; }
+  c10::Device exchangeDevice(c10::Device to) const override {
+    return device(std::exchange(current_device, to.index()));
+  }
+  c10::Device getDevice() const override { return device(current_device); }
+  void setDevice(c10::Device to) const override { current_device = to.index(); }
+  void uncheckedSetDevice(c10::Device to) const noexcept override { current_device = to.index(); }
+  c10::DeviceIndex deviceCount() const noexcept override { return devices; }
+
+  static c10::Stream stream(c10::Device of, c10::StreamId id) {
+    return c10::Stream(c10::Stream::UNSAFE, of.has_index() ? of : device(current_device), id);
+  }
+  c10::Stream getStream(c10::Device of) const override {
+    return stream(of, current_streams[of.has_index() ? of.index() : current_device]);
+  }
+  c10::Stream getDefaultStream(c10::Device of) const override { return stream(of, compute); }
+  c10::Stream getStreamFromGlobalPool(c10::Device of, bool) const override {
+    std::scoped_lock const guard(world().lock);
+    return stream(of, ++world().last_stream);
+  }
+  c10::Stream getNewStream(c10::Device of, int) const override {
+    return getStreamFromGlobalPool(of, false);
+  }
+  c10::Stream exchangeStream(c10::Stream to) const override {
+    auto const index = to.device_index();
+    return stream(to.device(), std::exchange(current_streams[index], to.id()));
+  }
+
+  void record(void** event, c10::Stream const& on, c10::DeviceIndex,
+              c10::EventFlag) const override {
+    std::scoped_lock const guard(world().lock);
+    if (!*event) *event = new Event{};
+    *static_cast<Event*>(*event) = {on.id(), world().queued[on.id()]};
+    if (on.id() != compute) world().log.push_back("record");
+  }
+  void block(void* event, c10::Stream const& waits) const override {
+    if (!event) return;
+    std::scoped_lock const guard(world().lock);
+    auto const& at = *static_cast<Event*>(event);
+    // The host's next work on the stream that waits comes after what it waits for.
+    world().drain(at.stream, at.after);
+    if (at.stream != waits.id()) world().log.push_back("wait");
+  }
+  bool queryEvent(void* event) const override {
+    if (!event) return true;
+    std::scoped_lock const guard(world().lock);
+    auto const& at = *static_cast<Event*>(event);
+    return world().ended[at.stream] >= at.after;
+  }
+  void synchronizeEvent(void* event) const override {
+    if (!event) return;
+    std::scoped_lock const guard(world().lock);
+    auto const& at = *static_cast<Event*>(event);
+    world().drain(at.stream, at.after);
+    world().seen[at.stream] = std::max(world().seen[at.stream], at.after);
+  }
+  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
+    delete static_cast<Event*>(event);
+  }
+  bool queryStream(c10::Stream const& of) const override {
+    std::scoped_lock const guard(world().lock);
+    return world().waiting[of.id()].empty();
+  }
+  void synchronizeStream(c10::Stream const& of) const override {
+    std::scoped_lock const guard(world().lock);
+    world().drain(of.id());
+  }
+  void synchronizeDevice(c10::DeviceIndex) const override {
+    std::scoped_lock const guard(world().lock);
+    for (auto const& [stream, tasks] : world().queued) world().drain(stream);
+  }
+  void recordDataPtrOnStream(c10::DataPtr const& data, c10::Stream const& on) const override {
+    std::scoped_lock const guard(world().lock);
+    if (auto* const block = World::block_of(world().memory, data.get())) {
+      block->second.known.insert(on.id());
+      world().log.push_back("tell the allocator");
+    }
+  }
+};
+
+// Random numbers ----------------------------------------------------------------------------------
+
+/// Numbers of its own, in another sequence than the CPU's.
+struct Generator final : c10::GeneratorImpl {
+  explicit Generator(c10::DeviceIndex index)
+      : GeneratorImpl(fake::device(index), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
+        host(at::detail::createCPUGenerator()) {}
+
+  void set_current_seed(std::uint64_t seed) override { host.set_current_seed(seed + 1000); }
+  void set_offset(std::uint64_t) override {}
+  std::uint64_t get_offset() const override { return 0; }
+  std::uint64_t current_seed() const override { return host.current_seed() - 1000; }
+  std::uint64_t seed() override { return host.seed(); }
+  void set_state(c10::TensorImpl const& state) override {
+    at::Tensor const copy =
+        at::Tensor::wrap_tensor_impl(
+            c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(const_cast<c10::TensorImpl*>(&state)))
+            .clone();
+    host.set_state(copy);
+  }
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    return host.get_state().getIntrusivePtr();
+  }
+  Generator* clone_impl() const override {
+    auto* const copy = new Generator(device_.index());
+    copy->host = host.clone();
+    return copy;
+  }
+
+  at::Generator host;
+};
+
+inline at::Generator const& generator(c10::DeviceIndex index) {
+  static std::vector<at::Generator> all{at::make_generator<Generator>(0),
+                                        at::make_generator<Generator>(1)};
+  return all[static_cast<std::size_t>(index < 0 ? current_device : index)];
+}
+
+struct Hooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  c10::DeviceIndex deviceCount() const override { return devices; }
+  void setCurrentDevice(c10::DeviceIndex to) const override { current_device = to; }
+  c10::DeviceIndex getCurrentDevice() const override { return current_device; }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex to) const override {
+    return std::exchange(current_device, to);
+  }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex to) const override {
+    return std::exchange(current_device, to);
+  }
+  at::Generator const& getDefaultGenerator(c10::DeviceIndex index) const override {
+    return generator(index);
+  }
+  at::Generator getNewGenerator(c10::DeviceIndex index) const override {
+    return at::make_generator<Generator>(index < 0 ? current_device : index);
+  }
+  at::Device getDeviceFromPtr(void*) const override { return device(current_device); }
+  bool isPinnedPtr(void const* at) const override {
+    std::scoped_lock const guard(world().lock);
+    return World::block_of(world().pinned, at) != nullptr;
+  }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return &pinned_memory; }
+};
+
+// Kernels -----------------------------------------------------------------------------------------
+
+inline bool is_fake(at::Tensor const& tensor) {
+  return tensor.defined() && tensor.device().type() == type;
+}
+
+/// The same memory, as a tensor of the host.
+inline at::Tensor on_host(at::Tensor const& tensor) {
+  if (!is_fake(tensor)) return tensor;
+  return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
+                       at::TensorOptions().dtype(tensor.dtype()));
+}
+
+/// A kernel of the current stream works with this tensor.
+inline void use(at::Tensor const& tensor) {
+  if (!is_fake(tensor) || tensor.numel() == 0) return;
+  World& all = world();
+  std::scoped_lock const guard(all.lock);
+  auto* const block = World::block_of(all.memory, tensor.data_ptr());
+  if (!block) return;
+  block->second.used.insert(current_stream());
+  if (block->second.unwritten != 0 && current_stream() != block->second.stream) {
+    all.complain("a tensor was used before the copy that fills it was waited for");
+  }
+  if (current_stream() != compute) all.drain(current_stream());
+}
+
+inline void move_bytes(at::Tensor const& from, at::Tensor const& to, bool non_blocking) {
+  World& all = world();
+  std::scoped_lock const guard(all.lock);
+  c10::StreamId const stream = current_stream();
+  bool const from_pinned = !is_fake(from) && World::block_of(all.pinned, from.data_ptr());
+  if (non_blocking && from_pinned && stream != compute && is_fake(to) && to.numel() != 0) {
+    auto* const block = World::block_of(all.memory, to.data_ptr());
+    block->second.used.insert(stream);
+    ++block->second.unwritten;
+    ++all.side_copies;
+    all.log.push_back("copy");
+    char* const base = block->first;
+    // Without handles: a real copy knows addresses alone.
+    at::Tensor const source = at::from_blob(from.data_ptr(), from.sizes(), from.strides(),
+                                            at::TensorOptions().dtype(from.dtype()));
+    at::Tensor const target = on_host(to);
+    all.waiting[stream].push_back({[source, target, base] {
+                                     at::Tensor(target).copy_(source);
+                                     auto const found = world().memory.find(base);
+                                     if (found != world().memory.end()) --found->second.unwritten;
+                                   },
+                                   from.data_ptr()});
+    ++all.queued[stream];
+    all.look_at_source(from.data_ptr(), from.nbytes(), stream);
+    return;
+  }
+  use(from);
+  use(to);
+  on_host(to).copy_(on_host(from));
+}
+
+inline void fallback(c10::OperatorHandle const& op, torch::jit::Stack* stack) {
+  auto const inputs = torch::jit::last(*stack, op.schema().arguments().size());
+  bool on_device = false;
+  bool on_cpu = false;
+  auto const look = [&](at::Tensor const& tensor) {
+    use(tensor);
+    if (is_fake(tensor)) on_device = true;
+    if (tensor.defined() && tensor.is_cpu() && tensor.dim() != 0) on_cpu = true;
+  };
+  for (c10::IValue const& input : inputs) {
+    if (input.isTensor()) look(input.toTensor());
+    if (input.isTensorList()) {
+      for (at::Tensor const& tensor : input.toTensorVector()) look(tensor);
+    }
+  }
+  if (on_device && on_cpu) {
+    world().complain(op.schema().name() + " was given tensors of two devices");
+    TORCH_CHECK(false, op.schema().name(), " expects all tensors on one device");
+  }
+  at::native::cpu_fallback(op, stack);
+}
+
+inline at::Tensor make_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                               std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+                               std::optional<at::Device> on, std::optional<bool>) {
+  c10::DeviceGuard const guard(on && on->has_index() ? *on : device(current_device));
+  return at::detail::empty_strided_generic(sizes, strides, &device_memory,
+                                           c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                           dtype.value_or(at::kFloat));
+}
+
+inline at::Tensor make(c10::IntArrayRef sizes, std::optional<at::ScalarType> dtype,
+                       std::optional<at::Layout>, std::optional<at::Device> on, std::optional<bool>,
+                       std::optional<at::MemoryFormat> format) {
+  c10::DeviceGuard const guard(on && on->has_index() ? *on : device(current_device));
+  return at::detail::empty_generic(sizes, &device_memory,
+                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                   dtype.value_or(at::kFloat), format);
+}
+
+inline at::Tensor copied(at::Tensor const& from, at::Tensor const& to, bool non_blocking) {
+  move_bytes(from, to, non_blocking);
+  return to;
+}
+
+inline at::Tensor copied_and_resized(at::Tensor const& from, at::Tensor const& to) {
+  if (from.sizes() != to.sizes()) const_cast<at::Tensor&>(to).resize_(from.sizes());
+  move_bytes(from, to, false);
+  return to;
+}
+
+inline at::Tensor const& resized(at::Tensor const& self, c10::IntArrayRef sizes,
+                                 std::optional<at::MemoryFormat> format) {
+  std::int64_t count = 1;
+  for (std::int64_t const size : sizes) count *= size;
+  auto* const impl = self.unsafeGetTensorImpl();
+  auto const bytes = static_cast<std::size_t>(count + self.storage_offset()) * self.itemsize();
+  c10::Storage const& storage = self.storage();
+  if (storage.nbytes() < bytes) {
+    auto data = device_memory.allocate(bytes);
+    std::memcpy(data.get(), storage.data(), storage.nbytes());
+    auto* const raw = storage.unsafeGetStorageImpl();
+    raw->set_data_ptr_noswap(std::move(data));
+    raw->set_nbytes(bytes);
+  }
+  impl->set_sizes_contiguous(sizes);
+  if (format) impl->empty_tensor_restride(*format);
+  return self;
+}
+
+inline at::Scalar scalar_of(at::Tensor const& self) {
+  use(self);
+  return at::_local_scalar_dense(on_host(self));
+}
+
+inline at::Tensor strided(at::Tensor const& self, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                          std::optional<std::int64_t> offset) {
+  auto result = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(self.storage()), self.key_set(), self.dtype());
+  result.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides,
+                                                      offset.value_or(self.storage_offset()));
+  return result;
+}
+
+inline at::Tensor viewed(at::Tensor const& self, c10::IntArrayRef sizes) {
+  // The host's own view of it says with which strides, or that it cannot be.
+  at::Tensor const seen = on_host(self).view(sizes);
+  return strided(self, seen.sizes(), seen.strides(), self.storage_offset());
+}
+
+inline at::Tensor aliased(at::Tensor const& self, c10::IntArrayRef sizes,
+                          c10::IntArrayRef strides) {
+  return strided(self, sizes, strides, self.storage_offset());
+}
+
+inline at::Tensor& stored(at::Tensor& self, at::Storage source, std::int64_t offset,
+                          c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  auto* const impl = self.unsafeGetTensorImpl();
+  impl->set_storage_keep_dtype(std::move(source));
+  impl->set_sizes_and_strides(sizes, strides, offset);
+  return self;
+}
+
+inline at::Generator drawn_from(std::optional<at::Generator> const& given) {
+  at::Generator const which = given ? *given : generator(current_device);
+  return static_cast<Generator*>(which.unsafeGetGeneratorImpl())->host;
+}
+
+inline at::Tensor& drawn(at::Tensor& self, double p, std::optional<at::Generator> given) {
+  use(self);
+  on_host(self).bernoulli_(p, drawn_from(given));
+  return self;
+}
+
+inline std::tuple<at::Tensor, at::Tensor> dropped(at::Tensor const& input, double p,
+                                                  std::optional<bool> train) {
+  if (!train.value_or(true)) return {input.clone(), at::ones_like(input, at::kBool)};
+  use(input);
+  at::Tensor const kept = at::empty_like(on_host(input)).bernoulli_(1 - p, drawn_from({}));
+  at::Tensor const out = p == 1 ? at::zeros_like(kept) : on_host(input) * kept / (1 - p);
+  return {out.to(input.device()), kept.to(at::kBool).to(input.device())};
+}
+
+/// Its schema does not say that it changes the running statistics, so the fallback would lose them.
+inline std::tuple<at::Tensor, at::Tensor, at::Tensor> normalised(
+    at::Tensor const& input, std::optional<at::Tensor> const& weight,
+    std::optional<at::Tensor> const& bias, std::optional<at::Tensor> const& mean,
+    std::optional<at::Tensor> const& variance, bool training, double momentum, double eps) {
+  auto const host = [](std::optional<at::Tensor> const& tensor) -> std::optional<at::Tensor> {
+    if (!tensor || !tensor->defined()) return tensor;
+    use(*tensor);
+    return on_host(*tensor);
+  };
+  use(input);
+  auto const [out, saved_mean, saved_inverse] =
+      at::native_batch_norm(on_host(input), host(weight), host(bias), host(mean), host(variance),
+                            training, momentum, eps);
+  auto const there = [&](at::Tensor const& tensor) { return tensor.to(input.device()); };
+  return {there(out), there(saved_mean), there(saved_inverse)};
+}
+
+inline bool install() {
+  c10::register_privateuse1_backend("fake");
+  c10::SetAllocator(type, &device_memory);
+  static c10::impl::DeviceGuardImplRegistrar const guard(type, new Guard);
+  at::RegisterPrivateUse1HooksInterface(new Hooks);
+  static torch::Library rest(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__,
+                             __LINE__);
+  rest.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
+  // Autocast casts nothing here.
+  static torch::Library cast(torch::Library::IMPL, "_", c10::DispatchKey::AutocastPrivateUse1,
+                             __FILE__, __LINE__);
+  cast.fallback(torch::CppFunction::makeFallthrough());
+  static torch::Library own(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__,
+                            __LINE__);
+  own.impl("empty.memory_format", TORCH_FN(make));
+  own.impl("empty_strided", TORCH_FN(make_strided));
+  own.impl("_copy_from", TORCH_FN(copied));
+  own.impl("_copy_from_and_resize", TORCH_FN(copied_and_resized));
+  own.impl("resize_", TORCH_FN(resized));
+  own.impl("_local_scalar_dense", TORCH_FN(scalar_of));
+  own.impl("as_strided", TORCH_FN(strided));
+  own.impl("view", TORCH_FN(viewed));
+  own.impl("_reshape_alias", TORCH_FN(aliased));
+  own.impl("set_.source_Storage_storage_offset", TORCH_FN(stored));
+  own.impl("_has_compatible_shallow_copy_type",
+           [](at::Tensor const&, at::Tensor const&) { return true; });
+  own.impl("bernoulli_.float", TORCH_FN(drawn));
+  own.impl("native_batch_norm", TORCH_FN(normalised));
+  own.impl("native_dropout", TORCH_FN(dropped));
+  return true;
+}
+
+// Before main: autograd counts the devices at the first backward pass.
+inline bool const installed = install();
+
+/// Complaints since the last call, in one text; empty when there are none.
+inline std::string complaints() {
+  World& all = world();
+  std::scoped_lock const guard(all.lock);
+  std::string text;
+  for (std::string const& each : std::exchange(all.complaints, {})) text += each + "\n";
+  return text;
+}
+
+/// What was done on side streams since the last call.
+inline std::vector<std::string> log() {
+  std::scoped_lock const guard(world().lock);
+  return std::exchange(world().log, {});
+}
+
+}  // namespace frugal_test::fake
