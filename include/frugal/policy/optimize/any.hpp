@@ -122,6 +122,8 @@ struct Optimize<Any> {
       try {
         torch::serialize::InputArchive in;
         in.load_from(stream);
+        // LibTorch adds what it loads, and a state from before the first step has nothing in it.
+        optimizer_->state().clear();
         optimizer_->load(in);
       } catch (c10::Error const& error) {
         throw StateError({.what = "saved state does not fit the optimizer",
