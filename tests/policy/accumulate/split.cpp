@@ -159,12 +159,6 @@ Result run(Plan plan, Ps const&... policies) {
   return result;
 }
 
-bool same(Result const& a, Result const& b) {
-  return same_bits(a.tensors, b.tensors) && at::equal(a.generator, b.generator) &&
-         a.report.train_loss == b.report.train_loss && a.seen.rates == b.seen.rates &&
-         a.seen.gradient_norms == b.seen.gradient_norms && a.counters == b.counters;
-}
-
 TEST_CASE("a batch is cut into as few parts as the limit allows, of sizes that differ by one") {
   for (std::int64_t batch = 1; batch < 40; ++batch) {
     for (std::int64_t most = 0; most < 45; ++most) {
@@ -308,6 +302,194 @@ TEST_CASE("so it is with every policy that takes part in a window") {
   equals_told(Where::forward, Optimize<frugal::Any>{.make = [](std::vector<at::Tensor> parameters) {
                 return std::make_unique<torch::optim::RMSprop>(std::move(parameters), 1e-2);
               }});
+}
+
+TEST_CASE("LBFGS, which computes a window again, is split in the middle of a step as well") {
+  auto const lbfgs = Optimize<frugal::Any>{.make = [](std::vector<at::Tensor> parameters) {
+    return std::make_unique<torch::optim::LBFGS>(
+        std::move(parameters), torch::optim::LBFGSOptions(0.1).max_iter(3).history_size(4));
+  }};
+  auto const fit = [&](std::int64_t most, int strike) {
+    int calls = 0;
+    auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.2});
+    auto const objective = [&](std::shared_ptr<Mlp>& net, frugal::Batch const& batch) {
+      if (++calls == strike && batch.data.size(0) > 8) Tight::fail();
+      return frugal::CrossEntropy{}(net, batch);
+    };
+    frugal::Trainer trainer{module, objective, frugal::Settings{.epochs = 2}, lbfgs,
+                            Split{.samples = most}};
+    auto const report = trainer.fit(Resident(samples(44), {.batch = 16}));
+    CHECK(report.steps == 6);
+    CHECK(report.samples == 88);
+    return std::pair(tensors_of(*module), trainer.policy<k::accumulate>().micro_batch());
+  };
+  // The first call is the window's own; the second is asked for by the optimizer.
+  auto const [first, halved] = fit(0, 1);
+  CHECK(halved == 8);
+  CHECK(same_bits(first, fit(8, 0).first));
+  auto const [second, in_the_middle] = fit(0, 2);
+  CHECK(in_the_middle == 8);
+  for (auto const& [name, tensor] : second) CHECK(tensor.isfinite().all().item<bool>());
+  // Without dropout the parts do not matter, whenever memory ran out.
+  auto const plain = run({.dropout = 0, .norm = false}, lbfgs);
+  auto const split = run({.memory = {.later = 7, .from = 2}, .dropout = 0, .norm = false}, lbfgs);
+  for (auto const& [name, tensor] : plain.tensors) {
+    CHECK(distance(tensor, split.tensors.at(name)) < 1e-4);
+  }
+}
+
+TEST_CASE("BatchNorm in a batch that is split is worth an advice, and only there") {
+  auto const speaks = [](frugal::Report const& report) {
+    return std::any_of(report.advice.begin(), report.advice.end(), [](std::string const& line) {
+      return line.find("BatchNorm takes its statistics of each micro-batch") != std::string::npos;
+    });
+  };
+  CHECK(speaks(run({.samples = 8, .norm = true}, Optimize<SGD>{}).report));
+  CHECK_FALSE(speaks(run({.samples = 8, .norm = false}, Optimize<SGD>{}).report));
+  CHECK_FALSE(speaks(run({.samples = 16, .norm = true}, Optimize<SGD>{}).report));
+  CHECK(speaks(run({.memory = {.holds = 15}, .norm = true}, Optimize<SGD>{}).report));
+}
+
+TEST_CASE("a window is halved until it fits, and what does not fit one by one is a MemoryError") {
+  auto const result = run({.memory = {.holds = 3}, .norm = false}, Optimize<SGD>{});
+  CHECK(result.micro_batch == 2);
+  // 16 in one, 8 in one, 4 in one; then 16 twos and all that follows.
+  CHECK(result.passes == 3 + 3 * 22);
+  CHECK(result.counters.back().micro_batch == 3 * 22);
+  CHECK(result.report.advice.size() == 3);
+  auto const module = std::make_shared<Mlp>();
+  auto const before = tensors_of(*module);
+  frugal::Trainer trainer{module, Tight{.holds = 0}, frugal::Settings{}, Optimize<SGD>{}, Split{}};
+  CHECK_THROWS_AS(trainer.fit(Resident(samples(8), {.batch = 8})), frugal::MemoryError);
+  CHECK(same_bits(before, tensors_of(*module)));
+  for (at::Tensor const& parameter : module->parameters()) CHECK_FALSE(parameter.grad().defined());
+}
+
+TEST_CASE("other errors than those of memory go through as they are") {
+  auto const fit = [](auto objective) {
+    frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{}, Optimize<SGD>{},
+                            Split{}};
+    trainer.fit(Resident(samples(8), {.batch = 8}));
+  };
+  using Net = std::shared_ptr<Mlp>;
+  CHECK_THROWS_AS(
+      fit([](Net&, frugal::Batch const&) -> at::Tensor { throw std::domain_error("mine"); }),
+      std::domain_error);
+  CHECK_THROWS_AS(fit([](Net& net, frugal::Batch const& batch) {
+                    return net->forward(batch.data.narrow(1, 0, 5)).sum();
+                  }),
+                  frugal::ShapeError);
+  CHECK_THROWS_AS(fit([](Net& net, frugal::Batch const& batch) {
+                    return net->forward(batch.data).sum() * std::nan("");
+                  }),
+                  frugal::NonFiniteLossError);
+  CHECK_THROWS_AS((frugal::Trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{},
+                                   frugal::Settings{}, Optimize<SGD>{}, Split{.samples = -1}}
+                       .fit(Resident(samples(8), {.batch = 8}))),
+                  frugal::SettingsError);
+}
+
+TEST_CASE("a run that resumes is split as the run before was") {
+  auto const fit = [](std::filesystem::path const& where, std::uint64_t steps, std::int64_t holds) {
+    auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
+    frugal::Trainer trainer{module,
+                            Tight{.holds = holds},
+                            frugal::Settings{.run = where, .epochs = 3, .steps = steps},
+                            Optimize<frugal::AdamW>{},
+                            frugal::Checkpoint<frugal::Every<1>>{},
+                            Split{}};
+    trainer.fit(Resident(samples(44), {.batch = 16, .shuffle = true}));
+    CHECK(trainer.policy<k::accumulate>().micro_batch() == 4);
+    return tensors_of(*module);
+  };
+  TemporaryFolder folder;
+  auto const whole = fit(folder / "whole", 9, 5);
+  for (std::uint64_t const at : {1U, 3U, 8U}) {
+    auto const where = folder / std::to_string(at);
+    fit(where, at, 5);
+    CHECK(same_bits(whole, fit(where, 9, 1000)));
+  }
+}
+
+TEST_CASE("Rollback forgets the losses of a window that is made anew, and not what memory holds") {
+  // Losses grow from window to window: their mean decides what is a jump.
+  equals_told(Where::backward, Optimize<SGD>{.lr = 0.05},
+              frugal::Rollback<frugal::Every<100>>{.jump = 1e6});
+  // NaN at step 6 takes the run back to step 3, from before memory ran out at step 4.
+  int bad = 0;
+  std::uint64_t step = 0;
+  int failed = 0;
+  auto const objective = [&](std::shared_ptr<Mlp>& net, frugal::Batch const& batch) {
+    if (step == 4 && batch.data.size(0) > 7) {
+      ++failed;
+      Tight::fail();
+    }
+    frugal::Loss loss = frugal::CrossEntropy{}(net, batch);
+    if (step == 5 && bad++ == 0) loss.value = loss.value * std::nan("");
+    return loss;
+  };
+  frugal::Trainer trainer{std::make_shared<Mlp>(),  objective, frugal::Settings{.epochs = 3},
+                          Optimize<SGD>{.lr = 0.1}, Split{},   frugal::Rollback<frugal::Every<3>>{},
+                          Told{.step = &step}};
+  auto const report = trainer.fit(Resident(samples(44), {.batch = 16}));
+  CHECK(bad > 0);
+  CHECK(failed == 2);  // 16 and 8; when the run comes there again it is split already
+  CHECK(report.steps == 8);
+  CHECK(trainer.policy<k::accumulate>().micro_batch() == 4);
+}
+
+TEST_CASE("a range test in which memory runs out finds the rate that one told to split finds") {
+  auto const suggestion = [](std::int64_t most, Tight memory) {
+    frugal::Trainer trainer{std::make_shared<Mlp>(), memory, frugal::Settings{},
+                            Optimize<SGD>{.lr = 0.1}, Split{.samples = most}};
+    auto const curve = frugal::find_learning_rate(trainer, Resident(samples(44), {.batch = 16}),
+                                                  {.from = 1e-4, .to = 10, .steps = 20});
+    std::vector<double> losses;
+    for (auto const& point : curve.points) losses.push_back(point.loss);
+    return losses;
+  };
+  CHECK(suggestion(4, {}) == suggestion(0, {.holds = 7, .where = Where::backward}));
+}
+
+/// Writes events down, by a letter each.
+struct Listens {
+  struct kind : frugal::observer_kind {
+    static constexpr std::string_view name = "test.Listens";
+  };
+  using listens =
+      frugal::list<frugal::on::loss, frugal::on::backward, frugal::on::step, frugal::on::undo>;
+  std::string* out = nullptr;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Listens const& settings) : out_(settings.out) {}
+    void on_loss(frugal::LossReady<Context>&) { *out_ += 'l'; }
+    void on_backward(frugal::Backward<Context>&) { *out_ += 'b'; }
+    void on_step(frugal::Step<Context>&) { *out_ += 's'; }
+    void on_undo(frugal::Undo<Context> const& phase) {
+      *out_ += 'x';
+      CHECK(phase.counters().micro_batch == 1);
+    }
+
+   private:
+    std::string* out_;
+  };
+};
+
+TEST_CASE("who counts within a window is told that it is made anew") {
+  std::string text;
+  std::uint64_t step = 0;
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          Tight{.later = 7, .from = 1, .where = Where::backward, .step = &step},
+                          frugal::Settings{},
+                          Optimize<SGD>{},
+                          Split{},
+                          Listens{.out = &text},
+                          Told{.step = &step}};
+  trainer.fit(Resident(samples(44), {.batch = 16}));
+  CHECK(text == "lbslxlxlblblblbslblblbs");
 }
 
 }  // namespace frugal_test::policy_accumulate_split

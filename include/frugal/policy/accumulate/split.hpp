@@ -136,7 +136,7 @@ class Accumulate<Auto>::State {
 
   /// Before a window that is split.
   void split(Phase<Context> const& phase) {
-    if (std::exchange(split_before_, true)) return;
+    if (trying_ || std::exchange(split_before_, true)) return;
     if (detail::trains_batch_norm(base_module(phase.module()))) {
       phase.advise(
           "Accumulate<Auto>: BatchNorm takes its statistics of each micro-batch and not of the "
