@@ -5,7 +5,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <map>
-#include <tuple>
+#include <string>
 #include <utility>
 #include <vector>
 
