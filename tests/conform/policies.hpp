@@ -65,6 +65,10 @@ void prepare(P& policy) {
 template <class Trainer, class... Ps>
 void prepare_all(Trainer& trainer, frugal::list<Ps...>) {
   (prepare(trainer.template policy<typename Ps::kind>()), ...);
+  // Who is to find the size is not told it.
+  if constexpr ((std::same_as<Ps, frugal::AutoBatch> || ...)) {
+    trainer.template policy<frugal::kinds::accumulate>().samples = 0;
+  }
 }
 
 }  // namespace frugal_test::conform
