@@ -371,7 +371,7 @@ TEST_CASE("an error that is none of memory leaves the search as it is, and the m
   CHECK(same_bits(before, tensors_of(*module)));
 }
 
-TEST_CASE("settings without sense are refused") {
+TEST_CASE("AutoBatch refuses settings without sense") {
   auto const fit = [](AutoBatch policy) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), Hungry{}, frugal::Settings{},
                             Optimize<SGD>{},         Split{},  policy};

@@ -37,9 +37,8 @@ struct Throughput {
   static_assert(!Cadence::per_epoch,
                 "frugal: Throughput measures at steps. Write Throughput<Every<100>>.");
   using kind = kinds::throughput;
-  using listens =
-      list<on::fit_begin, around::forward, on::backward, on::step, around::validate, on::fit_end,
-           on::undo>;
+  using listens = list<on::fit_begin, around::forward, on::backward, on::step, around::validate,
+                       on::fit_end, on::undo>;
   // A rehearsal is no step; a line of the log has the speed that was measured at its step.
   using after = list<kinds::smoke>;
   using before = list<kinds::log, kinds::progress, kinds::validate>;
