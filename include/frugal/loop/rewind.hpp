@@ -38,7 +38,7 @@ class Rewind {
   }
 
  private:
-  // A module may register a buffer that is not there: BatchNorm without statistics does.
+  // A module may register a buffer that is not there, as BatchNorm without statistics does.
   std::vector<at::Tensor> tensors() const {
     std::vector<at::Tensor> all = Parameters::of(module_).tensors;
     for (at::Tensor const& buffer : module_.buffers()) {
