@@ -126,10 +126,10 @@ class Accumulate<Auto>::State {
   detail::Parts parts(std::int64_t batch) const { return {batch, samples_}; }
   /// Is the size given, found, or of a checkpoint?
   bool known() const { return known_; }
-  void set(std::int64_t samples) {
-    samples_ = samples;
+  void set(std::int64_t most) {
+    samples_ = most;
     known_ = true;
-    left_->leave(samples);
+    left_->leave(most);
   }
   /// While sizes are tried, running out of memory is an answer and nothing to be mended.
   void trying(bool now) { trying_ = now; }
@@ -163,15 +163,15 @@ class Accumulate<Auto>::State {
 
   template <class Archive>
   void persist(Archive& archive) {
-    std::int64_t samples = samples_;
-    bool known = known_;
-    archive("samples", samples);
-    archive("known", known);
+    std::int64_t most = samples_;
+    bool is_known = known_;
+    archive("samples", most);
+    archive("known", is_known);
     if (!Archive::loading) return;
     // Rollback takes the run back, and not what this process has learned of its memory.
-    if (struck_ && (samples == 0 || samples > samples_)) return;
-    samples_ = samples;
-    known_ = known;
+    if (struck_ && (most == 0 || most > samples_)) return;
+    samples_ = most;
+    known_ = is_known;
     left_->leave(samples_);
   }
 
