@@ -101,6 +101,11 @@ struct GradientError : Error {
   using Error::Error;
 };
 
+/// Memory does not hold even the smallest part into which a step can be split.
+struct MemoryError : Error {
+  using Error::Error;
+};
+
 /// A policy watches a metric that validation does not produce.
 struct MetricError : Error {
   using Error::Error;

@@ -16,8 +16,10 @@
 #include <frugal/data/resident.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/activations.hpp>
 #include <frugal/policy/audit.hpp>
+#include <frugal/policy/auto_batch.hpp>
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>

@@ -50,6 +50,7 @@ struct Counter {
     void on_validated(frugal::Validated<Context>&) { *out_ += '!'; }
     void on_epoch_end(frugal::EpochEnd<Context>&) { *out_ += ']'; }
     void on_fit_end(frugal::FitEnd<Context>&) { *out_ += ')'; }
+    void on_undo(frugal::Undo<Context>&) { *out_ += 'x'; }
 
    private:
     std::string* out_;

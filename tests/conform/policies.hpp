@@ -23,7 +23,8 @@ using Axes = frugal::list<
     Axis<Without, frugal::Validate<>, frugal::Validate<frugal::Every<2>, frugal::Accuracy>>,
     Axis<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>,
          frugal::Precision<frugal::FP16>>,
-    Axis<frugal::Accumulate<1>, frugal::Accumulate<3>>,  //
+    Axis<frugal::Accumulate<1>, frugal::Accumulate<3>, frugal::Accumulate<frugal::Auto>,
+         frugal::Recipe<frugal::Accumulate<frugal::Auto>, frugal::AutoBatch>>,
     Axis<Without, frugal::ClipNorm<0.5_r>, frugal::ClipValue<0.1_r>, frugal::ClipAdaptive<0.1_r>>,
     Axis<Without, frugal::EarlyStop<frugal::Patience<50>>>,
     Axis<Without, frugal::Log<frugal::Every<2>>>,  //
@@ -53,6 +54,10 @@ void prepare(P& policy) {
     policy.out = nullptr;
   } else if constexpr (std::same_as<P, frugal::Smoke<>>) {
     policy.out = nullptr;
+  } else if constexpr (std::same_as<P, frugal::Accumulate<frugal::Auto>>) {
+    policy.samples = 3;
+  } else if constexpr (std::same_as<P, frugal::AutoBatch>) {
+    policy.limit = std::int64_t{64} << 20;
   } else if constexpr (requires { policy.momentum; }) {
     policy.momentum = 0.9;
   }
@@ -62,6 +67,10 @@ void prepare(P& policy) {
 template <class Trainer, class... Ps>
 void prepare_all(Trainer& trainer, frugal::list<Ps...>) {
   (prepare(trainer.template policy<typename Ps::kind>()), ...);
+  // Who is to find the size is not told it.
+  if constexpr ((std::same_as<Ps, frugal::AutoBatch> || ...)) {
+    trainer.template policy<frugal::kinds::accumulate>().samples = 0;
+  }
 }
 
 }  // namespace frugal_test::conform

@@ -45,4 +45,24 @@ TEST_CASE("a shape in a message has its sizes and its type") {
   CHECK(shape_text(at::Tensor()) == "undefined");
 }
 
+TEST_CASE("a part of a batch is a view of its samples") {
+  Batch const batch{at::arange(12).view({6, 2}), at::arange(6)};
+  Batch const part = batch_traits<Batch>::narrow(batch, 2, 3);
+  CHECK(part.data.equal(at::arange(4, 10).view({3, 2})));
+  CHECK(part.target.equal(at::arange(2, 5)));
+  CHECK(part.data.storage().is_alias_of(batch.data.storage()));
+  CHECK(batch_traits<at::Tensor>::narrow(batch.data, 5, 1).equal(at::arange(10, 12).view({1, 2})));
+}
+
+/// Has what the general traits ask for, and something that they do not know of.
+struct Masked {
+  at::Tensor data, target, mask;
+};
+
+TEST_CASE("of a batch type of one's own no part is taken unless it says how") {
+  CHECK(frugal::Splittable<Batch>);
+  CHECK(frugal::Splittable<at::Tensor>);
+  CHECK_FALSE(frugal::Splittable<Masked>);
+}
+
 }  // namespace frugal_test::loop_batch

@@ -148,4 +148,18 @@ TEST_CASE("a ledger survives a resume in the middle of an epoch") {
   CHECK(resumed.mean() == 4.0);
 }
 
+TEST_CASE("a ledger goes back to a mark, whenever it looks at losses") {
+  for (auto const reading : {LossLedger::Reading::at_once, LossLedger::Reading::when_asked}) {
+    LossLedger ledger(reading);
+    ledger.add(scalar(1.0), 3, {});
+    LossLedger::Mark const mark = ledger.mark();
+    ledger.add(scalar(100.0), 2, {});
+    ledger.add(scalar(7.0), 2, {});
+    ledger.go_back(mark);
+    ledger.add(scalar(5.0), 1, {});
+    CHECK(ledger.mean() == 2.0);
+    CHECK(ledger.last() == 5.0);
+  }
+}
+
 }  // namespace frugal_test::loop_ledger

@@ -175,4 +175,34 @@ TEST_CASE("the gradient of a window is that of one big batch: full, ragged, uneq
   CHECK(distance_from_one_batch<8>({5}) < rounding);
 }
 
+TEST_CASE("Window<0> is told how many micro-batches come, and does the same") {
+  Window<0> window;
+  window.open(4);
+  CHECK(window.seed(loss_of(32)).item<double>() == 0.25);
+  window.add(samples(32), 32);
+  CHECK(window.micro_batches() == 1);
+  window.open(2);
+  CHECK(window.empty());
+  CHECK(window.seed(loss_of(10)).item<double>() == 0.5);
+  window.add(samples(10), 10);
+  CHECK(window.seed(loss_of(30)).item<double>() == 1.5);
+  window.add(samples(30), 30);
+  at::Tensor const gradient = at::full({}, 0.5 * 3 + 1.5 * 5, at::kDouble);
+  window.settle({gradient});
+  CHECK(gradient.item<double>() == (10.0 * 3 + 30.0 * 5) / 40);
+}
+
+TEST_CASE("a window of one that Window<0> is told of has the seed one and costs no operator") {
+  Window<0> window;
+  for (double const weight : {17.0, 0.0}) {
+    window.open(1);
+    CHECK(window.seed(loss_of(weight)).item<double>() == 1.0);
+    window.add(samples(3), weight);
+    at::Tensor const gradient = at::full({2}, 5.0);
+    auto const version = gradient._version();
+    window.settle({gradient});
+    CHECK(gradient._version() == version);
+  }
+}
+
 }  // namespace frugal_test::loop_window

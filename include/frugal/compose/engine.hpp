@@ -111,6 +111,14 @@ class Engine {
     emit_to<Hook>(phase, [](std::string_view) {}, subscribers<Hook>());
   }
 
+  /// Tells the slots alone: a step that is tried and undone is nothing to observers.
+  template <class Hook, class Phase>
+  void emit_to_slots(Phase& phase) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (tell_slot<Hook, Is>(phase), ...);
+    }(subscribers<Hook>());
+  }
+
   /// The same for an event that can be broken off and told on later: from the `first` subscriber
   /// on, by their places in the order. An Interrupted that passes through learns where it was.
   template <class Hook, class Phase, class Who>
@@ -143,6 +151,13 @@ class Engine {
   template <class Archive>
   void persist(Archive& archive) {
     persist_each(archive, std::index_sequence_for<Ps...>{});
+  }
+  /// The same for the slots alone.
+  template <class Archive>
+  void persist_slots(Archive& archive) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (persist_slot<Is>(archive), ...);
+    }(std::index_sequence_for<Ps...>{});
   }
 
  private:
@@ -197,6 +212,15 @@ class Engine {
       Hook::call(state, phase);
       return flow::proceed;
     }
+  }
+
+  template <class Hook, std::size_t I, class Phase>
+  void tell_slot(Phase& phase) {
+    if constexpr (cards[I].slot) Hook::call(detail::get<I>(states_), phase);
+  }
+  template <std::size_t I, class Archive>
+  void persist_slot(Archive& archive) {
+    if constexpr (cards[I].slot) persist_one<I>(archive);
   }
 
   template <class Hook, std::size_t Depth, class Phase, class Body>

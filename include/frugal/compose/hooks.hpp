@@ -73,7 +73,8 @@ struct name_probe : State, Fallback {};
   };                                                                                              \
   }
 
-// The closed list, in the order of a run (the loop is drawn in docs/loop.md).
+// The closed list, in the order of a run (the loop is drawn in docs/loop.md); undo, which most
+// runs never meet, is last. A number is for ever: checkpoints have it.
 FRUGAL_HOOK(on, fit_begin, on_fit_begin, 0, true, "(FitBegin<Context>&).")
 FRUGAL_HOOK(on, epoch_begin, on_epoch_begin, 1, false, "(EpochBegin<Context> const&).")
 FRUGAL_HOOK(around, forward, around_forward, 2, false,
@@ -88,13 +89,14 @@ FRUGAL_HOOK(around, validate, around_validate, 8, false,
 FRUGAL_HOOK(on, validated, on_validated, 9, true, "(Validated<Context>&).")
 FRUGAL_HOOK(on, epoch_end, on_epoch_end, 10, true, "(EpochEnd<Context>&).")
 FRUGAL_HOOK(on, fit_end, on_fit_end, 11, false, "(FitEnd<Context> const&).")
+FRUGAL_HOOK(on, undo, on_undo, 12, false, "(Undo<Context> const&).")
 
 #undef FRUGAL_HOOK
 
 /// Every hook there is. A policy listens to some of these and to nothing else.
-using all_hooks =
-    list<on::fit_begin, on::epoch_begin, around::forward, on::loss, on::backward, on::gradients,
-         on::update, on::step, around::validate, on::validated, on::epoch_end, on::fit_end>;
+using all_hooks = list<on::fit_begin, on::epoch_begin, around::forward, on::loss, on::backward,
+                       on::gradients, on::update, on::step, around::validate, on::validated,
+                       on::epoch_end, on::fit_end, on::undo>;
 
 /// Hooks that get a continuation and return what it returns.
 template <class Hook>

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include <concepts>
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -29,7 +30,8 @@ inline std::string shape_text(at::Tensor const& tensor) {
 }  // namespace detail
 
 /// What the loop must know of a batch. Specialise it for a batch type of your own:
-/// how many samples and tokens it holds, and how it moves to a device.
+/// how many samples and tokens it holds, and how it moves to a device. What splits batches
+/// (Accumulate<Auto>) also asks for a part of one.
 template <class B>
 struct batch_traits {
   /// Samples in the batch: the first dimension of its data.
@@ -52,6 +54,14 @@ struct batch_traits {
     show(batch.data);
     show(batch.target);
   }
+
+  /// Samples `begin` to `begin + count` of the batch, as views. A batch type of one's own may have
+  /// more in it than these two tensors, and so has to say itself what a part of it is.
+  static B narrow(B const& batch, std::int64_t begin, std::int64_t count)
+    requires std::same_as<B, Batch>
+  {
+    return {batch.data.narrow(0, begin, count), batch.target.narrow(0, begin, count)};
+  }
 };
 
 /// A bare tensor is a batch without a target (language models, autoencoders).
@@ -66,6 +76,16 @@ struct batch_traits<at::Tensor> {
   static void each_tensor(at::Tensor& batch, F&& show) {
     show(batch);
   }
+
+  static at::Tensor narrow(at::Tensor const& batch, std::int64_t begin, std::int64_t count) {
+    return batch.narrow(0, begin, count);
+  }
+};
+
+/// A batch of which a part can be taken.
+template <class B>
+concept Splittable = requires(B const& batch, std::int64_t at) {
+  { batch_traits<B>::narrow(batch, at, at) } -> std::convertible_to<B>;
 };
 
 }  // namespace frugal

@@ -6,7 +6,9 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -24,12 +26,17 @@
 #include <frugal/loop/move.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/loop/rehearsal.hpp>
+#include <frugal/loop/trial.hpp>
 #include <frugal/loop/window.hpp>
+#include <frugal/loop/window_start.hpp>
 #include <frugal/watch/report.hpp>
 
 namespace frugal {
 
 namespace detail {
+
+/// Stands where a recipe whose windows are not split has nothing.
+struct Unsplit {};
 
 /// One fit: the loop, from top to bottom. `Valid` is void when there is no validation data.
 ///
@@ -49,8 +56,15 @@ class Fit {
   static constexpr bool validates = !std::is_void_v<Valid>;
   static constexpr bool saves = has<kinds::checkpoint, typename Context::policies>;
   static constexpr bool rolls_back = has<kinds::rollback, typename Context::policies>;
+  static constexpr bool splits = requires { slot<kinds::accumulate>::splits; };
+  static constexpr bool probes = has<kinds::auto_batch, typename Context::policies>;
   static constexpr bool interruptible = has<kinds::spot, typename Context::policies>;
   static constexpr bool starts_on_cpu = has<kinds::start, typename Context::policies>;
+
+  static_assert(!splits || Splittable<TrainBatch>,
+                "frugal: Accumulate<Auto> splits batches, and the batch_traits of this batch type "
+                "have no narrow. Give them `static B narrow(B const&, std::int64_t begin, "
+                "std::int64_t count)`.");
 
  public:
   template <class Policies>
@@ -122,6 +136,7 @@ class Fit {
     FitBegin<Context> phase(run_);
     try {
       heed(engine_.template emit<on::fit_begin>(phase, who()));
+      phase.settle();
     } catch (Interrupted const&) {
       if constexpr (interruptible) engine_.template state<kinds::spot>().abandon();
       leave();
@@ -197,6 +212,7 @@ class Fit {
     }
     run_.rehearse = [this](std::size_t batches) { return rehearse(batches); };
     if constexpr (reevaluates) run_.reevaluate = [this] { return reevaluate(); };
+    if constexpr (probes) run_.settle = [this] { find_micro_batch(); };
   }
 
   /// An epoch, or what is left of it; less where Rollback has to take the run back, into an earlier
@@ -258,13 +274,20 @@ class Fit {
     if constexpr (rolls_back) {
       if (engine_.template state<kinds::rollback>().skips(run_.counters)) return skip_window();
     }
-    window_.open();
     kept_.open();
-    for (int k = 0; k < micro_batches; ++k) {
+    if constexpr (splits) {
       auto batch = train_.next();
-      if (!batch) break;
-      train_micro_batch(*batch);
+      if (!batch) return false;
+      in_parts(*batch, [this](TrainBatch& part) { train_micro_batch(part); }, [this] { undo(); });
       kept_.keep(std::move(*batch));
+    } else {
+      window_.open();
+      for (int k = 0; k < micro_batches; ++k) {
+        auto batch = train_.next();
+        if (!batch) break;
+        train_micro_batch(*batch);
+        kept_.keep(std::move(*batch));
+      }
     }
     if (window_.empty()) return false;
     count_window();
@@ -281,6 +304,110 @@ class Fit {
     detail::move_run(run_, run_.settings.device);
     // To Rollback a load is a return, after which it has nothing kept.
     if constexpr (rolls_back) engine_.template state<kinds::rollback>().begin(phase);
+  }
+
+  /// Passes over a batch in micro-batches, anew and in smaller ones for as long as memory does not
+  /// suffice. What the passes have touched is put back before that, and then `undone()` is called.
+  template <class Pass, class Undone>
+  void in_parts(TrainBatch const& batch, Pass&& pass, Undone&& undone) {
+    auto& split = engine_.template state<kinds::accumulate>();
+    std::int64_t const samples = batch_traits<TrainBatch>::samples(batch);
+    start_.take(run_);
+    for (bool done = false; !done;) {
+      auto const parts = split.parts(samples);
+      if (parts.count > 1) split.split(Phase<Context>(run_));
+      window_.open(parts.count);
+      kept_.reopen();
+      try {
+        [[maybe_unused]] auto const limit = memory_limit();
+        for (std::int64_t i = 0; i < parts.count; ++i) {
+          TrainBatch part = parts.count == 1 ? batch
+                                             : batch_traits<TrainBatch>::narrow(
+                                                   batch, parts.begin(i), parts.size(i));
+          pass(part);
+        }
+        done = true;
+      } catch (...) {
+        split.shrink(Phase<Context>(run_), samples);
+      }
+      // Behind the handler: the error may hold on to tensors.
+      if (!done) {
+        start_.put_back(run_);
+        undone();
+      }
+    }
+  }
+
+  auto memory_limit() {
+    if constexpr (probes) {
+      return engine_.template state<kinds::auto_batch>().limit();
+    } else {
+      return 0;
+    }
+  }
+
+  void undo() {
+    Undo<Context> phase(run_);
+    engine_.template emit<on::undo>(phase);
+  }
+
+  /// Steps that are made and undone tell how large a micro-batch may be.
+  void find_micro_batch() {
+    auto& split = engine_.template state<kinds::accumulate>();
+    if (split.known()) return;
+    auto& prober = engine_.template state<kinds::auto_batch>();
+    train_.seek(place());
+    auto const batch = largest_batch(train_, prober.look());
+    train_.seek(place());
+    if (!batch) return;
+    std::int64_t const samples = batch_traits<TrainBatch>::samples(*batch);
+    std::int64_t found = 0;
+    {
+      TrialRewind<Context> rewind(run_);
+      split.trying(true);
+      auto const step = [&](std::int64_t each) {
+        split.set(each);
+        // Behind the second of its micro-batches a window needs no more memory.
+        std::int64_t const some = std::min(samples, 2 * each);
+        return try_step(batch_traits<TrainBatch>::narrow(*batch, 0, some));
+      };
+      found = prober.find(Phase<Context>(run_), samples, rewind.held(), step,
+                          [&] { rewind.put_back(); });
+      undo();
+    }
+    split.trying(false);
+    split.set(found);
+  }
+
+  /// A step that is not counted and of which no observer hears. False if it was none.
+  bool try_step(TrainBatch batch) {
+    heed_interrupts();
+    kept_.open();
+    in_parts(
+        batch,
+        [this](TrainBatch& part) {
+          batch_traits<TrainBatch>::place(part, run_.device);
+          Loss loss = forward_pass(part, /*training=*/true);
+          require_graph(loss.value, run_.counters);
+          at::Tensor seed = window_.seed(loss);
+          LossReady<Context> ready(run_, loss, seed);
+          engine_.template emit_to_slots<on::loss>(ready);
+          loss.value.backward(seed);
+          window_.add(part, *loss.weight);
+          kept_.add(loss);
+        },
+        [] {});
+    kept_.keep(std::move(batch));
+    run_.gradients.collect(run_.parameters);
+    window_.settle(run_.gradients.tensors());
+    Gradients<Context> gathered(run_);
+    engine_.template emit_to_slots<on::gradients>(gathered);
+    if constexpr (reevaluates) run_.window_loss = kept_.mean(window_.weight());
+    Update<Context> phase(run_);
+    engine_.template emit_to_slots<on::update>(phase);
+    run_.gradients.clear();
+    run_.parameters.reset_gradients();
+    return !std::exchange(run_.overflow.skip, false);
   }
 
   /// Passes over the batches of one window.
@@ -365,13 +492,22 @@ class Fit {
     if (run_.overflow.found.defined()) refuse_reevaluation();
     at::AutoGradMode const gradients(true);
     run_.parameters.reset_gradients();
-    window_.open();
-    kept_.reopen();
-    for (TrainBatch const& batch : kept_.batches()) {
+    auto const evaluate = [this](TrainBatch const& batch) {
       Loss loss = forward_pass(batch, /*training=*/true);
       loss.value.backward(window_.seed(loss));
       window_.add(batch, *loss.weight);
       kept_.add(loss);
+    };
+    if constexpr (splits) {
+      auto const placed = [&](TrainBatch& part) {
+        batch_traits<TrainBatch>::place(part, run_.device);
+        evaluate(part);
+      };
+      in_parts(kept_.batches().front(), placed, [] {});
+    } else {
+      window_.open();
+      kept_.reopen();
+      for (TrainBatch const& batch : kept_.batches()) evaluate(batch);
     }
     gather_gradients();
     return run_.window_loss = kept_.mean(window_.weight());
@@ -380,7 +516,7 @@ class Fit {
   flow validate() {
     if constexpr (validates) {
       ValidationRun<Context> phase(run_);
-      [[maybe_unused]] KeepGenerators<interruptible> generators(run_.settings.device);
+      [[maybe_unused]] KeepGenerators<interruptible> generators(run_.device);
       Metrics const metrics = engine_.template surround<around::validate>(phase, [&] {
         using measured = typename slot<kinds::validate>::metrics;
         return detail::measure<measured>(*valid_, run_, [this](auto const& batch) {
@@ -437,7 +573,8 @@ class Fit {
   std::add_pointer_t<Valid> valid_;
   Engine engine_;
   Run<Context> run_;
-  Window<micro_batches> window_;
+  Window<splits ? 0 : micro_batches> window_;
+  [[no_unique_address]] std::conditional_t<splits, WindowStart, Unsplit> start_;
   bool stopped_ = false;
   [[no_unique_address]] KeptWindow<TrainBatch, reevaluates> kept_;
 };

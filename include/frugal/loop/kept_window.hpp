@@ -37,6 +37,7 @@ template <class Batch>
 class KeptWindow<Batch, false> {
  public:
   void open() {}
+  void reopen() {}
   void keep(Batch&&) {}
   void add(Loss const&) {}
 };

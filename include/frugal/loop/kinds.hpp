@@ -28,6 +28,10 @@ struct schedule : slot_kind {
 struct validate : slot_kind {
   static constexpr std::string_view name = "Validate";
 };
+/// How a step is executed: launch by launch, or as one recorded graph.
+struct execution : slot_kind {
+  static constexpr std::string_view name = "Execution";
+};
 
 // Observers. What has a rank comes after all that has none, the kinds of your own included: what is
 // saved has to be all that the event has done.
@@ -37,12 +41,19 @@ struct activations : observer_kind {
 struct audit : observer_kind {
   static constexpr std::string_view name = "Audit";
 };
+struct auto_batch : observer_kind {
+  static constexpr std::string_view name = "AutoBatch";
+};
 struct average : observer_kind {
   static constexpr std::string_view name = "Average";
 };
 struct checkpoint : observer_kind {
   static constexpr std::string_view name = "Checkpoint";
   static constexpr int rank = 2;
+};
+/// A time by which a step has to be over.
+struct deadline : observer_kind {
+  static constexpr std::string_view name = "Deadline";
 };
 struct device : observer_kind {
   static constexpr std::string_view name = "Device";

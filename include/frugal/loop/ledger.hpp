@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -86,6 +87,20 @@ class LossLedger {
   void reset() {
     pending_.clear();
     sum_ = weight_ = 0;
+  }
+
+  /// Where the ledger stands, for going back there. Good until somebody reads what is pending,
+  /// which nobody does within a window.
+  struct Mark {
+    std::size_t pending = 0;
+    double sum = 0, weight = 0, last = 0;
+  };
+  Mark mark() const { return {pending_.size(), sum_, weight_, last_}; }
+  void go_back(Mark const& mark) {
+    pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(mark.pending), pending_.end());
+    sum_ = mark.sum;
+    weight_ = mark.weight;
+    last_ = mark.last;
   }
 
   template <class Archive>

@@ -81,6 +81,11 @@ struct FitBegin : Resting<Context> {
   void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
   /// Runs forward and backward on some batches and undoes what they touched.
   std::vector<Check> rehearse(std::size_t batches) { return this->run().rehearse(batches); }
+  /// What has to be found out before the first step is found out now: a checkpoint of the beginning
+  /// is to have it.
+  void settle() {
+    if (this->run().settle) this->run().settle();
+  }
   /// A file that grows with the run: a checkpoint that counts on it makes it durable first.
   void writes_to(std::filesystem::path file) { this->run().files.push_back(std::move(file)); }
   /// Training goes on from a checkpoint at which it had taken `seconds`.
@@ -210,6 +215,13 @@ struct FitEnd : Resting<Context> {
   bool preempted() const { return this->run().preempted; }
 };
 
+/// A window's forward and backward passes did not come to their end and are made anew: who counts
+/// in around_forward, on_loss or on_backward goes back to what the window before has left.
+template <class Context>
+struct Undo : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
 namespace detail {
 
 template <class Hook, class Context>
@@ -238,6 +250,8 @@ template <class C>
 struct phase_of<on::epoch_end, C> : std::type_identity<EpochEnd<C>> {};
 template <class C>
 struct phase_of<on::fit_end, C> : std::type_identity<FitEnd<C>> {};
+template <class C>
+struct phase_of<on::undo, C> : std::type_identity<Undo<C>> {};
 
 // What an around-hook's `next` returns.
 struct LossContinuation {

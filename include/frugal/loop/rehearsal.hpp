@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <ostream>
@@ -12,8 +11,8 @@
 
 #include <frugal/data/source.hpp>
 #include <frugal/loop/failure.hpp>
-#include <frugal/loop/generators.hpp>
 #include <frugal/loop/memory.hpp>
+#include <frugal/loop/rewind.hpp>
 #include <frugal/loop/run.hpp>
 #include <frugal/loop/run_state.hpp>
 
@@ -27,20 +26,13 @@ template <class Context>
 class Rehearsal {
  public:
   explicit Rehearsal(Run<Context>& run)
-      : run_(run), module_(base_module(run.module)), device_(run.device) {
-    move_to(c10::Device(c10::kCPU));
-    for (at::Tensor const& tensor : tensors()) before_.push_back(tensor.detach().clone());
-  }
+      : run_(run),
+        module_(base_module(run.module)),
+        on_host_(run),
+        rewind_(module_, c10::Device(c10::kCPU)) {}
   Rehearsal(Rehearsal const&) = delete;
   Rehearsal& operator=(Rehearsal const&) = delete;
-
-  ~Rehearsal() {
-    at::NoGradGuard const no_gradients;
-    auto const now = tensors();
-    for (std::size_t i = 0; i < now.size(); ++i) now[i].copy_(before_[i]);
-    run_.parameters.reset_gradients();
-    move_to(device_);
-  }
+  ~Rehearsal() { run_.parameters.reset_gradients(); }
 
   /// `pass(batch)` runs forward and backward of one batch and returns its loss.
   template <class Train, class Pass>
@@ -120,22 +112,30 @@ class Rehearsal {
     archive.scope("run", [&](auto& inner) { run_.persist(inner); });
   }
 
-  std::vector<at::Tensor> tensors() const {
-    std::vector<at::Tensor> all = run_.parameters.tensors;
-    for (at::Tensor const& buffer : module_.buffers()) all.push_back(buffer);
-    return all;
-  }
+  /// The module lies in host memory for the span of its life.
+  class OnHost {
+   public:
+    explicit OnHost(Run<Context>& run) : run_(run), device_(run.device) {
+      move_to(c10::Device(c10::kCPU));
+    }
+    OnHost(OnHost const&) = delete;
+    OnHost& operator=(OnHost const&) = delete;
+    ~OnHost() { move_to(device_); }
 
-  void move_to(c10::Device device) {
-    if (run_.device != device) module_.to(device);
-    run_.device = device;
-  }
+   private:
+    void move_to(c10::Device device) {
+      if (run_.device != device) base_module(run_.module).to(device);
+      run_.device = device;
+    }
+
+    Run<Context>& run_;
+    c10::Device device_;
+  };
 
   Run<Context>& run_;
   torch::nn::Module& module_;
-  KeepGenerators<true> generators_{c10::Device(c10::kCPU)};
-  c10::Device device_;
-  std::vector<at::Tensor> before_;
+  OnHost on_host_;
+  Rewind rewind_;  // last: it is over before the module goes back to its device
 };
 
 }  // namespace detail

@@ -128,6 +128,7 @@ struct Run {
   std::function<double()> save_seconds{};  ///< that the last one took; empty likewise
   std::function<bool()> save{};  ///< a checkpoint now; empty in a recipe without Checkpoint
   std::function<std::vector<Check>(std::size_t batches)> rehearse{};  ///< see policy/smoke.hpp
+  std::function<void()> settle{};  ///< see policy/auto_batch.hpp; empty in a recipe without it
   std::function<at::Tensor()> reevaluate{};  ///< see policy/optimize/any.hpp
   at::Tensor window_loss{};                  ///< likewise; kept for such optimizers alone
 

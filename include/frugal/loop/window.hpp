@@ -20,12 +20,21 @@ namespace frugal {
 /// only when the window is complete, so each backward pass starts from w_i / (N w_1), which is
 /// 1/N as long as all weigh the same, and settle() multiplies by N w_1 / W if that is not 1: a
 /// ragged last window, or unequal weights. A full window of equal weights costs no operator.
+///
+/// Window<0> is told its N anew with each window.
 template <int N>
 class Window {
  public:
-  void open() {
-    micro_batches_ = samples_ = tokens_ = 0;
-    weight_ = unit_ = 0;
+  void open()
+    requires(N > 0)
+  {
+    reset();
+  }
+  void open(std::int64_t micro_batches)
+    requires(N == 0)
+  {
+    reset();
+    count_ = micro_batches;
   }
 
   /// The gradient that a micro-batch's backward pass starts from. Throws SettingsError for a
@@ -37,7 +46,9 @@ class Window {
     if constexpr (N == 1) {
       return constant(1.0, loss.value);
     } else {
-      if (unit_ == 0) unit_ = N * weight;
+      if (unit_ == 0) unit_ = static_cast<double>(count_) * weight;
+      // All of the window: the seed is one, as in Window<1>, whatever the weight.
+      if (N == 0 && count_ == 1) return constant(1.0, loss.value);
       return constant(unit_ == 0 ? 0.0 : weight / unit_, loss.value);
     }
   }
@@ -52,7 +63,7 @@ class Window {
 
   /// Makes the sum of the gradients that of the weighted mean.
   void settle(std::vector<at::Tensor> const& gradients) const {
-    if constexpr (N > 1) {
+    if constexpr (N != 1) {
       if (weight_ == unit_ || weight_ == 0 || gradients.empty()) return;
       at::NoGradGuard const no_gradients;
       at::_foreach_mul_(gradients, unit_ / weight_);
@@ -67,6 +78,11 @@ class Window {
 
  private:
   static constexpr double largest_weight = 1e300;
+
+  void reset() {
+    micro_batches_ = samples_ = tokens_ = 0;
+    weight_ = unit_ = 0;
+  }
 
   // Filled once and used again: the seed of a full window never changes.
   at::Tensor const& constant(double value, at::Tensor const& like) {
@@ -85,6 +101,7 @@ class Window {
                          .mend = "Return how many the loss averages over; 0 or more."});
   }
 
+  std::int64_t count_ = N;
   std::uint64_t micro_batches_ = 0;
   std::uint64_t samples_ = 0;
   std::uint64_t tokens_ = 0;

@@ -3,6 +3,7 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/loop/counters.hpp>
 #include <frugal/loop/kinds.hpp>
 
 namespace frugal {
@@ -18,7 +19,7 @@ namespace frugal {
 /// The loop reads `steps`. Each micro-batch's backward starts from its share of the window
 /// (loss weight over window weight), so the sum of the gradients is that of the weighted mean,
 /// also in a last window with fewer micro-batches. Schedules and cadences count optimizer steps.
-template <int N>
+template <auto N>
 struct Accumulate {
   static_assert(N >= 1,
                 "frugal: Accumulate counts micro-batches per optimizer step, and there is at "
@@ -30,6 +31,10 @@ struct Accumulate {
 
   static constexpr int steps = N;
 };
+
+/// In policy/accumulate/split.hpp.
+template <>
+struct Accumulate<Auto>;
 
 template <>
 struct null_policy<kinds::accumulate> {

@@ -109,6 +109,7 @@ class Checkpoint<Options...>::State {
     interval_.begin(phase.counters(), Clock::now());
     // A run that is killed before its first cadence goes on from here, and what a save costs is
     // known before it matters.
+    phase.settle();
     if (!saved_) save(phase);
     look_at_ = interval_.next_look();
   }

@@ -18,8 +18,7 @@
 #include <frugal/data/range.hpp>
 #include <frugal/error.hpp>
 #include <frugal/loop/fit.hpp>
-#include <frugal/loop/generators.hpp>
-#include <frugal/loop/measure.hpp>
+#include <frugal/loop/rewind.hpp>
 #include <frugal/trainer.hpp>
 #include <frugal/watch/rate_curve.hpp>
 
@@ -46,7 +45,7 @@ struct RangeTest {
   struct kind : observer_kind {
     static constexpr std::string_view name = "RangeTest";
   };
-  using listens = list<on::fit_begin, on::loss, on::step>;
+  using listens = list<on::fit_begin, on::loss, on::step, on::undo>;
 
   RateRange range{};
   double lr = 1;  ///< what the optimizer multiplies the factor with
@@ -71,6 +70,11 @@ struct RangeTest {
       at::Tensor const part = phase.loss.value.detach().to(at::kDouble).mul(*phase.loss.weight);
       sum_ = sum_.defined() ? sum_ + part : part;
       weight_ += *phase.loss.weight;
+    }
+
+    void on_undo(Undo<Context> const&) {
+      sum_ = at::Tensor();
+      weight_ = 0;
     }
 
     flow on_step(Step<Context>& phase) {
@@ -99,37 +103,6 @@ struct RangeTest {
     at::Tensor sum_;
     double weight_ = 0;
   };
-};
-
-/// Puts a module, its modes, its device and the generators back to where they were.
-class Rewind {
- public:
-  Rewind(torch::nn::Module& module, c10::Device run_on)
-      : module_(module), modes_(module), generators_(run_on) {
-    for (at::Tensor const& tensor : tensors()) before_.push_back(tensor.detach().clone());
-  }
-  Rewind(Rewind const&) = delete;
-  Rewind& operator=(Rewind const&) = delete;
-  ~Rewind() {
-    at::NoGradGuard const no_gradients;
-    auto const now = tensors();
-    if (!now.empty() && now.front().device() != before_.front().device()) {
-      module_.to(before_.front().device());
-    }
-    for (std::size_t i = 0; i < now.size(); ++i) now[i].copy_(before_[i]);
-  }
-
- private:
-  std::vector<at::Tensor> tensors() const {
-    std::vector<at::Tensor> all = Parameters::of(module_).tensors;
-    for (at::Tensor const& buffer : module_.buffers()) all.push_back(buffer);
-    return all;
-  }
-
-  torch::nn::Module& module_;
-  KeepModes modes_;
-  KeepGenerators<true> generators_;
-  std::vector<at::Tensor> before_;
 };
 
 inline void require_range(RateRange const& range, double lr) {

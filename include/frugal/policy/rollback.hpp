@@ -36,7 +36,7 @@ struct Rollback {
                 "frugal: Rollback keeps its state at steps. Write Every<100>, or another cadence "
                 "in steps, micro-batches, samples or tokens.");
   using kind = kinds::rollback;
-  using listens = list<on::fit_begin, on::loss, on::step>;
+  using listens = list<on::fit_begin, on::loss, on::step, on::undo>;
 
   static constexpr About about{Term::runs_to_convergence, "at its cadence a copy of the state"};
 
@@ -69,7 +69,15 @@ class Rollback<Cadence>::State {
 
   void on_loss(LossReady<Context>& phase) {
     if (settings_.jump == 0 || !phase.loss.value.is_cpu()) return;
+    // Samples are counted window by window: another count is another window.
+    if (std::exchange(window_, phase.counters().sample) != phase.counters().sample) {
+      mean_before_ = mean_;
+    }
     look(detail::host_scalar(phase.loss.value), phase.counters(), phase.counters().step);
+  }
+
+  void on_undo(Undo<Context> const& phase) {
+    if (window_ == phase.counters().sample) mean_ = mean_before_;
   }
 
   void on_step(Step<Context>& phase) {
@@ -112,6 +120,7 @@ class Rollback<Cadence>::State {
     busy_ = false;
     step_ = kept_step_;
     mean_ = kept_mean_;
+    window_ = nothing;
     phase.set_learning_rate_scale(scale);
     phase.record({"rollback",
                   {{"from_step", error.step},
@@ -219,6 +228,8 @@ class Rollback<Cadence>::State {
   int returns_ = 0;
   Mean mean_;
   Mean kept_mean_;
+  Mean mean_before_;  ///< that of the window, where its losses are looked at
+  std::uint64_t window_ = nothing;
   bool busy_ = false;
 };
 

@@ -37,8 +37,8 @@ struct Throughput {
   static_assert(!Cadence::per_epoch,
                 "frugal: Throughput measures at steps. Write Throughput<Every<100>>.");
   using kind = kinds::throughput;
-  using listens =
-      list<on::fit_begin, around::forward, on::backward, on::step, around::validate, on::fit_end>;
+  using listens = list<on::fit_begin, around::forward, on::backward, on::step, around::validate,
+                       on::fit_end, on::undo>;
   // A rehearsal is no step; a line of the log has the speed that was measured at its step.
   using after = list<kinds::smoke>;
   using before = list<kinds::log, kinds::progress, kinds::validate>;
@@ -104,6 +104,9 @@ class Throughput<Cadence>::State {
   void on_backward(Backward<Context> const&) {
     if (wants_count_) counter_.pause();
   }
+
+  // What was counted of a window that is made anew; the next open() begins at 0.
+  void on_undo(Undo<Context> const&) { counter_.close(); }
 
   template <class Next>
   Metrics around_validate(ValidationRun<Context> const&, Next&& next) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <iostream>
 #include <ostream>
 #include <string>
@@ -15,6 +14,7 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/parameters.hpp>
+#include <frugal/watch/bytes.hpp>
 
 namespace frugal {
 
@@ -24,6 +24,11 @@ template <class P>
 std::string name_in_plan() {
   std::string name(type_name<P>());
   for (std::size_t at; (at = name.find("frugal::")) != std::string::npos;) name.erase(at, 8);
+  for (std::string const auto_of : {"Automatic()", "Automatic{}"}) {
+    for (std::size_t at; (at = name.find(auto_of)) != std::string::npos;) {
+      name.replace(at, auto_of.size(), "Auto");
+    }
+  }
   return name;
 }
 
@@ -48,6 +53,18 @@ void explain_cautions(std::ostream& out) {
   }
 }
 
+/// What the last fit found out, for policies that find something out.
+template <class Trainer, class... Ps>
+void explain_findings(Trainer& trainer, std::ostream& out, list<Ps...>) {
+  auto const tell = [&]<class P>(std::type_identity<P>) {
+    if constexpr (requires(P const& policy) { policy.finding(); }) {
+      std::string const finding = trainer.template policy<typename P::kind>().finding();
+      if (!finding.empty()) out << "found: " << P::kind::name << ": " << finding << '\n';
+    }
+  };
+  (tell(std::type_identity<Ps>{}), ...);
+}
+
 template <class... Ps>
 void explain_policies(std::ostream& out, list<Ps...>, int host_syncs) {
   out << "policies, in the order in which events reach them\n";
@@ -55,18 +72,6 @@ void explain_policies(std::ostream& out, list<Ps...>, int host_syncs) {
   (explain_policy<Ps>(out, ++number), ...);
   out << "host syncs per step: " << host_syncs << '\n';
   (explain_cautions<Ps>(out), ...);
-}
-
-inline std::string bytes_text(double bytes) {
-  char const* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int unit = 0;
-  while (bytes >= 1024 && unit < 4) {
-    bytes /= 1024;
-    ++unit;
-  }
-  char text[40];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
-  return text;
 }
 
 }  // namespace detail
@@ -79,12 +84,13 @@ void explain(std::ostream& out = std::cout) {
   detail::explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step);
 }
 
-/// The same for a trainer at hand, and what its module adds: parameters, and the size of a
-/// checkpoint, which is the weights and buffers, what the optimizer keeps of them, and their
-/// average where a policy keeps one.
+/// The same for a trainer at hand, what its last fit found out, and what its module adds:
+/// parameters, and the size of a checkpoint, which is the weights and buffers, what the optimizer
+/// keeps of them, and their average where a policy keeps one.
 template <class Trainer>
 void explain(Trainer& trainer, std::ostream& out = std::cout) {
   explain<Trainer>(out);
+  detail::explain_findings(trainer, out, typename Trainer::policies{});
   torch::nn::Module const& module = base_module(trainer.module());
   std::int64_t count = 0;
   double weights = 0;

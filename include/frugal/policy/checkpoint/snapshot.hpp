@@ -35,6 +35,9 @@ inline std::string portable_name(std::string_view name) {
     if (c == ' ' || (in_number && (c == 'u' || c == 'U' || c == 'l' || c == 'L'))) continue;
     out += c;
     if (out.ends_with("frugal::")) out.resize(out.size() - 8);
+    if (out.ends_with("Automatic()") || out.ends_with("Automatic{}")) {
+      out.replace(out.size() - 11, 11, "Auto");
+    }
   }
   return out;
 }

@@ -131,6 +131,8 @@ struct Optimize<Any> {
         torch::serialize::InputArchive in;
         // Onto the parameters' device, wherever it was saved.
         in.load_from(stream, device_of(*optimizer_));
+        // LibTorch adds what it loads, and a state from before the first step has nothing in it.
+        optimizer_->state().clear();
         optimizer_->load(in);
       } catch (c10::Error const& error) {
         throw StateError({.what = "saved state does not fit the optimizer",

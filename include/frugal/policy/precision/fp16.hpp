@@ -84,8 +84,8 @@ struct Precision<FP16> {
     }
 
     void on_loss(LossReady<Context>& phase) {
-      constexpr bool seed_is_one =
-          detail::slot_of<kinds::accumulate, typename Context::policies>::steps == 1;
+      using Accumulation = detail::slot_of<kinds::accumulate, typename Context::policies>;
+      constexpr bool seed_is_one = Accumulation::steps == 1 && !requires { Accumulation::splits; };
       phase.seed =
           seed_is_one ? scale_.scaled_one(phase.seed.scalar_type()) : scale_.scaled(phase.seed);
     }

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/nn/modules/batchnorm.h>
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/outcome.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/out_of_memory.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/accumulate.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// How a batch is cut: into as few parts as the limit allows, of sizes that differ by one at most.
+/// Parts of one size cost no correction of the gradients, and none is left with a single sample
+/// that BatchNorm refuses unless it must be.
+struct Parts {
+  std::int64_t samples;  ///< of the batch
+  std::int64_t count;
+
+  Parts(std::int64_t batch, std::int64_t most)
+      : samples(batch), count(most <= 0 || batch <= most ? 1 : (batch + most - 1) / most) {}
+
+  std::int64_t largest() const { return (samples + count - 1) / count; }
+  std::int64_t begin(std::int64_t part) const {
+    std::int64_t const longer = samples % count;
+    return part * (samples / count) + (part < longer ? part : longer);
+  }
+  std::int64_t size(std::int64_t part) const { return begin(part + 1) - begin(part); }
+};
+
+/// Does a module take statistics of what it is given in training? One that is frozen does not.
+inline bool trains_batch_norm(torch::nn::Module& module) {
+  bool found = false;
+  module.apply([&](torch::nn::Module& part) {
+    bool const norm = dynamic_cast<torch::nn::BatchNorm1dImpl*>(&part) != nullptr ||
+                      dynamic_cast<torch::nn::BatchNorm2dImpl*>(&part) != nullptr ||
+                      dynamic_cast<torch::nn::BatchNorm3dImpl*>(&part) != nullptr;
+    found = found || (norm && part.is_training());
+  });
+  return found;
+}
+
+}  // namespace detail
+
+/// A batch of the source is one optimizer step, in as many micro-batches as memory asks for.
+///
+/// Lever   hours per run: an effective batch that memory does not hold, without trying by hand how
+///         much of it memory does hold.
+/// Cost    per step the generators' states and, for a module with buffers, a grouped copy of them;
+///         a window that ran out of memory is made anew.
+/// State   the largest micro-batch; a resumed run splits as the run before did.
+/// Errors  MemoryError where memory does not hold one sample. A batch type that cannot be split
+///         does not compile.
+///
+/// A window whose forward or backward pass runs out of memory is rolled back (gradients,
+/// generators, buffers, counters, losses), and made anew in micro-batches of half the size; from
+/// then on all are so small. The run is then bit for bit one that was told so from there.
+template <>
+struct Accumulate<Auto> {
+  FRUGAL_SENTENCE(
+      and_graph,
+      "frugal: Accumulate<Auto> splits a step when memory runs out, and a recorded step "
+      "has one shape. Write Accumulate<N> beside a CUDA graph, or take the graph out.");
+  FRUGAL_SENTENCE(and_deadline,
+                  "frugal: Accumulate<Auto> makes a step anew when memory runs out, which no "
+                  "deadline of a step can allow for. Write Accumulate<N>, or take the deadline "
+                  "out.");
+
+  using kind = kinds::accumulate;
+  using listens = list<on::fit_begin>;
+  using conflicts =
+      list<conflict<kinds::execution, and_graph>, conflict<kinds::deadline, and_deadline>>;
+
+  static constexpr About about{Term::hours_per_run,
+                               "per step a copy of the module's buffers and of the generators"};
+
+  static constexpr int steps = 1;  ///< batches of the source in a window
+  static constexpr bool splits = true;
+
+  /// A micro-batch has at most so many samples; 0: the whole batch, or what AutoBatch finds.
+  std::int64_t samples = 0;
+  Outcome<std::int64_t> left{};  ///< by fit: what `samples` came to
+
+  /// Samples that a micro-batch had at most at the end of the last fit; 0: batches were not split.
+  std::int64_t micro_batch() const { return left.get() == nullptr ? samples : *left.get(); }
+  /// One line for explain(); empty before a fit.
+  std::string finding() const {
+    if (left.get() == nullptr) return {};
+    if (*left.get() == 0) return "batches are not split";
+    return "a micro-batch has at most " + std::to_string(*left.get()) + " samples";
+  }
+
+  template <class Context>
+  class State;
+};
+
+template <class Context>
+class Accumulate<Auto>::State {
+ public:
+  explicit State(Accumulate const& settings)
+      : samples_(settings.samples), known_(settings.samples != 0), left_(&settings.left) {}
+
+  void on_fit_begin(FitBegin<Context>&) {
+    if (samples_ < 0) {
+      throw SettingsError(
+          {.what = "a micro-batch has at most " + std::to_string(samples_) + " samples",
+           .where = "Accumulate<Auto>::samples",
+           .why = "it has one at least",
+           .mend = "Give 1 or more, or 0 for the whole batch."});
+    }
+    left_->leave(samples_);
+  }
+
+  // What follows the loop calls.
+
+  detail::Parts parts(std::int64_t batch) const { return {batch, samples_}; }
+  /// Is the size given, found, or of a checkpoint?
+  bool known() const { return known_; }
+  void set(std::int64_t most) {
+    samples_ = most;
+    known_ = true;
+    left_->leave(most);
+  }
+  /// While sizes are tried, running out of memory is an answer and nothing to be mended.
+  void trying(bool now) { trying_ = now; }
+
+  /// Before a window that is split.
+  void split(Phase<Context> const& phase) {
+    if (trying_ || std::exchange(split_before_, true)) return;
+    if (detail::trains_batch_norm(base_module(phase.module()))) {
+      phase.advise(
+          "Accumulate<Auto>: BatchNorm takes its statistics of each micro-batch and not of the "
+          "whole batch, so this run is not that of the whole batch; GroupNorm or LayerNorm would "
+          "not mind");
+    }
+  }
+
+  /// In a handler: halves what a micro-batch may have if memory ran out, and throws on what else it
+  /// was. MemoryError if there is nothing to halve.
+  void shrink(Phase<Context> const& phase, std::int64_t batch) {
+    if (trying_ || !detail::is_out_of_memory(std::current_exception())) throw;
+    std::int64_t const before = parts(batch).largest();
+    if (before <= 1) refuse(phase);
+    set(before / 2);
+    struck_ = true;
+    phase.record({"split",
+                  {{"samples", static_cast<std::uint64_t>(samples_)},
+                   {"before", static_cast<std::uint64_t>(before)}}});
+    phase.advise("Accumulate<Auto>: memory ran out at step " +
+                 std::to_string(phase.counters().step) + " with " + std::to_string(before) +
+                 " samples; from there on a micro-batch has at most " + std::to_string(samples_));
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    std::int64_t most = samples_;
+    bool is_known = known_;
+    archive("samples", most);
+    archive("known", is_known);
+    if (!Archive::loading) return;
+    // Rollback takes the run back, and not what this process has learned of its memory.
+    if (struck_ && (most == 0 || most > samples_)) return;
+    samples_ = most;
+    known_ = is_known;
+    left_->leave(samples_);
+  }
+
+ private:
+  [[noreturn]] static void refuse(Phase<Context> const& phase) {
+    std::throw_with_nested(MemoryError(
+        {.what = "memory does not hold a step of one sample at a time",
+         .where = "step " + std::to_string(phase.counters().step) + ", Accumulate<Auto>",
+         .why = "forward or backward ran out of it, and one sample cannot be split",
+         .mend = "Use a smaller model or shorter samples, Precision<BF16>, Recompute<> or "
+                 "Activations<Half>, or more memory (AutoBatch::limit on the CPU)."}));
+  }
+
+  std::int64_t samples_;
+  bool known_;
+  Outcome<std::int64_t> const* left_;
+  bool trying_ = false;
+  bool split_before_ = false;
+  bool struck_ = false;  ///< in this process
+};
+
+}  // namespace frugal

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/composition.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/accumulate/split.hpp>
+#include <frugal/policy/auto_batch/memory.hpp>
+#include <frugal/policy/auto_batch/search.hpp>
+#include <frugal/watch/bytes.hpp>
+
+namespace frugal {
+
+/// Finds the largest micro-batch that memory holds, before the first step, and keeps the CPU's
+/// tensors below a limit.
+///
+/// Lever   hours per run: no run is lost to a batch that was too large, and no memory to one that
+/// was
+///         smaller than need be.
+/// Cost    at the beginning some steps, two for each doubling of the micro-batch and each
+/// bisection;
+///         with a limit on the CPU an atomic addition for each allocation and each release.
+/// State   none: what is found Accumulate<Auto> keeps, and a resumed run does not look again.
+/// Errors  SettingsError on the CPU without a limit and for a margin out of range; MemoryError
+/// where
+///         one sample does not fit.
+///
+/// The steps that are tried are real: forward, backward, gradients and the optimizer, whose moments
+/// are there for the next one. The slots take part, and around_forward of all policies; other hooks
+/// of observers are not called. Then everything is as it was: weights, buffers, gradients, modes,
+/// the slots' states, generators, counters, losses, the source's place.
+struct AutoBatch {
+  using kind = kinds::auto_batch;
+  using listens = list<on::fit_begin>;
+  // The rehearsal is no step, and goes before what takes longer.
+  using after = list<kinds::accumulate, kinds::smoke>;
+
+  static constexpr About about{Term::hours_per_run, "some steps when fit begins"};
+
+  /// Bytes that training may take: on the CPU of tensors, where it has to be given; on a device of
+  /// what its allocator holds while sizes are tried, 0 for all there is.
+  std::int64_t limit = 0;
+  double margin = 0.1;   ///< share of the memory that the largest tried step leaves free
+  std::size_t look = 4;  ///< batches of the source, of which the largest is tried
+  Outcome<std::string> left{};
+
+  /// What the last fit found, one line; empty before one.
+  std::string finding() const { return left.get() == nullptr ? std::string() : *left.get(); }
+
+  template <class Context>
+  class State;
+};
+
+template <class Context>
+class AutoBatch::State {
+  static_assert(
+      requires { detail::slot_of<kinds::accumulate, typename Context::policies>::splits; },
+      "frugal: AutoBatch finds the micro-batch of Accumulate<Auto>, and this recipe has another "
+      "Accumulate. Write Accumulate<Auto>.");
+
+ public:
+  using transient = void;
+
+  explicit State(AutoBatch const& settings)
+      : limit_(settings.limit),
+        margin_(settings.margin),
+        look_(settings.look),
+        left_(&settings.left) {}
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    left_->forget();
+    c10::Device const device = phase.settings().device;
+    require_settings(device);
+    if (device.is_cpu()) {
+      detail::HostMeter::install();
+      host_.emplace(limit_, base_module(phase.module()));
+    } else {
+      device_.emplace(device, limit_);
+    }
+  }
+
+  // What follows the loop calls.
+
+  std::size_t look() const { return look_; }
+
+  /// For the span of a window's passes.
+  detail::HostMeter::Limit limit() const {
+    return host_ ? host_->limit() : detail::HostMeter::Limit(detail::HostMeter::unlimited);
+  }
+
+  /// The largest micro-batch that fits, for batches of `batch` samples; 0: all of it.
+  ///
+  /// `step(samples)` makes a step of micro-batches of so many samples and says whether it was one
+  /// and no overflow; `undo()` puts the slots back, which the failure of a step may have left in
+  /// the middle of something. `held()` are bytes that are held for putting things back.
+  template <class Step, class Undo>
+  std::int64_t find(Phase<Context> const& phase, std::int64_t batch, std::int64_t held, Step&& step,
+                    Undo&& undo) {
+    if (host_) host_->forgive(held);
+    std::int64_t least = 1;  // BatchNorm takes two samples
+    bool moments = false;    // does the optimizer hold what it holds from its first step on?
+    std::map<std::int64_t, bool> tried;
+    auto const try_one = [&](std::int64_t samples) {
+      bool const fit = measured([&] {
+        if (!moments) first_step(least, step);
+        moments = true;
+        step(samples);
+      });
+      if (!fit) {
+        moments = false;
+        undo();
+      }
+      return fit;
+    };
+    std::int64_t const found = detail::largest_that_fits(batch, [&](std::int64_t samples) {
+      // Of sizes that make as many parts one is tried, for they are made alike.
+      detail::Parts const parts(batch, samples);
+      if (auto const known = tried.find(parts.count); known != tried.end()) return known->second;
+      bool fit = true;
+      try {
+        fit = try_one(parts.largest());
+      } catch (std::exception const&) {
+        if (samples != 1 || batch == 1) throw;
+        least = 2;  // whatever it is, it is no lack of memory: two samples tell
+        undo();
+      }
+      return tried[parts.count] = fit;
+    });
+    if (host_) host_->forgive(-held);
+    if (found < least) refuse(batch);
+    std::int64_t const samples = detail::Parts(batch, found).largest();
+    tell(phase, samples, batch);
+    return samples == batch ? 0 : samples;
+  }
+
+ private:
+  // The gradients of an optimizer's first steps may overflow in FP16: then they are none.
+  static constexpr int most_overflows = 30;
+
+  template <class Step>
+  static void first_step(std::int64_t samples, Step& step) {
+    for (int i = 0; i < most_overflows && !step(samples); ++i) {
+    }
+  }
+
+  template <class Steps>
+  bool measured(Steps&& steps) {
+    if (!host_) return detail::fits(*device_, margin_, [&](std::int64_t) { steps(); });
+    return detail::fits(*host_, margin_, [&](std::int64_t most) {
+      auto const limit = host_->limit(most);
+      steps();
+    });
+  }
+
+  void require_settings(c10::Device device) const {
+    auto const refuse = [](std::string what, std::string where, std::string why, std::string mend) {
+      throw SettingsError({.what = std::move(what),
+                           .where = std::move(where),
+                           .why = std::move(why),
+                           .mend = std::move(mend)});
+    };
+    if (limit_ < 0 || (limit_ == 0 && device.is_cpu())) {
+      refuse(limit_ == 0 ? "AutoBatch has no limit on the CPU"
+                         : "the limit is " + std::to_string(limit_) + " bytes",
+             "AutoBatch::limit", "the system gives a process more memory than there is",
+             "Give the bytes that training may take, such as .limit = std::int64_t{8} << 30.");
+    }
+    if (!(margin_ >= 0 && margin_ < 1)) {
+      refuse("the margin is " + std::to_string(margin_), "AutoBatch::margin",
+             "it is the share of the memory that stays free", "Give 0 or more and less than 1.");
+    }
+    if (look_ == 0) {
+      refuse("AutoBatch looks at no batch", "AutoBatch::look", "what is tried is a batch",
+             "Give 1 or more; 4 is the default.");
+    }
+  }
+
+  std::int64_t room() const { return host_ ? host_->room() : device_->room(); }
+
+  void tell(Phase<Context> const& phase, std::int64_t samples, std::int64_t batch) const {
+    std::string const text = samples == batch
+                                 ? "a batch of " + std::to_string(batch) + " samples fits whole"
+                                 : "micro-batches of " + std::to_string(samples) +
+                                       " samples fit, of batches of " + std::to_string(batch);
+    phase.advise("AutoBatch: " + text);
+    phase.record({"auto_batch",
+                  {{"samples", static_cast<std::uint64_t>(samples)},
+                   {"batch", static_cast<std::uint64_t>(batch)}}});
+    left_->leave(text);
+  }
+
+  [[noreturn]] void refuse(std::int64_t batch) const {
+    auto const bytes = [](std::int64_t count) {
+      return detail::bytes_text(static_cast<double>(count));
+    };
+    throw MemoryError(
+        {.what = "memory does not hold a step of one sample at a time",
+         .where =
+             "AutoBatch, before the first step, batches of " + std::to_string(batch) + " samples",
+         .why = room() == detail::HostMeter::unlimited
+                    ? std::string("the device's allocator refused")
+                    : "there are " + bytes(room()) + ", of which a margin of " +
+                          std::to_string(margin_) + " stays free",
+         .mend = "Use a smaller model or shorter samples, Precision<BF16>, Recompute<> or "
+                 "Activations<Half>, or give more memory (AutoBatch::limit on the CPU)."});
+  }
+
+  std::int64_t limit_;
+  double margin_;
+  std::size_t look_;
+  Outcome<std::string> const* left_;
+  std::optional<detail::HostMemory> host_;
+  std::optional<detail::DeviceMemory> device_;
+};
+
+}  // namespace frugal

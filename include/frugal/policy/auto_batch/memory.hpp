@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/core/Device.h>
+#include <torch/nn/module.h>
+
+#ifdef FRUGAL_CUDA
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <cuda_runtime_api.h>
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+#include <frugal/loop/host_meter.hpp>
+#include <frugal/loop/out_of_memory.hpp>
+
+namespace frugal::detail {
+
+/// Bytes of a module's parameters and buffers, with those that the meter does not count apart.
+struct ModuleBytes {
+  std::int64_t all = 0;
+  std::int64_t not_counted = 0;
+
+  static ModuleBytes of(torch::nn::Module& module) {
+    ModuleBytes bytes;
+    auto const add = [&](at::Tensor const& tensor) {
+      if (!tensor.defined() || !tensor.has_storage()) return;
+      auto const size = static_cast<std::int64_t>(tensor.storage().nbytes());
+      bytes.all += size;
+      if (!HostMeter::counts(tensor.storage().data_ptr())) bytes.not_counted += size;
+    };
+    for (at::Tensor const& tensor : module.parameters()) add(tensor);
+    for (at::Tensor const& tensor : module.buffers()) add(tensor);
+    return bytes;
+  }
+};
+
+/// The memory of the CPU's tensors, up to a limit: the module's, and what is allocated from here
+/// on.
+class HostMemory {
+ public:
+  HostMemory(std::int64_t limit, torch::nn::Module& module)
+      : limit_(limit), module_(ModuleBytes::of(module).all), base_(HostMeter::live() - module_) {}
+
+  std::int64_t room() const { return limit_; }
+  void begin() { HostMeter::forget_peak(); }
+  /// Bytes that were taken at most since begin().
+  std::int64_t taken() const { return HostMeter::peak() - base_; }
+  void after_failure() {}
+  /// Allocations of this thread above `bytes` fail, for the span of what it returns.
+  HostMeter::Limit limit(std::int64_t bytes) const { return HostMeter::Limit(base_ + bytes); }
+  HostMeter::Limit limit() const { return limit(limit_); }
+  /// Bytes that came or went in between and are not training's.
+  void forgive(std::int64_t bytes) { base_ += bytes; }
+
+ private:
+  std::int64_t limit_;
+  std::int64_t module_;
+  std::int64_t base_;
+};
+
+/// The memory of a device, as LibTorch's caching allocator sees it: what it holds and what it could
+/// still get. Without FRUGAL_CUDA, or on a device that is no GPU, nothing is known but that an
+/// allocation fails.
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(c10::Device device, std::int64_t limit) : device_(device), limit_(limit) {}
+
+  std::int64_t room() const { return room_; }
+  void begin() {
+#ifdef FRUGAL_CUDA
+    if (!device_.is_cuda()) return;
+    c10::cuda::CUDAGuard const guard(device_);
+    // What smaller steps have left in the cache would be taken for what this one needs.
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    std::size_t free = 0;
+    std::size_t total = 0;
+    if (cudaMemGetInfo(&free, &total) == cudaSuccess) {
+      room_ = static_cast<std::int64_t>(free) + stats().current;
+      if (limit_ > 0) room_ = std::min(room_, limit_);
+    }
+    c10::cuda::CUDACachingAllocator::resetPeakStats(index());
+#endif
+  }
+  std::int64_t taken() const {
+#ifdef FRUGAL_CUDA
+    if (device_.is_cuda()) return stats().peak;
+#endif
+    return 0;
+  }
+  void after_failure() {
+#ifdef FRUGAL_CUDA
+    if (device_.is_cuda()) c10::cuda::CUDACachingAllocator::emptyCache();
+#endif
+  }
+
+ private:
+#ifdef FRUGAL_CUDA
+  c10::DeviceIndex index() const {
+    c10::cuda::CUDAGuard const guard(device_);
+    return guard.current_device().index();
+  }
+  c10::CachingAllocator::Stat stats() const {
+    // The first of its kinds is the sum of all pools.
+    return c10::cuda::CUDACachingAllocator::getDeviceStats(index()).reserved_bytes[0];
+  }
+#endif
+
+  [[maybe_unused]] c10::Device device_;
+  [[maybe_unused]] std::int64_t limit_;
+  std::int64_t room_ = HostMeter::unlimited;
+};
+
+/// Does a step fit, with a margin left? False where it ran out of memory or took more. `memory` is
+/// asked before and after the step.
+template <class Memory, class Step>
+bool fits(Memory& memory, double margin, Step&& step) {
+  memory.begin();
+  auto const most = static_cast<std::int64_t>(static_cast<double>(memory.room()) * (1 - margin));
+  bool failed = false;
+  try {
+    step(most);
+  } catch (...) {
+    if (!is_out_of_memory(std::current_exception())) throw;
+    failed = true;  // the exception's own grip on tensors ends with this block
+  }
+  if (failed) memory.after_failure();
+  return !failed && memory.taken() <= most;
+}
+
+}  // namespace frugal::detail

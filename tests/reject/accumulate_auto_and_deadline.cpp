@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Accumulate<Auto> makes a step anew when memory runs out, which no deadline of a step can allow for. Write Accumulate<N>, or take the deadline out.
+#include <frugal/compose/recipe.hpp>
+#include <frugal/policy/accumulate/split.hpp>
+
+using namespace frugal;
+
+template <class... Ps>
+constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::say();
+
+// A policy that gives a step a time by which it has to be over.
+struct InTime {
+  using kind = kinds::deadline;
+  using listens = list<on::step>;
+};
+
+static_assert(hears<Accumulate<4>, InTime>);
+#ifdef FRUGAL_REJECT
+static_assert(hears<Accumulate<Auto>, InTime>);
+#endif

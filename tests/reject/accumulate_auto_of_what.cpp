@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Accumulate<Auto> splits batches, and the batch_traits of this batch type have no narrow. Give them `static B narrow(B const&, std::int64_t begin, std::int64_t count)`.
+#include <frugal/policy/accumulate/split.hpp>
+#include <frugal/policy/optimize/sgd.hpp>
+#include <frugal/trainer.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+// More is in it than data and target, so nobody can know what a part of it is.
+struct Masked {
+  at::Tensor data, target, mask;
+};
+
+struct Squares {
+  template <class B>
+  at::Tensor operator()(torch::nn::Linear& net, B const& batch) const {
+    return net(batch.data).square().mean();
+  }
+};
+
+template <class Accumulation, class B>
+void train() {
+  Trainer trainer{torch::nn::Linear(1, 1), Squares{}, Settings{}, Optimize<SGD>{}, Accumulation{}};
+  trainer.fit(std::vector<B>{});
+}
+
+template void train<Accumulate<Auto>, Batch>();
+template void train<Accumulate<2>, Masked>();
+#ifdef FRUGAL_REJECT
+template void train<Accumulate<Auto>, Masked>();
+#endif
