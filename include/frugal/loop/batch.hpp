@@ -4,9 +4,11 @@
 
 #include <ATen/ATen.h>
 
+#include <concepts>
 #include <cstdint>
 #include <sstream>
 #include <string>
+#include <type_traits>
 
 namespace frugal {
 
@@ -45,6 +47,14 @@ struct batch_traits {
       batch.target = batch.target.to(device, /*non_blocking=*/true);
     }
   }
+
+  /// Calls `f(tensor)` for every tensor that the objective reads, in one order; for Graph.
+  template <class Self, class F>
+    requires std::same_as<std::remove_const_t<Self>, B>
+  static void each_tensor(Self& batch, F&& f) {
+    f(batch.data);
+    f(batch.target);
+  }
 };
 
 /// A bare tensor is a batch without a target (language models, autoencoders).
@@ -54,6 +64,11 @@ struct batch_traits<at::Tensor> {
   static std::int64_t tokens(at::Tensor const& batch) { return batch.numel(); }
   static void place(at::Tensor& batch, at::Device device) {
     if (batch.device() != device) batch = batch.to(device, /*non_blocking=*/true);
+  }
+  template <class Self, class F>
+    requires std::same_as<std::remove_const_t<Self>, at::Tensor>
+  static void each_tensor(Self& batch, F&& f) {
+    f(batch);
   }
 };
 

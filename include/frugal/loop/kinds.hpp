@@ -28,6 +28,9 @@ struct schedule : slot_kind {
 struct validate : slot_kind {
   static constexpr std::string_view name = "Validate";
 };
+struct execution : slot_kind {
+  static constexpr std::string_view name = "Execution";
+};
 
 // Observers. What has a rank comes after all that has none, the kinds of your own included: what is
 // saved has to be all that the event has done.

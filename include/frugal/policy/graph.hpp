@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/Generator.h>
+#include <ATen/core/grad_mode.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/composition.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/data/source.hpp>
+#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/policy/graph/backend.hpp>
+#include <frugal/policy/graph/capturable.hpp>
+#include <frugal/policy/graph/eager.hpp>
+#include <frugal/policy/graph/shapes.hpp>
+#ifdef FRUGAL_CUDA
+#include <frugal/policy/graph/cuda.hpp>
+#endif
+
+namespace frugal {
+
+/// What Graph captures: all of an optimizer step.
+struct WholeStep {};
+
+#ifdef FRUGAL_CUDA
+using DefaultCapture = CudaCapture;
+#else
+using DefaultCapture = NoCapture;
+#endif
+
+/// Captures a step's work for the GPU once and replays it: forward, backward, unscaling, clipping,
+/// the optimizer with its learning rate, and the average.
+///
+/// Lever   hours per run: small steps, whose kernels are shorter than their launches.
+/// Cost    memory: the activations, the gradients and one batch stay where they were captured, and
+///         a window's batches are all read before it begins. A copy of each batch per step.
+/// State   none that is saved: a resumed run warms up and captures anew, in the same bits.
+/// Errors  SettingsError on a device that has no graphs, for parameters on other devices and for
+///         warm_up below 1. A recipe with host syncs, or with a policy that does not say it can be
+///         captured, does not compile. What cannot be captured at run time goes on eagerly, and
+///         the report's advice has the reason.
+/// Source  torch.cuda.graph, as whole-network capture of PyTorch's notes on CUDA graphs.
+///
+/// The first windows run eagerly on a side stream. Then the step is captured for their shapes. A
+/// window of other shapes, or of fewer micro-batches, runs eagerly, and the next ones are replayed
+/// again; after `warm_up` windows in a row of one other shape the step is captured for that.
+template <class What = WholeStep, class Backend = DefaultCapture>
+struct Graph {
+  static_assert(std::same_as<What, WholeStep>,
+                "frugal: Graph is told what it captures, and that is the whole step. Write "
+                "Graph<WholeStep>.");
+  static_assert(CaptureBackend<Backend>,
+                "frugal: Graph's second argument captures and replays. Leave it out for CUDA, or "
+                "give a type that is a frugal::CaptureBackend.");
+  using kind = kinds::execution;
+  using listens = list<on::fit_begin>;
+  using demands = list<detail::WaitsForNothing, detail::Capturable>;
+
+  static constexpr About about{
+      Term::hours_per_run, "one copy of each batch per step; activations and gradients stay in memory"};
+  static constexpr bool captures = true;
+
+  int warm_up = 3;        ///< windows that run eagerly before a capture
+  int most_captures = 8;  ///< for other shapes; the last one is kept
+  /// What the module or the objective draws from, beside the device's own generator.
+  std::vector<at::Generator> generators{};
+  Backend backend{};
+
+  static void require(c10::Device device) { Backend::require(device); }
+
+  template <class Context>
+  class State;
+};
+
+template <class What, class Backend>
+template <class Context>
+class Graph<What, Backend>::State {
+  static constexpr std::size_t micro_batches =
+      detail::slot_of<kinds::accumulate, typename Context::policies>::steps;
+
+ public:
+  // What was captured belongs to the process. Loaded state lies elsewhere than that of before.
+  using dispensable = void;
+  template <class Archive>
+  void persist(Archive&) {
+    if (Archive::loading) loaded_ = true;
+  }
+
+  explicit State(Graph const& settings)
+      : warm_up_(settings.warm_up),
+        captures_left_(settings.most_captures),
+        generators_(settings.generators),
+        backend_(settings.backend) {}
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    c10::Device const device = phase.settings().device;
+    Backend::require(device);
+    require_settings();
+    for (at::Tensor const& each : phase.parameters().tensors) require_on(device, each);
+    at::Tensor const& some = phase.parameters().tensors.front();
+    rate_ = at::zeros({}, some.options().dtype(at::kDouble).requires_grad(false));
+    backend_.begin(device);
+  }
+
+  // For phases, within a step.
+  bool capturing() const { return capturing_; }
+  void defer(std::function<void()> f) { deferred_.push_back(std::move(f)); }
+  at::Tensor const& rate() const { return rate_; }
+  void move() { moved_ = true; }
+
+  /// Called by the loop with the batches of a window: is it to be replayed? Captures it before,
+  /// if its time has come; then `pass(batch, times)` is the forward and backward of a batch that
+  /// stands for so many of the window, and `update()` all that follows them.
+  template <class Batch, class Source, class Pass, class Update>
+  bool ready(Run<Context>& run, std::vector<Batch> const& batches, Source& source, Pass&& pass,
+             Update&& update) {
+    static_assert(detail::has_each_tensor<Batch>,
+                  "frugal: Graph copies batches into tensors that stay, and does not know those of "
+                  "this batch type. Write batch_traits<B>::each_tensor(batch, f).");
+    at::NoGradGuard const no_gradients;
+    warming_ = false;
+    set_rate(run.rate.factor * run.rate.scale);
+    bool const moved = std::exchange(moved_, false) && !recordings_.empty();
+    if (std::exchange(loaded_, false) || moved) forget();
+    if (given_up_) return false;
+    if (!of_one_shape(batches)) {
+      tell_once(run, told_ragged_,
+                "a window of fewer micro-batches, or of several shapes, ran eagerly: the graph is "
+                "for " + std::to_string(micro_batches) + " of one shape");
+      return false;
+    }
+    if (!recordings_.empty() && shapes_ == captured_) {
+      coming_.clear();
+      return true;
+    }
+    if (shapes_ != coming_) {
+      coming_ = shapes_;
+      seen_ = 0;
+      if (!recordings_.empty()) {
+        tell_once(run, told_shape_, "a window of batches " + detail::shapes_text(batches.front()) +
+                                        " ran eagerly: the graph is for " + captured_text_);
+      }
+    }
+    if (!recordings_.empty() && captures_left_ <= 0) return false;
+    if (seen_ < warm_up_) {
+      ++seen_;
+      warming_ = true;
+      return false;
+    }
+    return capture(run, batches.front(), source, pass, update);
+  }
+
+  /// Runs a window that was not ready; `body` returns its weight.
+  template <class Body>
+  void eagerly(Run<Context>& run, Body&& body) {
+    if (!warming_) {
+      body();
+      return;
+    }
+    double weight = 0;
+    backend_.on_side_stream([&] { weight = body(); });
+    if (seen_ > 1 && weight != window_weight_) give_up_on_weights(run);
+    window_weight_ = weight;
+  }
+
+  /// Replays a window that was ready. `count(batch, loss, weight)` hears of each micro-batch; the
+  /// loss is its own copy.
+  template <class Batch, class Count>
+  void replay(std::vector<Batch> const& batches, Count&& count) {
+    at::NoGradGuard const no_gradients;
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      std::size_t at = 0;
+      batch_traits<Batch>::each_tensor(batches[i], [&](at::Tensor const& tensor) {
+        // From pageable memory this waits for the copy and no more, from pinned it does not.
+        if (tensor.defined()) inputs_[at].copy_(tensor, /*non_blocking=*/true);
+        ++at;
+      });
+      std::size_t const which = i == 0 ? 0 : 1;
+      recordings_[which].replay();
+      count(batches[i], losses_[which].clone(), weight_);
+    }
+    if constexpr (micro_batches > 1) recordings_.back().replay();
+  }
+
+  /// What policies have left for the host to do after each replay.
+  void tell_host() {
+    for (auto const& f : deferred_) f();
+  }
+
+ private:
+  template <class Batch>
+  bool of_one_shape(std::vector<Batch> const& batches) {
+    shapes_.read(batches.front());
+    for (std::size_t i = 1; i < batches.size(); ++i) {
+      other_.read(batches[i]);
+      if (other_ != shapes_) return false;
+    }
+    return batches.size() == micro_batches;
+  }
+
+  template <class Batch, class Source, class Pass, class Update>
+  bool capture(Run<Context>& run, Batch const& like, Source& source, Pass& pass, Update& update) {
+    Paused<Source> const paused(source);
+    if (!paused) return false;
+    forget();
+    Batch batch = like;
+    try {
+      capturing_ = true;
+      record(run, batch, pass, update);
+      capturing_ = false;
+    } catch (std::exception const& error) {
+      abandon(run);
+      give_up(run, error.what());
+    } catch (...) {
+      abandon(run);
+      throw;
+    }
+    // The gradients' memory belongs to the recordings and not to the step.
+    run.parameters.reset_gradients();
+    run.gradients.clear();
+    if (given_up_) return false;
+    if (std::exchange(moved_, false)) {
+      // What was made within the capture would be made anew by every replay.
+      forget();
+      return false;
+    }
+    if (weight_of_window() != window_weight_) {
+      give_up_on_weights(run);
+      return false;
+    }
+    --captures_left_;
+    captured_ = shapes_;
+    captured_text_ = detail::shapes_text(like);
+    return true;
+  }
+
+  template <class Batch, class Pass, class Update>
+  void record(Run<Context>& run, Batch& batch, Pass& pass, Update& update) {
+    batch_traits<Batch>::place(batch, run.settings.device);
+    batch_traits<Batch>::each_tensor(batch, [&](at::Tensor& tensor) {
+      if (tensor.defined()) tensor = tensor.clone();
+      inputs_.push_back(tensor);
+    });
+    // Casts of weights that were cached before would be replayed as they were.
+    at::autocast::clear_cache();
+    run.parameters.reset_gradients();
+    auto const recording = [&](std::function<void()> const& body) {
+      recordings_.push_back(backend_.capture(generators_, body));
+    };
+    auto const micro_batch = [&](int times) {
+      at::AutoGradMode const gradients(true);
+      Loss const loss = pass(std::as_const(batch), times);
+      losses_.push_back(loss.value.detach());
+      weight_ = *loss.weight;
+    };
+    // The first micro-batch finds no gradients and leaves its own, where they then stay; the
+    // others add theirs to these; the update has to come after the last. With one micro-batch
+    // there is nothing between first and last.
+    if constexpr (micro_batches == 1) {
+      recording([&] {
+        micro_batch(1);
+        update();
+      });
+    } else {
+      recording([&] { micro_batch(1); });
+      for (at::Tensor const& each : run.parameters.tensors) gradients_.push_back(each.grad());
+      recording([&] { micro_batch(static_cast<int>(micro_batches) - 1); });
+      recording([&] { update(); });
+    }
+    at::autocast::clear_cache();
+  }
+
+  void set_rate(double factor) {
+    if (factor == factor_) return;
+    rate_.fill_(factor);
+    factor_ = factor;
+  }
+
+  double weight_of_window() const {
+    double sum = 0;
+    for (std::size_t i = 0; i < micro_batches; ++i) sum += weight_;
+    return sum;
+  }
+
+  void abandon(Run<Context>& run) {
+    capturing_ = false;
+    run.parameters.reset_gradients();
+    run.gradients.clear();
+    forget();
+  }
+
+  void forget() {
+    recordings_.clear();
+    deferred_.clear();
+    inputs_.clear();
+    losses_.clear();
+    gradients_.clear();
+    captured_.clear();
+    coming_.clear();
+    seen_ = 0;
+    backend_.forget();
+  }
+
+  void tell_once(Run<Context>& run, bool& told, std::string const& what) {
+    if (std::exchange(told, true)) return;
+    run.advise("Graph: " + what);
+  }
+
+  void give_up(Run<Context>& run, std::string const& reason) {
+    forget();
+    given_up_ = true;
+    run.advise("Graph: the run goes on eagerly, since the step cannot be captured: " + reason);
+  }
+  void give_up_on_weights(Run<Context>& run) {
+    give_up(run, "the objective weighs batches of one shape differently; return the same "
+                 "Loss::weight for them, or take Graph out");
+  }
+
+  void require_settings() const {
+    if (warm_up_ >= 1 && captures_left_ >= 1) return;
+    throw SettingsError({.what = "warm_up is " + std::to_string(warm_up_) +
+                                 ", and most_captures is " + std::to_string(captures_left_),
+                         .where = "Graph",
+                         .why = "what a step makes once has to be there before it is captured",
+                         .mend = "Set 1 or more; 3 and 8 are the defaults."});
+  }
+  static void require_on(c10::Device device, at::Tensor const& parameter) {
+    if (parameter.device().type() == device.type() &&
+        (!device.has_index() || parameter.device() == device)) {
+      return;
+    }
+    throw SettingsError({.what = "a parameter is on " + parameter.device().str(),
+                         .where = "Graph<WholeStep>",
+                         .why = "a graph belongs to one device, and Settings::device is " +
+                                device.str(),
+                         .mend = "Put the whole module there, or take Graph<WholeStep> out."});
+  }
+
+  int warm_up_;
+  int captures_left_;
+  std::vector<at::Generator> generators_;
+  Backend backend_;
+  at::Tensor rate_;
+  double factor_ = 0;
+
+  // In the order in which they are to be destroyed, from the last on: recordings first.
+  std::vector<at::Tensor> inputs_;
+  std::vector<at::Tensor> losses_;
+  std::vector<at::Tensor> gradients_;
+  double weight_ = 0;
+  std::vector<std::function<void()>> deferred_;
+  std::vector<typename Backend::Recording> recordings_;
+
+  detail::Shapes shapes_, other_;  // of the window at hand
+  detail::Shapes captured_, coming_;
+  std::string captured_text_;
+  int seen_ = 0;               // windows in a row of the shape that is to be captured
+  double window_weight_ = 0;   // of the last of these
+  bool warming_ = false;
+  bool capturing_ = false;
+  bool moved_ = false;   // tensors of the optimizer are others than in the last step
+  bool loaded_ = false;  // likewise, and what a first step makes has to be made once more
+  bool given_up_ = false;
+  bool told_ragged_ = false;
+  bool told_shape_ = false;
+};
+
+}  // namespace frugal
