@@ -223,8 +223,7 @@ class Recorder {
     for (std::size_t i = 0; i < count; ++i) {
       at::IValue const& value = stack->at(first + i);
       auto const* const alias = schema.arguments()[i].alias_info();
-      bool const written = alias != nullptr && alias->isWrite();
-      writes = writes || written;
+      writes = writes || (alias != nullptr && alias->isWrite());
       if (value.isGenerator()) {
         bool known = false;
         for (at::Generator const& each : session.generators) known |= each == value.toGenerator();
@@ -232,7 +231,7 @@ class Recorder {
       }
       step.arguments.push_back(Tape::with_tensors(value, [&](at::Tensor const& tensor) {
         given.insert(storage_of(tensor));
-        return recorded(session, tensor, written, name);
+        return recorded(session, tensor, name);
       }));
     }
     op.redispatchBoxed(rest, stack);
@@ -257,8 +256,7 @@ class Recorder {
   }
 
   /// What the tape keeps of an argument.
-  static at::Tensor recorded(Session& session, at::Tensor const& tensor, bool written,
-                             std::string const& name) {
+  static at::Tensor recorded(Session& session, at::Tensor const& tensor, std::string const& name) {
     c10::StorageImpl* const storage = storage_of(tensor);
     if (session.own.contains(storage)) return tensor.detach();
     // A number of the host, wrapped up: a kernel is given its value.
@@ -268,7 +266,8 @@ class Recorder {
       session.keep.push_back(copy);
       return copy;
     }
-    if (written && !session.before.contains(storage)) {
+    // All of it: the statistics of native_batch_norm are written to, and its schema hides that.
+    if (!session.before.contains(storage)) {
       auto const* const bytes = static_cast<char const*>(storage->data());
       session.before.emplace(storage, std::vector<char>(bytes, bytes + storage->nbytes()));
     }

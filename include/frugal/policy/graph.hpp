@@ -23,11 +23,9 @@
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/graph/backend.hpp>
 #include <frugal/policy/graph/capturable.hpp>
+#include <frugal/policy/graph/cuda.hpp>
 #include <frugal/policy/graph/eager.hpp>
 #include <frugal/policy/graph/shapes.hpp>
-#ifdef FRUGAL_CUDA
-#include <frugal/policy/graph/cuda.hpp>
-#endif
 
 namespace frugal {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Only where FRUGAL_CUDA is defined: it needs CUDA's headers.
 #pragma once
+
+// Empty where frugal is built without CUDA, whose headers it needs.
+#ifdef FRUGAL_CUDA
 
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGraph.h>
@@ -127,3 +129,5 @@ class CudaCapture {
 };
 
 }  // namespace frugal
+
+#endif  // FRUGAL_CUDA
