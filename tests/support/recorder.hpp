@@ -61,8 +61,8 @@ class Tape {
 
   struct Step {
     c10::OperatorHandle op;
-    std::vector<at::IValue> arguments;  ///< tensors of others are placeholders
-    std::vector<at::Tensor> results;    ///< memory that the operator allocated
+    std::vector<at::IValue> arguments;                       ///< tensors of others are placeholders
+    std::vector<at::Tensor> results;                         ///< memory that the operator allocated
     std::vector<std::pair<std::size_t, std::size_t>> which;  ///< where they are in the stack
   };
   /// A tensor of somebody else's, who alone keeps it.

@@ -121,9 +121,7 @@ struct Demands {
     (ask<Ps>(typename demands_of<Ps>::type{}, unmet), ...);
     return unmet;
   }
-  static constexpr bool say() {
-    return (true & ... & say_of<Ps>(typename demands_of<Ps>::type{}));
-  }
+  static constexpr bool say() { return (true & ... & say_of<Ps>(typename demands_of<Ps>::type{})); }
 
  private:
   template <class P, class... Ds>

@@ -67,7 +67,8 @@ struct Graph {
   using demands = list<detail::WaitsForNothing, detail::Capturable>;
 
   static constexpr About about{
-      Term::hours_per_run, "one copy of each batch per step; activations and gradients stay in memory"};
+      Term::hours_per_run,
+      "one copy of each batch per step; activations and gradients stay in memory"};
   static constexpr bool captures = true;
 
   int warm_up = 3;        ///< windows that run eagerly before a capture
@@ -136,7 +137,8 @@ class Graph<What, Backend>::State {
     if (!of_one_shape(batches)) {
       tell_once(run, told_ragged_,
                 "a window of fewer micro-batches, or of several shapes, ran eagerly: the graph is "
-                "for " + std::to_string(micro_batches) + " of one shape");
+                "for " +
+                    std::to_string(micro_batches) + " of one shape");
       return false;
     }
     if (!recordings_.empty() && shapes_ == captured_) {
@@ -147,8 +149,9 @@ class Graph<What, Backend>::State {
       coming_ = shapes_;
       seen_ = 0;
       if (!recordings_.empty()) {
-        tell_once(run, told_shape_, "a window of batches " + detail::shapes_text(batches.front()) +
-                                        " ran eagerly: the graph is for " + captured_text_);
+        tell_once(run, told_shape_,
+                  "a window of batches " + detail::shapes_text(batches.front()) +
+                      " ran eagerly: the graph is for " + captured_text_);
       }
     }
     if (!recordings_.empty() && captures_left_ <= 0) return false;
@@ -322,8 +325,9 @@ class Graph<What, Backend>::State {
     run.advise("Graph: the run goes on eagerly, since the step cannot be captured: " + reason);
   }
   void give_up_on_weights(Run<Context>& run) {
-    give_up(run, "the objective weighs batches of one shape differently; return the same "
-                 "Loss::weight for them, or take Graph out");
+    give_up(run,
+            "the objective weighs batches of one shape differently; return the same "
+            "Loss::weight for them, or take Graph out");
   }
 
   void require_settings() const {
@@ -339,11 +343,11 @@ class Graph<What, Backend>::State {
         (!device.has_index() || parameter.device() == device)) {
       return;
     }
-    throw SettingsError({.what = "a parameter is on " + parameter.device().str(),
-                         .where = "Graph<WholeStep>",
-                         .why = "a graph belongs to one device, and Settings::device is " +
-                                device.str(),
-                         .mend = "Put the whole module there, or take Graph<WholeStep> out."});
+    throw SettingsError(
+        {.what = "a parameter is on " + parameter.device().str(),
+         .where = "Graph<WholeStep>",
+         .why = "a graph belongs to one device, and Settings::device is " + device.str(),
+         .mend = "Put the whole module there, or take Graph<WholeStep> out."});
   }
 
   int warm_up_;
@@ -364,8 +368,8 @@ class Graph<What, Backend>::State {
   detail::Shapes shapes_, other_;  // of the window at hand
   detail::Shapes captured_, coming_;
   std::string captured_text_;
-  int seen_ = 0;               // windows in a row of the shape that is to be captured
-  double window_weight_ = 0;   // of the last of these
+  int seen_ = 0;              // windows in a row of the shape that is to be captured
+  double window_weight_ = 0;  // of the last of these
   bool warming_ = false;
   bool capturing_ = false;
   bool moved_ = false;   // tensors of the optimizer are others than in the last step

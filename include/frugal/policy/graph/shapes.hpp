@@ -12,9 +12,8 @@
 namespace frugal::detail {
 
 template <class B>
-inline constexpr bool has_each_tensor = requires(B& batch) {
-  batch_traits<B>::each_tensor(batch, [](at::Tensor&) {});
-};
+inline constexpr bool has_each_tensor =
+    requires(B& batch) { batch_traits<B>::each_tensor(batch, [](at::Tensor&) {}); };
 
 /// The types and shapes of a batch's tensors: what a recording is valid for.
 class Shapes {
