@@ -154,7 +154,13 @@ class Graph<What, Backend>::State {
                       " ran eagerly: the graph is for " + captured_text_);
       }
     }
-    if (!recordings_.empty() && captures_left_ <= 0) return false;
+    if (captures_left_ <= 0) {
+      if (recordings_.empty()) {
+        tell_once(run, told_spent_,
+                  "the step was captured as often as most_captures says, and goes on eagerly");
+      }
+      return false;
+    }
     if (seen_ < warm_up_) {
       ++seen_;
       warming_ = true;
@@ -216,6 +222,7 @@ class Graph<What, Backend>::State {
     Paused<Source> const paused(source);
     if (!paused) return false;
     forget();
+    --captures_left_;
     Batch batch = like;
     try {
       capturing_ = true;
@@ -241,7 +248,6 @@ class Graph<What, Backend>::State {
       give_up_on_weights(run);
       return false;
     }
-    --captures_left_;
     captured_ = shapes_;
     captured_text_ = detail::shapes_text(like);
     return true;
@@ -258,10 +264,10 @@ class Graph<What, Backend>::State {
     at::autocast::clear_cache();
     run.parameters.reset_gradients();
     auto const recording = [&](std::function<void()> const& body) {
+      at::AutoGradMode const gradients(true);
       recordings_.push_back(backend_.capture(generators_, body));
     };
     auto const micro_batch = [&](int times) {
-      at::AutoGradMode const gradients(true);
       Loss const loss = pass(std::as_const(batch), times);
       losses_.push_back(loss.value.detach());
       weight_ = *loss.weight;
@@ -377,6 +383,7 @@ class Graph<What, Backend>::State {
   bool given_up_ = false;
   bool told_ragged_ = false;
   bool told_shape_ = false;
+  bool told_spent_ = false;
 };
 
 }  // namespace frugal

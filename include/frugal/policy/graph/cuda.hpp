@@ -4,16 +4,20 @@
 // Empty where frugal is built without CUDA, whose headers it needs.
 #ifdef FRUGAL_CUDA
 
+#include <ATen/core/Generator.h>
 #include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <frugal/error.hpp>
@@ -69,19 +73,16 @@ class CudaCapture {
     auto graph = std::make_unique<at::cuda::CUDAGraph>();
     // The device's own generator LibTorch registers by itself.
     for (at::Generator const& each : generators) graph->register_generator_state(each);
+    Generators before(generators, device_);
     c10::cuda::device_synchronize();
     c10::cuda::CUDAStreamGuard const guard(*stream_);
     graph->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     try {
       body();
-    } catch (...) {
-      give_up(*graph);
-      throw;
-    }
-    try {
       graph->capture_end();
     } catch (...) {
-      stop_allocating();
+      give_up(*graph);
+      before.put_back();
       throw;
     }
     return Recording(std::move(graph));
@@ -107,19 +108,32 @@ class CudaCapture {
     }
   };
 
+  /// A capture that fails at its end leaves generators that believe to be captured for ever.
+  class Generators {
+   public:
+    Generators(std::vector<at::Generator> const& given, c10::DeviceIndex device) : all_(given) {
+      all_.push_back(at::cuda::detail::getDefaultCUDAGenerator(device));
+      for (at::Generator const& each : all_) before_.push_back(each.clone());
+    }
+    void put_back() {
+      for (std::size_t i = 0; i < all_.size(); ++i) all_[i].graphsafe_set_state(before_[i]);
+    }
+
+   private:
+    std::vector<at::Generator> all_, before_;
+  };
+
+  /// It may have failed before its end or at it: what is left to be ended is.
   void give_up(at::cuda::CUDAGraph& graph) {
     try {
       graph.capture_end();
     } catch (...) {
-      stop_allocating();
+      // Its own failure is on its way already.
     }
-  }
-  // A capture that fails at its end leaves the allocator with the pool.
-  void stop_allocating() {
     try {
       c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_);
     } catch (...) {
-      // It had stopped already.
+      // The allocator had left the pool already.
     }
   }
 
