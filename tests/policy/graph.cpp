@@ -4,7 +4,9 @@
 #include <frugal/data/prefetch.hpp>
 #include <frugal/policy/activations.hpp>
 #include <frugal/policy/average.hpp>
+#include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/graph.hpp>
+#include <frugal/policy/log.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/rollback.hpp>
@@ -12,6 +14,7 @@
 #include <frugal/policy/throughput.hpp>
 #include <frugal/trainer.hpp>
 
+#include "support/files.hpp"
 #include "support/recorder.hpp"
 #include "support/running.hpp"
 
@@ -359,6 +362,27 @@ TEST_CASE("a replayed run that is resumed has the bits of one that was not stopp
     CHECK(same_bits(whole, fit({.from = &frozen.at(step)}, again)));
     CHECK((again.count("replay") > 0) == (step < 20));
   }
+}
+
+TEST_CASE("a checkpoint of a replayed run is gone on with, and an eager run does not take it") {
+  RecorderLog log;
+  auto const fit = [](std::filesystem::path const& folder, std::uint64_t steps, auto... execution) {
+    auto const module = std::make_shared<Mlp>();
+    frugal::Trainer trainer{module,
+                            frugal::CrossEntropy{},
+                            frugal::Settings{.run = folder, .epochs = 3, .steps = steps},
+                            Optimize<AdamW>{.lr = 0.01},
+                            frugal::Checkpoint<frugal::Every<100>>{},
+                            frugal::Log<frugal::Every<2>>{},
+                            execution...};
+    trainer.fit(Resident(samples(40), {.batch = 4, .shuffle = true}));
+    return tensors_of(*module);
+  };
+  TemporaryFolder const whole;
+  TemporaryFolder const parts;
+  fit(parts.path(), 12, replayed(log));
+  CHECK(same_bits(fit(whole.path(), 30, replayed(log)), fit(parts.path(), 30, replayed(log))));
+  CHECK_THROWS_AS(fit(parts.path(), 30), frugal::StateError);
 }
 
 TEST_CASE("after a rollback the step is captured anew, for its tensors lie elsewhere") {

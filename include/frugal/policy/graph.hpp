@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
 
@@ -23,6 +22,7 @@
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/graph/backend.hpp>
 #include <frugal/policy/graph/capturable.hpp>
+#include <frugal/policy/graph/captured_step.hpp>
 #include <frugal/policy/graph/cuda.hpp>
 #include <frugal/policy/graph/eager.hpp>
 #include <frugal/policy/graph/shapes.hpp>
@@ -100,8 +100,7 @@ class Graph<What, Backend>::State {
   explicit State(Graph const& settings)
       : warm_up_(settings.warm_up),
         captures_left_(settings.most_captures),
-        generators_(settings.generators),
-        backend_(settings.backend) {}
+        step_(settings.backend, settings.generators) {}
 
   void on_fit_begin(FitBegin<Context>& phase) {
     c10::Device const device = phase.settings().device;
@@ -110,12 +109,12 @@ class Graph<What, Backend>::State {
     for (at::Tensor const& each : phase.parameters().tensors) require_on(device, each);
     at::Tensor const& some = phase.parameters().tensors.front();
     rate_ = at::zeros({}, some.options().dtype(at::kDouble).requires_grad(false));
-    backend_.begin(device);
+    step_.backend().begin(device);
   }
 
   // For phases, within a step.
-  bool capturing() const { return capturing_; }
-  void defer(std::function<void()> f) { deferred_.push_back(std::move(f)); }
+  bool capturing() const { return step_.capturing(); }
+  void defer(std::function<void()> f) { step_.defer(std::move(f)); }
   at::Tensor const& rate() const { return rate_; }
   void move() { moved_ = true; }
 
@@ -131,7 +130,7 @@ class Graph<What, Backend>::State {
     at::NoGradGuard const no_gradients;
     warming_ = false;
     set_rate(run.rate.factor * run.rate.scale);
-    bool const moved = std::exchange(moved_, false) && !recordings_.empty();
+    bool const moved = std::exchange(moved_, false) && !step_.empty();
     if (std::exchange(loaded_, false) || moved) forget();
     if (given_up_) return false;
     if (!of_one_shape(batches)) {
@@ -141,21 +140,21 @@ class Graph<What, Backend>::State {
                     std::to_string(micro_batches) + " of one shape");
       return false;
     }
-    if (!recordings_.empty() && shapes_ == captured_) {
+    if (!step_.empty() && shapes_ == captured_) {
       coming_.clear();
       return true;
     }
     if (shapes_ != coming_) {
       coming_ = shapes_;
       seen_ = 0;
-      if (!recordings_.empty()) {
+      if (!step_.empty()) {
         tell_once(run, told_shape_,
                   "a window of batches " + detail::shapes_text(batches.front()) +
                       " ran eagerly: the graph is for " + captured_text_);
       }
     }
     if (captures_left_ <= 0) {
-      if (recordings_.empty()) {
+      if (step_.empty()) {
         tell_once(run, told_spent_,
                   "the step was captured as often as most_captures says, and goes on eagerly");
       }
@@ -177,34 +176,18 @@ class Graph<What, Backend>::State {
       return;
     }
     double weight = 0;
-    backend_.on_side_stream([&] { weight = body(); });
+    step_.backend().on_side_stream([&] { weight = body(); });
     if (seen_ > 1 && weight != window_weight_) give_up_on_weights(run);
     window_weight_ = weight;
   }
 
-  /// Replays a window that was ready. `count(batch, loss, weight)` hears of each micro-batch; the
-  /// loss is its own copy.
+  /// Replays a window that was ready. `count(batch, loss, weight)` hears of each micro-batch.
   template <class Batch, class Count>
   void replay(std::vector<Batch> const& batches, Count&& count) {
-    at::NoGradGuard const no_gradients;
-    for (std::size_t i = 0; i < batches.size(); ++i) {
-      std::size_t at = 0;
-      batch_traits<Batch>::each_tensor(batches[i], [&](at::Tensor const& tensor) {
-        // From pageable memory this waits for the copy and no more, from pinned it does not.
-        if (tensor.defined()) inputs_[at].copy_(tensor, /*non_blocking=*/true);
-        ++at;
-      });
-      std::size_t const which = i == 0 ? 0 : 1;
-      recordings_[which].replay();
-      count(batches[i], losses_[which].clone(), weight_);
-    }
-    if constexpr (micro_batches > 1) recordings_.back().replay();
+    step_.replay(batches, count);
   }
-
   /// What policies have left for the host to do after each replay.
-  void tell_host() {
-    for (auto const& f : deferred_) f();
-  }
+  void tell_host() const { step_.tell_host(); }
 
  private:
   template <class Batch>
@@ -221,30 +204,19 @@ class Graph<What, Backend>::State {
   bool capture(Run<Context>& run, Batch const& like, Source& source, Pass& pass, Update& update) {
     Paused<Source> const paused(source);
     if (!paused) return false;
-    forget();
     --captures_left_;
-    Batch batch = like;
     try {
-      capturing_ = true;
-      record(run, batch, pass, update);
-      capturing_ = false;
+      step_.capture(run, like, pass, update);
     } catch (std::exception const& error) {
-      abandon(run);
       give_up(run, error.what());
-    } catch (...) {
-      abandon(run);
-      throw;
+      return false;
     }
-    // The gradients' memory belongs to the recordings and not to the step.
-    run.parameters.reset_gradients();
-    run.gradients.clear();
-    if (given_up_) return false;
     if (std::exchange(moved_, false)) {
       // What was made within the capture would be made anew by every replay.
       forget();
       return false;
     }
-    if (weight_of_window() != window_weight_) {
+    if (step_.window_weight() != window_weight_) {
       give_up_on_weights(run);
       return false;
     }
@@ -253,71 +225,17 @@ class Graph<What, Backend>::State {
     return true;
   }
 
-  template <class Batch, class Pass, class Update>
-  void record(Run<Context>& run, Batch& batch, Pass& pass, Update& update) {
-    batch_traits<Batch>::place(batch, run.settings.device);
-    batch_traits<Batch>::each_tensor(batch, [&](at::Tensor& tensor) {
-      if (tensor.defined()) tensor = tensor.clone();
-      inputs_.push_back(tensor);
-    });
-    // Casts of weights that were cached before would be replayed as they were.
-    at::autocast::clear_cache();
-    run.parameters.reset_gradients();
-    auto const recording = [&](std::function<void()> const& body) {
-      at::AutoGradMode const gradients(true);
-      recordings_.push_back(backend_.capture(generators_, body));
-    };
-    auto const micro_batch = [&](int times) {
-      Loss const loss = pass(std::as_const(batch), times);
-      losses_.push_back(loss.value.detach());
-      weight_ = *loss.weight;
-    };
-    // The first micro-batch finds no gradients and leaves its own, where they then stay; the
-    // others add theirs to these; the update has to come after the last. With one micro-batch
-    // there is nothing between first and last.
-    if constexpr (micro_batches == 1) {
-      recording([&] {
-        micro_batch(1);
-        update();
-      });
-    } else {
-      recording([&] { micro_batch(1); });
-      for (at::Tensor const& each : run.parameters.tensors) gradients_.push_back(each.grad());
-      recording([&] { micro_batch(static_cast<int>(micro_batches) - 1); });
-      recording([&] { update(); });
-    }
-    at::autocast::clear_cache();
-  }
-
   void set_rate(double factor) {
     if (factor == factor_) return;
     rate_.fill_(factor);
     factor_ = factor;
   }
 
-  double weight_of_window() const {
-    double sum = 0;
-    for (std::size_t i = 0; i < micro_batches; ++i) sum += weight_;
-    return sum;
-  }
-
-  void abandon(Run<Context>& run) {
-    capturing_ = false;
-    run.parameters.reset_gradients();
-    run.gradients.clear();
-    forget();
-  }
-
   void forget() {
-    recordings_.clear();
-    deferred_.clear();
-    inputs_.clear();
-    losses_.clear();
-    gradients_.clear();
+    step_.forget();
     captured_.clear();
     coming_.clear();
     seen_ = 0;
-    backend_.forget();
   }
 
   void tell_once(Run<Context>& run, bool& told, std::string const& what) {
@@ -358,18 +276,9 @@ class Graph<What, Backend>::State {
 
   int warm_up_;
   int captures_left_;
-  std::vector<at::Generator> generators_;
-  Backend backend_;
+  detail::CapturedStep<Backend, micro_batches> step_;
   at::Tensor rate_;
   double factor_ = 0;
-
-  // In the order in which they are to be destroyed, from the last on: recordings first.
-  std::vector<at::Tensor> inputs_;
-  std::vector<at::Tensor> losses_;
-  std::vector<at::Tensor> gradients_;
-  double weight_ = 0;
-  std::vector<std::function<void()>> deferred_;
-  std::vector<typename Backend::Recording> recordings_;
 
   detail::Shapes shapes_, other_;  // of the window at hand
   detail::Shapes captured_, coming_;
@@ -377,7 +286,6 @@ class Graph<What, Backend>::State {
   int seen_ = 0;              // windows in a row of the shape that is to be captured
   double window_weight_ = 0;  // of the last of these
   bool warming_ = false;
-  bool capturing_ = false;
   bool moved_ = false;   // tensors of the optimizer are others than in the last step
   bool loaded_ = false;  // likewise, and what a first step makes has to be made once more
   bool given_up_ = false;
