@@ -89,7 +89,9 @@ struct facts<list<Ps...>> {
   }();
   static constexpr bool say() {
     if constexpr (policies) {
-      return Refusals<Ps...>::say(std::index_sequence_for<Ps...>{}) & Demands<Ps...>::say();
+      constexpr bool fits = Refusals<Ps...>::say(std::index_sequence_for<Ps...>{});
+      constexpr bool met = Demands<Ps...>::say();
+      return fits && met;
     } else {
       return (true & ... & rules::not_a_policy::say<Policy<Ps>, Ps>());
     }

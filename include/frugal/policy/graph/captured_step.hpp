@@ -46,7 +46,7 @@ class CapturedStep {
   template <class Context, class Batch, class Pass, class Update>
   void capture(Run<Context>& run, Batch batch, Pass& pass, Update& update) {
     forget();
-    Capturing const scope(*this, run);
+    Capturing<Context> const scope(*this, run);
     batch_traits<Batch>::place(batch, run.settings.device);
     batch_traits<Batch>::each_tensor(batch, [&](at::Tensor& tensor) {
       if (tensor.defined()) tensor = tensor.clone();
@@ -128,8 +128,6 @@ class CapturedStep {
     CapturedStep& step_;
     Run<Context>& run_;
   };
-  template <class Context>
-  Capturing(CapturedStep&, Run<Context>&) -> Capturing<Context>;
 
   void record(std::function<void()> const& body) {
     at::AutoGradMode const gradients(true);
