@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <frugal/loop/phase.hpp>
@@ -58,19 +59,18 @@ class FusedBucket {
     for (auto& moment : moments_) moment.emplace_back();
   }
 
-  /// One kernel call, or two when parameters begin at different steps (SGD's first step). True if
-  /// tensors of its state are others than in the last step. With a factor that is a tensor no
-  /// number of the host goes into it, whatever the device: such a step can be captured.
+  /// One kernel call, or two when parameters begin at different steps (SGD's first step). With a
+  /// factor that is a tensor no number of the host goes into it, whatever the device: such a step
+  /// can be captured.
   template <class Rule, class Factor>
-  bool step(Rule const& rule, GradientList const& all, Factor const& factor,
+  void step(Rule const& rule, GradientList const& all, Factor const& factor,
             at::Tensor const& overflow) {
     constexpr bool on_host = std::same_as<Factor, double>;
     bool const whole = all.complete() && all.tensors().size() == parameters_.size();
     if (!whole) gather();
     std::vector<at::Tensor> const& gradients = whole ? all.tensors() : gradients_;
-    if (gradients.empty()) return false;
-    bool const regroups = whole ? active_ != parameters_.size() : changed_;
-    if (regroups) regroup(rule, whole);
+    if (gradients.empty()) return;
+    if (whole ? active_ != parameters_.size() : changed_) regroup(rule, whole);
     for (at::Tensor const& counter : counters_) {
       // A counter in host memory is a float, not an operator.
       if (on_host && counter.is_cpu()) {
@@ -90,8 +90,10 @@ class FusedBucket {
     }
     begun_ = true;
     gradients_.clear();
-    return regroups;
   }
+
+  /// Are tensors of its state others than when this was last asked?
+  bool moved() { return std::exchange(moved_, false); }
 
   template <class Rule, class Archive>
   void persist(Rule const& rule, Archive& archive) {
@@ -141,6 +143,7 @@ class FusedBucket {
       if (whole || parameters_[i].grad().defined()) chosen_.push_back(i);
     }
     active_ = chosen_.size();
+    moved_ = true;
     share_counters();
     lists_ = {
         .parameters = {}, .moments = {moments_.size(), std::vector<at::Tensor>{}}, .steps = {}};
@@ -225,6 +228,7 @@ class FusedBucket {
   std::vector<at::Tensor> gradients_;
   bool changed_ = false;
   bool begun_ = false;
+  bool moved_ = false;
 };
 
 /// The State of every fused optimizer. `Rule` is the policy's value: it checks its settings,
@@ -257,7 +261,8 @@ class FusedState {
       bool moved = false;
       for (FusedBucket& each : buckets_) {
         at::Tensor const& factor = phase.learning_rate_tensor();
-        if (each.step(rule_, phase.gradients(), factor, overflow)) moved = true;
+        each.step(rule_, phase.gradients(), factor, overflow);
+        if (each.moved()) moved = true;
       }
       if (moved) phase.state_has_moved();
       return;
