@@ -27,6 +27,7 @@
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/find_learning_rate.hpp>
 #include <frugal/policy/flush_denormals.hpp>
+#include <frugal/policy/graph.hpp>
 #include <frugal/policy/keep_memory.hpp>
 #include <frugal/policy/log.hpp>
 #include <frugal/policy/optimize.hpp>

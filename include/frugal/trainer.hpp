@@ -11,6 +11,7 @@
 #include <frugal/loop/fit.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/clip.hpp>
+#include <frugal/policy/graph/eager.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
 #include <frugal/policy/precision.hpp>
 #include <frugal/policy/schedule.hpp>
@@ -20,7 +21,7 @@ namespace frugal {
 
 /// The slots of every recipe; what a recipe leaves open, the null beside the kind fills.
 using slots = list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer,
-                   kinds::schedule, kinds::validate>;
+                   kinds::schedule, kinds::validate, kinds::execution>;
 
 namespace detail {
 

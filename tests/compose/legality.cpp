@@ -108,4 +108,28 @@ TEST_CASE("a legal recipe has nothing to say") {
   CHECK(Facts::say());
 }
 
+FRUGAL_SENTENCE(own_demand, "frugal: this one wants values below 5.");
+
+struct Below5 {
+  using sentence = own_demand;
+  template <class P>
+  static constexpr bool met = P{}.value < 5;
+};
+/// Demands something of every policy, kinds that it does not know included.
+struct Demanding : Setting<alpha> {
+  using demands = list<Below5>;
+};
+
+TEST_CASE("a demand is held against every policy of the recipe, on either side of it") {
+  CHECK(Recipe<Demanding>::legal);
+  CHECK(Recipe<Demanding, Setting<beta, 4>, Setting<gamma>>::legal);
+  CHECK(fault<Demanding, Setting<beta, 5>> == own_demand::text);
+  CHECK(fault<Setting<gamma>, Setting<beta, 5>, Demanding> == own_demand::text);
+  CHECK(Recipe<Setting<gamma>, Setting<beta, 5>>::legal);
+}
+
+TEST_CASE("what has no place in the recipe is told before what somebody demands") {
+  CHECK(fault<Demanding, Setting<beta, 5>, Setting<beta>> == rules::duplicate::text);
+}
+
 }  // namespace frugal_test::compose_legality

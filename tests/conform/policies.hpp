@@ -13,7 +13,9 @@ using namespace frugal::literals;
 using frugal::Axis;
 using frugal::Without;
 
-/// What a recipe may have, one axis for each kind; policies of one kind take turns.
+/// What a recipe may have, one axis for each kind; policies of one kind take turns. Graph is not
+/// here: these tests listen to single losses and updates, which a replay does not call. Its own
+/// test resumes it and pairs it.
 using Axes = frugal::list<
     Axis<frugal::Optimize<frugal::AdamW>, frugal::Optimize<frugal::Adam>,
          frugal::Optimize<frugal::SGD>, frugal::Optimize<frugal::Adagrad>,

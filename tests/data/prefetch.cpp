@@ -7,6 +7,7 @@
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -170,6 +171,65 @@ TEST_CASE("the worker makes no gradients, uses the threads it was given, and lea
   CHECK(seen->second == 1);
   CHECK(at::GradMode::is_enabled());
   CHECK(at::get_num_threads() == ours);
+}
+
+/// A source that notices when it is asked while it should hold still.
+struct Still {
+  Resident inner;
+  std::shared_ptr<std::atomic<bool>> still;
+  std::shared_ptr<std::atomic<int>> disturbed;
+
+  void seek(frugal::Cursor const& cursor) { inner.seek(cursor); }
+  std::optional<Batch> next() {
+    *disturbed += still->load();
+    auto batch = inner.next();
+    *disturbed += still->load();
+    return batch;
+  }
+};
+
+TEST_CASE("a paused source is left alone until it goes on, and no batch is lost or repeated") {
+  static_assert(frugal::PausableSource<Prefetch<Resident>>);
+  auto const still = std::make_shared<std::atomic<bool>>(false);
+  auto const disturbed = std::make_shared<std::atomic<int>>(0);
+  Prefetch source(Still{Resident(numbered(400), {.batch = 4}), still, disturbed}, {.depth = 2});
+  CHECK(source.pause());  // there is no worker yet
+  source.resume();
+  Resident plain(numbered(400), {.batch = 4});
+  plain.seek({});
+  source.seek({});
+  int batches = 0;
+  while (auto batch = source.next()) {
+    ++batches;
+    CHECK(batch->data.equal(plain.next()->data));
+    CHECK(source.pause());
+    *still = true;
+    *still = false;
+    source.resume();
+  }
+  CHECK(batches == 100);
+  CHECK(*disturbed == 0);
+  CHECK(source.pause());  // the worker has ended
+}
+
+TEST_CASE("a source that cannot be held still within the patience says so, and goes on") {
+  std::promise<void> promise;
+  auto const released = promise.get_future().share();
+  Prefetch source(troubled(0, [released] { released.wait(); }), {.patience = 10ms});
+  source.seek({});
+  CHECK_FALSE(source.pause());
+  promise.set_value();
+  source.resume();
+  int batches = 0;
+  for (bool more = true; more;) {
+    try {
+      more = source.next().has_value();
+      batches += more;
+    } catch (WorkerError const&) {
+      // 10 ms are not much on a busy machine.
+    }
+  }
+  CHECK(batches == 10);
 }
 
 }  // namespace frugal_test::data_prefetch

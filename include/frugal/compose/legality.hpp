@@ -101,6 +101,48 @@ struct Refusals {
   }
 };
 
+template <class P>
+struct demands_of {
+  using type = list<>;
+};
+template <class P>
+  requires requires { typename P::demands; }
+struct demands_of<P> {
+  using type = typename P::demands;
+};
+
+/// What policies demand of every policy of their recipe, kinds that nobody knows yet included.
+/// Without a policy that demands something there is nothing to be asked.
+template <class... Ps>
+struct Demands {
+  /// The sentence of the first demand that is not met; empty when all are.
+  static constexpr std::string_view fault() {
+    std::string_view unmet;
+    (ask<Ps>(typename demands_of<Ps>::type{}, unmet), ...);
+    return unmet;
+  }
+  static constexpr bool say() { return (true & ... & say_of<Ps>(typename demands_of<Ps>::type{})); }
+
+ private:
+  template <class P, class... Ds>
+  static constexpr void ask(list<Ds...>, std::string_view& unmet) {
+    (ask_all<Ds>(unmet), ...);
+  }
+  template <class Demand>
+  static constexpr void ask_all(std::string_view& unmet) {
+    bool const met = (true && ... && Demand::template met<Ps>);
+    if (unmet.empty() && !met) unmet = Demand::sentence::text;
+  }
+  template <class P, class... Ds>
+  static constexpr bool say_of(list<Ds...>) {
+    return (true & ... & say_all<P, Ds>());
+  }
+  template <class P, class Demand>
+  static constexpr bool say_all() {
+    return (true & ... & Demand::sentence::template say<Demand::template met<Ps>, P, Ps>());
+  }
+};
+
 /// The same for a hook of one policy: declared is implemented, and implemented is declared.
 template <class P, class State, class Context, class Hook>
 constexpr bool agrees() {

@@ -34,6 +34,7 @@ struct conflict {
 ///     using listens = list<on::validated>;          required; list<> for a plain setting
 ///     using needs, conflicts = list<...>;           kinds, need<...>, conflict<...>
 ///     using before, after = list<...>;              kinds, where the order matters
+///     using demands = list<...>;                    of every policy: `met<P>` and a `sentence`
 ///     template <class Context> class State;         constructed from the policy's value
 template <class P>
 concept Policy =

@@ -81,14 +81,17 @@ struct facts<list<Ps...>> {
   static constexpr bool policies = (... && Policy<Ps>);
   static constexpr std::string_view fault = [] {
     if constexpr (policies) {
-      return fault_of(cards_of<Ps...>);
+      std::string_view const broken = fault_of(cards_of<Ps...>);
+      return broken.empty() ? Demands<Ps...>::fault() : broken;
     } else {
       return rules::not_a_policy::text;
     }
   }();
   static constexpr bool say() {
     if constexpr (policies) {
-      return Refusals<Ps...>::say(std::index_sequence_for<Ps...>{});
+      constexpr bool fits = Refusals<Ps...>::say(std::index_sequence_for<Ps...>{});
+      constexpr bool met = Demands<Ps...>::say();
+      return fits && met;
     } else {
       return (true & ... & rules::not_a_policy::say<Policy<Ps>, Ps>());
     }

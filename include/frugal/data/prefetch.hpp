@@ -86,6 +86,13 @@ class Prefetch {
     return worker_->next();
   }
 
+  /// Has the worker hold still, so that nothing runs beside what must not be disturbed. What was
+  /// read ahead stays, and `next()` gives it; once that is gone it waits for resume().
+  bool pause() { return !worker_ || worker_->pause(); }
+  void resume() {
+    if (worker_) worker_->resume();
+  }
+
   /// Samples and batches per epoch, as the source said at the last seek: it belongs to the
   /// worker while that runs.
   std::uint64_t samples() const

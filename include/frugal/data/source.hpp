@@ -40,6 +40,35 @@ concept SizedSource = Source<S> && requires(S const& source) {
   { source.batches() } -> std::convertible_to<std::uint64_t>;
 };
 
+/// A source that works ahead in the background, and can be told to hold still for a while.
+///
+/// `pause()`   returns once nothing is being worked on; false if that did not come to be.
+/// `resume()`  goes on. The batches and their order are as if it had not been paused.
+template <class S>
+concept PausableSource = Source<S> && requires(S& source) {
+  { source.pause() } -> std::convertible_to<bool>;
+  source.resume();
+};
+
+/// Holds a source still for its span, if it is one of those; false if it would not.
+template <class S>
+class Paused {
+ public:
+  explicit Paused(S& source) : source_(source) {
+    if constexpr (PausableSource<S>) paused_ = source_.pause();
+  }
+  Paused(Paused const&) = delete;
+  Paused& operator=(Paused const&) = delete;
+  ~Paused() {
+    if constexpr (PausableSource<S>) source_.resume();
+  }
+  explicit operator bool() const { return paused_; }
+
+ private:
+  S& source_;
+  bool paused_ = true;
+};
+
 /// The batch type of a source.
 template <Source S>
 using batch_of = std::remove_cvref_t<decltype(*std::declval<S&>().next())>;

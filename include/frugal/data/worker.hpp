@@ -44,14 +44,18 @@ class Channel {
 
   explicit Channel(std::size_t depth) : depth_(depth) {}
 
-  /// Producer: waits for room. False once nobody wants more.
+  /// Producer: waits for room, and while it is paused. False once nobody wants more.
   bool push(T item) {
     std::unique_lock lock(mutex_);
+    busy_ = false;
+    if (paused_) changed_.notify_all();
     changed_.wait(lock, [&] { return closed_ || items_.size() < depth_; });
     if (closed_) return false;
     items_.push_back(std::move(item));
     changed_.notify_all();
-    return true;
+    changed_.wait(lock, [&] { return closed_ || !paused_; });
+    busy_ = true;
+    return !closed_;
   }
 
   /// Producer: its last word. Null when the items ended in order.
@@ -59,6 +63,7 @@ class Channel {
     std::lock_guard const lock(mutex_);
     failure_ = std::move(failure);
     finished_ = true;
+    busy_ = false;
     changed_.notify_all();
   }
 
@@ -77,6 +82,19 @@ class Channel {
       return Taken::item;
     }
     return failure_ ? Taken::failure : Taken::end;
+  }
+
+  /// Consumer: the producer holds still after the item that it is at. Whether it did so before
+  /// the deadline.
+  bool pause(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    paused_ = true;
+    return changed_.wait_until(lock, deadline, [&] { return !busy_; });
+  }
+  void resume() {
+    std::lock_guard const lock(mutex_);
+    paused_ = false;
+    changed_.notify_all();
   }
 
   std::exception_ptr failure() const {
@@ -100,6 +118,8 @@ class Channel {
   std::exception_ptr failure_;
   bool finished_ = false;
   bool closed_ = false;
+  bool paused_ = false;
+  bool busy_ = true;  // the producer is at an item, and not waiting here
 };
 
 /// The type of the exception that is being handled, for those that are no std::exception.
@@ -168,6 +188,10 @@ class Worker {
     }
     return item;
   }
+
+  /// Has the thread hold still between two items; false when it did not within `patience`.
+  bool pause() { return channel_->pause(deadline()); }
+  void resume() { channel_->resume(); }
 
   /// Ends the thread; false when it hangs and had to be left behind. A worker that hung before
   /// is not waited for a second time.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <sstream>
 #include <string>
+#include <type_traits>
 
 namespace frugal {
 
@@ -48,11 +49,12 @@ struct batch_traits {
     }
   }
 
-  /// Shows every tensor of the batch, for a policy that copies them ahead (Device).
-  template <class F>
-  static void each_tensor(B& batch, F&& show) {
-    show(batch.data);
-    show(batch.target);
+  /// Calls `f(tensor)` for every tensor that the objective reads, in one order; for Graph and Device.
+  template <class Self, class F>
+    requires std::same_as<std::remove_const_t<Self>, B>
+  static void each_tensor(Self& batch, F&& f) {
+    f(batch.data);
+    f(batch.target);
   }
 
   /// Samples `begin` to `begin + count` of the batch, as views. A batch type of one's own may have
@@ -72,9 +74,10 @@ struct batch_traits<at::Tensor> {
   static void place(at::Tensor& batch, at::Device device) {
     if (batch.device() != device) batch = batch.to(device, /*non_blocking=*/true);
   }
-  template <class F>
-  static void each_tensor(at::Tensor& batch, F&& show) {
-    show(batch);
+  template <class Self, class F>
+    requires std::same_as<std::remove_const_t<Self>, at::Tensor>
+  static void each_tensor(Self& batch, F&& f) {
+    f(batch);
   }
 
   static at::Tensor narrow(at::Tensor const& batch, std::int64_t begin, std::int64_t count) {

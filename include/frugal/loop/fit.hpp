@@ -17,6 +17,7 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/loop/devices.hpp>
+#include <frugal/loop/captures.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/generators.hpp>
 #include <frugal/loop/horizon.hpp>
@@ -58,6 +59,7 @@ class Fit {
   static constexpr bool rolls_back = has<kinds::rollback, typename Context::policies>;
   static constexpr bool splits = requires { slot<kinds::accumulate>::splits; };
   static constexpr bool probes = has<kinds::auto_batch, typename Context::policies>;
+  static constexpr bool captures = captures_steps<typename Context::policies>;
   static constexpr bool interruptible = has<kinds::spot, typename Context::policies>;
   static constexpr bool starts_on_cpu = has<kinds::start, typename Context::policies>;
 
@@ -187,6 +189,7 @@ class Fit {
 
   void prepare() {
     require_parameters(run_.parameters);
+    if constexpr (captures) slot<kinds::execution>::require(run_.settings.device);
     torch::nn::Module& module = base_module(run_.module);
     detail::require_device(run_.settings.device);
     if constexpr (starts_on_cpu) run_.device = c10::Device(c10::kCPU);
@@ -274,6 +277,7 @@ class Fit {
     if constexpr (rolls_back) {
       if (engine_.template state<kinds::rollback>().skips(run_.counters)) return skip_window();
     }
+    if constexpr (captures) return train_captured_window();
     kept_.open();
     if constexpr (splits) {
       auto batch = train_.next();
@@ -410,6 +414,57 @@ class Fit {
     return !std::exchange(run_.overflow.skip, false);
   }
 
+  /// The same with Graph. Its batches are read first: a window is replayed as a whole or not.
+  bool train_captured_window() {
+    std::vector<TrainBatch> batches;
+    for (int k = 0; k < micro_batches; ++k) {
+      auto batch = train_.next();
+      if (!batch) break;
+      batches.push_back(std::move(*batch));
+    }
+    if (batches.empty()) return false;
+    auto& graph = engine_.template state<kinds::execution>();
+    auto const pass = [this](TrainBatch const& batch, int times) {
+      return capture_pass(batch, times);
+    };
+    window_.open();
+    bool const replayed = graph.ready(run_, batches, train_, pass, [this] { update_weights(); });
+    window_.open();
+    bool step = false;
+    if (replayed) {
+      graph.replay(batches, [this](TrainBatch const& batch, at::Tensor const& loss, double weight) {
+        run_.ledger.add(loss, weight, run_.counters);
+        window_.add(batch, weight);
+        ++run_.counters.micro_batch;
+      });
+      count_window();
+      graph.tell_host();
+      step = close_window();
+    } else {
+      graph.eagerly(run_, [&] {
+        for (TrainBatch& batch : batches) train_micro_batch(batch);
+        count_window();
+        step = update();
+        return window_.weight();
+      });
+    }
+    if (step) tell<on::step, Step<Context>>();
+    return true;
+  }
+
+  /// What a graph does with a micro-batch, and nothing that the host does. It stands for `times`.
+  Loss capture_pass(TrainBatch const& batch, int times) {
+    Loss loss = forward_pass(batch, /*training=*/true);
+    require_graph(loss.value, run_.counters);
+    window_.forget_seed();
+    backward_pass(loss);
+    window_.forget_seed();
+    for (int k = 0; k < times; ++k) window_.add(batch, *loss.weight);
+    Backward<Context> phase(run_);
+    engine_.template emit<on::backward>(phase);
+    return loss;
+  }
+
   /// Passes over the batches of one window.
   bool skip_window() {
     std::uint64_t samples = 0;
@@ -427,15 +482,19 @@ class Fit {
     Loss loss = forward_pass(batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
     run_.ledger.add(loss.value, *loss.weight, run_.counters);
-    at::Tensor seed = window_.seed(loss);
-    LossReady<Context> ready(run_, loss, seed);
-    engine_.template emit<on::loss>(ready);
-    detail::guarded("the backward pass", run_.counters, [&] { loss.value.backward(seed); });
+    backward_pass(loss);
     window_.add(batch, *loss.weight);
     kept_.add(loss);
     ++run_.counters.micro_batch;
     Backward<Context> phase(run_);
     engine_.template emit<on::backward>(phase);
+  }
+
+  void backward_pass(Loss& loss) {
+    at::Tensor seed = window_.seed(loss);
+    LossReady<Context> ready(run_, loss, seed);
+    engine_.template emit<on::loss>(ready);
+    detail::guarded("the backward pass", run_.counters, [&] { loss.value.backward(seed); });
   }
 
   template <class B>
@@ -467,10 +526,18 @@ class Fit {
 
   /// False if it was no step: the gradients had overflowed.
   bool update() {
+    update_weights();
+    return close_window();
+  }
+
+  void update_weights() {
     gather_gradients();
     if constexpr (reevaluates) run_.window_loss = kept_.mean(window_.weight());
     Update<Context> phase(run_);
     detail::guarded("the update", run_.counters, [&] { engine_.template emit<on::update>(phase); });
+  }
+
+  bool close_window() {
     run_.gradients.clear();
     run_.parameters.reset_gradients();
     bool const skip = std::exchange(run_.overflow.skip, false);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <frugal/compose/engine.hpp>
+#include <frugal/loop/captures.hpp>
 #include <frugal/loop/objective.hpp>
 #include <frugal/loop/run.hpp>
 
@@ -129,16 +130,48 @@ struct Backward : Phase<Context> {
   using Phase<Context>::Phase;
 };
 
+/// A phase whose work a recipe with Graph captures once and replays: the host is not asked again.
+template <class Context>
+struct Captured : Phase<Context> {
+  using Phase<Context>::Phase;
+
+  /// Calls `f(phase)`: now, and where the step is being captured after each replay instead. For
+  /// what the host has to do in every step, by members that live as long as the fit.
+  template <template <class> class Phase, class F>
+  void on_host_as(F f) {
+    if constexpr (captures_steps<typename Context::policies>) {
+      auto& graph = this->run().engine->template state<kinds::execution>();
+      if (graph.capturing()) {
+        graph.defer([run = &this->run(), f]() mutable {
+          Phase<Context> phase(*run);
+          f(phase);
+        });
+        return;
+      }
+    }
+    f(static_cast<Phase<Context>&>(*this));
+  }
+};
+
 /// The window's gradients are complete: reduce, unscale, clip.
 template <class Context>
-struct Gradients : Phase<Context> {
-  using Phase<Context>::Phase;
+struct Gradients : Captured<Context> {
+  using Captured<Context>::Captured;
+  /// See Captured.
+  template <class F>
+  void on_host(F f) {
+    this->template on_host_as<frugal::Gradients>(std::move(f));
+  }
   /// Gradients in parameter order, without those parameters that have none.
   std::vector<at::Tensor> const& gradients() const { return this->run().gradients.tensors(); }
   /// Tells those who log it their total norm before clipping: a number, or a scalar on a device.
   template <class Norm>
   void report_norm(Norm&& norm) {
-    this->run().gradient_norm.set(std::forward<Norm>(norm));
+    if constexpr (captures_steps<typename Context::policies>) {
+      on_host([norm](Gradients& now) { now.run().gradient_norm.set(norm); });
+    } else {
+      this->run().gradient_norm.set(std::forward<Norm>(norm));
+    }
   }
   /// Tells the optimizer whether a gradient is not finite: a float scalar, 1 if so, that may still
   /// be on its way. The optimizer then leaves the weights alone.
@@ -150,8 +183,25 @@ struct Gradients : Phase<Context> {
 
 /// The optimizer's turn.
 template <class Context>
-struct Update : Phase<Context> {
-  using Phase<Context>::Phase;
+struct Update : Captured<Context> {
+  using Captured<Context>::Captured;
+  /// See Captured.
+  template <class F>
+  void on_host(F f) {
+    this->template on_host_as<frugal::Update>(std::move(f));
+  }
+  /// The factor of the learning rates as a double scalar where the parameters are; in a recipe
+  /// with Graph, which has it filled before each step.
+  at::Tensor const& learning_rate_tensor() const {
+    return this->run().engine->template state<kinds::execution>().rate();
+  }
+  /// In a recipe with Graph: tensors that outlast the step are others than in the last one, so
+  /// that what was captured must not be replayed.
+  void state_has_moved() const {
+    if constexpr (captures_steps<typename Context::policies>) {
+      this->run().engine->template state<kinds::execution>().move();
+    }
+  }
 
   GradientList const& gradients() const { return this->run().gradients; }
   /// What report_overflow() was told; undefined where nobody looks.

@@ -53,6 +53,9 @@ class Window {
     }
   }
 
+  /// The next seed is filled anew, so that a graph which captures it fills it itself.
+  void forget_seed() { cached_ = at::Tensor(); }
+
   template <class B>
   void add(B const& batch, double weight) {
     ++micro_batches_;

@@ -92,6 +92,8 @@ struct Activations {
   static constexpr About about{Term::hours_per_run, std::same_as<Format, Half>
                                                         ? "two conversions of each saved tensor"
                                                         : "two transfers of each saved tensor"};
+  // The host's memory that Offload takes cannot be taken within a capture.
+  static constexpr bool capturable = std::same_as<Format, Half>;
 
   template <class Context>
   class State {

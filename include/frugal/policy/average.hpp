@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -43,13 +44,15 @@ struct Average {
                 "frugal: Average is told how. Write Average<Ema<0.999_r>>, or "
                 "Average<Swa<From<10, Epoch>>>.");
   using kind = kinds::average;
-  using listens = list<on::fit_begin, on::step, around::validate, on::epoch_end, on::fit_end>;
+  using listens =
+      list<on::fit_begin, on::update, on::step, around::validate, on::epoch_end, on::fit_end>;
   // What is validated has this step in it.
   using after = list<kinds::optimizer>;
   using before = list<kinds::validate>;
 
   static constexpr About about{Term::runs_to_convergence,
                                "the parameters once more, and one operator at its cadence"};
+  static constexpr bool capturable = true;
 
   Rule rule{};
   bool validate = true;  ///< validate the averaged weights, once there are some; else the trained
@@ -77,6 +80,12 @@ template <class Rule>
 template <class Context>
 class Average<Rule>::State {
   using Cadence = typename Rule::cadence;
+  // Graph captures what is the same in every step. One that FP16 takes back is no step, and of
+  // that the host knows.
+  using precision = detail::slot_of<kinds::precision, typename Context::policies>;
+  static constexpr bool within_step =
+      captures_steps<typename Context::policies> && std::same_as<Cadence, Every<1>> &&
+      requires { Rule::steady; } && !requires(precision const& each) { each.scaling; };
 
  public:
   explicit State(Average const& settings)
@@ -94,8 +103,15 @@ class Average<Rule>::State {
     }
   }
 
+  void on_update(Update<Context>& phase) {
+    if constexpr (within_step) {
+      average();
+      phase.on_host([this](Update<Context>&) { ++taken_; });
+    }
+  }
+
   void on_step(Step<Context>& phase) {
-    if constexpr (!Cadence::per_epoch) {
+    if constexpr (!Cadence::per_epoch && !within_step) {
       if (Cadence::due_at_step(phase.counters())) take(phase.counters());
     }
   }
@@ -142,6 +158,11 @@ class Average<Rule>::State {
  private:
   void take(Counters const& now) {
     if (!rule_.begun(now)) return;
+    average();
+    ++taken_;
+  }
+
+  void average() {
     at::NoGradGuard const no_gradients;
     if (taken_ == 0) {
       make_room();
@@ -149,7 +170,6 @@ class Average<Rule>::State {
     } else {
       at::_foreach_lerp_(averages_, parameters_, rule_.weight(taken_));
     }
-    ++taken_;
   }
 
   void make_room() {

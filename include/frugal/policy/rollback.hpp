@@ -39,6 +39,7 @@ struct Rollback {
   using listens = list<on::fit_begin, on::loss, on::step, on::undo>;
 
   static constexpr About about{Term::runs_to_convergence, "at its cadence a copy of the state"};
+  static constexpr bool capturable = true;
 
   /// A loss is a jump when it is so many times the mean of those before it; 0: never.
   double jump = 0;
@@ -68,7 +69,7 @@ class Rollback<Cadence>::State {
   }
 
   void on_loss(LossReady<Context>& phase) {
-    if (settings_.jump == 0 || !phase.loss.value.is_cpu()) return;
+    if (looks_late || settings_.jump == 0 || !phase.loss.value.is_cpu()) return;
     // Samples are counted window by window: another count is another window.
     if (std::exchange(window_, phase.counters().sample) != phase.counters().sample) {
       mean_before_ = mean_;
@@ -86,7 +87,8 @@ class Rollback<Cadence>::State {
     // What is not known to be good is not kept: this throws what the device has not told yet.
     double const loss = phase.last_loss();
     // On the CPU it was looked at when it was there; the run may not be on its device yet.
-    if (settings_.jump != 0 && !phase.parameters().tensors.front().is_cpu()) {
+    if (settings_.jump != 0 &&
+        (looks_late || !phase.parameters().tensors.front().is_cpu())) {
       look(loss, phase.counters(), step_ - 1);
     }
     keep(phase);
@@ -156,6 +158,8 @@ class Rollback<Cadence>::State {
   }
 
  private:
+  // A step that is replayed passes no loss by; the ledger has it.
+  static constexpr bool looks_late = captures_steps<typename Context::policies>;
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
   struct Skip {

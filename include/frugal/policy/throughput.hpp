@@ -45,6 +45,7 @@ struct Throughput {
 
   static constexpr About about{Term::none,
                                "at its cadence one reading of the clock and one counted step"};
+  static constexpr bool capturable = true;
 
   /// Operations per second that the device can do at most; 0: looked up by its name.
   double peak_flops = 0;
@@ -137,6 +138,8 @@ class Throughput<Cadence>::State {
   void take_count(Counters const& now) {
     auto const flops = static_cast<double>(counter_.close());
     if (std::exchange(missed_, false)) return;  // the next step's turn
+    // The operators of a step that is replayed pass nobody by: those of the first one have.
+    if (captures_steps<typename Context::policies> && flops == 0) return;
     wants_count_ = false;
     if (now.window_samples == 0) return;
     flops_per_sample_ = flops / static_cast<double>(now.window_samples);

@@ -51,6 +51,8 @@ inline constexpr bool is_from<From<N, Unit>> = true;
 /// `begun(counters)`  from when on; the first weights that are taken are the average
 /// `weight(taken)`    the share of the present weights in the new average, when `taken` are in the
 ///                    old one; the rest is the old one's
+/// `steady`           optional; it has begun from the first step on, and its weight is always the
+///                    same, so that Graph may capture it
 /// `check()`          throws SettingsError for run-time settings without sense
 template <class Rule>
 concept AverageRule = std::default_initializable<Rule> && std::copyable<Rule> &&
@@ -69,6 +71,7 @@ struct Ema {
       "frugal: Ema keeps a share of the average that lies between 0 and 1, both left out. "
       "Write Ema<0.999_r>.");
   using cadence = Cadence;
+  static constexpr bool steady = true;
 
   double decay = Decay.value();  ///< the share that is kept
 

@@ -50,6 +50,7 @@ struct ClipAdaptive {
   using listens = list<on::fit_begin, on::gradients>;
 
   static constexpr About about{Term::runs_to_convergence, "seven operators per parameter and step"};
+  static constexpr bool capturable = true;
 
   double share = Share.value();  ///< largest norm of a unit's gradient over that of its weights
   double least = 1e-3;           ///< norm that is taken for weights below it, new ones mostly

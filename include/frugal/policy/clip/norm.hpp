@@ -37,6 +37,7 @@ struct ClipNorm {
 
   static constexpr About about{Term::runs_to_convergence,
                                "one norm and one product over the gradients per step"};
+  static constexpr bool capturable = true;
 
   double max_norm = Limit.value();  ///< largest L2 norm of all gradients together
 
@@ -61,7 +62,8 @@ struct ClipNorm {
       auto const& gradients = phase.gradients();
       if (gradients.empty()) return;
       std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
-      if (all_on_host(norms)) {
+      // In a graph a number of the host would stay what it is.
+      if (!captures_steps<typename Context::policies> && all_on_host(norms)) {
         phase.report_norm(clip_on_host(gradients, norms));
       } else {
         phase.report_norm(clip_on_device(gradients, norms));

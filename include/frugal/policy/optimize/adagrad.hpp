@@ -30,6 +30,7 @@ struct Optimize<Adagrad> {
 
   static constexpr About about{Term::hours_per_run,
                                "one fused kernel per parameter group and step"};
+  static constexpr bool capturable = true;
 
   double lr = 1e-2;                  ///< learning rate, times the schedule's factor
   double lr_decay = 0.0;             ///< the rate is divided by 1 + (step - 1) * lr_decay
@@ -53,7 +54,8 @@ struct Optimize<Adagrad> {
     detail::require_at_least_zero("initial_accumulator", initial_accumulator, "Optimize<Adagrad>");
     detail::require_at_least_zero("eps", eps, "Optimize<Adagrad>");
   }
-  void apply(detail::FusedStep const& step) const {
+  template <class Rate>
+  void apply(detail::FusedStep<Rate> const& step) const {
     at::_fused_adagrad_(step.lists.parameters, step.gradients, step.lists.moments[0],
                         step.lists.steps, step.lr, lr_decay, step.weight_decay, eps, maximize,
                         /*grad_scale=*/std::nullopt, step.overflow);

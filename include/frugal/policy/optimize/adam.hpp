@@ -35,8 +35,8 @@ void check_adam(Policy const& policy, char const* name) {
 }
 
 /// `kernel` is at::_fused_adam_ or at::_fused_adamw_.
-template <class Policy, class Kernel>
-void apply_adam(Policy const& policy, FusedStep const& step, Kernel&& kernel) {
+template <class Policy, class Rate, class Kernel>
+void apply_adam(Policy const& policy, FusedStep<Rate> const& step, Kernel&& kernel) {
   at::TensorList const largest =
       policy.amsgrad ? at::TensorList(step.lists.moments[2]) : at::TensorList();
   kernel(step.lists.parameters, step.gradients, step.lists.moments[0], step.lists.moments[1],
@@ -63,6 +63,7 @@ struct Optimize<AdamW> {
 
   static constexpr About about{Term::hours_per_run,
                                "one fused kernel per parameter group and step"};
+  static constexpr bool capturable = true;
 
   double lr = 1e-3;            ///< learning rate, times the schedule's factor
   double beta1 = 0.9;          ///< decay of the first moment
@@ -81,7 +82,8 @@ struct Optimize<AdamW> {
   static std::string moment_name(std::size_t m) { return detail::adam_moment_name(m); }
   static double initial(std::size_t) { return 0.0; }
   void check() const { detail::check_adam(*this, "Optimize<AdamW>"); }
-  void apply(detail::FusedStep const& step) const {
+  template <class Rate>
+  void apply(detail::FusedStep<Rate> const& step) const {
     detail::apply_adam(*this, step, [](auto&&... arguments) {
       at::_fused_adamw_(std::forward<decltype(arguments)>(arguments)...);
     });
@@ -105,6 +107,7 @@ struct Optimize<Adam> {
 
   static constexpr About about{Term::hours_per_run,
                                "one fused kernel per parameter group and step"};
+  static constexpr bool capturable = true;
 
   double lr = 1e-3;           ///< learning rate, times the schedule's factor
   double beta1 = 0.9;         ///< decay of the first moment
@@ -123,7 +126,8 @@ struct Optimize<Adam> {
   static std::string moment_name(std::size_t m) { return detail::adam_moment_name(m); }
   static double initial(std::size_t) { return 0.0; }
   void check() const { detail::check_adam(*this, "Optimize<Adam>"); }
-  void apply(detail::FusedStep const& step) const {
+  template <class Rate>
+  void apply(detail::FusedStep<Rate> const& step) const {
     detail::apply_adam(*this, step, [](auto&&... arguments) {
       at::_fused_adam_(std::forward<decltype(arguments)>(arguments)...);
     });

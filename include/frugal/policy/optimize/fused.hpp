@@ -3,16 +3,26 @@
 
 #include <ATen/ATen.h>
 
+#include <concepts>
 #include <map>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/optimize/groups.hpp>
 
 namespace frugal::detail {
+
+inline double scaled_rate(double lr, double factor) { return lr * factor; }
+/// CUDA's kernels take a rate in float, the CPU's in double.
+inline at::Tensor scaled_rate(double lr, at::Tensor const& factor) {
+  at::Tensor const rate = factor.mul(lr);
+  return rate.is_cpu() ? rate : rate.to(at::kFloat);
+}
 
 /// What a fused kernel is given: lists of equal length, one entry a parameter.
 struct FusedLists {
@@ -21,10 +31,12 @@ struct FusedLists {
   std::vector<at::Tensor> steps;                 ///< float scalars, already counting this step
 };
 
+/// `Rate` is double, or a tensor where the step is captured.
+template <class Rate>
 struct FusedStep {
   FusedLists const& lists;
   std::vector<at::Tensor> const& gradients;
-  double lr;
+  Rate lr;
   double weight_decay;
   bool first;                          ///< the first step of every parameter in the lists
   std::optional<at::Tensor> overflow;  ///< where it is 1, the kernel changes nothing
@@ -47,9 +59,13 @@ class FusedBucket {
     for (auto& moment : moments_) moment.emplace_back();
   }
 
-  /// One kernel call, or two when parameters begin at different steps (SGD's first step).
-  template <class Rule>
-  void step(Rule const& rule, GradientList const& all, double factor, at::Tensor const& overflow) {
+  /// One kernel call, or two when parameters begin at different steps (SGD's first step). With a
+  /// factor that is a tensor no number of the host goes into it, whatever the device: such a step
+  /// can be captured.
+  template <class Rule, class Factor>
+  void step(Rule const& rule, GradientList const& all, Factor const& factor,
+            at::Tensor const& overflow) {
+    constexpr bool on_host = std::same_as<Factor, double>;
     bool const whole = all.complete() && all.tensors().size() == parameters_.size();
     if (!whole) gather();
     std::vector<at::Tensor> const& gradients = whole ? all.tensors() : gradients_;
@@ -57,7 +73,7 @@ class FusedBucket {
     if (whole ? active_ != parameters_.size() : changed_) regroup(rule, whole);
     for (at::Tensor const& counter : counters_) {
       // A counter in host memory is a float, not an operator.
-      if (counter.is_cpu()) {
+      if (on_host && counter.is_cpu()) {
         *counter.data_ptr<float>() += 1.0F;
       } else {
         counter.add_(1);
@@ -65,16 +81,19 @@ class FusedBucket {
         if (overflow.defined()) counter.sub_(overflow);
       }
     }
-    double const lr = lr_ * factor;
+    auto const lr = scaled_rate(lr_, factor);
     auto const flag = overflow.defined() ? std::optional(overflow) : std::nullopt;
     if (Rule::has_first_step && mixed()) {
       step_apart(rule, gradients, lr, flag);
     } else {
-      rule.apply({lists_, gradients, lr, weight_decay_, !begun_, flag});
+      rule.apply(FusedStep<Rate<Factor>>{lists_, gradients, lr, weight_decay_, !begun_, flag});
     }
     begun_ = true;
     gradients_.clear();
   }
+
+  /// Are tensors of its state others than when this was last asked?
+  bool moved() { return std::exchange(moved_, false); }
 
   template <class Rule, class Archive>
   void persist(Rule const& rule, Archive& archive) {
@@ -98,6 +117,9 @@ class FusedBucket {
   static at::Tensor counter_at(at::Tensor const& parameter, double count) {
     return at::full({}, count, parameter.options().dtype(at::kFloat).requires_grad(false));
   }
+  template <class Factor>
+  using Rate = std::conditional_t<std::same_as<Factor, double>, double, at::Tensor>;
+
   static at::Tensor unfilled_like(at::Tensor const& parameter) {
     return at::empty_like(parameter, at::TensorOptions().requires_grad(false),
                           at::MemoryFormat::Preserve);
@@ -125,6 +147,7 @@ class FusedBucket {
       if (whole || parameters_[i].grad().defined()) chosen_.push_back(i);
     }
     active_ = chosen_.size();
+    moved_ = true;
     share_counters();
     lists_ = {
         .parameters = {}, .moments = {moments_.size(), std::vector<at::Tensor>{}}, .steps = {}};
@@ -166,8 +189,8 @@ class FusedBucket {
     return first != 0 && first != counters_.size();
   }
 
-  template <class Rule>
-  void step_apart(Rule const& rule, std::vector<at::Tensor> const& gradients, double lr,
+  template <class Rule, class Rate>
+  void step_apart(Rule const& rule, std::vector<at::Tensor> const& gradients, Rate const& lr,
                   std::optional<at::Tensor> const& overflow) {
     for (bool const first : {true, false}) {
       FusedLists part{
@@ -182,7 +205,8 @@ class FusedBucket {
         }
         some.push_back(gradients[i]);
       }
-      if (!some.empty()) rule.apply({part, some, lr, weight_decay_, first, overflow});
+      if (some.empty()) continue;
+      rule.apply(FusedStep<Rate>{part, some, lr, weight_decay_, first, overflow});
     }
   }
 
@@ -208,6 +232,7 @@ class FusedBucket {
   std::vector<at::Tensor> gradients_;
   bool changed_ = false;
   bool begun_ = false;
+  bool moved_ = false;
 };
 
 /// The State of every fused optimizer. `Rule` is the policy's value: it checks its settings,
@@ -236,6 +261,16 @@ class FusedState {
     // The kernels are no part of the graph; a guard costs less than detaching every tensor.
     at::NoGradGuard const no_gradients;
     at::Tensor const& overflow = phase.overflow();
+    if constexpr (captures_steps<typename Context::policies>) {
+      bool moved = false;
+      for (FusedBucket& each : buckets_) {
+        at::Tensor const& factor = phase.learning_rate_tensor();
+        each.step(rule_, phase.gradients(), factor, overflow);
+        if (each.moved()) moved = true;
+      }
+      if (moved) phase.state_has_moved();
+      return;
+    }
     // In host memory the flag is a number, and no kernel has to look at it.
     bool const on_host = overflow.defined() && overflow.is_cpu();
     if (on_host && host_scalar(overflow) != 0) return;

@@ -29,6 +29,7 @@ struct Optimize<SGD> {
 
   static constexpr About about{Term::hours_per_run,
                                "one fused kernel per parameter group and step"};
+  static constexpr bool capturable = true;
 
   double lr = 1e-3;           ///< learning rate, times the schedule's factor
   double momentum = 0.0;      ///< share of the last update that is kept
@@ -59,7 +60,8 @@ struct Optimize<SGD> {
                            .mend = "Set momentum above 0 and dampening to 0."});
     }
   }
-  void apply(detail::FusedStep const& step) const {
+  template <class Rate>
+  void apply(detail::FusedStep<Rate> const& step) const {
     at::TensorList const buffers =
         momentum != 0 ? at::TensorList(step.lists.moments[0]) : at::TensorList();
     at::_fused_sgd_(step.lists.parameters, step.gradients, buffers, step.weight_decay, momentum,

@@ -32,6 +32,7 @@ struct Precision<BF16> {
   using listens = list<on::fit_begin, around::forward>;
 
   static constexpr About about{Term::hours_per_run, "casts of weights and activations"};
+  static constexpr bool capturable = true;
 
   static std::string caution() {
     if (detail::cpu_has_bf16()) return {};

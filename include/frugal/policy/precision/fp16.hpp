@@ -46,6 +46,7 @@ struct Precision<FP16> {
 
   static constexpr About about{Term::hours_per_run,
                                "casts of weights and activations, one pass over the gradients"};
+  static constexpr bool capturable = true;
 
   LossScaling scaling{};
 
@@ -93,12 +94,7 @@ struct Precision<FP16> {
     void on_gradients(Gradients<Context>& phase) {
       scale_.unscale(phase.gradients());
       phase.report_overflow(scale_.overflow());
-      if (!flags_.next(scale_.overflow())) {
-        skips_in_a_row_ = 0;
-        return;
-      }
-      phase.skip_step();
-      if (++skips_in_a_row_ >= scale_.most_skips()) give_up(phase);
+      phase.on_host([this](Gradients<Context>& now) { look_for_overflow(now); });
     }
 
     void on_update(Update<Context>&) { scale_.update(); }
@@ -127,6 +123,15 @@ struct Precision<FP16> {
              .mend = half ? "Call module->to(torch::kFloat) before the fit."
                           : "Put the module on one device."});
       }
+    }
+
+    void look_for_overflow(Gradients<Context>& phase) {
+      if (!flags_.next(scale_.overflow())) {
+        skips_in_a_row_ = 0;
+        return;
+      }
+      phase.skip_step();
+      if (++skips_in_a_row_ >= scale_.most_skips()) give_up(phase);
     }
 
     [[noreturn]] void give_up(Phase<Context> const& phase) const {

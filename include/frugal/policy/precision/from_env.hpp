@@ -68,6 +68,7 @@ struct Precision<FromEnv<First, Rest...>> {
 
   static constexpr char const* variable = "FRUGAL_PRECISION";
   static constexpr About about{Term::hours_per_run, "casts of weights and activations"};
+  static constexpr bool capturable = true;
 
   LossScaling scaling{};  ///< of FP16
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <concepts>
+#include <functional>
+#include <vector>
+
+#include <ATen/core/Generator.h>
+
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+/// What can write down the work of a device and have it done again.
+///
+/// `require(device)`         throws SettingsError where that device cannot
+/// `begin(device)`           called once, before the first window
+/// `on_side_stream(body)`    runs `body` on the stream of later captures, behind what the current
+///                           stream has to do; that goes on behind it
+/// `capture(generators, body)`  calls `body` and has nothing of it done: what it allocates comes
+///                           from a pool that belongs to the captures since the last `forget()`,
+///                           and what it draws from the generators a replay draws anew
+/// `recording.replay()`      does it, on the current stream
+/// `forget()`                nothing that was captured is used again
+template <class B>
+concept CaptureBackend =
+    std::copyable<B> && std::default_initializable<B> &&
+    requires(B& backend, typename B::Recording& recording, c10::Device device,
+             std::vector<at::Generator> const& generators, std::function<void()> const& body) {
+      B::require(device);
+      backend.begin(device);
+      backend.on_side_stream(body);
+      { backend.capture(generators, body) } -> std::same_as<typename B::Recording>;
+      recording.replay();
+      backend.forget();
+    };
+
+/// The backend of a frugal that was built without CUDA: it compiles, and says so.
+struct NoCapture {
+  struct Recording {
+    void replay() const {}
+  };
+
+  static void require(c10::Device device) {
+    bool const on_cpu = device.is_cpu();
+    throw SettingsError(
+        {.what = "Graph<WholeStep> on " + device.str(),
+         .where = "Graph<WholeStep>",
+         .why = on_cpu ? "a CPU launches no kernels, so there is nothing that a graph would save"
+                       : "frugal was built without CUDA",
+         .mend = on_cpu ? "Take Graph<WholeStep> out, which leaves Eager; or set Settings::device "
+                          "to a GPU, with frugal built with FRUGAL_CUDA=ON."
+                        : "Build with FRUGAL_CUDA=ON, or take Graph<WholeStep> out, which leaves "
+                          "Eager."});
+  }
+  void begin(c10::Device) {}
+  void on_side_stream(std::function<void()> const& body) { body(); }
+  Recording capture(std::vector<at::Generator> const&, std::function<void()> const&) { return {}; }
+  void forget() {}
+};
+
+}  // namespace frugal

@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/data/prefetch.hpp>
+#include <frugal/policy/activations.hpp>
+#include <frugal/policy/average.hpp>
+#include <frugal/policy/checkpoint.hpp>
+#include <frugal/policy/graph.hpp>
+#include <frugal/policy/log.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/policy/recompute.hpp>
+#include <frugal/policy/rollback.hpp>
+#include <frugal/policy/schedule.hpp>
+#include <frugal/policy/throughput.hpp>
+#include <frugal/trainer.hpp>
+
+#include "support/files.hpp"
+#include "support/recorder.hpp"
+#include "support/running.hpp"
+
+namespace frugal_test::policy_graph {
+
+using namespace frugal_test::support;
+using namespace frugal::literals;
+using frugal::Accumulate;
+using frugal::AdamW;
+using frugal::Graph;
+using frugal::Optimize;
+using frugal::Resident;
+using frugal::WholeStep;
+namespace k = frugal::kinds;
+
+using Replayed = Graph<WholeStep, Recorder>;
+constexpr int never = 1 << 20;  // windows of warm-up
+
+/// A setting with what a Recorder writes down.
+Replayed replayed(RecorderLog& log, int warm_up = 3) {
+  return {.warm_up = warm_up, .backend = {.log = &log}};
+}
+
+/// Weights and averages at the end of a run, and its report.
+struct Ran {
+  std::map<std::string, at::Tensor> tensors;
+  frugal::Report report;
+};
+
+template <class... Policies>
+Ran run(Mlp::Shape const& shape, frugal::Batch const& data, Policies const&... policies) {
+  auto const module = std::make_shared<Mlp>(shape);
+  frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 3},
+                          policies...};
+  Ran ran;
+  ran.report =
+      trainer.fit(Resident(data, {.batch = 4, .shuffle = true}), Resident(samples(10, 92)));
+  ran.tensors = tensors_of(*module);
+  using Policies_ = typename decltype(trainer)::policies;
+  if constexpr (frugal::detail::has<k::average, Policies_>) {
+    for (auto const& [name, tensor] : trainer.template policy<k::average>().weights().tensors) {
+      ran.tensors.emplace("average/" + name, tensor);
+    }
+  }
+  return ran;
+}
+
+bool same_report(frugal::Report const& a, frugal::Report const& b) {
+  bool same = a.train_loss == b.train_loss && a.steps == b.steps && a.samples == b.samples &&
+              a.skipped == b.skipped && a.validations.size() == b.validations.size();
+  for (std::size_t i = 0; same && i < a.validations.size(); ++i) {
+    same = a.validations[i].metrics["loss"] == b.validations[i].metrics["loss"];
+  }
+  return same;
+}
+
+TEST_CASE("a replayed run has the weights and averages of an eager one, bit for bit") {
+  auto const both = [](auto accumulate) {
+    auto const with = [&](auto... execution) {
+      return run(Mlp::Shape{.dropout = 0.5, .norm = true}, samples(64), accumulate,
+                 Optimize<AdamW>{.lr = 0.01}, frugal::Schedule<frugal::Warmup<5>, frugal::Cosine>{},
+                 frugal::Average<frugal::Ema<0.9_r>>{}, execution...);
+    };
+    RecorderLog log;
+    Ran const eager = with();
+    Ran const graph = with(replayed(log));
+    CHECK(same_bits(eager.tensors, graph.tensors));
+    CHECK(same_report(eager.report, graph.report));
+    CHECK(graph.report.advice.empty());
+    return log;
+  };
+  RecorderLog const one = both(Accumulate<1>{});
+  CHECK(one.count("side stream") == 3);
+  CHECK(one.count("capture") == 1);
+  CHECK(one.count("replay") == 48 - 3);
+  RecorderLog const four = both(Accumulate<4>{});
+  CHECK(four.count("side stream") == 3);
+  CHECK(four.count("capture") == 3);
+  CHECK(four.count("replay") == (12 - 3) * 5);
+}
+
+/// A recipe that replays, held against itself with windows that are all eager. Clipping computes
+/// its factor by operators in both, as it does on a device.
+template <class... Policies>
+Ran same_as_eager(Mlp::Shape const& shape, frugal::Batch const& data, RecorderLog& log,
+                  Policies const&... policies) {
+  RecorderLog idle;
+  Ran const eager = run(shape, data, policies..., replayed(idle, never));
+  Ran const graph = run(shape, data, policies..., replayed(log, 2));
+  CHECK(idle.count("capture") == 0);
+  CHECK(log.count("capture") >= 1);
+  CHECK(same_bits(eager.tensors, graph.tensors));
+  CHECK(same_report(eager.report, graph.report));
+  return graph;
+}
+
+TEST_CASE("with every part of a step captured a run has the bits of one that never captures") {
+  auto const same = [](auto... policies) {
+    RecorderLog log;
+    same_as_eager(Mlp::Shape{.dropout = 0.25, .norm = true}, samples(62), log, policies...,
+                  frugal::Schedule<frugal::Warmup<5>, frugal::Cosine>{},
+                  frugal::Average<frugal::Ema<0.9_r>>{});
+  };
+  same(Optimize<AdamW>{.lr = 0.01}, frugal::ClipNorm<0.3_r>{});
+  same(Optimize<AdamW>{.lr = 0.01}, frugal::ClipNorm<0.3_r>{}, Accumulate<4>{});
+  same(Optimize<frugal::Adam>{.lr = 0.01, .amsgrad = true}, frugal::ClipValue<0.05_r>{});
+  same(Optimize<frugal::SGD>{.lr = 0.1, .momentum = 0.9}, frugal::ClipAdaptive<0.1_r>{},
+       Accumulate<2>{});
+  same(Optimize<frugal::Adagrad>{.lr = 0.05, .lr_decay = 0.1});
+  same(Optimize<AdamW>{.groups = {frugal::no_decay_for_biases_and_norms()}},
+       frugal::Precision<frugal::BF16>{}, Accumulate<2>{});
+  same(Optimize<AdamW>{.lr = 0.01}, frugal::Activations<frugal::Half>{});
+}
+
+TEST_CASE("a window that overflows in FP16 is no step of a replayed run either") {
+  frugal::Precision<frugal::FP16> const scaled{
+      .scaling = {.initial = 1e18, .backoff = 0.01, .growth_interval = 4}};
+  auto const skipped = [&](auto... policies) {
+    RecorderLog log;
+    Ran const ran = same_as_eager(Mlp::Shape{}, samples(62), log, policies..., scaled,
+                                  Optimize<AdamW>{.lr = 0.01}, frugal::Average<>{});
+    return ran.report.skipped;
+  };
+  CHECK(skipped() > 5);
+  CHECK(skipped(Accumulate<2>{}, frugal::ClipNorm<0.3_r>{}) > 5);
+}
+
+TEST_CASE("an average at another cadence than every step is taken between replays") {
+  RecorderLog log;
+  same_as_eager(Mlp::Shape{}, samples(62), log, Optimize<AdamW>{},
+                frugal::Average<frugal::Ema<0.9_r, frugal::Every<3>>>{});
+  same_as_eager(Mlp::Shape{}, samples(62), log, Optimize<AdamW>{},
+                frugal::Average<frugal::Swa<frugal::From<1, frugal::Epoch>>>{});
+}
+
+TEST_CASE("a ragged last batch or window runs eagerly and the next ones are replayed again") {
+  RecorderLog log;
+  Ran const one = run(Mlp::Shape{}, samples(30), Optimize<AdamW>{}, replayed(log));
+  CHECK(log.count("capture") == 1);
+  CHECK(log.count("replay") == 3 * 7 - 3);  // 8 batches an epoch, the last of 2 samples
+  REQUIRE(one.report.advice.size() == 1);
+  CHECK(one.report.advice[0] ==
+        "Graph: a window of batches [2, 6] Float, [2] Long ran eagerly: the graph is for [4, 6] "
+        "Float, [4] Long");
+  RecorderLog windows;
+  Ran const four =
+      run(Mlp::Shape{}, samples(40), Optimize<AdamW>{}, Accumulate<4>{}, replayed(windows));
+  CHECK(windows.count("capture") == 3);
+  CHECK(windows.count("replay") == (3 * 2 - 3) * 5);  // 10 batches an epoch: 4, 4 and 2
+  REQUIRE(four.report.advice.size() == 1);
+  CHECK(four.report.advice[0].find("of fewer micro-batches") != std::string::npos);
+}
+
+/// Batches of so many samples each.
+std::vector<frugal::Batch> batches_of(std::initializer_list<std::int64_t> sizes) {
+  std::vector<frugal::Batch> batches;
+  std::uint32_t stream = 91;
+  for (std::int64_t const size : sizes) batches.push_back(samples(size, stream++));
+  return batches;
+}
+
+TEST_CASE("shapes that change for good are captured anew, as often as most_captures says") {
+  auto const batches = batches_of({4, 4, 4, 6, 6, 6, 6, 4, 4, 4, 4});
+  auto const fit = [&](Replayed graph) {
+    auto const module = std::make_shared<Mlp>();
+    frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{},
+                            Optimize<AdamW>{.lr = 0.01}, graph};
+    trainer.fit(batches);
+    return tensors_of(*module);
+  };
+  RecorderLog idle, log, once;
+  auto const eager = fit(replayed(idle, never));
+  CHECK(same_bits(eager, fit(replayed(log, 2))));
+  CHECK(log.count("capture") == 3);
+  CHECK(log.count("replay") == 1 + 2 + 2);
+  Replayed first_only = replayed(once, 2);
+  first_only.most_captures = 1;
+  CHECK(same_bits(eager, fit(first_only)));
+  CHECK(once.count("capture") == 1);
+  CHECK(once.count("replay") == 1 + 4);
+}
+
+/// Cross entropy that does something more in every pass.
+template <class Deed>
+struct With {
+  Deed deed;
+  frugal::Loss operator()(Mlp& module, frugal::Batch const& batch) const {
+    frugal::Loss loss = frugal::CrossEntropy{}(module, batch);
+    deed(module, loss);
+    return loss;
+  }
+};
+template <class Deed>
+frugal::Report fit_with(Deed deed, Replayed const& graph) {
+  frugal::Trainer trainer{Mlp{}, With<Deed>{deed}, frugal::Settings{}, Optimize<AdamW>{}, graph};
+  return trainer.fit(Resident(samples(40), {.batch = 4}));
+}
+
+TEST_CASE("a step that waits for the device is not captured, and the report says so") {
+  RecorderLog log;
+  auto const report = fit_with(
+      [](Mlp&, frugal::Loss& loss) {
+        if (loss.value.template item<double>() < 0) throw std::runtime_error("negative");
+      },
+      replayed(log));
+  CHECK(report.steps == 10);
+  CHECK(log.count("capture") == 1);
+  CHECK(log.count("broken off") == 1);
+  CHECK(log.count("replay") == 0);
+  REQUIRE(report.advice.size() == 1);
+  CHECK(report.advice[0].find("goes on eagerly") != std::string::npos);
+  CHECK(report.advice[0].find("operation not permitted when stream is capturing") !=
+        std::string::npos);
+}
+
+TEST_CASE("weights that differ between batches of one shape are not replayed") {
+  RecorderLog log;
+  int call = 0;
+  auto const report =
+      fit_with([&](Mlp&, frugal::Loss& loss) { loss.weight = ++call; }, replayed(log));
+  CHECK(report.steps == 10);
+  CHECK(log.count("replay") == 0);
+  REQUIRE(report.advice.size() == 1);
+  CHECK(report.advice[0].find("weighs batches of one shape differently") != std::string::npos);
+}
+
+TEST_CASE("what the objective throws while the step is captured leaves the fit") {
+  RecorderLog log;
+  int call = 0;
+  auto const throwing = [&](Mlp&, frugal::Loss&) {
+    if (++call >= 4) throw std::runtime_error("the fourth");
+  };
+  CHECK_THROWS_WITH_AS(fit_with(throwing, replayed(log)), "the fourth", std::runtime_error);
+  CHECK(log.count("broken off") == 1);
+}
+
+TEST_CASE("a generator of the module's own has to be registered") {
+  at::Generator own = at::detail::createCPUGenerator(7);
+  auto const noisy = [&](Mlp&, frugal::Loss& loss) {
+    loss.value = loss.value * (1 + 0.1 * at::rand({}, own));
+  };
+  RecorderLog log;
+  Replayed graph = replayed(log);
+  CHECK(fit_with(noisy, graph).advice.size() == 1);
+  CHECK(log.count("replay") == 0);
+  graph.generators = {own};
+  own.set_current_seed(7);
+  double const replays = fit_with(noisy, graph).train_loss;
+  CHECK(log.count("replay") == 7);
+  own.set_current_seed(7);
+  graph.warm_up = never;
+  CHECK(fit_with(noisy, graph).train_loss == replays);
+}
+
+/// Says when it is paused.
+struct Watched {
+  Resident inner;
+  bool* paused;
+  int* pauses;
+
+  void seek(frugal::Cursor const& cursor) { inner.seek(cursor); }
+  std::optional<frugal::Batch> next() {
+    CHECK_FALSE(*paused);
+    return inner.next();
+  }
+  bool pause() {
+    ++*pauses;
+    if (refusals-- > 0) return false;
+    return *paused = true;
+  }
+  void resume() { *paused = false; }
+
+  int refusals = 0;
+};
+
+TEST_CASE("the source holds still while the step is captured, and at no other time") {
+  bool paused = false;
+  int pauses = 0;
+  int looks = 0;
+  Replayed graph;
+  graph.backend.at_capture = [&] {
+    ++looks;
+    CHECK(paused);
+  };
+  frugal::Trainer trainer{
+      Mlp{}, frugal::CrossEntropy{}, frugal::Settings{}, Optimize<AdamW>{}, Accumulate<2>{}, graph};
+  trainer.fit(Watched{Resident(samples(64), {.batch = 4}), &paused, &pauses});
+  CHECK(looks == 3);
+  CHECK(pauses == 1);
+  CHECK_FALSE(paused);
+}
+
+TEST_CASE("while the source does not hold still nothing is captured, and windows are eager") {
+  bool paused = false;
+  int pauses = 0;
+  RecorderLog log;
+  frugal::Trainer trainer{Mlp{}, frugal::CrossEntropy{}, frugal::Settings{}, Optimize<AdamW>{},
+                          replayed(log)};
+  trainer.fit(Watched{Resident(samples(40), {.batch = 4}), &paused, &pauses, /*refusals=*/2});
+  CHECK(pauses == 3);
+  CHECK(log.count("capture") == 1);
+  CHECK(log.count("replay") == 10 - 3 - 2);
+}
+
+TEST_CASE("a prefetched source gives a replayed run the same bits") {
+  auto const fit = [](auto source, auto... execution) {
+    auto const module = std::make_shared<Mlp>();
+    frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
+                            Optimize<AdamW>{.lr = 0.01}, execution...};
+    trainer.fit(std::move(source));
+    return tensors_of(*module);
+  };
+  Resident const plain(samples(40), {.batch = 4, .shuffle = true});
+  RecorderLog log;
+  CHECK(same_bits(fit(plain), fit(frugal::Prefetch(plain), replayed(log))));
+  CHECK(log.count("replay") == 17);
+}
+
+TEST_CASE("a replayed run that is resumed has the bits of one that was not stopped") {
+  auto const fit = [](Resume resume, RecorderLog& log) {
+    auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
+    frugal::Trainer trainer{module,
+                            frugal::CrossEntropy{},
+                            frugal::Settings{.epochs = 3},
+                            Optimize<AdamW>{.lr = 0.01},
+                            frugal::Schedule<frugal::Warmup<5>, frugal::Cosine>{},
+                            frugal::ClipNorm<0.3_r>{},
+                            frugal::Average<frugal::Ema<0.9_r>>{},
+                            Accumulate<2>{},
+                            replayed(log, 2),
+                            resume};
+    trainer.fit(Resident(samples(62), {.batch = 4, .shuffle = true}));
+    auto all = tensors_of(*module);
+    for (auto const& [name, tensor] : trainer.template policy<k::average>().weights().tensors) {
+      all.emplace("average/" + name, tensor);
+    }
+    return all;
+  };
+  RecorderLog log;
+  std::map<std::uint64_t, Frozen> frozen;
+  auto const whole = fit({.after_step = &frozen}, log);
+  REQUIRE(frozen.size() == 24);
+  for (std::uint64_t const step : {1U, 5U, 8U, 13U, 24U}) {
+    RecorderLog again;
+    CHECK(same_bits(whole, fit({.from = &frozen.at(step)}, again)));
+    CHECK((again.count("replay") > 0) == (step < 20));
+  }
+}
+
+TEST_CASE("a checkpoint of a replayed run is gone on with, and an eager run does not take it") {
+  RecorderLog log;
+  auto const fit = [](std::filesystem::path const& folder, std::uint64_t steps, auto... execution) {
+    auto const module = std::make_shared<Mlp>();
+    frugal::Trainer trainer{module,
+                            frugal::CrossEntropy{},
+                            frugal::Settings{.run = folder, .epochs = 3, .steps = steps},
+                            Optimize<AdamW>{.lr = 0.01},
+                            frugal::Checkpoint<frugal::Every<100>>{},
+                            frugal::Log<frugal::Every<2>>{},
+                            execution...};
+    trainer.fit(Resident(samples(40), {.batch = 4, .shuffle = true}));
+    return tensors_of(*module);
+  };
+  TemporaryFolder const whole;
+  TemporaryFolder const parts;
+  fit(parts.path(), 12, replayed(log));
+  CHECK(same_bits(fit(whole.path(), 30, replayed(log)), fit(parts.path(), 30, replayed(log))));
+  CHECK_THROWS_AS(fit(parts.path(), 30), frugal::StateError);
+}
+
+TEST_CASE("after a rollback the step is captured anew, for its tensors lie elsewhere") {
+  auto batches = batches_of({4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4});
+  batches[6].data[0][0] = std::nan("");
+  auto const fit = [&](int warm_up, RecorderLog& log) {
+    auto const module = std::make_shared<Mlp>();
+    frugal::Trainer trainer{module,
+                            frugal::CrossEntropy{},
+                            frugal::Settings{},
+                            Optimize<AdamW>{.lr = 0.01},
+                            frugal::Average<>{},
+                            frugal::Rollback<frugal::Every<1>>{},
+                            replayed(log, warm_up)};
+    auto const report = trainer.fit(batches);
+    CHECK(report.steps == 11);
+    return tensors_of(*module);
+  };
+  RecorderLog idle, log;
+  CHECK(same_bits(fit(never, idle), fit(2, log)));
+  CHECK(log.count("capture") == 2);
+}
+
+/// A layer that is left out of small batches: then its parameters have no gradients.
+struct Sometimes : torch::nn::Module {
+  Sometimes()
+      : first(register_module("first", torch::nn::Linear(6, 3))),
+        second(register_module("second", torch::nn::Linear(6, 3))) {
+    at::NoGradGuard const no_gradients;
+    std::uint32_t which = 0;
+    for (at::Tensor& each : parameters()) each.copy_(table(each.sizes().vec(), 90, which++));
+  }
+  at::Tensor forward(at::Tensor const& x) {
+    at::Tensor const y = first->forward(x);
+    return x.size(0) < 4 ? y : y + second->forward(x);
+  }
+  torch::nn::Linear first, second;
+};
+
+TEST_CASE("when the optimizer's counters part the step is captured anew") {
+  auto const batches = batches_of({4, 4, 4, 4, 2, 4, 4, 4, 4, 4});
+  auto const fit = [&](int warm_up, RecorderLog& log) {
+    auto const module = std::make_shared<Sometimes>();
+    frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{},
+                            Optimize<AdamW>{.lr = 0.1}, replayed(log, warm_up)};
+    trainer.fit(batches);
+    return tensors_of(*module);
+  };
+  RecorderLog idle, log;
+  CHECK(same_bits(fit(never, idle), fit(2, log)));
+  CHECK(log.count("capture") == 2);
+  CHECK(log.count("replay") == 2 + 3);
+}
+
+/// Reads the norm and the loss of every step, as a log does.
+struct Norms {
+  struct kind : frugal::observer_kind {
+    static constexpr std::string_view name = "test.Norms";
+  };
+  using listens = frugal::list<frugal::on::step>;
+  using after = everything;
+  std::vector<double>* seen = nullptr;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Norms const& settings) : seen_(settings.seen) {}
+    void on_step(frugal::Step<Context>& phase) {
+      seen_->push_back(phase.gradient_norm().value());
+      seen_->push_back(phase.last_loss());
+    }
+
+   private:
+    std::vector<double>* seen_;
+  };
+};
+
+TEST_CASE("losses and the gradients' norms are those of each step, not of the captured one") {
+  auto const norms = [](int warm_up) {
+    std::vector<double> seen;
+    RecorderLog log;
+    run(Mlp::Shape{}, samples(30), Optimize<AdamW>{}, frugal::ClipNorm<0.1_r>{}, Norms{&seen},
+        replayed(log, warm_up));
+    return seen;
+  };
+  auto const seen = norms(2);
+  CHECK(seen.size() == 48);
+  CHECK(seen == norms(never));
+  CHECK(std::set<double>(seen.begin(), seen.end()).size() == 48);
+}
+
+TEST_CASE("operations are counted in a step that is not replayed") {
+  auto const flops = [](auto... execution) {
+    frugal::Trainer trainer{Mlp{},
+                            frugal::CrossEntropy{},
+                            frugal::Settings{},
+                            Optimize<AdamW>{},
+                            frugal::Throughput<frugal::Every<2>>{.peak_flops = 1e12},
+                            execution...};
+    trainer.fit(Resident(samples(64), {.batch = 4}));
+    return trainer.template policy<k::throughput>().last()->flops_per_step;
+  };
+  RecorderLog log;
+  double const eager = flops().value();
+  CHECK(eager > 0);
+  CHECK(flops(replayed(log)).value() == doctest::Approx(eager));
+  CHECK(log.count("replay") == 13);
+}
+
+/// A batch of a user's, with tensors of its own names.
+struct Pair {
+  at::Tensor left, right;
+};
+
+TEST_CASE("on a CPU it ends in an error that says what to write instead") {
+  frugal::Trainer trainer{Mlp{}, frugal::CrossEntropy{}, frugal::Settings{}, Optimize<AdamW>{},
+                          Graph<WholeStep>{}};
+  try {
+    trainer.fit(Resident(samples(8), {.batch = 4}));
+    FAIL("it trained");
+  } catch (frugal::SettingsError const& error) {
+    CHECK(error.fault().what == "Graph<WholeStep> on cpu");
+    CHECK(error.fault().mend.find("Take Graph<WholeStep> out, which leaves Eager") == 0);
+  }
+}
+
+TEST_CASE("Graph's settings are 1 or more") {
+  RecorderLog log;
+  CHECK_THROWS_AS(fit_with([](Mlp&, frugal::Loss&) {}, replayed(log, 0)), frugal::SettingsError);
+  Replayed graph = replayed(log);
+  graph.most_captures = 0;
+  CHECK_THROWS_AS(fit_with([](Mlp&, frugal::Loss&) {}, graph), frugal::SettingsError);
+}
+
+TEST_CASE("recipes that wait for the host within a step, or draw in backward, are not legal") {
+  using frugal::Recipe;
+  using Job = Recipe<Graph<>>;
+  CHECK(Job::with<Optimize<AdamW>>::legal);
+  CHECK(Job::with<Optimize<frugal::SGD>>::with<frugal::Precision<frugal::FP16>>::legal);
+  CHECK(Job::with<Optimize<frugal::Any>>::fault == frugal::detail::waits_in_graph::text);
+  CHECK(Job::with<frugal::Recompute<>>::fault == frugal::detail::not_capturable::text);
+  CHECK(Job::with<frugal::Activations<frugal::Offload>>::fault ==
+        frugal::detail::not_capturable::text);
+  CHECK(Job::with<Spy>::fault == frugal::detail::not_capturable::text);
+  CHECK(Recipe<Optimize<frugal::Any>, frugal::Recompute<>, frugal::Eager>::legal);
+}
+
+TEST_CASE("the recorder is as strict as a device") {
+  Recorder recorder;
+  at::Tensor const x = at::ones({2});
+  at::Tensor result;
+  double factor = 3;
+  // A number of the host stays what it was, and what is written in a capture is not.
+  Tape tape = recorder.capture({}, [&] {
+    result = x * factor;
+    x.add_(1);
+  });
+  CHECK(x.equal(at::ones({2})));
+  CHECK(result.isnan().all().item<bool>());
+  factor = 5;
+  x.fill_(2);
+  tape.replay();
+  CHECK(result.equal(at::full({2}, 6.0)));
+  CHECK(x.equal(at::full({2}, 3.0)));
+  // Memory that nobody keeps is gone.
+  at::Tensor input = at::ones({2});
+  Tape late = recorder.capture({}, [&] { result = input * 2; });
+  late.replay();
+  input = at::Tensor();
+  CHECK_THROWS_AS(late.replay(), c10::Error);
+  CHECK_THROWS_AS(recorder.capture({}, [&] { static_cast<void>(x.sum().item<double>()); }),
+                  c10::Error);
+}
+
+}  // namespace frugal_test::policy_graph
+
+/// Tensors of names that frugal does not know.
+template <>
+struct frugal::batch_traits<frugal_test::policy_graph::Pair> {
+  using Pair = frugal_test::policy_graph::Pair;
+  static std::int64_t samples(Pair const& batch) { return batch.left.size(0); }
+  static std::int64_t tokens(Pair const& batch) { return batch.left.size(0); }
+  static void place(Pair&, at::Device) {}
+  template <class Self, class F>
+  static void each_tensor(Self& batch, F&& f) {
+    f(batch.left);
+    f(batch.right);
+  }
+};
+
+namespace frugal_test::policy_graph {
+
+TEST_CASE("a batch type of one's own says which tensors it has") {
+  std::vector<Pair> batches;
+  for (frugal::Batch const& each : batches_of({4, 4, 4, 4, 4, 4, 4})) {
+    batches.push_back({each.data, each.target});
+  }
+  auto const fit = [&](auto... execution) {
+    auto const module = std::make_shared<Mlp>();
+    auto const objective = [](auto& net, Pair const& batch) {
+      return at::cross_entropy_loss(net->forward(batch.left), batch.right);
+    };
+    frugal::Trainer trainer{module, objective, frugal::Settings{}, Optimize<AdamW>{}, execution...};
+    trainer.fit(batches);
+    return tensors_of(*module);
+  };
+  RecorderLog log;
+  CHECK(same_bits(fit(), fit(replayed(log))));
+  CHECK(log.count("replay") == 4);
+}
+
+}  // namespace frugal_test::policy_graph

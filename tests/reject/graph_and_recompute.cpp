@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Graph<WholeStep> captures what policies do within a step, and a policy of this recipe that takes part in it does not say that this may be captured.
+#include <frugal/policy/graph.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/policy/recompute.hpp>
+#include <frugal/trainer.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+template <class... Ps>
+using Job = Trainer<torch::nn::Linear, CrossEntropy, Optimize<AdamW>, Ps...>;
+
+static_assert(sizeof(Job<Graph<WholeStep>>) != 0);
+static_assert(sizeof(Job<Recompute<>, Eager>) != 0);
+#ifdef FRUGAL_REJECT
+static_assert(sizeof(Job<Graph<WholeStep>, Recompute<>>) != 0);
+#endif

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Graph copies batches into tensors that stay, and does not know those of this batch type. Write batch_traits<B>::each_tensor(batch, f).
+#include <frugal/policy/graph.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/trainer.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+#include <cstdint>
+#include <vector>
+
+struct Row {
+  at::Tensor values;
+};
+template <>
+struct frugal::batch_traits<Row> {
+  static std::int64_t samples(Row const& row) { return row.values.size(0); }
+  static std::int64_t tokens(Row const& row) { return row.values.size(0); }
+  static void place(Row&, at::Device) {}
+};
+struct Sum {
+  at::Tensor operator()(torch::nn::Linear& net, Row const& row) const {
+    return net->forward(row.values).sum();
+  }
+};
+
+void train(frugal::Trainer<torch::nn::Linear, Sum, frugal::Optimize<frugal::AdamW>>& trainer,
+           std::vector<Row> const& rows) {
+  trainer.fit(rows);
+}
+#ifdef FRUGAL_REJECT
+void train(frugal::Trainer<torch::nn::Linear, Sum, frugal::Optimize<frugal::AdamW>,
+                           frugal::Graph<frugal::WholeStep>>& trainer,
+           std::vector<Row> const& rows) {
+  trainer.fit(rows);
+}
+#endif

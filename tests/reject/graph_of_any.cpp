@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Graph<WholeStep> replays a step without asking the host, and a policy of this recipe waits for the device in every step.
+#include <frugal/policy/graph.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/trainer.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+template <class... Ps>
+using Job = Trainer<torch::nn::Linear, CrossEntropy, Ps...>;
+
+static_assert(sizeof(Job<Optimize<AdamW>, Graph<WholeStep>>) != 0);
+static_assert(!Recipe<Optimize<Any>, Graph<WholeStep>>::legal);
+#ifdef FRUGAL_REJECT
+static_assert(sizeof(Job<Optimize<Any>, Graph<WholeStep>>) != 0);
+#endif
