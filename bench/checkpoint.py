@@ -7,7 +7,6 @@ that times itself, without its start; the files are in the page cache for both s
 needs nothing but Python; the rivals need requirements/peers.txt.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -16,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
+from common import Failed, add_strict, judge, parse, parser_of, told
 
 RIVAL = """
 import json, sys, time
@@ -33,19 +32,6 @@ else:
     torch.save(state, paths[0])
     print(json.dumps({"seconds": time.perf_counter() - begun}))
 """
-
-
-class Failed(Exception):
-    """One sentence for the reader; main() prints it."""
-
-
-def told(command: list[str]) -> dict:
-    quiet = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | quiet)
-    if done.returncode != 0:
-        tail = "\n".join(done.stderr.strip().splitlines()[-5:])
-        raise Failed(f"`{' '.join(command[:2])} ...` ended with exit code {done.returncode}:\n{tail}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def measure(args, folder: pathlib.Path) -> dict[str, list[float]]:
@@ -74,20 +60,12 @@ def measure(args, folder: pathlib.Path) -> dict[str, list[float]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--frugal", type=pathlib.Path, help="the program checkpoint")
-    parser.add_argument("--build", type=pathlib.Path, help="or the build folder that holds it")
+    parser = parser_of(__doc__, "checkpoint")
     parser.add_argument("--folder", type=pathlib.Path, default=".", help="on the disk to measure")
     parser.add_argument("--mib", type=int, default=512, help="of the whole state")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=pathlib.Path, help="file for every figure")
-    parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is not met")
-    for other in ("--torch", "--cxx"):
-        parser.add_argument(other, help="taken and not needed: every benchmark gets it")
-    args = parser.parse_args()
-    if args.frugal is None and args.build is None:
-        parser.error("say where the program is, with --frugal or --build.")
-    args.frugal = (args.frugal or args.build / "bench" / "checkpoint").resolve()
+    add_strict(parser)
+    args = parse(parser)
     try:
         with tempfile.TemporaryDirectory(dir=args.folder, prefix="bench-checkpoint-") as name:
             times = measure(args, pathlib.Path(name))
@@ -105,9 +83,7 @@ def main() -> int:
     ]
     met = True
     for what, ratio, bar, way in bars:
-        good = ratio <= bar if way == "most" else ratio >= bar
-        met = met and good
-        print(f"bar: {what}, at {way} {bar}: {ratio:.3f}, {'met' if good else 'NOT met'}")
+        met = judge(what, ratio, bar, way) and met
     if args.json:
         args.json.write_text(json.dumps(times, indent=2) + "\n")
     return 1 if args.strict and not met else 0

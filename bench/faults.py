@@ -19,6 +19,8 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from common import Failed, write_between
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reliability.md"
 BEGIN = "<!-- figures: ./dev bench faults -->"
@@ -46,10 +48,6 @@ ACTS = {
     "EROFS from then on": "a read-only file system from then on",
 }
 PLACES = ["the start", "training", "training, mid-window", "validation", "saving", "the end"]
-
-
-class Failed(Exception):
-    """What did not hold, or could not be tried; main() prints it."""
 
 
 def call(name: str, command: list[str]) -> str:
@@ -164,10 +162,8 @@ def main() -> int:
         return 1
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
-    before, rest = PAGE.read_text().split(BEGIN)
-    after = rest.split(END)[1]
     text = page_of(figures)
-    PAGE.write_text(before + BEGIN + "\n" + text + "\n" + END + after)
+    write_between(PAGE, BEGIN, END, text)
     print(text)
     return 0
 

@@ -9,10 +9,13 @@ namespace {
 constexpr std::int64_t batch = 32;
 constexpr std::uint64_t steps = 200;
 
-void time_loop(benchmark::State& state, std::string const& recipe, bool by_frugal) {
+void time_loop(benchmark::State& state, frugal_bench::Recipe const& recipe, bool by_frugal) {
   at::set_num_threads(1);
   auto source = frugal_bench::make_source(batch);
-  for (auto _ : state) frugal_bench::run(recipe, by_frugal, steps, source, "/dev/null");
+  auto valid = frugal_bench::make_source(batch, 320);
+  std::string const log = "/dev/null";
+  frugal_bench::Job const job{source, valid, steps, log};
+  for (auto _ : state) (by_frugal ? recipe.by_frugal : recipe.by_hand)(job);
   state.counters["seconds_per_step"] =
       benchmark::Counter(static_cast<double>(state.iterations() * steps),
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
@@ -21,10 +24,11 @@ void time_loop(benchmark::State& state, std::string const& recipe, bool by_fruga
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (std::string const recipe : {"none", "bf16", "full"}) {
+  for (frugal_bench::Recipe const& recipe : frugal_bench::recipes) {
+    if (!recipe.timed) continue;
     for (bool const by_frugal : {false, true}) {
-      std::string const name = recipe + (by_frugal ? "/frugal" : "/rival");
-      benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+      std::string const name = std::string(recipe.name) + (by_frugal ? "/frugal" : "/rival");
+      benchmark::RegisterBenchmark(name.c_str(), [&recipe, by_frugal](benchmark::State& state) {
         time_loop(state, recipe, by_frugal);
       })->Unit(benchmark::kMillisecond);
     }

@@ -15,10 +15,11 @@ import pathlib
 import random
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+
+from common import Failed, add_strict, judge, parse, parser_of, run, told
 
 HERE = pathlib.Path(__file__).resolve().parent
 ORDER = random.Random(1)
@@ -28,23 +29,6 @@ READS = ("open", "touch", "copy")
 # beside it, for a virtual disk may know zeros when it sees them.
 WRITE_BARS = {"dd": 0.9, "torch_save": 1.0, "save_file": 1.0}
 READ_BAR = 1.0
-
-
-class Failed(Exception):
-    """One sentence for the reader; main() prints it."""
-
-
-def run(command: list[str]) -> str:
-    quiet = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore", "LC_ALL": "C"}
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | quiet)
-    if done.returncode != 0:
-        tail = "\n".join(done.stderr.strip().splitlines()[-5:])
-        raise Failed(f"`{' '.join(command)}` ended with exit code {done.returncode}:\n{tail}")
-    return done.stdout + done.stderr
-
-
-def told(command: list[str]) -> dict:
-    return json.loads(run(command).strip().splitlines()[-1])
 
 
 def dd(source: str, to: pathlib.Path, mib: int) -> float:
@@ -103,37 +87,26 @@ def show(title: str, times: dict[str, list[float]], bars: dict[str, float]) -> l
             out.append({"what": title, "over": name, "bar": bars[name], "ratio": ratio,
                         "met": ratio >= bars[name]})  # fmt: skip
     for bar in out:
-        verdict = "met" if bar["met"] else "NOT met"
-        print(f"bar: {bar['bar']} times {bar['over']}: {bar['ratio']:.2f}, {verdict}")
+        judge(f"speed over that of {bar['over']}", bar["ratio"], bar["bar"], "least")
     return out
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--frugal", type=pathlib.Path, help="the bench_store program")
-    parser.add_argument("--build", type=pathlib.Path, help="or the build folder that holds it")
+def arguments() -> argparse.Namespace:
+    parser = parser_of(__doc__, "bench_store")
     parser.add_argument("--folder", type=pathlib.Path, default=".", help="on the disk to measure")
     parser.add_argument("--mib", type=int, default=512)
     parser.add_argument("--tensors", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--pause", type=float, default=1.0, help="seconds before each writing")
-    parser.add_argument("--json", type=pathlib.Path, help="file for every figure")
-    parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is not met")
-    for other in ("--torch", "--cxx"):
-        parser.add_argument(other, help="taken and not needed: every benchmark gets it")
-    args = parser.parse_args()
-    if args.frugal is None:
-        if args.build is None:
-            parser.error("say where bench_store is, with --frugal or --build.")
-        args.frugal = args.build / "bench" / "bench_store"
-    args.frugal = args.frugal.resolve()
+    add_strict(parser)
+    args = parse(parser)
     if args.rounds < 1 or args.mib < 1:
         parser.error("--rounds and --mib must be positive.")
     return args
 
 
 def main() -> int:
-    args = parse()
+    args = arguments()
     try:
         with tempfile.TemporaryDirectory(dir=args.folder, prefix="bench-store-") as name:
             folder = pathlib.Path(name)

@@ -13,50 +13,15 @@
 #include <vector>
 
 #include "../../tests/support/live_bytes.hpp"
+#include "../transformer.hpp"
 
 namespace fr = frugal;
 using frugal_test::support::LiveBytes;
 
 namespace {
 
-struct Shape {
-  std::int64_t layers = 24, batch = 8, tokens = 128, channels = 256, heads = 4, words = 512;
-};
-
-struct BlockImpl : torch::nn::Module {
-  explicit BlockImpl(Shape const& shape)
-      : heads(shape.heads),
-        before(register_module("before", norm(shape))),
-        qkv(register_module("qkv", torch::nn::Linear(shape.channels, 3 * shape.channels))),
-        out(register_module("out", torch::nn::Linear(shape.channels, shape.channels))),
-        between(register_module("between", norm(shape))),
-        up(register_module("up", torch::nn::Linear(shape.channels, 4 * shape.channels))),
-        down(register_module("down", torch::nn::Linear(4 * shape.channels, shape.channels))) {}
-
-  at::Tensor forward(at::Tensor x_BTC) {
-    auto const b = x_BTC.size(0);
-    auto const t = x_BTC.size(1);
-    auto const c = x_BTC.size(2);
-    auto const parts = qkv(before(x_BTC)).view({b, t, 3, heads, c / heads}).unbind(2);
-    at::Tensor const attended = at::scaled_dot_product_attention(
-        parts[0].transpose(1, 2), parts[1].transpose(1, 2), parts[2].transpose(1, 2), {}, 0.0,
-        /*is_causal=*/true);
-    x_BTC = x_BTC + out(attended.transpose(1, 2).reshape({b, t, c}));
-    return x_BTC + down(at::gelu(up(between(x_BTC))));
-  }
-
- private:
-  static torch::nn::LayerNorm norm(Shape const& shape) {
-    return torch::nn::LayerNorm(torch::nn::LayerNormOptions({shape.channels}));
-  }
-
-  std::int64_t heads;
-  torch::nn::LayerNorm before;
-  torch::nn::Linear qkv, out;
-  torch::nn::LayerNorm between;
-  torch::nn::Linear up, down;
-};
-TORCH_MODULE(Block);
+using Shape = frugal_bench::TransformerShape;
+using frugal_bench::Block;
 
 struct NetImpl : torch::nn::Module {
   explicit NetImpl(Shape const& shape)

@@ -102,14 +102,14 @@ static_assert(std::is_empty_v<EmptyEngine>);
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string recipe = "none";
+  std::string name = "none";
   std::string loop = "frugal";
   std::string log = "/dev/null";
   std::uint64_t steps = 100;
   std::int64_t batch = 32;
   bool count_operators = false;
   CLI::App app("Counts what a training loop does.");
-  app.add_option("--recipe", recipe)->check(CLI::IsMember({"none", "bf16", "full", "saves"}));
+  app.add_option("--recipe", name);
   app.add_option("--loop", loop)->check(CLI::IsMember({"frugal", "rival"}));
   app.add_option("--steps", steps)->check(CLI::PositiveNumber);
   app.add_option("--batch", batch)->check(CLI::PositiveNumber);
@@ -118,9 +118,15 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_flag("--operators", count_operators, "count dispatched operators, which itself costs");
   CLI11_PARSE(app, argc, argv);
+  frugal_bench::Recipe const* const recipe = frugal_bench::find(name);
+  if (recipe == nullptr) {
+    std::cerr << "There is no recipe '" << name << "'.\n";
+    return 1;
+  }
 
   at::set_num_threads(1);
   auto source = frugal_bench::make_source(batch);
+  auto valid = frugal_bench::make_source(batch, 10 * batch);
   static std::atomic<unsigned long long> operators{0};
   if (count_operators) {
     at::addGlobalCallback(at::RecordFunctionCallback([](at::RecordFunction const&)
@@ -130,7 +136,7 @@ int main(int argc, char** argv) {
                           }).scopes({at::RecordScope::FUNCTION}));
   }
   unsigned long long const before = allocations;
-  frugal_bench::run(recipe, loop == "frugal", steps, source, log);
+  (loop == "frugal" ? recipe->by_frugal : recipe->by_hand)({source, valid, steps, log});
   std::cout << nlohmann::json{{"steps", steps},
                               {"allocations", allocations - before},
                               {"operators", operators.load()},

@@ -584,7 +584,7 @@ class Fit {
     if constexpr (validates) {
       ValidationRun<Context> phase(run_);
       [[maybe_unused]] KeepGenerators<interruptible> generators(run_.device);
-      Metrics const metrics = engine_.template surround<around::validate>(phase, [&] {
+      Metrics metrics = engine_.template surround<around::validate>(phase, [&] {
         using measured = typename slot<kinds::validate>::metrics;
         return detail::measure<measured>(*valid_, run_, [this](auto const& batch) {
           heed_interrupts();
@@ -597,7 +597,7 @@ class Fit {
       if (static_cast<void const*>(valid_) == static_cast<void const*>(&train_)) {
         train_.seek(place());
       }
-      run_.validations.push_back({run_.counters.epoch, run_.counters.step, metrics});
+      run_.validations.push_back({run_.counters.epoch, run_.counters.step, std::move(metrics)});
       Validated<Context> validated(run_, run_.validations.back().metrics);
       return engine_.template emit<on::validated>(validated, who());
     } else {

@@ -6,6 +6,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <tuple>
@@ -16,6 +17,7 @@
 #include <frugal/error.hpp>
 #include <frugal/loop/batch.hpp>
 #include <frugal/loop/failure.hpp>
+#include <frugal/loop/ledger.hpp>
 #include <frugal/loop/metrics.hpp>
 #include <frugal/loop/objective.hpp>
 
@@ -38,12 +40,21 @@ struct Accuracy {
                          .mend = "Return frugal::Loss{.value = ..., .output = logits} from it."});
     }
     at::Tensor const right = loss.output.argmax(1).eq(batch.target).sum();
-    right_ = right_.defined() ? right_.add_(right) : right;
+    if (right.is_cpu()) {
+      on_host_ += *static_cast<std::int64_t const*>(right.const_data_ptr());
+    } else {
+      right_ = right_.defined() ? right_.add_(right) : right;
+    }
     labels_ += static_cast<double>(batch.target.numel());
   }
-  double result() const { return labels_ == 0 ? 0.0 : right_.template item<double>() / labels_; }
+  double result() const {
+    auto right = static_cast<double>(on_host_);
+    if (right_.defined()) right += right_.item<double>();
+    return labels_ == 0 ? 0.0 : right / labels_;
+  }
 
  private:
+  std::int64_t on_host_ = 0;
   at::Tensor right_;
   double labels_ = 0;
 };
@@ -56,26 +67,34 @@ class Measurement {
  public:
   template <class B>
   void add(Loss const& loss, B const& batch) {
-    // Not in place: of a double loss `to` gives the loss itself, which the metrics see next.
-    at::Tensor const part = loss.value.detach().to(at::kDouble).mul(*loss.weight);
-    sum_ = sum_.defined() ? sum_.add_(part) : part;
+    if (loss.value.is_cpu()) {
+      // A number: no operator adds it up.
+      on_host_ += host_scalar(loss.value) * *loss.weight;
+    } else {
+      // Not in place: of a double loss `to` gives the loss itself, which the metrics see next.
+      at::Tensor const part = loss.value.detach().to(at::kDouble).mul(*loss.weight);
+      sum_ = sum_.defined() ? sum_.add_(part) : part;
+    }
+    any_ = true;
     weight_ += *loss.weight;
     std::apply([&](auto&... metric) { (metric.add(loss, batch), ...); }, metrics_);
   }
 
-  bool empty() const { return !sum_.defined(); }
+  bool empty() const { return !any_; }
 
   Metrics result() const {
     Metrics found;
-    found.set("loss", sum_.item<double>() / weight_);
+    found.set("loss", (sum_.defined() ? on_host_ + sum_.item<double>() : on_host_) / weight_);
     std::apply([&](auto const&... metric) { (found.set(metric.name, metric.result()), ...); },
                metrics_);
     return found;
   }
 
  private:
+  double on_host_ = 0;
   at::Tensor sum_;
   double weight_ = 0;
+  bool any_ = false;
   std::tuple<Ms...> metrics_;
 };
 
@@ -89,8 +108,13 @@ struct measurement_of<list<Ms...>> {
 /// Puts every submodule back into the mode it was in: a frozen BatchNorm stays frozen.
 class KeepModes {
  public:
-  explicit KeepModes(torch::nn::Module& module)
-      : module_(module), training_(module.is_training()), parts_(module.modules(false)) {
+  explicit KeepModes(torch::nn::Module& module) : module_(module), training_(module.is_training()) {
+    bool alike = true;
+    module.apply([this, &alike](torch::nn::Module& part) {
+      alike = alike && part.is_training() == training_;
+    });
+    if (alike) return;  // then one mode is all that there is to keep
+    parts_ = module.modules(/*include_self=*/false);
     for (auto const& part : parts_) parts_training_.push_back(part->is_training());
   }
   KeepModes(KeepModes const&) = delete;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <c10/util/SmallVector.h>
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,7 +71,8 @@ class Metrics {
   friend bool operator==(Metrics const&, Metrics const&) = default;
 
  private:
-  std::vector<value_type> values_;
+  // The usual few cost no allocation.
+  c10::SmallVector<value_type, 4> values_;
 };
 
 }  // namespace frugal

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/core/DimVector.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -25,9 +26,9 @@ namespace detail {
 /// filters, of a scalar or a vector all of it. Shape [N, 1, ...] or [].
 inline at::Tensor unit_norms(at::Tensor const& tensor) {
   if (tensor.dim() <= 1) return at::linalg_vector_norm(tensor, 2);
-  std::vector<std::int64_t> inputs;
+  at::DimVector inputs;
   for (std::int64_t d = 1; d < tensor.dim(); ++d) inputs.push_back(d);
-  return at::linalg_vector_norm(tensor, 2, inputs, /*keepdim=*/true);
+  return at::linalg_vector_norm(tensor, 2, at::IntArrayRef(inputs), /*keepdim=*/true);
 }
 
 }  // namespace detail

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/loop/ledger.hpp>
+
 namespace frugal::detail {
 
 /// Flags that a device makes and the host reads `lag` windows later, so that it need not wait.
@@ -26,7 +28,7 @@ class FlagQueue {
   /// Takes the flag of this window, and returns that of `lag` windows ago: false while there is
   /// none.
   bool next(at::Tensor const& flag) {
-    if (lag_ == 0 && flag.is_cpu()) return flag.item<float>() != 0.0F;
+    if (lag_ == 0 && flag.is_cpu()) return host_scalar(flag) != 0;
     waiting_.push_back(begin_reading(flag));
     if (waiting_.size() <= lag_) return false;
     bool const set = value(waiting_.front());

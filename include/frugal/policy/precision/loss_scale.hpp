@@ -43,20 +43,27 @@ class LossScale {
     scale_ = at::full({}, settings_.initial, number);
     good_steps_ = at::zeros({}, number.dtype(at::kInt));
     overflow_ = at::zeros({}, number);
+    if (scale_.is_cpu()) inverse_ = at::empty({}, number);
   }
 
   /// What a backward pass starts from instead of `seed`.
-  at::Tensor scaled(at::Tensor const& seed) const { return seed * scale_.to(seed.scalar_type()); }
+  at::Tensor scaled(at::Tensor const& seed) const { return seed * scaled_one(seed.scalar_type()); }
   /// The same for a seed of 1.
-  at::Tensor scaled_one(at::ScalarType type) const { return scale_.to(type); }
+  at::Tensor scaled_one(at::ScalarType type) const {
+    return type == at::kFloat ? scale_ : scale_.to(type);
+  }
 
   /// Divides the gradients by the scale, and notes whether one of them is not finite.
   void unscale(std::vector<at::Tensor> const& gradients) {
     at::NoGradGuard const no_gradients;
-    overflow_.zero_();
+    // In host memory these are numbers, and no operators are needed.
+    if (scale_.is_cpu()) {
+      *overflow_.data_ptr<float>() = 0;
+    } else {
+      overflow_.zero_();
+    }
     if (gradients.empty()) return;
-    at::Tensor const inverse = scale_.to(at::kDouble).reciprocal_().to(at::kFloat);
-    at::_amp_foreach_non_finite_check_and_unscale_(gradients, overflow_, inverse);
+    at::_amp_foreach_non_finite_check_and_unscale_(gradients, overflow_, inverse());
   }
 
   /// The scale of the next window.
@@ -85,6 +92,13 @@ class LossScale {
   }
 
  private:
+  at::Tensor inverse() const {
+    if (!scale_.is_cpu()) return scale_.to(at::kDouble).reciprocal_().to(at::kFloat);
+    *inverse_.data_ptr<float>() =
+        static_cast<float>(1 / static_cast<double>(*scale_.data_ptr<float>()));
+    return inverse_;
+  }
+
   void check() const {
     auto const refuse = [](std::string what, std::string why, std::string mend) {
       throw SettingsError({.what = std::move(what),
@@ -116,6 +130,7 @@ class LossScale {
   at::Tensor scale_;       // float scalar
   at::Tensor good_steps_;  // int scalar: since the scale last changed
   at::Tensor overflow_;    // float scalar
+  at::Tensor inverse_;     // float scalar, in host memory
 };
 
 }  // namespace detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/grad_mode.h>
+#include <c10/util/SmallVector.h>
 #include <torch/nn/module.h>
 
 #include <concepts>
@@ -59,7 +60,7 @@ torch::nn::Module const* module_in(Member& member) {
 /// Some members of a list, one after the other.
 template <class Member, class Call>
 struct Stretch {
-  std::vector<Member> members;
+  c10::SmallVector<Member, 8> members;  // of usual length they are in the frame itself
   Call call;
 
   template <class X>
@@ -95,24 +96,27 @@ X each(List&& list, X x, Call call) {
     for (auto& member : members) x = call(member, std::move(x));
     return x;
   }
-  std::vector<Member> const all(members.begin(), members.end());
   detail::Members modules;
-  for (Member const& member : all) modules.push_back(detail::module_in(member));
+  for (auto& member : members) modules.push_back(detail::module_in(member));
   detail::SegmentNumbers const segment = pass->plan.assign(modules);
-  for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
-    for (end = begin + 1; end < all.size() && segment[begin] && segment[end] == segment[begin];) {
-      ++end;
+  auto next = members.begin();
+  for (std::size_t begin = 0, end = 0; begin < modules.size(); begin = end) {
+    auto const first = next++;
+    for (end = begin + 1; end < modules.size() && segment[begin] && segment[end] == segment[begin];
+         ++end) {
+      ++next;
     }
-    detail::Stretch<Member, Call> stretch{{all.begin() + static_cast<std::ptrdiff_t>(begin),
-                                           all.begin() + static_cast<std::ptrdiff_t>(end)},
-                                          call};
+    auto const plainly = [&] {
+      for (auto each = first; each != next; ++each) x = call(*each, std::move(x));
+    };
     if (!segment[begin]) {
-      x = stretch(std::move(x));
+      plainly();
     } else if (pass->recomputes()) {
+      detail::Stretch<Member, Call> stretch{c10::SmallVector<Member, 8>(first, next), call};
       x = recompute(std::move(stretch), std::move(x));
     } else {
       detail::Inside const inside;
-      x = stretch(std::move(x));
+      plainly();
     }
   }
   return x;

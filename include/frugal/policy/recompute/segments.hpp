@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <c10/util/SmallVector.h>
 #include <torch/nn/module.h>
 
 #include <cmath>
@@ -77,8 +78,9 @@ struct SegmentPlan;
 
 /// Which segment each member of a Sequential or a list is in; nothing for those that are left
 /// alone.
-using SegmentNumbers = std::vector<std::optional<std::size_t>>;
-using Members = std::vector<torch::nn::Module const*>;
+/// Lists of usual length cost no allocation.
+using SegmentNumbers = c10::SmallVector<std::optional<std::size_t>, 32>;
+using Members = c10::SmallVector<torch::nn::Module const*, 32>;
 
 /// How a recipe's Recompute segments what it meets.
 class Plan {
