@@ -80,7 +80,7 @@ class SideStream {
     c10::Stream const computes = guard_.getStream(device_);
     slots_[turn].copied.block(computes);
     batch_traits<B>::each_tensor(batch, [&](at::Tensor& tensor) {
-      if (!tensor.defined() || tensor.device() != device_) return;
+      if (!tensor.defined() || tensor.device().type() != device_.type()) return;
       // The allocator knows the side stream alone. Told of this one, it does not give the memory to
       // the next copy while a kernel still reads it.
       guard_.recordDataPtrOnStream(tensor.storage().data_ptr(), computes);
