@@ -2,10 +2,6 @@
 // Shapes: B samples, F features, C channels.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <bit>
-#include <thread>
-
 #include <frugal/policy/auto_batch.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
@@ -31,7 +27,6 @@ using frugal::AutoBatch;
 using frugal::Optimize;
 using frugal::Resident;
 using frugal::SGD;
-using frugal::detail::HostMeter;
 namespace k = frugal::kinds;
 
 using Split = Accumulate<Auto>;
@@ -153,110 +148,6 @@ bool same_states(Result const& a, Result const& b) {
     if (!(left == right)) return false;
   }
   return true;
-}
-
-TEST_CASE("the search finds the largest number that fits, in few and different questions") {
-  for (std::int64_t most = 1; most <= 130; ++most) {
-    for (std::int64_t limit = 0; limit <= most; ++limit) {
-      std::vector<std::int64_t> asked;
-      auto const found = frugal::detail::largest_that_fits(most, [&](std::int64_t number) {
-        CHECK(number >= 1);
-        CHECK(number <= most);
-        asked.push_back(number);
-        return number <= limit;
-      });
-      CHECK(found == limit);
-      std::size_t const log = std::bit_width(static_cast<std::uint64_t>(most));
-      CHECK(asked.size() <= 2 * log + 2);
-      std::sort(asked.begin(), asked.end());
-      CHECK(std::adjacent_find(asked.begin(), asked.end()) == asked.end());
-    }
-  }
-}
-
-TEST_CASE("the meter counts CPU tensors to the byte, and a limit refuses what goes above it") {
-  HostMeter::install();
-  HostMeter::install();
-  std::int64_t const before = HostMeter::live();
-  {
-    at::Tensor const a = at::empty({1000}, at::kByte);
-    CHECK(HostMeter::live() == before + 1000);
-    CHECK(reinterpret_cast<std::uintptr_t>(a.data_ptr()) % 64 == 0);
-    CHECK(HostMeter::counts(a.storage().data_ptr()));
-    HostMeter::Limit const limit(before + 3000);
-    at::Tensor const b = at::empty({2000}, at::kByte);
-    CHECK_THROWS_AS(at::empty({1}, at::kByte), c10::OutOfMemoryError);
-    HostMeter::Limit const wider(before + 9000);
-    CHECK_THROWS_AS(at::empty({1}, at::kByte), c10::OutOfMemoryError);
-    std::thread([&] { CHECK(at::empty({5000}, at::kByte).defined()); }).join();
-    CHECK(HostMeter::live() == before + 3000);
-    CHECK(HostMeter::peak() >= before + 8000);
-    HostMeter::forget_peak();
-    CHECK(HostMeter::peak() == before + 3000);
-  }
-  CHECK(HostMeter::live() == before);
-  at::Tensor grows = at::empty({10}, at::kByte);
-  grows.resize_({100});
-  CHECK(HostMeter::live() == before + 100);
-  CHECK(at::empty({0}).numel() == 0);
-}
-
-TEST_CASE("what is out of memory is known by its type, its words, and inside of other errors") {
-  auto const is = [](auto&& body) {
-    try {
-      body();
-    } catch (...) {
-      return frugal::detail::is_out_of_memory(std::current_exception());
-    }
-    return false;
-  };
-  CHECK(is([] { throw std::bad_alloc(); }));
-  CHECK(is([] { TORCH_CHECK_WITH(OutOfMemoryError, false, "no"); }));
-  CHECK(is([] { TORCH_CHECK(false, "DefaultCPUAllocator: can't allocate memory: you tried"); }));
-  CHECK(is([] { TORCH_CHECK(false, "CUDA error: out of memory"); }));
-  CHECK(is([] { TORCH_CHECK(false, "CUDNN_STATUS_ALLOC_FAILED when calling"); }));
-  CHECK(is([] { at::empty({std::int64_t{1} << 60}, at::kByte); }));
-  CHECK_FALSE(is([] { TORCH_CHECK(false, "sizes do not match"); }));
-  CHECK_FALSE(is([] { throw std::runtime_error("out of memory, says somebody"); }));
-  CHECK_FALSE(is([] { throw 3; }));
-  CHECK(is([] {
-    try {
-      throw std::bad_alloc();
-    } catch (...) {
-      std::throw_with_nested(
-          frugal::ModuleError({.what = "a", .where = "", .why = "", .mend = ""}));
-    }
-  }));
-}
-
-/// A memory that is scripted.
-struct FakeMemory {
-  std::int64_t has = 1000;
-  std::int64_t took = 0;
-  int failures = 0;
-  std::int64_t room() const { return has; }
-  void begin() { took = 0; }
-  std::int64_t taken() const { return took; }
-  void after_failure() { ++failures; }
-};
-
-TEST_CASE("a step fits if it neither fails nor takes of the margin") {
-  FakeMemory memory;
-  auto const takes = [&](std::int64_t bytes) {
-    return frugal::detail::fits(memory, 0.25, [&](std::int64_t most) {
-      CHECK(most == 750);
-      memory.took = bytes;
-      if (bytes > memory.has) TORCH_CHECK_WITH(OutOfMemoryError, false, "too much");
-    });
-  };
-  CHECK(takes(750));
-  CHECK_FALSE(takes(751));
-  CHECK(memory.failures == 0);
-  CHECK_FALSE(takes(1001));
-  CHECK(memory.failures == 1);
-  CHECK_THROWS_AS(
-      frugal::detail::fits(memory, 0, [](std::int64_t) { throw std::domain_error(""); }),
-      std::domain_error);
 }
 
 // 16 samples take 4 MiB and a little for the network; 8 take 2 MiB.
