@@ -9,6 +9,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/loop/captures.hpp>
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/precision/autocast.hpp>
@@ -59,7 +60,8 @@ struct Precision<FP16> {
   template <class Context>
   class State {
    public:
-    explicit State(Precision const& settings) : scale_(settings.scaling) {}
+    explicit State(Precision const& settings)
+        : scale_(settings.scaling, captures_steps<typename Context::policies>) {}
 
     void on_fit_begin(FitBegin<Context>& phase) {
       c10::Device const device = phase.settings().device;

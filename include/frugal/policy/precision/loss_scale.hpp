@@ -35,7 +35,9 @@ namespace detail {
 ///         torch.amp.GradScaler.
 class LossScale {
  public:
-  explicit LossScale(LossScaling const& settings) : settings_(settings) {}
+  /// `by_operators`: also in host memory, where plain numbers would do. A captured step needs it.
+  explicit LossScale(LossScaling const& settings, bool by_operators = false)
+      : settings_(settings), by_operators_(by_operators) {}
 
   void begin(c10::Device device) {
     check();
@@ -43,7 +45,7 @@ class LossScale {
     scale_ = at::full({}, settings_.initial, number);
     good_steps_ = at::zeros({}, number.dtype(at::kInt));
     overflow_ = at::zeros({}, number);
-    if (scale_.is_cpu()) inverse_ = at::empty({}, number);
+    if (in_numbers()) inverse_ = at::empty({}, number);
   }
 
   /// What a backward pass starts from instead of `seed`.
@@ -56,8 +58,7 @@ class LossScale {
   /// Divides the gradients by the scale, and notes whether one of them is not finite.
   void unscale(std::vector<at::Tensor> const& gradients) {
     at::NoGradGuard const no_gradients;
-    // In host memory these are numbers, and no operators are needed.
-    if (scale_.is_cpu()) {
+    if (in_numbers()) {
       *overflow_.data_ptr<float>() = 0;
     } else {
       overflow_.zero_();
@@ -92,8 +93,11 @@ class LossScale {
   }
 
  private:
+  /// In host memory these are numbers, and no operators are needed.
+  bool in_numbers() const { return !by_operators_ && scale_.is_cpu(); }
+
   at::Tensor inverse() const {
-    if (!scale_.is_cpu()) return scale_.to(at::kDouble).reciprocal_().to(at::kFloat);
+    if (!in_numbers()) return scale_.to(at::kDouble).reciprocal_().to(at::kFloat);
     *inverse_.data_ptr<float>() =
         static_cast<float>(1 / static_cast<double>(*scale_.data_ptr<float>()));
     return inverse_;
@@ -131,6 +135,7 @@ class LossScale {
   at::Tensor good_steps_;  // int scalar: since the scale last changed
   at::Tensor overflow_;    // float scalar
   at::Tensor inverse_;     // float scalar, in host memory
+  bool by_operators_;
 };
 
 }  // namespace detail
