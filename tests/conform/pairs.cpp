@@ -25,6 +25,40 @@ constexpr std::array<std::size_t, axes> sizes = []<class... As>(frugal::list<As.
   return std::array{size_of(As{})...};
 }(Axes{});
 
+template <class A, std::size_t I>
+struct choice_of;
+template <class... Choices, std::size_t I>
+struct choice_of<Axis<Choices...>, I> {
+  using type = frugal::type_at<frugal::list<Choices...>, I>;
+};
+
+/// Which choices may stand together, as Recipe::legal says: `pair[a][x][b][y]` for b < a. What may
+/// not is in illegal.cpp.
+struct Legal {
+  bool pair[axes][most_choices][axes][most_choices] = {};
+};
+
+template <class Y, class... Xs>
+constexpr void ask(Legal& out, std::size_t a, std::size_t b, std::size_t y, Axis<Xs...>) {
+  std::size_t x = 0;
+  ((out.pair[a][x++][b][y] = frugal::Recipe<Xs, Y>::legal), ...);
+}
+template <class Own, class... Ys>
+constexpr void ask_all(Legal& out, std::size_t a, std::size_t b, Own own, Axis<Ys...>) {
+  std::size_t y = 0;
+  (ask<Ys>(out, a, b, y++, own), ...);
+}
+template <std::size_t A, std::size_t... Bs>
+constexpr void ask_axes(Legal& out, std::index_sequence<Bs...>) {
+  (ask_all(out, A, Bs, frugal::type_at<Axes, A>{}, frugal::type_at<Axes, Bs>{}), ...);
+}
+
+constexpr Legal legal = []<std::size_t... As>(std::index_sequence<As...>) {
+  Legal out;
+  (ask_axes<As>(out, std::make_index_sequence<As>{}), ...);
+  return out;
+}(std::make_index_sequence<axes>{});
+
 using Row = std::array<std::size_t, axes>;
 
 /// Rows that have every pair of choices, built greedily: each row takes, axis by axis, the choice
@@ -43,9 +77,12 @@ struct Cover {
         for (std::size_t n = 0; n < sizes[a]; ++n) {
           // Begins elsewhere in every row, so that ties do not always fall to the first choice.
           std::size_t const choice = (n + r) % sizes[a];
-          std::size_t fresh = 0;
-          for (std::size_t b = 0; b < a; ++b) fresh += !seen[b][rows[r][b]][a][choice];
-          if (n == 0 || fresh > most) {
+          std::size_t fresh = 1;
+          for (std::size_t b = 0; b < a; ++b) {
+            if (!legal.pair[a][choice][b][rows[r][b]]) fresh = 0;
+            if (fresh != 0) fresh += !seen[b][rows[r][b]][a][choice];
+          }
+          if (fresh > most) {
             best = choice;
             most = fresh;
           }
@@ -57,7 +94,9 @@ struct Cover {
     for (std::size_t a = 0; a < axes; ++a) {
       for (std::size_t b = 0; b < a; ++b) {
         for (std::size_t x = 0; x < sizes[b]; ++x) {
-          for (std::size_t y = 0; y < sizes[a]; ++y) missing += !seen[b][x][a][y];
+          for (std::size_t y = 0; y < sizes[a]; ++y) {
+            missing += legal.pair[a][y][b][x] && !seen[b][x][a][y];
+          }
         }
       }
     }
@@ -66,13 +105,6 @@ struct Cover {
 
 constexpr Cover<38> cover;
 static_assert(cover.missing == 0, "some pair stands in no row: give the cover more rows");
-
-template <class A, std::size_t I>
-struct choice_of;
-template <class... Choices, std::size_t I>
-struct choice_of<Axis<Choices...>, I> {
-  using type = frugal::type_at<frugal::list<Choices...>, I>;
-};
 
 template <std::size_t R>
 struct row_of {

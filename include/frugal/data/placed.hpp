@@ -175,6 +175,18 @@ class Placed {
     return batch;
   }
 
+  /// Copies that are under way go on: they are on a stream of their own.
+  bool pause()
+    requires PausableSource<S>
+  {
+    return source_.pause();
+  }
+  void resume()
+    requires PausableSource<S>
+  {
+    source_.resume();
+  }
+
   std::uint64_t samples() const
     requires SizedSource<S>
   {

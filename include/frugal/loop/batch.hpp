@@ -49,7 +49,8 @@ struct batch_traits {
     }
   }
 
-  /// Calls `f(tensor)` for every tensor that the objective reads, in one order; for Graph and Device.
+  /// Calls `f(tensor)` for every tensor that the objective reads, in one order; for Graph and
+  /// Device.
   template <class Self, class F>
     requires std::same_as<std::remove_const_t<Self>, B>
   static void each_tensor(Self& batch, F&& f) {

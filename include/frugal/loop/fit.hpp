@@ -16,8 +16,8 @@
 
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/loop/devices.hpp>
 #include <frugal/loop/captures.hpp>
+#include <frugal/loop/devices.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/generators.hpp>
 #include <frugal/loop/horizon.hpp>

@@ -87,8 +87,7 @@ class Rollback<Cadence>::State {
     // What is not known to be good is not kept: this throws what the device has not told yet.
     double const loss = phase.last_loss();
     // On the CPU it was looked at when it was there; the run may not be on its device yet.
-    if (settings_.jump != 0 &&
-        (looks_late || !phase.parameters().tensors.front().is_cpu())) {
+    if (settings_.jump != 0 && (looks_late || !phase.parameters().tensors.front().is_cpu())) {
       look(loss, phase.counters(), step_ - 1);
     }
     keep(phase);

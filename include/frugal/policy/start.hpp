@@ -80,8 +80,20 @@ struct Start {
   static_assert(std::same_as<Where, Cpu> && detail::is_early_phase<Until>,
                 "frugal: a run starts on the CPU, for some epochs or steps. Write "
                 "Start<Cpu, Epochs<1>> or Start<Cpu, Steps<100>>.");
+  FRUGAL_SENTENCE(
+      and_auto_batch,
+      "frugal: AutoBatch finds the micro-batch that fits where the run begins, and Start "
+      "moves the run elsewhere. Write Accumulate<Auto>{.samples = N} in place of "
+      "AutoBatch, or take Start out.");
+  FRUGAL_SENTENCE(
+      and_graph,
+      "frugal: Graph captures steps on one device, and Start begins the run on another. "
+      "Take one of them out.");
+
   using kind = kinds::start;
   using listens = list<on::fit_begin, on::epoch_end, on::fit_end>;
+  using conflicts =
+      list<conflict<kinds::auto_batch, and_auto_batch>, conflict<kinds::execution, and_graph>>;
 
   static constexpr About about{Term::price_per_hour,
                                "the early phase at the CPU's speed, and once a copy of the state"};

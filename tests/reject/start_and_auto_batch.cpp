@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: AutoBatch finds the micro-batch that fits where the run begins, and Start moves the run elsewhere. Write Accumulate<Auto>{.samples = N} in place of AutoBatch, or take Start out.
+#include <frugal/compose/recipe.hpp>
+#include <frugal/policy/auto_batch.hpp>
+#include <frugal/policy/start.hpp>
+
+using namespace frugal;
+
+template <class... Ps>
+constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::say();
+
+static_assert(hears<Accumulate<Auto>, AutoBatch>);
+static_assert(hears<Accumulate<Auto>, Start<Cpu>>);
+#ifdef FRUGAL_REJECT
+static_assert(hears<Accumulate<Auto>, AutoBatch, Start<Cpu>>);
+#endif
