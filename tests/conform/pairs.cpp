@@ -5,6 +5,10 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
 
 #include "conform/policies.hpp"
 #include "support/files.hpp"
@@ -32,29 +36,29 @@ struct choice_of<Axis<Choices...>, I> {
   using type = frugal::type_at<frugal::list<Choices...>, I>;
 };
 
-/// Which choices may stand together, as Recipe::legal says: `pair[a][x][b][y]` for b < a. What may
-/// not is in illegal.cpp.
-struct Legal {
-  bool pair[axes][most_choices][axes][most_choices] = {};
+/// The rule that two choices break, as Recipe::fault says: `of[a][x][b][y]` for b < a; empty if
+/// they may stand together.
+struct Faults {
+  std::string_view of[axes][most_choices][axes][most_choices] = {};
 };
 
 template <class Y, class... Xs>
-constexpr void ask(Legal& out, std::size_t a, std::size_t b, std::size_t y, Axis<Xs...>) {
+constexpr void ask(Faults& out, std::size_t a, std::size_t b, std::size_t y, Axis<Xs...>) {
   std::size_t x = 0;
-  ((out.pair[a][x++][b][y] = frugal::Recipe<Xs, Y>::legal), ...);
+  ((out.of[a][x++][b][y] = frugal::Recipe<Xs, Y>::fault), ...);
 }
 template <class Own, class... Ys>
-constexpr void ask_all(Legal& out, std::size_t a, std::size_t b, Own own, Axis<Ys...>) {
+constexpr void ask_all(Faults& out, std::size_t a, std::size_t b, Own own, Axis<Ys...>) {
   std::size_t y = 0;
   (ask<Ys>(out, a, b, y++, own), ...);
 }
 template <std::size_t A, std::size_t... Bs>
-constexpr void ask_axes(Legal& out, std::index_sequence<Bs...>) {
+constexpr void ask_axes(Faults& out, std::index_sequence<Bs...>) {
   (ask_all(out, A, Bs, frugal::type_at<Axes, A>{}, frugal::type_at<Axes, Bs>{}), ...);
 }
 
-constexpr Legal legal = []<std::size_t... As>(std::index_sequence<As...>) {
-  Legal out;
+constexpr Faults faults = []<std::size_t... As>(std::index_sequence<As...>) {
+  Faults out;
   (ask_axes<As>(out, std::make_index_sequence<As>{}), ...);
   return out;
 }(std::make_index_sequence<axes>{});
@@ -79,7 +83,7 @@ struct Cover {
           std::size_t const choice = (n + r) % sizes[a];
           std::size_t fresh = 1;
           for (std::size_t b = 0; b < a; ++b) {
-            if (!legal.pair[a][choice][b][rows[r][b]]) fresh = 0;
+            if (!faults.of[a][choice][b][rows[r][b]].empty()) fresh = 0;
             if (fresh != 0) fresh += !seen[b][rows[r][b]][a][choice];
           }
           if (fresh > most) {
@@ -95,7 +99,7 @@ struct Cover {
       for (std::size_t b = 0; b < a; ++b) {
         for (std::size_t x = 0; x < sizes[b]; ++x) {
           for (std::size_t y = 0; y < sizes[a]; ++y) {
-            missing += legal.pair[a][y][b][x] && !seen[b][x][a][y];
+            missing += faults.of[a][y][b][x].empty() && !seen[b][x][a][y];
           }
         }
       }
@@ -144,6 +148,42 @@ TEST_CASE("every two policies train together, 30 steps to a finite loss") {
   [&]<std::size_t... Rs>(std::index_sequence<Rs...>) {
     (train(typename row_of<Rs>::type{}), ...);
   }(std::make_index_sequence<cover.rows.size()>{});
+}
+
+/// What cannot be trained here, with every choice that can.
+template <class Extra, class... Choices>
+void collect(std::set<std::string_view>& out, Axis<Choices...>) {
+  (out.insert(frugal::Recipe<Extra, Choices>::fault), ...);
+}
+template <class Extra, class... As>
+void collect_all(std::set<std::string_view>& out, frugal::list<As...>) {
+  (collect<Extra>(out, As{}), ...);
+}
+
+TEST_CASE("two policies that do not compile break a rule whose sentence is proven in reject/") {
+  std::set<std::string_view> sentences;
+  for (auto const& choices : faults.of) {
+    for (auto const& others : choices) {
+      for (auto const& ours : others) sentences.insert(std::begin(ours), std::end(ours));
+    }
+  }
+  collect_all<frugal::Graph<frugal::WholeStep>>(sentences, Axes{});
+  collect_all<frugal::Checkpoint<frugal::HalfStorage>>(sentences, Axes{});
+  collect_all<frugal::AutoBatch>(sentences, Axes{});
+  collect_all<frugal::Audit<frugal::BitExact>>(sentences, Axes{});
+  collect_all<frugal::Spot<frugal::SigtermSave>>(sentences, Axes{});
+  sentences.erase("");
+  // Two of a kind, two needs, two demands of Graph, and conflicts of two.
+  CHECK(sentences.size() >= 9);
+  std::string expected;
+  for (auto const& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(FRUGAL_TEST_DIR) / "reject")) {
+    if (entry.path().extension() == ".cpp") expected += text_of(entry.path());
+  }
+  for (std::string_view const sentence : sentences) {
+    CAPTURE(sentence);
+    CHECK(expected.find("// expect: " + std::string(sentence)) != std::string::npos);
+  }
 }
 
 }  // namespace frugal_test::conform_pairs

@@ -75,11 +75,16 @@ struct Accumulate<Auto> {
                   "frugal: Accumulate<Auto> makes a step anew when memory runs out, which no "
                   "deadline of a step can allow for. Write Accumulate<N>, or take the deadline "
                   "out.");
+  FRUGAL_SENTENCE(and_audit,
+                  "frugal: Accumulate<Auto> splits a step as memory allows, so two runs of "
+                  "Audit<BitExact> may add up in another order. Write Accumulate<N>, or take the "
+                  "audit out.");
 
   using kind = kinds::accumulate;
   using listens = list<on::fit_begin>;
   using conflicts =
-      list<conflict<kinds::execution, and_graph>, conflict<kinds::deadline, and_deadline>>;
+      list<conflict<kinds::execution, and_graph>, conflict<kinds::deadline, and_deadline>,
+           conflict<kinds::audit, and_audit>>;
 
   static constexpr About about{Term::hours_per_run,
                                "per step a copy of the module's buffers and of the generators"};

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Accumulate<Auto> splits a step as memory allows, so two runs of Audit<BitExact> may add up in another order. Write Accumulate<N>, or take the audit out.
+#include <frugal/compose/recipe.hpp>
+#include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/audit.hpp>
+
+using namespace frugal;
+
+template <class... Ps>
+constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::say();
+
+static_assert(hears<Accumulate<4>, Audit<BitExact>>);
+#ifdef FRUGAL_REJECT
+static_assert(hears<Accumulate<Auto>, Audit<BitExact>>);
+#endif
