@@ -107,9 +107,9 @@ HEAD = ["", "seconds", "of plain", "MiB", "of plain", "loss"]
 
 
 def show(title: str, rows: list[list[str]]) -> None:
-    print(f"\n{title}\n" + f"{HEAD[0]:46}" + "".join(f"{cell:>10}" for cell in HEAD[1:]))
+    print(f"\n{title}\n" + f"{HEAD[0]:58}" + "".join(f"{cell:>10}" for cell in HEAD[1:]))
     for row in rows:
-        print(f"{row[0]:46}" + "".join(f"{cell:>10}" for cell in row[1:]))
+        print(f"{row[0]:58}" + "".join(f"{cell:>10}" for cell in row[1:]))
 
 
 def markdown(rows: list[list[str]]) -> str:

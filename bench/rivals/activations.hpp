@@ -19,12 +19,12 @@ inline void rival_recompute(Deep& net, fr::Resident& source, std::uint64_t steps
   at::Tensor const one = torch::ones({});
   auto& layers = net->layers;
   auto const first_half = [a = layers[0], b = layers[1]](at::Tensor const& x) mutable {
-    return DeepImpl::layer(b, DeepImpl::layer(a, x));
+    return DeepImpl::Layer{}(b, DeepImpl::Layer{}(a, x));
   };
   auto const pass = [&](fr::Batch const& batch) {
     at::Tensor x = torch::relu(net->first(batch.data));
     x = fr::recompute(first_half, std::move(x));
-    x = DeepImpl::layer(layers[3], DeepImpl::layer(layers[2], x));
+    x = DeepImpl::Layer{}(layers[3], DeepImpl::Layer{}(layers[2], x));
     at::Tensor const loss = at::cross_entropy_loss(net->head(x), batch.target);
     loss.backward(one);
   };

@@ -37,11 +37,14 @@ struct DeepImpl : torch::nn::Module {
     }
     register_module("head", head);
   }
-  static at::Tensor layer(torch::nn::Linear& linear, at::Tensor const& x) {
-    return torch::relu(linear(x));
-  }
+  // A type and no function, so that it is inlined on either side.
+  struct Layer {
+    at::Tensor operator()(torch::nn::Linear& linear, at::Tensor const& x) const {
+      return torch::relu(linear(x));
+    }
+  };
   at::Tensor forward(at::Tensor const& x) {
-    return head(fr::each(layers, torch::relu(first(x)), layer));
+    return head(fr::each(layers, torch::relu(first(x)), Layer{}));
   }
   torch::nn::Linear first{784, 128};
   std::vector<torch::nn::Linear> layers;
