@@ -115,7 +115,9 @@ stage_clang() {
   pinned_torch 2.11.0
   configure clang "$root/build/clang" -DFRUGAL_LIBTORCH="$torch"
   build "$root/build/clang" all headers_alone
-  run_ctest "$root/build/clang"
+  # Of what must not compile, the engine's own rules are asked of both compilers. What a policy
+  # refuses with LibTorch beside it takes seconds a file, and is asked of g++ alone.
+  run_ctest "$root/build/clang" --label-exclude '^reject_torch$'
 }
 
 stage_newest_torch() {

@@ -110,6 +110,7 @@ foreach(source IN LISTS rejects)
     "${CMAKE_CURRENT_SOURCE_DIR}/reject/run.py" "${source}"
     --commands "${CMAKE_BINARY_DIR}/compile_commands.json"
     --like "${CMAKE_CURRENT_BINARY_DIR}/probe_${kind}.cpp" --compiler "${CMAKE_CXX_COMPILER}")
+  set_tests_properties("reject: ${name}" PROPERTIES LABELS "reject_${kind}")
 endforeach()
 
 # The judge is judged: files of which each must fail it in one way.

@@ -3,6 +3,7 @@
 // expect: frugal: Accumulate<Auto> splits a step as memory allows, so two runs of Audit<BitExact> may add up in another order. Write Accumulate<N>, or take the audit out.
 #include <frugal/compose/recipe.hpp>
 #include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/audit.hpp>
 
 using namespace frugal;
