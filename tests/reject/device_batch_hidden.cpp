@@ -13,7 +13,9 @@ struct frugal::batch_traits<Hidden> {
   static std::int64_t samples(Hidden const& batch) { return batch.rows.size(0); }
   static std::int64_t tokens(Hidden const& batch) { return batch.rows.numel(); }
   static void place(Hidden& batch, at::Device device) { batch.rows = batch.rows.to(device); }
-#ifndef FRUGAL_REJECT
+#ifdef FRUGAL_REJECT
+  // No each_tensor.
+#else
   static void each_tensor(Hidden& batch, auto&& show) { show(batch.rows); }
 #endif
 };
