@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <torch/nn/modules/batchnorm.h>
-
 #include <cstdint>
 #include <exception>
 #include <string>
@@ -11,6 +9,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/loop/batch_norms.hpp>
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/out_of_memory.hpp>
 #include <frugal/loop/phase.hpp>
@@ -41,12 +40,7 @@ struct Parts {
 /// Does a module take statistics of what it is given in training? One that is frozen does not.
 inline bool trains_batch_norm(torch::nn::Module& module) {
   bool found = false;
-  module.apply([&](torch::nn::Module& part) {
-    bool const norm = dynamic_cast<torch::nn::BatchNorm1dImpl*>(&part) != nullptr ||
-                      dynamic_cast<torch::nn::BatchNorm2dImpl*>(&part) != nullptr ||
-                      dynamic_cast<torch::nn::BatchNorm3dImpl*>(&part) != nullptr;
-    found = found || (norm && part.is_training());
-  });
+  each_batch_norm(module, [&](auto& layer) { found = found || layer.is_training(); });
   return found;
 }
 

@@ -3,7 +3,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/nn/modules/batchnorm.h>
 
 #include <optional>
 #include <type_traits>
@@ -13,6 +12,7 @@
 #include <frugal/data/range.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/loop/batch.hpp>
+#include <frugal/loop/batch_norms.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/measure.hpp>
 #include <frugal/loop/parameters.hpp>
@@ -21,16 +21,11 @@ namespace frugal {
 
 namespace detail {
 
-/// Calls `use(layer)` for every BatchNorm below and including a module that keeps statistics.
+/// Calls `use(layer)` for every BatchNorm of a module that keeps statistics.
 template <class Use>
-void each_batch_norm(torch::nn::Module& module, Use&& use) {
-  module.apply([&](torch::nn::Module& part) {
-    auto const look = [&](auto* layer) {
-      if (layer != nullptr && layer->running_mean.defined()) use(*layer);
-    };
-    look(dynamic_cast<torch::nn::BatchNorm1dImpl*>(&part));
-    look(dynamic_cast<torch::nn::BatchNorm2dImpl*>(&part));
-    look(dynamic_cast<torch::nn::BatchNorm3dImpl*>(&part));
+void each_tracking_batch_norm(torch::nn::Module& module, Use&& use) {
+  each_batch_norm(module, [&](auto& layer) {
+    if (layer.running_mean.defined()) use(layer);
   });
 }
 
@@ -39,11 +34,11 @@ void each_batch_norm(torch::nn::Module& module, Use&& use) {
 class FreshStatistics {
  public:
   explicit FreshStatistics(torch::nn::Module& module) : module_(module) {
-    each_batch_norm(module_, [&](auto& layer) {
+    each_tracking_batch_norm(module_, [&](auto& layer) {
       before_.push_back({layer.running_mean.clone(), layer.running_var.clone(),
                          layer.num_batches_tracked.clone(), layer.options.momentum()});
     });
-    each_batch_norm(module_, [](auto& layer) {
+    each_tracking_batch_norm(module_, [](auto& layer) {
       layer.reset_running_stats();
       layer.options.momentum(std::nullopt);
     });
@@ -52,7 +47,7 @@ class FreshStatistics {
   FreshStatistics& operator=(FreshStatistics const&) = delete;
   ~FreshStatistics() {
     auto each = before_.begin();
-    each_batch_norm(module_, [&](auto& layer) {
+    each_tracking_batch_norm(module_, [&](auto& layer) {
       layer.options.momentum(each->momentum);
       if (!kept_) {
         layer.running_mean.copy_(each->mean);
