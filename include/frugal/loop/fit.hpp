@@ -16,20 +16,19 @@
 
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/loop/captures.hpp>
+#include <frugal/loop/captured_window.hpp>
 #include <frugal/loop/devices.hpp>
 #include <frugal/loop/failure.hpp>
+#include <frugal/loop/fit_traits.hpp>
 #include <frugal/loop/generators.hpp>
 #include <frugal/loop/horizon.hpp>
-#include <frugal/loop/kept_window.hpp>
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/measure.hpp>
 #include <frugal/loop/move.hpp>
+#include <frugal/loop/passes.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/loop/rehearsal.hpp>
-#include <frugal/loop/trial.hpp>
-#include <frugal/loop/window.hpp>
-#include <frugal/loop/window_start.hpp>
+#include <frugal/loop/split_window.hpp>
 #include <frugal/watch/report.hpp>
 
 namespace frugal {
@@ -37,7 +36,9 @@ namespace frugal {
 namespace detail {
 
 /// Stands where a recipe whose windows are not split has nothing.
-struct Unsplit {};
+struct Unsplit {
+  Unsplit(auto const&, auto const&) {}
+};
 
 /// One fit: the loop, from top to bottom. `Valid` is void when there is no validation data.
 ///
@@ -49,37 +50,32 @@ class Fit {
   using Engine = typename Context::engine;
   using TrainBatch = batch_of<Train>;
 
+  using Traits = FitTraits<typename Context::policies>;
   template <class Kind>
-  using slot = slot_of<Kind, typename Context::policies>;
+  using slot = typename Traits::template slot<Kind>;
 
-  static constexpr int micro_batches = slot<kinds::accumulate>::steps;
-  static constexpr bool reevaluates = requires { slot<kinds::optimizer>::reevaluates; };
+  using passes = Passes<Context, Objective, TrainBatch>;
+  using split_window =
+      std::conditional_t<Traits::splits, SplitWindow<Context, Objective, TrainBatch>, Unsplit>;
+
   static constexpr bool validates = !std::is_void_v<Valid>;
-  static constexpr bool saves = has<kinds::checkpoint, typename Context::policies>;
-  static constexpr bool rolls_back = has<kinds::rollback, typename Context::policies>;
-  static constexpr bool splits = requires { slot<kinds::accumulate>::splits; };
-  static constexpr bool probes = has<kinds::auto_batch, typename Context::policies>;
-  static constexpr bool captures = captures_steps<typename Context::policies>;
-  static constexpr bool interruptible = has<kinds::spot, typename Context::policies>;
-  static constexpr bool starts_on_cpu = has<kinds::start, typename Context::policies>;
-
-  static_assert(!splits || Splittable<TrainBatch>,
-                "frugal: Accumulate<Auto> splits batches, and the batch_traits of this batch type "
-                "have no narrow. Give them `static B narrow(B const&, std::int64_t begin, "
-                "std::int64_t count)`.");
+  static constexpr bool rolls_back = Traits::rolls_back;
+  static constexpr bool interruptible = Traits::interruptible;
+  static constexpr bool starts_on_cpu = Traits::starts_on_cpu;
 
  public:
   template <class Policies>
   Fit(Module& module, Objective& objective, Settings const& settings, Policies const& policies,
       Train& train, std::add_pointer_t<Valid> valid)
-      : objective_(objective),
-        train_(train),
+      : train_(train),
         valid_(valid),
         engine_(policies),
         run_{.module = module,
              .settings = settings,
              .parameters = Parameters::of(base_module(module)),
-             .horizon = detail::horizon_of(settings, train, micro_batches)} {}
+             .horizon = detail::horizon_of(settings, train, Traits::micro_batches)},
+        passes_(run_, objective),
+        split_(run_, passes_) {}
 
   Report run() {
     auto const start = std::chrono::steady_clock::now();
@@ -189,7 +185,7 @@ class Fit {
 
   void prepare() {
     require_parameters(run_.parameters);
-    if constexpr (captures) slot<kinds::execution>::require(run_.settings.device);
+    if constexpr (Traits::captures) slot<kinds::execution>::require(run_.settings.device);
     torch::nn::Module& module = base_module(run_.module);
     detail::require_device(run_.settings.device);
     if constexpr (starts_on_cpu) run_.device = c10::Device(c10::kCPU);
@@ -204,7 +200,7 @@ class Fit {
     run_.gradients.reserve(run_.parameters.size());
     run_.engine = &engine_;
     if constexpr (validates) run_.validate = [this] { return validate(); };
-    if constexpr (saves) {
+    if constexpr (Traits::saves) {
       run_.save = [this] {
         Resting<Context> phase(run_);
         return engine_.template state<kinds::checkpoint>().save(phase);
@@ -214,8 +210,8 @@ class Fit {
       };
     }
     run_.rehearse = [this](std::size_t batches) { return rehearse(batches); };
-    if constexpr (reevaluates) run_.reevaluate = [this] { return reevaluate(); };
-    if constexpr (probes) run_.settle = [this] { find_micro_batch(); };
+    if constexpr (Traits::reevaluates) run_.reevaluate = [this] { return windows().reevaluate(); };
+    if constexpr (Traits::probes) run_.settle = [this] { split_.probe(train_, place()); };
   }
 
   /// An epoch, or what is left of it; less where Rollback has to take the run back, into an earlier
@@ -277,26 +273,28 @@ class Fit {
     if constexpr (rolls_back) {
       if (engine_.template state<kinds::rollback>().skips(run_.counters)) return skip_window();
     }
-    if constexpr (captures) return train_captured_window();
-    kept_.open();
-    if constexpr (splits) {
-      auto batch = train_.next();
-      if (!batch) return false;
-      in_parts(*batch, [this](TrainBatch& part) { train_micro_batch(part); }, [this] { undo(); });
-      kept_.keep(std::move(*batch));
+    Trained const trained = next_window();
+    if (trained == Trained::a_step) tell<on::step, Step<Context>>();
+    return trained != Trained::nothing;
+  }
+
+  /// What passes over a window once more.
+  auto& windows() {
+    if constexpr (Traits::splits) {
+      return split_;
     } else {
-      window_.open();
-      for (int k = 0; k < micro_batches; ++k) {
-        auto batch = train_.next();
-        if (!batch) break;
-        train_micro_batch(*batch);
-        kept_.keep(std::move(*batch));
-      }
+      return passes_;
     }
-    if (window_.empty()) return false;
-    count_window();
-    if (update()) tell<on::step, Step<Context>>();
-    return true;
+  }
+
+  Trained next_window() {
+    if constexpr (Traits::captures) {
+      return train_captured_window(run_, passes_, train_);
+    } else if constexpr (Traits::splits) {
+      return split_.train(train_);
+    } else {
+      return passes_.train_window(train_);
+    }
   }
 
   /// From the CPU to the run's device, once its early phase is over.
@@ -310,274 +308,16 @@ class Fit {
     if constexpr (rolls_back) engine_.template state<kinds::rollback>().begin(phase);
   }
 
-  /// Passes over a batch in micro-batches, anew and in smaller ones for as long as memory does not
-  /// suffice. What the passes have touched is put back before that, and then `undone()` is called.
-  template <class Pass, class Undone>
-  void in_parts(TrainBatch const& batch, Pass&& pass, Undone&& undone) {
-    auto& split = engine_.template state<kinds::accumulate>();
-    std::int64_t const samples = batch_traits<TrainBatch>::samples(batch);
-    start_.take(run_);
-    for (bool done = false; !done;) {
-      auto const parts = split.parts(samples);
-      if (parts.count > 1) split.split(Phase<Context>(run_));
-      window_.open(parts.count);
-      kept_.reopen();
-      try {
-        [[maybe_unused]] auto const limit = memory_limit();
-        for (std::int64_t i = 0; i < parts.count; ++i) {
-          TrainBatch part = parts.count == 1 ? batch
-                                             : batch_traits<TrainBatch>::narrow(
-                                                   batch, parts.begin(i), parts.size(i));
-          pass(part);
-        }
-        done = true;
-      } catch (...) {
-        split.shrink(Phase<Context>(run_), samples);
-      }
-      // Behind the handler: the error may hold on to tensors.
-      if (!done) {
-        start_.put_back(run_);
-        undone();
-      }
-    }
-  }
-
-  auto memory_limit() {
-    if constexpr (probes) {
-      return engine_.template state<kinds::auto_batch>().limit();
-    } else {
-      return 0;
-    }
-  }
-
-  void undo() {
-    Undo<Context> phase(run_);
-    engine_.template emit<on::undo>(phase);
-  }
-
-  /// Steps that are made and undone tell how large a micro-batch may be.
-  void find_micro_batch() {
-    auto& split = engine_.template state<kinds::accumulate>();
-    if (split.known()) return;
-    auto& prober = engine_.template state<kinds::auto_batch>();
-    train_.seek(place());
-    auto const batch = largest_batch(train_, prober.look());
-    train_.seek(place());
-    if (!batch) return;
-    std::int64_t const samples = batch_traits<TrainBatch>::samples(*batch);
-    std::int64_t found = 0;
-    {
-      TrialRewind<Context> rewind(run_);
-      split.trying(true);
-      auto const step = [&](std::int64_t each) {
-        split.set(each);
-        // Behind the second of its micro-batches a window needs no more memory.
-        std::int64_t const some = std::min(samples, 2 * each);
-        return try_step(batch_traits<TrainBatch>::narrow(*batch, 0, some));
-      };
-      found = prober.find(Phase<Context>(run_), samples, rewind.held(), step,
-                          [&] { rewind.put_back(); });
-      undo();
-    }
-    split.trying(false);
-    split.set(found);
-  }
-
-  /// A step that is not counted and of which no observer hears. False if it was none.
-  bool try_step(TrainBatch batch) {
-    heed_interrupts();
-    kept_.open();
-    in_parts(
-        batch,
-        [this](TrainBatch& part) {
-          batch_traits<TrainBatch>::place(part, run_.device);
-          Loss loss = forward_pass(part, /*training=*/true);
-          require_graph(loss.value, run_.counters);
-          at::Tensor seed = window_.seed(loss);
-          LossReady<Context> ready(run_, loss, seed);
-          engine_.template emit_to_slots<on::loss>(ready);
-          loss.value.backward(seed);
-          window_.add(part, *loss.weight);
-          kept_.add(loss);
-        },
-        [] {});
-    kept_.keep(std::move(batch));
-    run_.gradients.collect(run_.parameters);
-    window_.settle(run_.gradients.tensors());
-    Gradients<Context> gathered(run_);
-    engine_.template emit_to_slots<on::gradients>(gathered);
-    if constexpr (reevaluates) run_.window_loss = kept_.mean(window_.weight());
-    Update<Context> phase(run_);
-    engine_.template emit_to_slots<on::update>(phase);
-    run_.gradients.clear();
-    run_.parameters.reset_gradients();
-    return !std::exchange(run_.overflow.skip, false);
-  }
-
-  /// The same with Graph. Its batches are read first: a window is replayed as a whole or not.
-  bool train_captured_window() {
-    std::vector<TrainBatch> batches;
-    for (int k = 0; k < micro_batches; ++k) {
-      auto batch = train_.next();
-      if (!batch) break;
-      batches.push_back(std::move(*batch));
-    }
-    if (batches.empty()) return false;
-    auto& graph = engine_.template state<kinds::execution>();
-    auto const pass = [this](TrainBatch const& batch, int times) {
-      return capture_pass(batch, times);
-    };
-    window_.open();
-    bool const replayed = graph.ready(run_, batches, train_, pass, [this] { update_weights(); });
-    window_.open();
-    bool step = false;
-    if (replayed) {
-      graph.replay(batches, [this](TrainBatch const& batch, at::Tensor const& loss, double weight) {
-        run_.ledger.add(loss, weight, run_.counters);
-        window_.add(batch, weight);
-        ++run_.counters.micro_batch;
-      });
-      count_window();
-      graph.tell_host();
-      step = close_window();
-    } else {
-      graph.eagerly(run_, [&] {
-        for (TrainBatch& batch : batches) train_micro_batch(batch);
-        count_window();
-        step = update();
-        return window_.weight();
-      });
-    }
-    if (step) tell<on::step, Step<Context>>();
-    return true;
-  }
-
-  /// What a graph does with a micro-batch, and nothing that the host does. It stands for `times`.
-  Loss capture_pass(TrainBatch const& batch, int times) {
-    Loss loss = forward_pass(batch, /*training=*/true);
-    require_graph(loss.value, run_.counters);
-    window_.forget_seed();
-    backward_pass(loss);
-    window_.forget_seed();
-    for (int k = 0; k < times; ++k) window_.add(batch, *loss.weight);
-    Backward<Context> phase(run_);
-    engine_.template emit<on::backward>(phase);
-    return loss;
-  }
-
   /// Passes over the batches of one window.
   bool skip_window() {
     std::uint64_t samples = 0;
-    for (int k = 0; k < micro_batches; ++k) {
+    for (int k = 0; k < Traits::micro_batches; ++k) {
       auto batch = train_.next();
       if (!batch) break;
       samples += static_cast<std::uint64_t>(batch_traits<TrainBatch>::samples(*batch));
     }
     run_.counters.position += samples;
     return samples != 0;
-  }
-
-  void train_micro_batch(TrainBatch& batch) {
-    batch_traits<TrainBatch>::place(batch, run_.device);
-    Loss loss = forward_pass(batch, /*training=*/true);
-    require_graph(loss.value, run_.counters);
-    run_.ledger.add(loss.value, *loss.weight, run_.counters);
-    backward_pass(loss);
-    window_.add(batch, *loss.weight);
-    kept_.add(loss);
-    ++run_.counters.micro_batch;
-    Backward<Context> phase(run_);
-    engine_.template emit<on::backward>(phase);
-  }
-
-  void backward_pass(Loss& loss) {
-    at::Tensor seed = window_.seed(loss);
-    LossReady<Context> ready(run_, loss, seed);
-    engine_.template emit<on::loss>(ready);
-    detail::guarded("the backward pass", run_.counters, [&] { loss.value.backward(seed); });
-  }
-
-  template <class B>
-  Loss forward_pass(B const& batch, bool training) {
-    Forward<Context> phase(run_, training);
-    auto const objective = [&]() -> Loss { return as_loss(objective_(run_.module, batch)); };
-    Loss loss = [&]() -> Loss {
-      try {
-        return engine_.template surround<around::forward>(phase, objective);
-      } catch (c10::Error const& error) {
-        refuse_forward(error, batch, run_.counters);
-      }
-    }();
-    require_scalar(loss.value, run_.counters);
-    if (!loss.weight) loss.weight = static_cast<double>(batch_traits<B>::samples(batch));
-    return loss;
-  }
-
-  void count_window() {
-    Counters& at = run_.counters;
-    if (at.window_skipped == 0) at.window_micro_batches = at.window_samples = at.window_tokens = 0;
-    at.window_micro_batches += window_.micro_batches();
-    at.window_samples += window_.samples();
-    at.window_tokens += window_.tokens();
-    at.position += window_.samples();
-    at.sample += window_.samples();
-    at.token += window_.tokens();
-  }
-
-  /// False if it was no step: the gradients had overflowed.
-  bool update() {
-    update_weights();
-    return close_window();
-  }
-
-  void update_weights() {
-    gather_gradients();
-    if constexpr (reevaluates) run_.window_loss = kept_.mean(window_.weight());
-    Update<Context> phase(run_);
-    detail::guarded("the update", run_.counters, [&] { engine_.template emit<on::update>(phase); });
-  }
-
-  bool close_window() {
-    run_.gradients.clear();
-    run_.parameters.reset_gradients();
-    bool const skip = std::exchange(run_.overflow.skip, false);
-    run_.counters.window_skipped = skip ? 1 : 0;
-    ++(skip ? run_.counters.skipped : run_.counters.step);
-    return !skip;
-  }
-
-  void gather_gradients() {
-    run_.gradients.collect(run_.parameters);
-    window_.settle(run_.gradients.tensors());
-    Gradients<Context> phase(run_);
-    engine_.template emit<on::gradients>(phase);
-  }
-
-  /// The window once more, for optimizers that search along a line; nobody hears of it but the
-  /// gradients' subscribers, who clip what the optimizer sees.
-  at::Tensor reevaluate() {
-    if (run_.overflow.found.defined()) refuse_reevaluation();
-    at::AutoGradMode const gradients(true);
-    run_.parameters.reset_gradients();
-    auto const evaluate = [this](TrainBatch const& batch) {
-      Loss loss = forward_pass(batch, /*training=*/true);
-      loss.value.backward(window_.seed(loss));
-      window_.add(batch, *loss.weight);
-      kept_.add(loss);
-    };
-    if constexpr (splits) {
-      auto const placed = [&](TrainBatch& part) {
-        batch_traits<TrainBatch>::place(part, run_.device);
-        evaluate(part);
-      };
-      in_parts(kept_.batches().front(), placed, [] {});
-    } else {
-      window_.open();
-      kept_.reopen();
-      for (TrainBatch const& batch : kept_.batches()) evaluate(batch);
-    }
-    gather_gradients();
-    return run_.window_loss = kept_.mean(window_.weight());
   }
 
   flow validate() {
@@ -587,9 +327,8 @@ class Fit {
       Metrics metrics = engine_.template surround<around::validate>(phase, [&] {
         using measured = typename slot<kinds::validate>::metrics;
         return detail::measure<measured>(*valid_, run_, [this](auto const& batch) {
-          heed_interrupts();
-          // clang 19 misses the use of this in a bare name
-          return this->forward_pass(batch, /*training=*/false);
+          passes_.heed_interrupts();
+          return passes_.forward(batch, /*training=*/false);
         });
       });
       generators.dismiss();
@@ -607,9 +346,9 @@ class Fit {
 
   std::vector<Check> rehearse(std::size_t batches) {
     return Rehearsal<Context>(run_).run(train_, batches, [this](TrainBatch& batch) {
-      heed_interrupts();
+      passes_.heed_interrupts();
       batch_traits<TrainBatch>::place(batch, run_.device);
-      Loss loss = forward_pass(batch, /*training=*/true);
+      Loss loss = passes_.forward(batch, /*training=*/true);
       require_graph(loss.value, run_.counters);
       loss.value.backward();
       return loss;
@@ -621,13 +360,6 @@ class Fit {
     engine_.template emit<on::fit_end>(phase);
   }
 
-  /// Before each batch of what is not training: a step is finished, a validation begun again.
-  void heed_interrupts() {
-    if constexpr (interruptible) {
-      if (engine_.template state<kinds::spot>().asked()) throw Interrupted{};
-    }
-  }
-
   void heed(flow verdict) { stopped_ = stopped_ || verdict == flow::stop; }
   auto who() {
     return [this](std::string_view kind) {
@@ -635,15 +367,13 @@ class Fit {
     };
   }
 
-  Objective& objective_;
   Train& train_;
   std::add_pointer_t<Valid> valid_;
   Engine engine_;
   Run<Context> run_;
-  Window<splits ? 0 : micro_batches> window_;
-  [[no_unique_address]] std::conditional_t<splits, WindowStart, Unsplit> start_;
+  passes passes_;
+  [[no_unique_address]] split_window split_;
   bool stopped_ = false;
-  [[no_unique_address]] KeptWindow<TrainBatch, reevaluates> kept_;
 };
 
 }  // namespace detail

@@ -56,11 +56,20 @@ struct Memory {
   }
 
  private:
+  // std::variant's own comparison costs whoever includes this a table of functions.
   static bool same_bits(Value const& a, Value const& b) {
-    auto const* const left = std::get_if<double>(&a);
-    auto const* const right = std::get_if<double>(&b);
-    if (!left || !right) return a == b;
-    return std::bit_cast<std::uint64_t>(*left) == std::bit_cast<std::uint64_t>(*right);
+    if (a.index() != b.index()) return false;
+    if (auto const* const left = std::get_if<double>(&a)) {
+      return std::bit_cast<std::uint64_t>(*left) ==
+             std::bit_cast<std::uint64_t>(*std::get_if<double>(&b));
+    }
+    return same<bool>(a, b) && same<std::int64_t>(a, b) && same<std::uint64_t>(a, b) &&
+           same<std::string>(a, b);
+  }
+  template <class T>
+  static bool same(Value const& a, Value const& b) {
+    T const* const left = std::get_if<T>(&a);
+    return left == nullptr || *left == *std::get_if<T>(&b);
   }
   static bool same_bits(at::Tensor const& a, at::Tensor const& b) {
     if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;

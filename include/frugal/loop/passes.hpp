@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include <frugal/compose/interrupted.hpp>
+#include <frugal/data/source.hpp>
+#include <frugal/loop/batch.hpp>
+#include <frugal/loop/failure.hpp>
+#include <frugal/loop/fit_traits.hpp>
+#include <frugal/loop/kept_window.hpp>
+#include <frugal/loop/objective.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/loop/run.hpp>
+#include <frugal/loop/window.hpp>
+
+namespace frugal::detail {
+
+/// What has become of a window.
+enum class Trained {
+  nothing,  ///< the epoch has no batch left
+  skipped,  ///< its gradients had overflowed: it is no step
+  a_step,
+};
+
+/// Who hears of a pass. A trial is none but the slots': it transforms, and is not counted.
+enum class Audience { all, slots };
+
+/// The passes over the micro-batches of a window, forward and backward, and the update that ends
+/// it.
+template <class Context, class Objective, class Batch>
+class Passes {
+  using Traits = FitTraits<typename Context::policies>;
+  static constexpr bool reevaluates = Traits::reevaluates;
+
+ public:
+  /// The run's engine has to be there before the first pass.
+  Passes(Run<Context>& run, Objective& objective) : run_(run), objective_(objective) {}
+  Passes(Passes const&) = delete;
+  Passes& operator=(Passes const&) = delete;
+
+  /// A new window, of the recipe's number of micro-batches.
+  void open()
+    requires(!Traits::splits)
+  {
+    kept_.open();
+    window_.open();
+  }
+  /// A new window, of as many micro-batches as reopen() says.
+  void open()
+    requires Traits::splits
+  {
+    kept_.open();
+  }
+  void reopen(std::int64_t micro_batches)
+    requires Traits::splits
+  {
+    window_.open(micro_batches);
+    kept_.reopen();
+  }
+  void keep(Batch&& batch) { kept_.keep(std::move(batch)); }
+
+  /// A window from the source, whole.
+  template <class Train>
+  Trained train_window(Train& source) {
+    open();
+    for (int k = 0; k < Traits::micro_batches; ++k) {
+      auto batch = source.next();
+      if (!batch) break;
+      train<Audience::all>(*batch);
+      keep(std::move(*batch));
+    }
+    return window_.empty() ? Trained::nothing : finish();
+  }
+
+  /// One micro-batch.
+  template <Audience audience>
+  void train(Batch& batch) {
+    batch_traits<Batch>::place(batch, run_.device);
+    Loss loss = forward(batch, /*training=*/true);
+    require_graph(loss.value, run_.counters);
+    if constexpr (audience == Audience::all) {
+      run_.ledger.add(loss.value, *loss.weight, run_.counters);
+    }
+    backward<audience>(loss);
+    window_.add(batch, *loss.weight);
+    kept_.add(loss);
+    if constexpr (audience == Audience::all) {
+      ++run_.counters.micro_batch;
+      Backward<Context> phase(run_);
+      emit<on::backward, audience>(phase);
+    }
+  }
+
+  /// What a graph does with a micro-batch, and nothing that the host does. It stands for `times`.
+  Loss capture(Batch const& batch, int times) {
+    Loss loss = forward(batch, /*training=*/true);
+    require_graph(loss.value, run_.counters);
+    window_.forget_seed();
+    backward<Audience::all>(loss);
+    window_.forget_seed();
+    for (int k = 0; k < times; ++k) window_.add(batch, *loss.weight);
+    Backward<Context> phase(run_);
+    emit<on::backward, Audience::all>(phase);
+    return loss;
+  }
+  /// A micro-batch that a graph has computed.
+  void add_replayed(Batch const& batch, at::Tensor const& loss, double weight) {
+    run_.ledger.add(loss, weight, run_.counters);
+    window_.add(batch, weight);
+    ++run_.counters.micro_batch;
+  }
+
+  template <class B>
+  Loss forward(B const& batch, bool training) {
+    Forward<Context> phase(run_, training);
+    auto const objective = [&]() -> Loss { return as_loss(objective_(run_.module, batch)); };
+    Loss loss = [&]() -> Loss {
+      try {
+        return run_.engine->template surround<around::forward>(phase, objective);
+      } catch (c10::Error const& error) {
+        refuse_forward(error, batch, run_.counters);
+      }
+    }();
+    require_scalar(loss.value, run_.counters);
+    if (!loss.weight) loss.weight = static_cast<double>(batch_traits<B>::samples(batch));
+    return loss;
+  }
+
+  /// Counts a window that is complete, and updates.
+  Trained finish() {
+    count();
+    update<Audience::all>();
+    return close();
+  }
+
+  void count() {
+    Counters& at = run_.counters;
+    if (at.window_skipped == 0) at.window_micro_batches = at.window_samples = at.window_tokens = 0;
+    at.window_micro_batches += window_.micro_batches();
+    at.window_samples += window_.samples();
+    at.window_tokens += window_.tokens();
+    at.position += window_.samples();
+    at.sample += window_.samples();
+    at.token += window_.tokens();
+  }
+
+  template <Audience audience>
+  void update() {
+    gather<audience>();
+    if constexpr (reevaluates) run_.window_loss = kept_.mean(window_.weight());
+    Update<Context> phase(run_);
+    guarded("the update", run_.counters, [&] { emit<on::update, audience>(phase); });
+  }
+
+  Trained close() {
+    bool const step = release();
+    run_.counters.window_skipped = step ? 0 : 1;
+    ++(step ? run_.counters.step : run_.counters.skipped);
+    return step ? Trained::a_step : Trained::skipped;
+  }
+  /// Lets go of the gradients. False if they had overflowed.
+  bool release() {
+    run_.gradients.clear();
+    run_.parameters.reset_gradients();
+    return !std::exchange(run_.overflow.skip, false);
+  }
+
+  /// The window once more, for optimizers that search along a line; nobody hears of it but the
+  /// gradients' subscribers, who clip what the optimizer sees. `over(batches, pass)` calls `pass`
+  /// with each micro-batch.
+  template <class Over>
+  at::Tensor reevaluate(Over&& over) {
+    if (run_.overflow.found.defined()) refuse_reevaluation();
+    at::AutoGradMode const gradients(true);
+    run_.parameters.reset_gradients();
+    over(kept_.batches(), [this](auto& batch) {
+      // The parts of a batch that was split are made anew.
+      if constexpr (Traits::splits) batch_traits<Batch>::place(batch, run_.device);
+      Loss loss = forward(batch, /*training=*/true);
+      loss.value.backward(window_.seed(loss));
+      window_.add(batch, *loss.weight);
+      kept_.add(loss);
+    });
+    gather<Audience::all>();
+    return run_.window_loss = kept_.mean(window_.weight());
+  }
+  at::Tensor reevaluate()
+    requires(!Traits::splits)
+  {
+    return reevaluate([this](auto const& batches, auto const& pass) {
+      window_.open();
+      kept_.reopen();
+      for (Batch const& batch : batches) pass(batch);
+    });
+  }
+
+  double weight() const { return window_.weight(); }
+
+  /// Before each batch of what is not training: a step is finished, a validation begun again.
+  void heed_interrupts() {
+    if constexpr (Traits::interruptible) {
+      if (run_.engine->template state<kinds::spot>().asked()) throw Interrupted{};
+    }
+  }
+
+ private:
+  template <class Hook, Audience audience, class Phase>
+  void emit(Phase& phase) {
+    if constexpr (audience == Audience::all) {
+      run_.engine->template emit<Hook>(phase);
+    } else {
+      run_.engine->template emit_to_slots<Hook>(phase);
+    }
+  }
+
+  template <Audience audience>
+  void backward(Loss& loss) {
+    at::Tensor seed = window_.seed(loss);
+    LossReady<Context> ready(run_, loss, seed);
+    emit<on::loss, audience>(ready);
+    guarded("the backward pass", run_.counters, [&] { loss.value.backward(seed); });
+  }
+
+  template <Audience audience>
+  void gather() {
+    run_.gradients.collect(run_.parameters);
+    window_.settle(run_.gradients.tensors());
+    Gradients<Context> phase(run_);
+    emit<on::gradients, audience>(phase);
+  }
+
+  Run<Context>& run_;
+  Objective& objective_;
+  Window<Traits::splits ? 0 : Traits::micro_batches> window_;
+  [[no_unique_address]] KeptWindow<Batch, reevaluates> kept_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include <frugal/data/source.hpp>
+#include <frugal/loop/passes.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/loop/run.hpp>
+#include <frugal/loop/trial.hpp>
+#include <frugal/loop/window_start.hpp>
+
+namespace frugal::detail {
+
+/// A window of Accumulate<Auto>: one batch of the source, in as many micro-batches as memory asks
+/// for.
+template <class Context, class Objective, class Batch>
+class SplitWindow {
+  using Traits = FitTraits<typename Context::policies>;
+
+  static_assert(Splittable<Batch>,
+                "frugal: Accumulate<Auto> splits batches, and the batch_traits of this batch type "
+                "have no narrow. Give them `static B narrow(B const&, std::int64_t begin, "
+                "std::int64_t count)`.");
+
+ public:
+  SplitWindow(Run<Context>& run, Passes<Context, Objective, Batch>& passes)
+      : run_(run), passes_(passes) {}
+
+  template <class Train>
+  Trained train(Train& source) {
+    auto batch = source.next();
+    if (!batch) return Trained::nothing;
+    passes_.open();
+    in_parts(
+        *batch, [this](Batch& part) { passes_.template train<Audience::all>(part); },
+        [this] { undo(); });
+    passes_.keep(std::move(*batch));
+    return passes_.finish();
+  }
+
+  at::Tensor reevaluate() {
+    return passes_.reevaluate(
+        [this](auto const& batches, auto const& pass) { in_parts(batches.front(), pass, [] {}); });
+  }
+
+  /// Steps that are made and undone tell how large a micro-batch may be. Leaves the source where
+  /// `place` is.
+  template <class Train>
+  void probe(Train& source, Cursor place) {
+    auto& split = run_.engine->template state<kinds::accumulate>();
+    if (split.known()) return;
+    auto& prober = run_.engine->template state<kinds::auto_batch>();
+    source.seek(place);
+    auto const batch = largest_batch(source, prober.look());
+    source.seek(place);
+    if (!batch) return;
+    std::int64_t const samples = batch_traits<Batch>::samples(*batch);
+    std::int64_t found = 0;
+    {
+      TrialRewind<Context> rewind(run_);
+      split.trying(true);
+      auto const step = [&](std::int64_t each) {
+        split.set(each);
+        // Behind the second of its micro-batches a window needs no more memory.
+        std::int64_t const some = std::min(samples, 2 * each);
+        return attempt(batch_traits<Batch>::narrow(*batch, 0, some));
+      };
+      found = prober.find(Phase<Context>(run_), samples, rewind.held(), step,
+                          [&] { rewind.put_back(); });
+      undo();
+    }
+    split.trying(false);
+    split.set(found);
+  }
+
+ private:
+  /// A step that is not counted and of which no observer hears. False if it was none.
+  bool attempt(Batch batch) {
+    passes_.heed_interrupts();
+    passes_.open();
+    in_parts(batch, [this](Batch& part) { passes_.template train<Audience::slots>(part); }, [] {});
+    passes_.keep(std::move(batch));
+    passes_.template update<Audience::slots>();
+    return passes_.release();
+  }
+
+  /// Passes over a batch in micro-batches, anew and in smaller ones for as long as memory does not
+  /// suffice. What the passes have touched is put back before that, and then `undone()` is called.
+  template <class Pass, class Undone>
+  void in_parts(Batch const& batch, Pass&& pass, Undone&& undone) {
+    auto& split = run_.engine->template state<kinds::accumulate>();
+    std::int64_t const samples = batch_traits<Batch>::samples(batch);
+    start_.take(run_);
+    for (bool done = false; !done;) {
+      auto const parts = split.parts(samples);
+      if (parts.count > 1) split.split(Phase<Context>(run_));
+      passes_.reopen(parts.count);
+      try {
+        [[maybe_unused]] auto const limit = memory_limit();
+        for (std::int64_t i = 0; i < parts.count; ++i) {
+          Batch part = parts.count == 1
+                           ? batch
+                           : batch_traits<Batch>::narrow(batch, parts.begin(i), parts.size(i));
+          pass(part);
+        }
+        done = true;
+      } catch (...) {
+        split.shrink(Phase<Context>(run_), samples);
+      }
+      // Behind the handler: the error may hold on to tensors.
+      if (!done) {
+        start_.put_back(run_);
+        undone();
+      }
+    }
+  }
+
+  auto memory_limit() {
+    if constexpr (Traits::probes) {
+      return run_.engine->template state<kinds::auto_batch>().limit();
+    } else {
+      return 0;
+    }
+  }
+
+  void undo() {
+    Undo<Context> phase(run_);
+    run_.engine->template emit<on::undo>(phase);
+  }
+
+  Run<Context>& run_;
+  Passes<Context, Objective, Batch>& passes_;
+  WindowStart start_;
+};
+
+}  // namespace frugal::detail
