@@ -4,7 +4,6 @@
 # libcurl only where FRUGAL_NOTICES does.
 
 find_package(Boost 1.74 QUIET)
-find_package(nlohmann_json 3.10 QUIET)
 find_package(ZLIB QUIET)
 find_package(Threads QUIET)
 
@@ -25,7 +24,21 @@ if(NOT TARGET xxHash::xxhash)
   unset(_frugal_xxhash_library)
 endif()
 
-set(_frugal_pairs "Boost::headers|libboost-dev" "nlohmann_json::nlohmann_json|nlohmann-json3-dev"
+# RapidJSON: vcpkg and Conan give a target, Debian headers.
+if(NOT TARGET rapidjson)
+  find_package(RapidJSON CONFIG QUIET)
+endif()
+if(NOT TARGET rapidjson)
+  find_path(_frugal_rapidjson_include rapidjson/reader.h NO_CACHE)
+  if(_frugal_rapidjson_include)
+    add_library(rapidjson INTERFACE IMPORTED GLOBAL)
+    set_target_properties(rapidjson PROPERTIES
+      INTERFACE_INCLUDE_DIRECTORIES "${_frugal_rapidjson_include}")
+  endif()
+  unset(_frugal_rapidjson_include)
+endif()
+
+set(_frugal_pairs "Boost::headers|libboost-dev" "rapidjson|rapidjson-dev"
   "ZLIB::ZLIB|zlib1g-dev" "xxHash::xxhash|libxxhash-dev" "Threads::Threads|libc6-dev")
 if(FRUGAL_ARCHIVE)
   find_package(LibArchive 3.6 QUIET)

@@ -7,6 +7,15 @@ find_program(FRUGAL_MOLD mold)
 mark_as_advanced(FRUGAL_CCACHE FRUGAL_MOLD)
 
 add_library(frugal_program_options INTERFACE)
+# Tests read what frugal has written with a library that frugal does not use.
+if(FRUGAL_BUILD_TESTS OR FRUGAL_BUILD_BENCH)
+  find_package(nlohmann_json 3.10 QUIET)
+  if(NOT TARGET nlohmann_json::nlohmann_json)
+    message(FATAL_ERROR "frugal: the tests and benchmarks need nlohmann-json. On Debian: apt-get "
+      "install nlohmann-json3-dev; or set FRUGAL_BUILD_TESTS=OFF and FRUGAL_BUILD_BENCH=OFF.")
+  endif()
+  target_link_libraries(frugal_program_options INTERFACE nlohmann_json::nlohmann_json)
+endif()
 target_compile_options(frugal_program_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   $<$<BOOL:${FRUGAL_WARNINGS_AS_ERRORS}>:-Werror>)

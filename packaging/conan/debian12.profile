@@ -12,7 +12,7 @@ build_type=Release
 
 [platform_requires]
 boost/1.74.0
-nlohmann_json/3.11.2
+rapidjson/1.1.0
 xxhash/0.8.1
 zlib/1.2.13
 libtorch/2.11.0

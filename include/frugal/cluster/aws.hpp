@@ -5,8 +5,7 @@
 #include <frugal/cluster/metadata_client.hpp>
 #include <frugal/cluster/notice.hpp>
 #include <frugal/cluster/notice_time.hpp>
-
-#include <nlohmann/json.hpp>
+#include <frugal/store/json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -71,16 +70,16 @@ class Aws::Session {
 
   std::optional<Notice> action() {
     std::string const url = aws_.base + "/latest/meta-data/spot/instance-action";
-    std::optional<nlohmann::json> const found = object_at(url);
+    std::optional<detail::Json> const found = object_at(url);
     if (!found) return {};
     std::string const what = text_of(*found, "action", url);
     if (what != "terminate" && what != "stop" && what != "hibernate") {
       throw detail::nonsense(url, "the action is \"" + detail::printable(what, 80) + '"');
     }
     // A time that is not understood is no reason to lose the notice.
-    auto const time = found->find("time");
+    detail::Json const* const time = found->find("time");
     std::string const when =
-        time != found->end() && time->is_string() ? time->get<std::string>() : "an unknown time";
+        time != nullptr && time->is(detail::Json::Kind::text) ? time->text() : "an unknown time";
     return Notice{.kind = Notice::Kind::preempt,
                   .deadline = detail::time_of_rfc3339(when),
                   .source = std::string(name),
@@ -89,7 +88,7 @@ class Aws::Session {
 
   std::optional<Notice> recommendation() {
     std::string const url = aws_.base + "/latest/meta-data/events/recommendations/rebalance";
-    std::optional<nlohmann::json> const found = object_at(url);
+    std::optional<detail::Json> const found = object_at(url);
     if (!found) return {};
     std::string const when = detail::printable(text_of(*found, "noticeTime", url), 80);
     return Notice{.kind = Notice::Kind::rebalance,
@@ -99,7 +98,7 @@ class Aws::Session {
   }
 
   /// The object at a path; nothing where there is none, which is what 404 says here.
-  std::optional<nlohmann::json> object_at(std::string const& url) {
+  std::optional<detail::Json> object_at(std::string const& url) {
     MetadataAnswer answer = ask(url);
     if (answer.status == 401) {  // expired early, or the machine has moved
       token_.clear();
@@ -111,20 +110,19 @@ class Aws::Session {
       throw detail::refused(url, answer,
                             "Ask again later; 401 twice means that tokens are not kept.");
     }
-    nlohmann::json parsed = nlohmann::json::parse(answer.body, nullptr, false);
-    if (!parsed.is_object()) {
+    std::optional<detail::Json> parsed = detail::Json::parse(answer.body);
+    if (!parsed || !parsed->is(detail::Json::Kind::object)) {
       throw detail::nonsense(url, "no JSON object: \"" + detail::printable(answer.body, 80) + '"');
     }
     return parsed;
   }
 
-  static std::string text_of(nlohmann::json const& object, char const* key,
-                             std::string const& url) {
-    auto const found = object.find(key);
-    if (found == object.end() || !found->is_string()) {
+  static std::string text_of(detail::Json const& object, char const* key, std::string const& url) {
+    detail::Json const* const found = object.find(key);
+    if (found == nullptr || !found->is(detail::Json::Kind::text)) {
       throw detail::nonsense(url, "there is no text under \"" + std::string(key) + '"');
     }
-    return found->get<std::string>();
+    return found->text();
   }
 
   MetadataAnswer ask(std::string const& url) {

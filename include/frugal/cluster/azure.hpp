@@ -5,8 +5,8 @@
 #include <frugal/cluster/metadata_client.hpp>
 #include <frugal/cluster/notice.hpp>
 #include <frugal/cluster/notice_time.hpp>
-
-#include <nlohmann/json.hpp>
+#include <frugal/store/json.hpp>
+#include <frugal/store/json_text.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -49,6 +49,8 @@ struct Azure {
 };
 
 class Azure::Session {
+  using Json = detail::Json;
+
  public:
   Session(Azure const& settings, MetadataClient& client)
       : azure_(settings), client_(client), machine_(settings.machine) {
@@ -64,27 +66,28 @@ class Azure::Session {
     if (answer.status != 200) {
       throw detail::refused(events_url(), answer, "Look whether this is a VM of Azure.");
     }
-    nlohmann::json const document = nlohmann::json::parse(answer.body, nullptr, false);
-    auto const events = document.is_object() ? document.find("Events") : document.end();
-    if (!document.is_object() || events == document.end() || !events->is_array()) {
+    std::optional<Json> const document = Json::parse(answer.body);
+    Json const* const events = document ? document->find("Events") : nullptr;
+    if (events == nullptr || !events->is(Json::Kind::array)) {
       throw detail::nonsense(events_url(), "no JSON object with an array of Events: \"" +
                                                detail::printable(answer.body, 80) + '"');
     }
     answered_ = true;
-    return notice_among(*events);
+    return notice_among(*events, answer.body);
   }
 
   /// Lets the event of the last notice begin before its time. False, and nothing is sent, where
   /// `acknowledge` is not set or there was no notice with an id.
   bool acknowledge() {
     if (!azure_.acknowledge || event_id_.empty()) return false;
-    auto const event = nlohmann::json::object({{"EventId", event_id_}});
-    auto const body = nlohmann::json::object({{"StartRequests", nlohmann::json::array({event})}});
+    std::string body = "{\"StartRequests\":[{\"EventId\":";
+    detail::append_json(body, detail::as_utf8(event_id_));
+    body += "}]}";
     MetadataAnswer const answer =
         client_.send({.url = events_url(),
                       .method = "POST",
                       .headers = {"Metadata: true", "Content-Type: application/json"},
-                      .body = body.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace),
+                      .body = std::move(body),
                       .timeout = azure_.timeout});
     if (answer.status != 200) {
       throw detail::refused(events_url(), answer, "Nothing is lost: the event begins at its time.");
@@ -114,31 +117,33 @@ class Azure::Session {
   }
 
   /// A broken event does not hide a sound one beside it; alone it is an error.
-  std::optional<Notice> notice_among(nlohmann::json const& events) {
-    std::string broken;
-    for (nlohmann::json const& event : events) {
+  std::optional<Notice> notice_among(Json const& events, std::string const& body) {
+    bool broken = false;
+    for (Json const& event : events.items()) {
       std::optional<std::string> const type = text_of(event, "EventType");
       if (type && *type != "Preempt") continue;
-      auto const resources = event.is_object() ? event.find("Resources") : event.end();
-      if (!type || resources == event.end() || !resources->is_array()) {
-        broken = detail::printable(event.dump(-1, ' ', true, replace), 120);
+      Json const* const resources = event.find("Resources");
+      if (!type || resources == nullptr || !resources->is(Json::Kind::array)) {
+        broken = true;
         continue;
       }
       if (names_this(*resources)) return notice_of(event);
     }
-    if (!broken.empty()) throw detail::nonsense(events_url(), "an event that is none: " + broken);
+    if (broken) {
+      throw detail::nonsense(events_url(),
+                             "an event that is none, in " + detail::printable(body, 300));
+    }
     return {};
   }
 
   /// Names in Azure do not differ by case alone.
-  bool names_this(nlohmann::json const& resources) const {
-    return std::any_of(resources.begin(), resources.end(), [this](nlohmann::json const& one) {
-      return one.is_string() &&
-             detail::equal_ignoring_case(one.get_ref<std::string const&>(), machine_);
+  bool names_this(Json const& resources) const {
+    return std::any_of(resources.items().begin(), resources.items().end(), [this](Json const& one) {
+      return one.is(Json::Kind::text) && detail::equal_ignoring_case(one.text(), machine_);
     });
   }
 
-  Notice notice_of(nlohmann::json const& event) {
+  Notice notice_of(Json const& event) {
     event_id_ = text_of(event, "EventId").value_or("");
     std::string const when = text_of(event, "NotBefore").value_or("");
     std::string text = "Azure evicts " + detail::printable(machine_, 80);
@@ -160,14 +165,11 @@ class Azure::Session {
             .text = std::move(text)};
   }
 
-  static std::optional<std::string> text_of(nlohmann::json const& event, char const* key) {
-    if (!event.is_object()) return {};
-    auto const found = event.find(key);
-    if (found == event.end() || !found->is_string()) return {};
-    return found->get<std::string>();
+  static std::optional<std::string> text_of(Json const& event, char const* key) {
+    Json const* const found = event.find(key);
+    if (found == nullptr || !found->is(Json::Kind::text)) return {};
+    return found->text();
   }
-
-  static constexpr auto replace = nlohmann::json::error_handler_t::replace;
 
   Azure azure_;
   MetadataClient& client_;

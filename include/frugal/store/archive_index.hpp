@@ -54,7 +54,7 @@ class ArchiveIndex {
                               .why = "this library knows versions up to 1",
                               .mend = "Update frugal."});
     }
-    for (auto const& each : fields.array(all, "checkpoints")) {
+    for (detail::Json const& each : fields.array(all, "checkpoints")) {
       entries_.push_back({.name = fields.text(each, "name"),
                           .step = fields.number(each, "step"),
                           .serial = fields.number(each, "serial"),

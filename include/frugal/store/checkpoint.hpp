@@ -63,7 +63,7 @@ inline bool is_damage(StoreError const& error) {
 /// The later save decides, and not the higher step: who went back to an earlier state and goes on
 /// from there has left the higher steps behind. The clock has no say.
 inline bool newer(Manifest const& one, Manifest const& other) {
-  return std::pair(one.serial, one.step) > std::pair(other.serial, other.step);
+  return one.serial != other.serial ? one.serial > other.serial : one.step > other.step;
 }
 
 inline constexpr std::size_t read_size = std::size_t{1} << 20;

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/store/json.hpp>
 
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace frugal::detail {
 
@@ -16,47 +18,47 @@ namespace frugal::detail {
 /// has to be is the Fault that is given, with a `why` that names it, as a FormatError.
 class JsonFields {
  public:
-  using Json = nlohmann::json;
-
   explicit JsonFields(Fault fault) : fault_(std::move(fault)) {}
 
   /// An object whose "format" is `format`.
   Json parse(std::string_view text, std::string_view format) const {
-    Json all = Json::parse(text.begin(), text.end(), nullptr, false);
-    if (!all.is_object()) fail("it is no JSON object");
-    auto const found = all.find("format");
-    if (found == all.end() || !found->is_string() || *found != format) {
+    std::optional<Json> all = Json::parse(std::string(text));
+    if (!all || !all->is(Json::Kind::object)) fail("it is no JSON object");
+    Json const* const found = all->find("format");
+    if (found == nullptr || !found->is(Json::Kind::text) || found->text() != format) {
       fail("\"format\" does not say \"" + std::string(format) + "\"");
     }
-    return all;
+    return *std::move(all);
   }
 
   Json const& member(Json const& parent, char const* name) const {
-    if (!parent.is_object()) fail("an object is missing where \"" + std::string(name) + "\" goes");
-    auto const found = parent.find(name);
-    if (found == parent.end()) fail("\"" + std::string(name) + "\" is missing");
+    if (!parent.is(Json::Kind::object)) {
+      fail("an object is missing where \"" + std::string(name) + "\" goes");
+    }
+    Json const* const found = parent.find(name);
+    if (found == nullptr) fail("\"" + std::string(name) + "\" is missing");
     return *found;
   }
 
-  Json const& array(Json const& parent, char const* name) const {
+  std::vector<Json> const& array(Json const& parent, char const* name) const {
     Json const& value = member(parent, name);
-    if (!value.is_array()) fail("\"" + std::string(name) + "\" is no array");
-    return value;
+    if (!value.is(Json::Kind::array)) fail("\"" + std::string(name) + "\" is no array");
+    return value.items();
   }
 
-  Json const& object(Json const& parent, char const* name) const {
+  /// The members.
+  std::vector<Json> const& object(Json const& parent, char const* name) const {
     Json const& value = member(parent, name);
-    if (!value.is_object()) fail("\"" + std::string(name) + "\" is no object");
-    return value;
+    if (!value.is(Json::Kind::object)) fail("\"" + std::string(name) + "\" is no object");
+    return value.items();
   }
 
   std::uint64_t number(Json const& parent, char const* name) const {
-    Json const& value = member(parent, name);
-    if (!value.is_number_unsigned() ||
-        value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
+    auto const value = member(parent, name).as_unsigned();
+    if (!value || *value > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
       fail("\"" + std::string(name) + "\" is no number from 0 to 2^63 - 1");
     }
-    return value.get<std::uint64_t>();
+    return *value;
   }
 
   /// Seconds since 1970.
@@ -67,7 +69,7 @@ class JsonFields {
   /// Empty if it is no string; then it is no name either.
   std::string text(Json const& parent, char const* name) const {
     Json const& value = member(parent, name);
-    return value.is_string() ? value.get<std::string>() : std::string();
+    return value.is(Json::Kind::text) ? value.text() : std::string();
   }
 
   /// As hex_of writes it.

@@ -36,14 +36,14 @@ inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
   out.step = fields.number(all, "step");
   out.serial = fields.number(all, "serial");
   out.saved_at = fields.time(all, "saved_at");
-  for (auto const& [name, value] : fields.object(all, "metrics").items()) {
-    if (!value.is_number() && !value.is_null()) {
-      fields.fail("the metric \"" + name + "\" is no number");
+  for (Json const& metric : fields.object(all, "metrics")) {
+    auto const value = metric.as_double();
+    if (!value && !metric.is(Json::Kind::null)) {
+      fields.fail("the metric \"" + metric.name() + "\" is no number");
     }
-    out.metrics[name] =
-        value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+    out.metrics[metric.name()] = value.value_or(std::numeric_limits<double>::quiet_NaN());
   }
-  for (auto const& file : fields.array(all, "files")) {
+  for (Json const& file : fields.array(all, "files")) {
     FileEntry entry{.name = fields.text(file, "name"), .size = 0, .hash = 0};
     if (!is_file_name(entry.name)) fields.fail("a file has a name that is none");
     entry.size = fields.number(file, "size");

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <set>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,34 +49,44 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
     if (detail::newer(a.manifest, b.manifest)) return true;
     return !detail::newer(b.manifest, a.manifest) && a.folder < b.folder;
   });
-  std::set<std::uint64_t> steps;
   std::vector<std::size_t> live;  // the newest save of each step, where that one is not gold
+  std::vector<std::uint64_t> steps;
   for (std::size_t i = 0; i < checkpoints.size(); ++i) {
-    bool const superseded = !steps.insert(checkpoints[i].step()).second;
+    std::uint64_t const step = checkpoints[i].step();
+    bool const superseded = std::find(steps.begin(), steps.end(), step) != steps.end();
+    if (!superseded) steps.push_back(step);
     if (!superseded && !checkpoints[i].gold) live.push_back(i);
   }
-  std::set<std::size_t> kept(live.begin(), live.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                              retention.last, live.size())));
+  std::vector<bool> kept(checkpoints.size());
+  for (std::size_t n = 0; n < std::min(retention.last, live.size()); ++n) kept[live[n]] = true;
   for (std::size_t const i : live) {
     std::uint64_t const step = checkpoints[i].step();
     // Step 0 is where every run begins, and no milestone.
-    if (retention.every != 0 && step != 0 && step % retention.every == 0) kept.insert(i);
+    if (retention.every != 0 && step != 0 && step % retention.every == 0) kept[i] = true;
   }
   for (BestBy const& best : retention.best) {
-    std::vector<std::pair<double, std::size_t>> ranked;
-    for (std::size_t const i : live) {
-      auto const found = checkpoints[i].manifest.metrics.find(best.metric);
-      if (found == checkpoints[i].manifest.metrics.end() || std::isnan(found->second)) continue;
-      ranked.emplace_back(best.highest ? -found->second : found->second, i);
-    }
-    std::sort(ranked.begin(), ranked.end());  // equals by place: newest first
-    for (std::size_t n = 0; n < std::min(best.count, ranked.size()); ++n) {
-      kept.insert(ranked[n].second);
+    auto const measured = [&](std::size_t i) {
+      auto const& metrics = checkpoints[i].manifest.metrics;
+      auto const found = metrics.find(best.metric);
+      if (found == metrics.end()) return std::numeric_limits<double>::quiet_NaN();
+      return best.highest ? -found->second : found->second;
+    };
+    std::vector<std::size_t> left = live;
+    for (std::size_t n = 0; n < best.count; ++n) {
+      // Of equals the first, which is the newest. A comparison with NaN is false.
+      std::size_t first = left.size();
+      for (std::size_t k = 0; k < left.size(); ++k) {
+        double const value = measured(left[k]);
+        if (first == left.size() ? !std::isnan(value) : value < measured(left[first])) first = k;
+      }
+      if (first == left.size()) break;
+      kept[left[first]] = true;
+      left.erase(left.begin() + static_cast<std::ptrdiff_t>(first));
     }
   }
   std::vector<SavedCheckpoint> out;
   for (std::size_t i = 0; i < checkpoints.size(); ++i) {
-    if (!kept.contains(i) && !checkpoints[i].gold) out.push_back(std::move(checkpoints[i]));
+    if (!kept[i] && !checkpoints[i].gold) out.push_back(std::move(checkpoints[i]));
   }
   return out;
 }

@@ -2,16 +2,16 @@
 #pragma once
 
 #include <frugal/store/dtype.hpp>
+#include <frugal/store/json_events.hpp>
 #include <frugal/store/safetensors_fault.hpp>
 
-#include <nlohmann/json.hpp>
-
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,28 +52,33 @@ class SafetensorsHeaderReader {
  public:
   /// `json` without the padding; `name` is that of the file, for errors.
   SafetensorsHeaderReader(std::string_view json, std::string const& name)
-      : name_(name), json_(json), at_(json.data()), previous_(json.data()) {
-    // No string is longer than its JSON, so this is never outgrown, and views into it hold.
+      : name_(name), json_(json), stream_(nullptr, 0) {
+    // Texts are read where they stand, so views into this copy hold.
     header_.text = std::make_unique_for_overwrite<char[]>(json.size());
+    std::copy(json.begin(), json.end(), header_.text.get());
+    stream_ = JsonStream(header_.text.get(), json.size());
   }
 
   SafetensorsHeader read() && {
-    nlohmann::json::sax_parse(Characters{at_, &at_}, Characters{json_.data() + json_.size(), &at_},
-                              this);
-    // The parser takes a NUL for the end of its input.
-    if (previous_ != json_.data() + json_.size()) {
-      safetensors_fail(
-          name_, "",
-          safetensors_length_bytes + static_cast<std::uint64_t>(previous_ - json_.data()),
-          "something else than spaces follows the header's object", "");
+    if (auto const error = parse_json(stream_, *this)) {
+      if (state_ == State::done) {
+        safetensors_fail(name_, "", safetensors_length_bytes + previous_,
+                         "something else than spaces follows the header's object", "");
+      }
+      safetensors_fail(name_, part(), safetensors_length_bytes + error->at, "the header is no JSON",
+                       "RapidJSON says " + safetensors_quoted(error->why));
+    }
+    if (previous_ != json_.size()) {
+      safetensors_fail(name_, "", safetensors_length_bytes + previous_,
+                       "something else than spaces follows the header's object", "");
     }
     return std::move(header_);
   }
 
-  // What nlohmann-json calls. It goes on for as long as it gets true; here it is told otherwise by
+  // What RapidJSON calls. It goes on for as long as it gets true; here it is told otherwise by
   // exceptions alone.
 
-  bool start_object(std::size_t) {
+  bool StartObject() {
     switch (state_) {
       case State::root:
         return to(State::names);
@@ -86,14 +91,15 @@ class SafetensorsHeaderReader {
     }
   }
 
-  bool key(std::string& text) {
+  bool Key(char const* begin, unsigned size, bool) {
+    std::string_view const text(begin, size);
     if (state_ == State::metadata_keys) {
-      header_.metadata.push_back({.key = keep(text), .value = {}, .place = place()});
+      header_.metadata.push_back({.key = text, .value = {}, .place = place()});
       return to(State::metadata_value);
     }
     if (state_ == State::fields) return field(text);
     if (text != safetensors_metadata_key) {
-      header_.tensors.push_back({.name = keep(text),
+      header_.tensors.push_back({.name = text,
                                  .shape = static_cast<std::uint32_t>(header_.extents.size()),
                                  .place = static_cast<std::uint32_t>(place())});
       fields_ = 0;
@@ -104,9 +110,10 @@ class SafetensorsHeaderReader {
     return to(State::metadata_object);
   }
 
-  bool string(std::string& text) {
+  bool String(char const* begin, unsigned size, bool) {
+    std::string_view const text(begin, size);
     if (state_ == State::metadata_value) {
-      header_.metadata.back().value = keep(text);
+      header_.metadata.back().value = text;
       return to(State::metadata_keys);
     }
     if (state_ != State::dtype) unexpected("a string");
@@ -121,37 +128,35 @@ class SafetensorsHeaderReader {
     return to(State::fields);
   }
 
-  bool number_unsigned(std::uint64_t number) {
+  bool RawNumber(char const*, unsigned size, bool) {
+    std::uint64_t const number = whole(stream_.last(size));
     auto& tensor = header_.tensors;
     if (state_ == State::shape) {
       header_.extents.push_back(number);
       ++tensor.back().rank;
-    } else if (state_ == State::begin) {
-      tensor.back().begin = number;
-      state_ = State::end;
-    } else if (state_ == State::end) {
-      tensor.back().end = number;
-      state_ = State::offsets_close;
-    } else {
-      unexpected("a number");
+      return to(State::shape);
     }
-    // The parser looks at the character behind a number, to see that it has ended.
-    previous_ = at_ - 1;
-    return true;
+    if (state_ == State::begin) {
+      tensor.back().begin = number;
+      return to(State::end);
+    }
+    if (state_ != State::end) unexpected("a number");
+    tensor.back().end = number;
+    return to(State::offsets_close);
   }
 
-  bool start_array(std::size_t) {
+  bool StartArray() {
     if (state_ == State::shape_array) return to(State::shape);
     if (state_ == State::offsets_array) return to(State::begin);
     unexpected("an array");
   }
 
-  bool end_array() {
+  bool EndArray(unsigned) {
     if (state_ != State::shape && state_ != State::offsets_close) unexpected("the array's end");
     return to(State::fields);
   }
 
-  bool end_object() {
+  bool EndObject(unsigned) {
     if (state_ == State::names) return to(State::done);
     if (state_ == State::metadata_keys) return to(State::names);
     if (fields_ != 7) {
@@ -165,21 +170,15 @@ class SafetensorsHeaderReader {
     return to(State::names);
   }
 
-  bool null() { unexpected("null"); }
-  bool boolean(bool) { unexpected("a truth value"); }
-  bool number_integer(std::int64_t) { unexpected("a negative number"); }
-  bool number_float(double, std::string const&) {
-    unexpected("a number with a fraction or exponent, or beyond 64 bits");
-  }
-  bool binary(nlohmann::json::binary_t&) { unexpected("binary data"); }
+  bool Null() { unexpected("null"); }
+  bool Bool(bool) { unexpected("a truth value"); }
 
-  bool parse_error(std::size_t read, std::string const&, nlohmann::json::exception const& error) {
-    // Its text quotes the file, as the bytes are.
-    std::string_view text = error.what();
-    if (auto const colon = text.find(": "); colon != text.npos) text.remove_prefix(colon + 2);
-    safetensors_fail(name_, part(), safetensors_length_bytes + read - 1, "the header is no JSON",
-                     "nlohmann-json says " + safetensors_quoted(text));
-  }
+  // Numbers come as they are written.
+  bool Int(int) { return false; }
+  bool Uint(unsigned) { return false; }
+  bool Int64(std::int64_t) { return false; }
+  bool Uint64(std::uint64_t) { return false; }
+  bool Double(double) { return false; }
 
  private:
   /// What may come next.
@@ -201,38 +200,30 @@ class SafetensorsHeaderReader {
     done,
   };
 
-  /// Gives the parser the characters, and says how far it has come: its events do not.
-  struct Characters {
-    using iterator_category = std::input_iterator_tag;
-    using value_type = char;
-    using difference_type = std::ptrdiff_t;
-    using pointer = char const*;
-    using reference = char const&;
-
-    reference operator*() const { return *here; }
-    Characters& operator++() {
-      *at = ++here;
-      return *this;
-    }
-    bool operator==(Characters const& other) const { return here == other.here; }
-
-    char const* here;
-    char const** at;
-  };
-
   static constexpr std::array<std::string_view, 3> field_names{"dtype", "shape", "data_offsets"};
 
   bool to(State next) {
     state_ = next;
-    previous_ = at_;
+    previous_ = stream_.Tell();
     return true;
   }
 
-  bool field(std::string const& name) {
+  std::uint64_t whole(std::string_view digits) const {
+    std::uint64_t number = 0;
+    char const* const end = digits.data() + digits.size();
+    auto const [stop, error] = std::from_chars(digits.data(), end, number);
+    if (digits.front() == '-') unexpected("a negative number");
+    if (error != std::errc() || stop != end) {
+      unexpected("a number with a fraction or exponent, or beyond 64 bits");
+    }
+    return number;
+  }
+
+  bool field(std::string_view name) {
     constexpr std::array next{State::dtype, State::shape_array, State::offsets_array};
     for (std::size_t i = 0; i < field_names.size(); ++i) {
       if (name != field_names[i]) continue;
-      if ((fields_ >> i & 1U) != 0) damaged("the tensor has " + name + " twice");
+      if ((fields_ >> i & 1U) != 0) damaged("the tensor has " + std::string(name) + " twice");
       fields_ |= 1U << i;
       return to(next[i]);
     }
@@ -240,16 +231,9 @@ class SafetensorsHeaderReader {
             "expected dtype, shape and data_offsets, found " + safetensors_quoted(name));
   }
 
-  std::string_view keep(std::string const& text) {
-    char* const kept = header_.text.get() + kept_;
-    if (!text.empty()) std::memcpy(kept, text.data(), text.size());
-    kept_ += text.size();
-    return {kept, text.size()};
-  }
-
   /// Where in the file the token stands that is looked at now.
   std::uint64_t place() const {
-    std::size_t at = static_cast<std::size_t>(previous_ - json_.data());
+    std::size_t at = previous_;
     while (at < json_.size() &&
            std::string_view(" \t\r\n,:").find(json_[at]) != std::string::npos) {
       ++at;
@@ -286,10 +270,9 @@ class SafetensorsHeaderReader {
 
   std::string const& name_;
   std::string_view json_;
-  char const* at_;        ///< behind the last character that the parser has read
-  char const* previous_;  ///< behind the token before the one looked at
+  JsonStream stream_;         ///< over the header's own copy of the text
+  std::size_t previous_ = 0;  ///< behind the token before the one looked at
   SafetensorsHeader header_;
-  std::size_t kept_ = 0;
   State state_ = State::root;
   unsigned fields_ = 0;  ///< of the tensor, one bit each
   bool metadata_seen_ = false;

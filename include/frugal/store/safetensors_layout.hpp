@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,7 +27,8 @@ class SafetensorsLayout {
   /// slowed down by chosen names, as a hash table can.
   std::vector<std::uint32_t> check() {
     auto const by_range = [](auto const& a, auto const& b) {
-      return std::tie(a.begin, a.end, a.place) < std::tie(b.begin, b.end, b.place);
+      if (a.begin != b.begin) return a.begin < b.begin;
+      return a.end != b.end ? a.end < b.end : a.place < b.place;
     };
     auto& tensors = header_.tensors;
     if (!std::is_sorted(tensors.begin(), tensors.end(), by_range)) {
@@ -62,7 +62,7 @@ class SafetensorsLayout {
   void sort_metadata() {
     auto& texts = header_.metadata;
     std::sort(texts.begin(), texts.end(), [](auto const& a, auto const& b) {
-      return std::tie(a.key, a.place) < std::tie(b.key, b.place);
+      return a.key != b.key ? a.key < b.key : a.place < b.place;
     });
     auto const twice = std::adjacent_find(
         texts.begin(), texts.end(), [](auto const& a, auto const& b) { return a.key == b.key; });

@@ -45,7 +45,7 @@ class Verified {
   struct Stamp {
     std::uint64_t device, inode;
     std::int64_t size, changed_s, changed_ns;  // ctime: no program can set it back
-    auto operator<=>(Stamp const&) const = default;
+    bool operator==(Stamp const&) const = default;
   };
 
   static std::optional<std::vector<Stamp>> stamps_of(SavedCheckpoint const& checkpoint) {

@@ -71,19 +71,21 @@ struct StateFile {
     }
     StateFile out;
     // Any 64 bits, unlike what JsonFields::number counts.
-    JsonFields::Json const& seed = fields.member(all, "seed");
-    if (!seed.is_number_unsigned()) fields.fail("\"seed\" is no whole number");
-    out.seed = seed.get<std::uint64_t>();
-    JsonFields::Json const& seconds = fields.member(all, "seconds");
-    if (!seconds.is_number()) fields.fail("\"seconds\" is no number");
-    out.seconds = seconds.get<double>();
+    auto const seed = fields.member(all, "seed").as_unsigned();
+    if (!seed) fields.fail("\"seed\" is no whole number");
+    out.seed = *seed;
+    auto const seconds = fields.member(all, "seconds").as_double();
+    if (!seconds) fields.fail("\"seconds\" is no number");
+    out.seconds = *seconds;
     out.weights = fields.text(all, "weights");
-    for (auto const& [kind, name] : fields.object(all, "recipe").items()) {
-      if (!name.is_string()) fields.fail("the recipe's \"" + kind + "\" is no text");
-      out.recipe.emplace(kind, name.get_ref<std::string const&>());
+    for (Json const& name : fields.object(all, "recipe")) {
+      if (!name.is(Json::Kind::text)) {
+        fields.fail("the recipe's \"" + name.name() + "\" is no text");
+      }
+      out.recipe.emplace(name.name(), name.text());
     }
-    for (auto const& [path, value] : fields.object(all, "values").items()) {
-      out.values.emplace(path, value_of(fields, path, value));
+    for (Json const& value : fields.object(all, "values")) {
+      out.values.emplace(value.name(), value_of(fields, value));
     }
     return out;
   }
@@ -128,17 +130,26 @@ struct StateFile {
     out += "\"}";
   }
 
-  static Memory::Value value_of(JsonFields const& fields, std::string const& path,
-                                JsonFields::Json const& value) {
-    if (value.is_null()) return std::monostate{};
-    if (value.is_boolean()) return value.get<bool>();
-    if (value.is_number_unsigned()) return value.get<std::uint64_t>();
-    if (value.is_number_integer()) return value.get<std::int64_t>();
-    if (value.is_number_float()) return value.get<double>();
-    if (value.is_string()) return value.get_ref<std::string const&>();
-    if (!value.is_object()) fields.fail("the value of \"" + path + "\" is none");
-    if (value.contains("bytes")) return bytes_of(fields, fields.text(value, "bytes"));
-    return std::bit_cast<double>(number_of(fields, fields.text(value, "bits")));
+  static Memory::Value value_of(JsonFields const& fields, Json const& value) {
+    switch (value.kind()) {
+      case Json::Kind::null:
+        return std::monostate{};
+      case Json::Kind::boolean:
+        return value.truth();
+      case Json::Kind::text:
+        return value.text();
+      case Json::Kind::number:
+        if (auto const number = value.as_unsigned()) return *number;
+        if (auto const number = value.as_signed()) return *number;
+        if (auto const number = value.as_double()) return *number;
+        break;
+      case Json::Kind::object:
+        if (value.find("bytes") != nullptr) return bytes_of(fields, fields.text(value, "bytes"));
+        return std::bit_cast<double>(number_of(fields, fields.text(value, "bits")));
+      case Json::Kind::array:
+        break;
+    }
+    fields.fail("the value of \"" + value.name() + "\" is none");
   }
 
   static bool is_plain(std::string const& text) {

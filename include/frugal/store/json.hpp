@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/store/json_events.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace frugal::detail {
+
+/// A JSON value: what small files and answers are read into. Numbers stay as they are written, so
+/// that each keeps all of its bits.
+class Json {
+ public:
+  enum class Kind : unsigned char { null, boolean, number, text, array, object };
+
+  /// Nothing for what is no JSON, or is nested deeper than 64.
+  static std::optional<Json> parse(std::string text);
+
+  Kind kind() const { return kind_; }
+  bool is(Kind kind) const { return kind_ == kind; }
+
+  /// Of an object's member; empty for other values.
+  std::string const& name() const { return name_; }
+  /// Of a text, and the digits of a number.
+  std::string const& text() const { return text_; }
+  bool truth() const { return truth_; }
+  /// Of an array, and an object's members in their order.
+  std::vector<Json> const& items() const { return items_; }
+
+  /// The first member of that name, if this is an object and has one.
+  Json const* find(std::string_view name) const {
+    if (kind_ != Kind::object) return nullptr;
+    auto const found = std::find_if(items_.begin(), items_.end(),
+                                    [&](Json const& item) { return item.name_ == name; });
+    return found == items_.end() ? nullptr : &*found;
+  }
+
+  /// Numbers of that type; nothing for others, and for other values. A double is any number that
+  /// it holds; one with a point or an exponent is no whole number.
+  std::optional<std::uint64_t> as_unsigned() const { return number<std::uint64_t>(); }
+  std::optional<std::int64_t> as_signed() const { return number<std::int64_t>(); }
+  std::optional<double> as_double() const { return number<double>(); }
+
+ private:
+  class Builder;
+
+  template <class Number>
+  std::optional<Number> number() const {
+    Number value{};
+    char const* const end = text_.data() + text_.size();
+    auto const [stop, error] = std::from_chars(text_.data(), end, value);
+    if (kind_ != Kind::number || error != std::errc() || stop != end) return std::nullopt;
+    return value;
+  }
+
+  std::string name_;
+  std::string text_;
+  std::vector<Json> items_;
+  Kind kind_ = Kind::null;
+  bool truth_ = false;
+};
+
+/// What RapidJSON calls.
+class Json::Builder {
+ public:
+  explicit Builder(JsonStream const& stream) : stream_(stream) {}
+
+  bool Null() { return add({}); }
+  bool Bool(bool truth) {
+    Json value = of(Kind::boolean);
+    value.truth_ = truth;
+    return add(std::move(value));
+  }
+  bool RawNumber(char const*, unsigned size, bool) {
+    Json value = of(Kind::number);
+    value.text_ = stream_.last(size);
+    return add(std::move(value));
+  }
+  bool String(char const* text, unsigned size, bool) {
+    Json value = of(Kind::text);
+    value.text_.assign(text, size);
+    return add(std::move(value));
+  }
+  bool Key(char const* text, unsigned size, bool) {
+    name_.assign(text, size);
+    return true;
+  }
+  bool StartObject() { return open(Kind::object); }
+  bool StartArray() { return open(Kind::array); }
+  bool EndObject(unsigned) { return close(); }
+  bool EndArray(unsigned) { return close(); }
+
+  // Numbers come as they are written.
+  bool Int(int) { return false; }
+  bool Uint(unsigned) { return false; }
+  bool Int64(std::int64_t) { return false; }
+  bool Uint64(std::uint64_t) { return false; }
+  bool Double(double) { return false; }
+
+  Json take() { return std::move(open_.front()); }
+
+ private:
+  static constexpr std::size_t deepest = 64;
+
+  static Json of(Kind kind) {
+    Json value;
+    value.kind_ = kind;
+    return value;
+  }
+  bool add(Json value) {
+    value.name_ = std::exchange(name_, {});
+    if (open_.empty()) {
+      open_.push_back(std::move(value));
+    } else {
+      open_.back().items_.push_back(std::move(value));
+    }
+    return true;
+  }
+  bool open(Kind kind) {
+    if (open_.size() == deepest) return false;
+    open_.push_back(of(kind));
+    open_.back().name_ = std::exchange(name_, {});
+    return true;
+  }
+  bool close() {
+    if (open_.size() == 1) return true;
+    Json value = std::move(open_.back());
+    open_.pop_back();
+    open_.back().items_.push_back(std::move(value));
+    return true;
+  }
+
+  JsonStream const& stream_;
+  std::vector<Json> open_;  // from the root to the one that is being filled
+  std::string name_;        // of the member that comes next
+};
+
+inline std::optional<Json> Json::parse(std::string text) {
+  JsonStream stream(text.data(), text.size());
+  Builder builder(stream);
+  if (parse_json(stream, builder)) return std::nullopt;
+  return builder.take();
+}
+
+}  // namespace frugal::detail
