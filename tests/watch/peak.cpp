@@ -14,21 +14,24 @@ using frugal::watch::gpu_model;
 using frugal::watch::peak_flops;
 
 TEST_CASE("a peak is found by a part of the device's name, and by the format") {
-  CHECK(peak_flops("NVIDIA A100-SXM4-80GB", false) == 19.5e12);
-  CHECK(peak_flops("NVIDIA A100-SXM4-80GB", true) == 312e12);
-  CHECK(peak_flops("NVIDIA H100 80GB HBM3", true) == 989e12);
-  CHECK(peak_flops("NVIDIA H100 PCIe", true) == 756e12);
-  CHECK(peak_flops("NVIDIA A10", true) == 125e12);
-  CHECK(peak_flops("NVIDIA L4", true) == 121e12);
-  CHECK(peak_flops("NVIDIA L40S", true) == 362e12);
+  CHECK(peak_flops("NVIDIA A100-SXM4-80GB", "FP32") == 19.5e12);
+  CHECK(peak_flops("NVIDIA A100-SXM4-80GB", "BF16") == 312e12);
+  CHECK(peak_flops("NVIDIA H100 80GB HBM3", "BF16") == 989e12);
+  CHECK(peak_flops("NVIDIA H100 PCIe", "BF16") == 756e12);
+  CHECK(peak_flops("NVIDIA A10", "BF16") == 125e12);
+  CHECK(peak_flops("NVIDIA L4", "BF16") == 121e12);
+  CHECK(peak_flops("NVIDIA L40S", "BF16") == 362e12);
+  CHECK(peak_flops("Tesla T4", "FP16") == 65e12);
+  CHECK(peak_flops("Tesla V100-SXM2-16GB", "FP16") == 125e12);
 }
 
 TEST_CASE("what is not known has no peak, nor has a format that the device lacks") {
-  CHECK_FALSE(peak_flops("the CPU", false));
-  CHECK_FALSE(peak_flops("", true));
-  CHECK_FALSE(peak_flops("NVIDIA A10G", true));
-  CHECK_FALSE(peak_flops("Tesla V100-SXM2-16GB", true));
-  CHECK(peak_flops("Tesla V100-SXM2-16GB", false) == 15.7e12);
+  CHECK_FALSE(peak_flops("the CPU", "FP32"));
+  CHECK_FALSE(peak_flops("", "BF16"));
+  CHECK_FALSE(peak_flops("NVIDIA A100-SXM4-80GB", "FP8"));
+  CHECK_FALSE(peak_flops("NVIDIA A10G", "BF16"));
+  CHECK_FALSE(peak_flops("Tesla V100-SXM2-16GB", "BF16"));
+  CHECK(peak_flops("Tesla V100-SXM2-16GB", "FP32") == 15.7e12);
 }
 
 TEST_CASE("the model of the GPUs is what their driver says, if they are of one") {

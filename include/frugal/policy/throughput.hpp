@@ -64,8 +64,7 @@ template <class Cadence>
 template <class Context>
 class Throughput<Cadence>::State {
   using Clock = std::chrono::steady_clock;
-  static constexpr bool bf16 =
-      !detail::is_null<detail::slot_of<kinds::precision, typename Context::policies>>;
+  using precision = detail::slot_of<kinds::precision, typename Context::policies>;
 
  public:
   using transient = void;  // a resumed run measures anew, perhaps on another machine
@@ -84,7 +83,10 @@ class Throughput<Cadence>::State {
     if (peak_ > 0) return;
     std::string const model =
         phase.settings().device.is_cuda() ? watch::gpu_model() : std::string("the CPU");
-    peak_ = watch::peak_flops(model, bf16).value_or(0);
+    // A precision of your own that does not say its format has no peak.
+    if constexpr (requires { precision::format(); }) {
+      peak_ = watch::peak_flops(model, precision::format()).value_or(0);
+    }
     if (peak_ > 0) return;
     phase.advise("Throughput: the peak of " + (model.empty() ? "this device" : model) +
                  " is not known, so there is no utilisation; set Throughput::peak_flops");

@@ -17,23 +17,28 @@ struct Peak {
   std::string_view model;  ///< a part of the device's name
   double fp32;             ///< without TF32
   double bf16;
+  double fp16;  ///< with sums in FP32
 };
 
 // Of several that fit, the first: "H100 PCIe" stands before "H100".
 inline constexpr std::array peaks{
-    Peak{"H200", 67e12, 989e12},   Peak{"H100 PCIe", 51e12, 756e12},
-    Peak{"H100", 67e12, 989e12},   Peak{"A100", 19.5e12, 312e12},
-    Peak{"L40S", 91.6e12, 362e12}, Peak{"L40", 90.5e12, 181e12},
-    Peak{"L4", 30.3e12, 121e12},   Peak{"A10G", 0, 0},
-    Peak{"A10", 31.2e12, 125e12},  Peak{"V100-SXM2", 15.7e12, 0},
-    Peak{"V100-PCIE", 14e12, 0},   Peak{"Tesla T4", 8.1e12, 0},
+    Peak{"H200", 67e12, 989e12, 989e12},   Peak{"H100 PCIe", 51e12, 756e12, 756e12},
+    Peak{"H100", 67e12, 989e12, 989e12},   Peak{"A100", 19.5e12, 312e12, 312e12},
+    Peak{"L40S", 91.6e12, 362e12, 362e12}, Peak{"L40", 90.5e12, 181e12, 181e12},
+    Peak{"L4", 30.3e12, 121e12, 121e12},   Peak{"A10G", 0, 0, 0},
+    Peak{"A10", 31.2e12, 125e12, 125e12},  Peak{"V100-SXM2", 15.7e12, 0, 125e12},
+    Peak{"V100-PCIE", 14e12, 0, 112e12},   Peak{"Tesla T4", 8.1e12, 0, 65e12},
 };
 
-/// Nothing for a device that is not in the table, or that lacks the format.
-inline std::optional<double> peak_flops(std::string_view model, bool bf16) {
+/// `format` is FP32, BF16 or FP16. Nothing for a device that is not in the table, or that lacks
+/// the format.
+inline std::optional<double> peak_flops(std::string_view model, std::string_view format) {
   for (Peak const& peak : peaks) {
     if (model.find(peak.model) == std::string_view::npos) continue;
-    double const flops = bf16 ? peak.bf16 : peak.fp32;
+    double const flops = format == "BF16"   ? peak.bf16
+                         : format == "FP16" ? peak.fp16
+                         : format == "FP32" ? peak.fp32
+                                            : 0;
     return flops > 0 ? std::optional(flops) : std::nullopt;
   }
   return std::nullopt;

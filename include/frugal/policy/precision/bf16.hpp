@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
@@ -39,6 +40,8 @@ struct Precision<BF16> {
     return "Precision<BF16> gains nothing on this CPU, which has no BF16 instructions; "
            "Precision<FP32> is faster on it";
   }
+
+  static std::string_view format() { return BF16::name; }
 
   template <class Context>
   class State {

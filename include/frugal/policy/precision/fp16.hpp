@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <frugal/compose/about.hpp>
@@ -56,6 +57,8 @@ struct Precision<FP16> {
     return "Precision<FP16> gains nothing on this CPU, which has no FP16 instructions; "
            "Precision<FP32> is faster on it";
   }
+
+  static std::string_view format() { return FP16::name; }
 
   template <class Context>
   class State {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/kinds.hpp>
 
@@ -20,6 +22,9 @@ template <>
 struct Precision<FP32> {
   using kind = kinds::precision;
   using listens = list<>;
+
+  /// Of forward and backward; other policies ask for it.
+  static std::string_view format() { return FP32::name; }
 };
 
 template <>

@@ -88,6 +88,14 @@ struct Precision<FromEnv<First, Rest...>> {
          .mend = "Set it to one of these, or to nothing for " + std::string(First::name) + "."});
   }
 
+  /// The format of this process.
+  static std::string_view format() {
+    std::string const name = chosen();
+    std::string_view found = First::name;
+    ((found = name == Rest::name ? Rest::name : found), ...);
+    return found;
+  }
+
   template <class Context>
   class State {
     using Chosen = std::variant<typename detail::precision_state<First, Context>::type,
