@@ -46,11 +46,7 @@ void side(Job const& job) {
 }
 
 inline constexpr Recipe recipes[] = {
-    {"none", side<frugal_loop<NoneTrainer, Net>>,
-     [](Job const& job) {
-       Net net = make_net();
-       rival_none(net, job.source, job.steps);
-     }},
+    {"none", side<frugal_loop<NoneTrainer, Net>>, side<rival_none>},
     {"bf16", side<frugal_loop<Bf16Trainer, Net>>, side<rival_bf16>},
     {"full",
      [](Job const& job) {
@@ -61,12 +57,7 @@ inline constexpr Recipe recipes[] = {
        Net net = make_net();
        rival_full(net, job.source, job.steps, job.log.c_str());
      }},
-    {"saves", side<frugal_saves>,
-     [](Job const& job) {
-       Net net = make_net();
-       rival_none(net, job.source, job.steps, 1'000'000);
-     },
-     false},
+    {"saves", side<frugal_saves>, side<rival_saves>, false},
     {"fp16", side<frugal_loop<Fp16Trainer, Net>>, side<rival_fp16>},
     {"value", side<frugal_loop<ValueTrainer, Net>>, side<rival_value>},
     {"adaptive", side<frugal_loop<AdaptiveTrainer, Net>>, side<rival_adaptive>},

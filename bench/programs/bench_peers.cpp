@@ -8,20 +8,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "../rivals/job.hpp"
+
 namespace fr = frugal;
+using frugal_bench::Net;
 
 namespace {
-
-struct NetImpl : torch::nn::Module {
-  NetImpl() {
-    register_module("hidden", hidden);
-    register_module("head", head);
-  }
-  at::Tensor forward(at::Tensor const& x) { return head(torch::relu(hidden(x))); }
-  torch::nn::Linear hidden{784, 128};
-  torch::nn::Linear head{128, 10};
-};
-TORCH_MODULE(Net);
 
 /// Starts the clock once the warm-up is over.
 struct Stopwatch {

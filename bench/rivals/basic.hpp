@@ -34,25 +34,16 @@ using FullTrainer =
 using SavesTrainer = fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>,
                                  fr::Checkpoint<fr::Every<1'000'000>, fr::Async>>;
 
-/// With `next_save` below infinity it compares a counter in each step, and never saves.
-inline void rival_none(Net& net, fr::Resident& source, std::uint64_t steps,
-                       std::uint64_t next_save = fr::Horizon::unlimited) {
-  RivalAdamW optimizer(net);
-  at::Tensor const one = torch::ones({});
-  net->train();
-  std::uint64_t step = 0;
-  for (std::uint64_t epoch = 0; step < steps; ++epoch) {
-    source.seek({0, epoch, 0});
-    while (step < steps) {
-      auto batch = source.next();
-      if (!batch) break;
-      at::Tensor const loss = at::cross_entropy_loss(net->forward(batch->data), batch->target);
-      loss.backward(one);
-      optimizer.collect();
-      optimizer.step(learning_rate);
-      if (++step >= next_save) std::abort();
-    }
-  }
+inline void rival_none(Net& net, fr::Resident& source, std::uint64_t steps) {
+  rival_loop(net, source, steps, plain_pass(net), plain_update, nothing_after);
+}
+
+/// Compares a counter in each step, and never saves.
+inline void rival_saves(Net& net, fr::Resident& source, std::uint64_t steps) {
+  rival_loop(net, source, steps, plain_pass(net), plain_update,
+             [next_save = std::uint64_t{1'000'000}](std::uint64_t step) {
+               if (step >= next_save) std::abort();
+             });
 }
 
 inline void rival_bf16(Net& net, fr::Resident& source, std::uint64_t steps) {
