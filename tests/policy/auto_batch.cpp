@@ -63,27 +63,6 @@ struct Hungry {
   }
 };
 
-/// Tells Hungry where the run stands.
-struct Stands {
-  struct kind : frugal::observer_kind {
-    static constexpr std::string_view name = "test.Stands";
-  };
-  using listens = frugal::list<frugal::on::step>;
-  using after = everything;
-  std::uint64_t* step = nullptr;
-
-  template <class Context>
-  class State {
-   public:
-    using transient = void;
-    explicit State(Stands const& stands) : step_(stands.step) {}
-    void on_step(frugal::Step<Context>& phase) { *step_ = phase.counters().step; }
-
-   private:
-    std::uint64_t* step_;
-  };
-};
-
 struct Result {
   frugal::Report report;
   std::map<std::string, at::Tensor> tensors;
@@ -108,13 +87,14 @@ Result run(Plan plan, Ps const&... policies) {
   std::uint64_t step = 0;
   plan.hungry.step = &step;
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = plan.dropout, .norm = plan.norm});
-  Spy spy{.seen = &result.seen,
-          .each_step = [&](frugal::Counters const& at) { result.counters.push_back(at); }};
+  Spy spy{.seen = &result.seen, .each_step = [&](frugal::Counters const& at) {
+            step = at.step;
+            result.counters.push_back(at);
+          }};
   frugal::Trainer trainer{module,
                           plan.hungry,
                           frugal::Settings{.epochs = 3, .seed = 5},
                           Split{.samples = plan.samples},
-                          Stands{.step = &step},
                           spy,
                           Resume{.after_step = &result.after_step},
                           policies...};
@@ -366,7 +346,7 @@ TEST_CASE("explain tells what was found, and Log what happened") {
                           Optimize<SGD>{},
                           Split{},
                           for_eight,
-                          Stands{.step = &step},
+                          Spy{.each_step = [&](frugal::Counters const& at) { step = at.step; }},
                           frugal::Log<frugal::Every<1>>{}};
   std::ostringstream before;
   frugal::explain(trainer, before);

@@ -101,16 +101,6 @@ struct Refusals {
   }
 };
 
-template <class P>
-struct demands_of {
-  using type = list<>;
-};
-template <class P>
-  requires requires { typename P::demands; }
-struct demands_of<P> {
-  using type = typename P::demands;
-};
-
 /// What policies demand of every policy of their recipe, kinds that nobody knows yet included.
 /// Without a policy that demands something there is nothing to be asked.
 template <class... Ps>

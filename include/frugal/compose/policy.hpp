@@ -119,6 +119,15 @@ template <class P>
 struct after_of<P> {
   using type = typename P::after;
 };
+template <class P>
+struct demands_of {
+  using type = list<>;
+};
+template <class P>
+  requires requires { typename P::demands; }
+struct demands_of<P> {
+  using type = typename P::demands;
+};
 
 /// Takes a bare kind and a kind with its sentence apart.
 template <class Edge, class General>

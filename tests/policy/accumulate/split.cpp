@@ -97,27 +97,6 @@ struct Tight {
   }
 };
 
-/// Counts steps for Tight, and is told to halve where a run is to have been told so from there.
-struct Told {
-  struct kind : frugal::observer_kind {
-    static constexpr std::string_view name = "test.Told";
-  };
-  using listens = frugal::list<frugal::on::step>;
-  using after = everything;
-  std::uint64_t* step = nullptr;
-
-  template <class Context>
-  class State {
-   public:
-    using transient = void;
-    explicit State(Told const& told) : step_(told.step) {}
-    void on_step(frugal::Step<Context>& phase) { *step_ = phase.counters().step; }
-
-   private:
-    std::uint64_t* step_;
-  };
-};
-
 struct Result {
   frugal::Report report;
   std::map<std::string, at::Tensor> tensors;
@@ -143,13 +122,14 @@ Result run(Plan plan, Ps const&... policies) {
   plan.memory.step = &step;
   plan.memory.passes = &result.passes;
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = plan.dropout, .norm = plan.norm});
-  Spy spy{.seen = &result.seen,
-          .each_step = [&](frugal::Counters const& at) { result.counters.push_back(at); }};
+  Spy spy{.seen = &result.seen, .each_step = [&](frugal::Counters const& at) {
+            step = at.step;
+            result.counters.push_back(at);
+          }};
   frugal::Trainer trainer{module,
                           plan.memory,
                           frugal::Settings{.epochs = plan.epochs, .seed = 5},
                           Split{.samples = plan.samples},
-                          Told{.step = &step},
                           spy,
                           policies...};
   result.report = trainer.fit(Resident(samples(44), {.batch = 16, .shuffle = true}));
@@ -428,9 +408,13 @@ TEST_CASE("Rollback forgets the losses of a window that is made anew, and not wh
     if (step == 5 && bad++ == 0) loss.value = loss.value * std::nan("");
     return loss;
   };
-  frugal::Trainer trainer{std::make_shared<Mlp>(),  objective, frugal::Settings{.epochs = 3},
-                          Optimize<SGD>{.lr = 0.1}, Split{},   frugal::Rollback<frugal::Every<3>>{},
-                          Told{.step = &step}};
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          objective,
+                          frugal::Settings{.epochs = 3},
+                          Optimize<SGD>{.lr = 0.1},
+                          Split{},
+                          frugal::Rollback<frugal::Every<3>>{},
+                          Spy{.each_step = [&](frugal::Counters const& at) { step = at.step; }}};
   auto const report = trainer.fit(Resident(samples(44), {.batch = 16}));
   CHECK(bad > 0);
   CHECK(failed == 2);  // 16 and 8; when the run comes there again it is split already
@@ -487,7 +471,7 @@ TEST_CASE("who counts within a window is told that it is made anew") {
                           Optimize<SGD>{},
                           Split{},
                           Listens{.out = &text},
-                          Told{.step = &step}};
+                          Spy{.each_step = [&](frugal::Counters const& at) { step = at.step; }}};
   trainer.fit(Resident(samples(44), {.batch = 16}));
   CHECK(text == "lbslxlxlblblblbslblblbs");
 }
