@@ -12,7 +12,7 @@ namespace frugal_test::loop_batch_norms {
 TEST_CASE("every BatchNorm below a module is visited, of whatever dimension, and nothing else") {
   torch::nn::Sequential inner(torch::nn::BatchNorm2d(3), torch::nn::Conv2d(3, 4, 1),
                               torch::nn::BatchNorm3d(5));
-  torch::nn::Sequential outer(torch::nn::BatchNorm1d(2),
+  torch::nn::ModuleList outer(torch::nn::BatchNorm1d(2),
                               torch::nn::LayerNorm(std::vector<std::int64_t>{4}),
                               torch::nn::InstanceNorm2d(6), inner);
   std::vector<std::int64_t> features;

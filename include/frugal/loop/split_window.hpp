@@ -42,8 +42,10 @@ class SplitWindow {
   }
 
   at::Tensor reevaluate() {
-    return passes_.reevaluate(
-        [this](auto const& batches, auto const& pass) { in_parts(batches.front(), pass, [] {}); });
+    return passes_.reevaluate([this](auto const& batches, auto const& pass) {
+      // clang 19 misses the use of this in a bare name
+      this->in_parts(batches.front(), pass, [] {});
+    });
   }
 
   /// Steps that are made and undone tell how large a micro-batch may be. Leaves the source where
