@@ -2,19 +2,18 @@
 #pragma once
 
 #include <ATen/Context.h>
-#include <ATen/core/grad_mode.h>
-#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <frugal/compose/composition.hpp>
+#include <frugal/compose/interrupted.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/loop/captured_window.hpp>
 #include <frugal/loop/devices.hpp>
