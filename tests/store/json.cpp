@@ -103,6 +103,8 @@ TEST_CASE("a value is what another library reads, and refused where that refuses
                                   std::string(R"("\u12")"),
                                   std::string(R"("\ud800")"),
                                   std::string(R"("\ud800\u0041")"),
+                                  std::string(R"("\ude00")"),
+                                  std::string(R"({"\ude00": 1})"),
                                   std::string("\"\xff\""),
                                   std::string("\"\xc0\xaf\""),
                                   std::string("\"\xed\xa0\x80\""),

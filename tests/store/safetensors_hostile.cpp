@@ -174,6 +174,13 @@ TEST_CASE("hostile: a name in overlong UTF-8, which hides a slash") {
 
 TEST_CASE("hostile: a name with half a surrogate pair") { check_json(R"({"\ud800":{}})", 10); }
 
+TEST_CASE("hostile: a name, or a text, with the other half") {
+  auto const fault = header_fault(R"({"a\ude00":{}})");
+  CHECK(fault.what == "the header is no JSON");
+  CHECK(fault.where == where("", "byte 9"));
+  CHECK(header_fault(R"({"__metadata__":{"a":"\udfff"}})").what == "the header is no JSON");
+}
+
 TEST_CASE("hostile: a name with a raw line break") { check_json("{\"a\nb\":{}}", 11); }
 
 TEST_CASE("hostile: a name without an end") { check_json("{\"aaaa", 14); }

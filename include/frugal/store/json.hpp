@@ -86,13 +86,14 @@ class Json::Builder {
     return add(std::move(value));
   }
   bool String(char const* text, unsigned size, bool) {
+    if (!is_json_text({text, size})) return false;
     Json value = of(Kind::text);
     value.text_.assign(text, size);
     return add(std::move(value));
   }
   bool Key(char const* text, unsigned size, bool) {
     name_.assign(text, size);
-    return true;
+    return is_json_text(name_);
   }
   bool StartObject() { return open(Kind::object); }
   bool StartArray() { return open(Kind::array); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/store/json_text.hpp>
+
 #include <rapidjson/error/en.h>
 #include <rapidjson/reader.h>
 
@@ -49,6 +51,10 @@ struct JsonError {
   std::size_t at;   ///< byte of the text
   std::string why;  ///< in RapidJSON's words
 };
+
+/// A handler asks this of every text and key: RapidJSON 1.1.0 takes the second half of a surrogate
+/// pair for a character.
+inline bool is_json_text(std::string_view text) { return is_utf8(text); }
 
 /// Calls the handler for everything in a text, and says what is wrong with it: nothing if it is
 /// JSON (RFC 8259) in UTF-8. A handler has RapidJSON's members, gets numbers as they are written by

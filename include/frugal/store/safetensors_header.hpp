@@ -93,6 +93,7 @@ class SafetensorsHeaderReader {
 
   bool Key(char const* begin, unsigned size, bool) {
     std::string_view const text(begin, size);
+    require_characters(text);
     if (state_ == State::metadata_keys) {
       header_.metadata.push_back({.key = text, .value = {}, .place = place()});
       return to(State::metadata_value);
@@ -112,6 +113,7 @@ class SafetensorsHeaderReader {
 
   bool String(char const* begin, unsigned size, bool) {
     std::string_view const text(begin, size);
+    require_characters(text);
     if (state_ == State::metadata_value) {
       header_.metadata.back().value = text;
       return to(State::metadata_keys);
@@ -206,6 +208,10 @@ class SafetensorsHeaderReader {
     state_ = next;
     previous_ = stream_.Tell();
     return true;
+  }
+
+  void require_characters(std::string_view text) const {
+    if (!is_json_text(text)) damaged("the header is no JSON", "a text has half a surrogate pair");
   }
 
   std::uint64_t whole(std::string_view digits) const {
