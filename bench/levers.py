@@ -83,16 +83,19 @@ class Cells:
                 self.measure(job, levers)
 
     def figure(self, job: str, levers: str, figure: str) -> float:
-        all_of_it = [cell[figure] for cell in self.told[job][levers]]
-        return min(all_of_it) if figure == SECONDS else statistics.median(all_of_it)
+        return self.of_rounds(self.told[job][levers], figure)
+
+    @staticmethod
+    def of_rounds(cells: list[dict], figure: str) -> float:
+        """Seconds of the fastest, and of anything else the median."""
+        of_them = [cell[figure] for cell in cells]
+        return min(of_them) if figure == SECONDS else statistics.median(of_them)
 
     def ratio(self, job: str, levers: str, figure: str) -> float:
         """To plain as it was in the same rounds: the fastest of more rounds would be faster."""
         rounds = self.args.rounds
         plain = self.told[job][""][rounds:] if "," in levers else self.told[job][""][:rounds]
-        of_it = [cell[figure] for cell in plain]
-        best = min(of_it) if figure == SECONDS else statistics.median(of_it)
-        return self.figure(job, levers, figure) / best
+        return self.figure(job, levers, figure) / self.of_rounds(plain, figure)
 
 
 def chain(cells: Cells, job: str, rows: list[dict], saves: str) -> list[str]:

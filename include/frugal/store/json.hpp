@@ -70,7 +70,7 @@ class Json {
 };
 
 /// What RapidJSON calls.
-class Json::Builder {
+class Json::Builder : public NumbersAsWritten {
  public:
   explicit Builder(JsonStream const& stream) : stream_(stream) {}
 
@@ -99,13 +99,6 @@ class Json::Builder {
   bool StartArray() { return open(Kind::array); }
   bool EndObject(unsigned) { return close(); }
   bool EndArray(unsigned) { return close(); }
-
-  // Numbers come as they are written.
-  bool Int(int) { return false; }
-  bool Uint(unsigned) { return false; }
-  bool Int64(std::int64_t) { return false; }
-  bool Uint64(std::uint64_t) { return false; }
-  bool Double(double) { return false; }
 
   Json take() { return std::move(open_.front()); }
 

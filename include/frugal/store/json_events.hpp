@@ -7,6 +7,7 @@
 #include <rapidjson/reader.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,15 @@ class JsonStream {
   char* at_;
   char* end_;
   char* put_ = nullptr;
+};
+
+/// What handlers have in common: RapidJSON wants these five, and never calls them here.
+struct NumbersAsWritten {
+  bool Int(int) { return false; }
+  bool Uint(unsigned) { return false; }
+  bool Int64(std::int64_t) { return false; }
+  bool Uint64(std::uint64_t) { return false; }
+  bool Double(double) { return false; }
 };
 
 struct JsonError {

@@ -48,7 +48,7 @@ struct SafetensorsHeader {
 
 /// Reads the JSON of a header, event by event: a document tree would drop duplicate keys unseen,
 /// and take many times the header's memory.
-class SafetensorsHeaderReader {
+class SafetensorsHeaderReader : public NumbersAsWritten {
  public:
   /// `json` without the padding; `name` is that of the file, for errors.
   SafetensorsHeaderReader(std::string_view json, std::string const& name)
@@ -174,13 +174,6 @@ class SafetensorsHeaderReader {
 
   bool Null() { unexpected("null"); }
   bool Bool(bool) { unexpected("a truth value"); }
-
-  // Numbers come as they are written.
-  bool Int(int) { return false; }
-  bool Uint(unsigned) { return false; }
-  bool Int64(std::int64_t) { return false; }
-  bool Uint64(std::uint64_t) { return false; }
-  bool Double(double) { return false; }
 
  private:
   /// What may come next.
