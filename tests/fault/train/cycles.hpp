@@ -29,7 +29,7 @@ struct Held {
     std::uint64_t resident = 0;
     file >> size >> resident;
     file.close();
-    return {.threads = entries("/proc/self/task"),
+    return {.threads = threads_left(),
             .descriptors = entries("/proc/self/fd"),
             .temporaries = temporaries_in(folder).size(),
             .kib = resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 1024};

@@ -65,6 +65,19 @@ inline std::size_t entries(std::filesystem::path const& folder) {
   return count;
 }
 
+/// The threads of this process, once those that were joined are gone: the kernel wakes the joiner
+/// first and takes the thread off its list a moment later. One that stays is counted after 5 s.
+inline std::size_t threads_left() {
+  using Clock = std::chrono::steady_clock;
+  auto const end = Clock::now() + std::chrono::seconds(5);
+  std::size_t count = entries("/proc/self/task");
+  while (count != 1 && Clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    count = entries("/proc/self/task");
+  }
+  return count;
+}
+
 /// How a process ended.
 struct End {
   int status = 0;
@@ -93,7 +106,7 @@ class Start {
     told_ = ::new (told) Told;
     words_ = words;
     // What another thread holds at a fork is held for ever in the child.
-    if (entries("/proc/self/task") != 1) throw std::runtime_error("the parent has threads");
+    if (threads_left() != 1) throw std::runtime_error("the parent has threads");
     std::cout.flush();
     std::fflush(nullptr);
     pid_ = ::fork();
