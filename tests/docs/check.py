@@ -15,7 +15,8 @@ A ```cpp block of a page is one of three:
 * a fragment: the line before it reads <!-- fragment -->; nothing looks at it.
 
 Every sentence that a page quotes from the compiler ("static assertion failed: ...") has to stand in
-the sources. Every policy header has a page, and every relative link a target.
+the sources. Every policy header has a page, every relative link a target, and every page a link in
+each list that is to have it.
 """
 
 import re
@@ -27,6 +28,9 @@ from pathlib import Path
 NO_PAGE = {"kinds", "watched"}  # policy/*.hpp that are no policies
 NEED_CODE = ("README.md", "docs/policy/", "docs/store/", "docs/cluster/", "docs/writing_a_policy.md",
              "docs/loop.md", "docs/data.md")
+
+# Each list of pages, and where the pages lie that it has to name.
+LISTS = {"docs/README.md": "docs/", "README.md": "docs/policy/", "docs/levers.md": "docs/policy/"}
 
 
 @dataclass
@@ -153,13 +157,29 @@ def faults_of_sentences(root: Path, blocks: list[Block]) -> list[str]:
     return faults
 
 
-def faults_of_links(root: Path, page: str) -> list[str]:
+def links_of(root: Path, page: str) -> list[str]:
     text = re.sub(r"^```.*?^```", "", (root / page).read_text(encoding="utf-8"), flags=re.M | re.S)
+    return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text))
+
+
+def target_of(root: Path, page: str, link: str) -> Path | None:
+    """The file that a relative link means."""
+    path = link.partition("#")[0]
+    return ((root / page).parent / path).resolve() if path and "://" not in path else None
+
+
+def faults_of_links(root: Path, page: str) -> list[str]:
+    targets = {link: target_of(root, page, link) for link in links_of(root, page)}
+    return [f"{page}: links to {link}, which is not there"
+            for link, target in targets.items() if target and not target.exists()]
+
+
+def faults_of_lists(root: Path, pages: list[str]) -> list[str]:
     faults = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
-        path = target.partition("#")[0]
-        if path and "://" not in path and not ((root / page).parent / path).exists():
-            faults.append(f"{page}: links to {target}, which is not there")
+    for page, folder in LISTS.items():
+        named = {target_of(root, page, link) for link in links_of(root, page)}
+        faults += [f"{page}: has no link to {each}" for each in pages
+                   if each.startswith(folder) and each != page and (root / each).resolve() not in named]
     return faults
 
 
@@ -175,6 +195,7 @@ def check(root: Path) -> list[str]:
         tried = any(b.complete or b.mark.startswith("from: ") for b in blocks)
         if page.startswith(NEED_CODE) and not tried:
             faults.append(f"{page}: has no code that is compiled")
+    faults += faults_of_lists(root, pages)
     policies = {p.stem for p in (root / "include/frugal/policy").glob("*.hpp")} - NO_PAGE
     described = {Path(p).stem for p in pages if p.startswith("docs/policy/")}
     faults += [f"policy/{name}.hpp has no page docs/policy/{name}.md" for name in sorted(policies - described)]

@@ -10,6 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 import check  # noqa: E402
 
+MARKED = "<!-- from: examples/a.cpp#r -->\n```cpp\nint a;\n```\n"
 PROGRAM = "```cpp\n#include <cstdio>\nint main() {\n}\n```\n"
 
 
@@ -21,6 +22,9 @@ class Pages(unittest.TestCase):
         self.write("include/frugal/policy/x.hpp", 'static_assert(Ok, "frugal: half a "\n  "sentence.");')
         self.write("examples/a.cpp", "// [begin r]\n  int a;\n// [end r]\n")
         self.write("docs/policy/x.md", PROGRAM)
+        self.write("README.md", f"{MARKED}[x](docs/policy/x.md)\n")
+        self.write("docs/README.md", "[x](policy/x.md) [levers](levers.md)\n")
+        self.write("docs/levers.md", "[x](policy/x.md)\n")
 
     def write(self, path, text):
         file = self.root / path
@@ -33,7 +37,7 @@ class Pages(unittest.TestCase):
         return check.check(self.root)
 
     def test_pages_that_hold_pass(self):
-        self.assertEqual(self.faults("<!-- from: examples/a.cpp#r -->\n```cpp\nint a;\n```\n"), [])
+        self.assertEqual(self.faults(MARKED), [])
 
     def test_a_marked_block_that_differs_is_found(self):
         found = self.faults("<!-- from: examples/a.cpp#r -->\n```cpp\nint b;\n```\n")
@@ -75,13 +79,21 @@ class Pages(unittest.TestCase):
     def test_a_broken_link_is_found(self):
         self.assertIn("links to gone.md", self.faults("[there](gone.md)\n")[0])
 
+    def test_a_page_that_a_list_leaves_out_is_found(self):
+        self.write("docs/policy/y.md", PROGRAM)
+        self.write("include/frugal/policy/y.hpp", "")
+        self.write("docs/other.md", "Words.\n")
+        lists = ("README.md", "docs/README.md", "docs/levers.md")
+        wanted = {f"{page}: has no link to docs/policy/y.md" for page in lists}
+        self.assertEqual(set(self.faults()), {*wanted, "docs/README.md: has no link to docs/other.md"})
+
     def test_a_policy_without_a_page_is_found(self):
         self.write("include/frugal/policy/y.hpp", "")
         self.assertIn("has no page", self.faults()[0])
 
     def test_a_page_without_a_policy_is_found(self):
         self.write("docs/policy/z.md", PROGRAM)
-        self.assertIn("has no policy/z.hpp", self.faults()[0])
+        self.assertIn("has no policy/z.hpp", self.faults()[-1])
 
     def test_a_part_of_a_program_is_compiled_and_not_run(self):
         self.write("docs/policy/x.md", "```cpp\n#include <cstdio>\nint part();\n```\n")

@@ -62,7 +62,7 @@ inline Batch read_mnist(std::filesystem::path const& folder, Split split,
   };
   auto const images_file = find("images-idx3-ubyte");
   auto const labels_file = find("labels-idx1-ubyte");
-  at::Tensor images_NHW = to_tensor(read(images_file, 3));
+  at::Tensor const images_NHW = to_tensor(read(images_file, 3));
   at::Tensor const labels_N = to_tensor(read(labels_file, 1));
   if (images_NHW.size(0) != labels_N.size(0)) {
     throw DataError({.what = "there is not one label per image",

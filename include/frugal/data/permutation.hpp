@@ -74,7 +74,7 @@ class Feistel {
     }
     for (int r = 0; r < rounds_; r += 2) {
       turn(x, y, a_, keys_[static_cast<std::size_t>(r)]);
-      turn(y, x, b_, keys_[static_cast<std::size_t>(r + 1)]);
+      turn(y, x, b_, keys_[static_cast<std::size_t>(r) + 1]);
     }
     std::array<Wide, Lanes> out;
     for (std::size_t i = 0; i < Lanes; ++i) out[i] = static_cast<Wide>(x[i]) * b_ + y[i];
@@ -187,7 +187,7 @@ class Permutation {
     using Value = typename decltype(values)::value_type;
     Value const size = static_cast<Value>(size_);
     Value outside = 0;
-    for (Value value : values) outside |= size - 1 - value;
+    for (Value const value : values) outside |= size - 1 - value;
     std::size_t const count = std::min(Lanes, out.size());
     for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<Int>(values[i]);
     // Values stay below 2^(bits - 2), so a top bit says that some lane has to walk on.

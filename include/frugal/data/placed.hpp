@@ -44,7 +44,7 @@ class SideStream {
   ~SideStream() {
     try {
       // Memory that is still read from is not given back.
-      for (Slot& slot : slots_) slot.copied.synchronize();
+      for (Slot const& slot : slots_) slot.copied.synchronize();
     } catch (c10::Error const&) {  // a device that has failed; whoever waits for it next says so
     }
   }

@@ -76,7 +76,8 @@ class Resident {
                         .why = "",
                         .mend = "Give a tensor of shape [samples, ...]."});
     }
-    return tensor.requires_grad() ? tensor.detach() : tensor;
+    if (tensor.requires_grad()) return tensor.detach();
+    return tensor;
   }
 
   static std::uint64_t samples_of(at::Tensor const& data, at::Tensor const& target) {

@@ -233,7 +233,7 @@ class Worker {
     }
   }
 
-  WorkerError fault(std::string why) const {
+  WorkerError fault(std::string const& why) const {
     return WorkerError({.what = "the background worker failed",
                         .where = where(),
                         .why = std::move(why),

@@ -361,6 +361,8 @@ template <class Archive>
 void persist_memory(Archive& archive, Memory& memory) {
   std::vector<std::string> paths;
   std::vector<std::string> tensors;
+  paths.reserve(memory.values.size());
+  tensors.reserve(memory.tensors.size());
   for (auto const& [path, value] : memory.values) paths.push_back(path);
   for (auto const& [path, tensor] : memory.tensors) tensors.push_back(path);
   archive("paths", paths);

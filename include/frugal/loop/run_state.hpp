@@ -74,9 +74,10 @@ class RunState {
   template <class Context>
   void put_back(Resting<Context>& phase) const {
     at::NoGradGuard const no_gradients;
-    visit_tensors(base_module(phase.module()), [&](std::string const& name, at::Tensor tensor) {
-      tensor.copy_(module.tensors.at(name));
-    });
+    visit_tensors(base_module(phase.module()),
+                  [&](std::string const& name, at::Tensor const& tensor) {
+                    tensor.copy_(module.tensors.at(name));
+                  });
     MemoryReader reader(run);
     phase.persist(reader);
     persist_generators(reader, phase.settings().device);

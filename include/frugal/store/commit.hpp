@@ -105,7 +105,7 @@ class CheckpointWriter {
   ///
   /// An older save of the same step is replaced, not removed first; but one that is marked gold
   /// stays, and the new one gets a name with a number behind it.
-  SavedCheckpoint commit(std::map<std::string, double> metrics = {}) {
+  SavedCheckpoint commit(std::map<std::string, double> const& metrics = {}) {
     require_open();
     // As they will read again: JSON has no infinities, and no text that is not UTF-8.
     for (auto const& [name, value] : metrics) {
@@ -124,7 +124,7 @@ class CheckpointWriter {
 
  private:
   std::filesystem::path place() {
-    auto const usual = checkpoints_ / name_;
+    auto usual = checkpoints_ / name_;
     if (rename_to_free(temporary_, usual)) {
       sync_or([&] { rename_path(usual, temporary_); });
       temporary_.clear();

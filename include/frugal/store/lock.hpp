@@ -128,7 +128,7 @@ class RunLock {
     }
   }
 
-  LockError refusal(std::optional<LockOwner> const& owner, std::string hint) const {
+  LockError refusal(std::optional<LockOwner> const& owner, std::string const& hint) const {
     std::string mend = "Stop that one, or give another run directory.";
     if (!hint.empty()) mend += " " + hint;
     return LockError({.what = "another trainer works in this run directory",

@@ -95,8 +95,7 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
 /// none of those that are kept can be read back whole, neither is one that would go.
 /// What is damaged counts for nothing and is not touched.
 inline std::vector<SavedCheckpoint> retain(RunDirectory& run, Retention const& retention) {
-  std::vector<SavedCheckpoint> all = run.list().whole;
-  std::vector<SavedCheckpoint> valid = all;
+  std::vector<SavedCheckpoint> valid = run.list().whole;
   // From the newest on until one of them is valid. Damaged ones before it do not use up a place.
   auto const first =
       std::find_if(valid.begin(), valid.end(),

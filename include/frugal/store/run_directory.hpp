@@ -101,8 +101,9 @@ class RunDirectory {
     return CheckpointWriter(checkpoints_folder(), step, next_serial_++);
   }
 
-  SavedCheckpoint commit(CheckpointWriter& writer, std::map<std::string, double> metrics = {}) {
-    SavedCheckpoint checkpoint = writer.commit(std::move(metrics));
+  SavedCheckpoint commit(CheckpointWriter& writer,
+                         std::map<std::string, double> const& metrics = {}) {
+    SavedCheckpoint checkpoint = writer.commit(metrics);
     verified_.remember(checkpoint);
     return checkpoint;
   }

@@ -209,8 +209,9 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
 
   std::uint64_t whole(std::string_view digits) const {
     std::uint64_t number = 0;
-    char const* const end = digits.data() + digits.size();
-    auto const [stop, error] = std::from_chars(digits.data(), end, number);
+    char const* const begin = digits.data();
+    char const* const end = begin + digits.size();
+    auto const [stop, error] = std::from_chars(begin, end, number);
     if (digits.front() == '-') unexpected("a negative number");
     if (error != std::errc() || stop != end) {
       unexpected("a number with a fraction or exponent, or beyond 64 bits");

@@ -98,7 +98,7 @@ inline std::vector<std::string> load_weights(torch::nn::Module& module, Safetens
 inline std::filesystem::path weights_in(std::filesystem::path const& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return path;
-  auto const file = path / "model.safetensors";
+  auto file = path / "model.safetensors";
   if (std::filesystem::exists(file, ignored)) return file;
   auto const newest = RunDirectory(path, Access::read).newest_valid();
   if (newest.checkpoint) return newest.checkpoint->folder / "model.safetensors";

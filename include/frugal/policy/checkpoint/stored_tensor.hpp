@@ -82,7 +82,7 @@ inline at::Tensor tensor_in_file(TensorView const& view) {
   if (!type) return {};
   auto const* const sizes = reinterpret_cast<std::int64_t const*>(view.shape.data());
   at::IntArrayRef const shape(sizes, view.shape.size());
-  at::TensorOptions const options = at::TensorOptions().dtype(*type);
+  at::TensorOptions const options = at::TensorOptions().dtype(type);
   auto* const data = const_cast<std::byte*>(view.bytes.data());  // never written to
   if (view.aligned()) return at::from_blob(data, shape, options);
   at::Tensor copy = at::empty(shape, options);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <frugal/error.hpp>
@@ -35,7 +36,8 @@ inline ParameterGroup no_decay_for_biases_and_norms() {
 
 /// Parameters whose name begins with a prefix, such as "head.".
 inline ParameterGroup group_by_prefix(std::string prefix) {
-  return {.name = prefix, .selects = [prefix](std::string_view name, at::Tensor const&) {
+  return {.name = prefix,
+          .selects = [prefix = std::move(prefix)](std::string_view name, at::Tensor const&) {
             return name.substr(0, prefix.size()) == prefix;
           }};
 }

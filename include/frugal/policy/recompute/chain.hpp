@@ -69,7 +69,7 @@ class ChainFrame final : public Frame {
   void call_again() override {
     Arguments arguments = inputs_.restored();
     std::vector<at::Tensor> buffers;
-    for (Link& link : links_) {
+    for (Link const& link : links_) {
       for (at::Tensor& buffer : link.module.ptr()->buffers()) buffers.push_back(std::move(buffer));
     }
     KeepBuffers const keep(std::move(buffers));

@@ -48,7 +48,7 @@ struct Slot {
 class KeepBuffers {
  public:
   explicit KeepBuffers(std::vector<at::Tensor> buffers) : buffers_(std::move(buffers)) {
-    for (at::Tensor& buffer : buffers_) {
+    for (at::Tensor const& buffer : buffers_) {
       kept_.push_back(buffer.detach());
       buffer.set_data(buffer.detach().clone());
     }
@@ -156,7 +156,7 @@ class Frame : public std::enable_shared_from_this<Frame> {
     at::AutoGradMode const gradients(true);
     try {
       call_again();
-    } catch (Enough const&) {
+    } catch (Enough const&) {  // everything that backward asks for is there
     } catch (std::exception const&) {
       throw;
     } catch (...) {

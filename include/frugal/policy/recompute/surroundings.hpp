@@ -26,6 +26,7 @@ class Surroundings {
   /// As they are now, of the same devices as another's.
   static Surroundings now_like(Surroundings const& other) {
     std::vector<c10::Device> devices;
+    devices.reserve(other.devices_.size());
     for (auto const& each : other.devices_) devices.push_back(each.device);
     return Surroundings(devices);
   }

@@ -116,7 +116,8 @@ struct StepDecay {
   double gamma = Gamma.value();
 
   double factor(std::uint64_t t, std::uint64_t) const {
-    return std::pow(gamma, static_cast<double>(t / N));
+    std::uint64_t const decays = t / N;
+    return std::pow(gamma, static_cast<double>(decays));
   }
 };
 
