@@ -15,6 +15,8 @@
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
 #include <frugal/loop/memory.hpp>
+#include <frugal/loop/memory_reader.hpp>
+#include <frugal/loop/memory_writer.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/activations.hpp>

@@ -3,6 +3,8 @@
 
 #include <frugal/loop/ledger.hpp>
 #include <frugal/loop/memory.hpp>
+#include <frugal/loop/memory_reader.hpp>
+#include <frugal/loop/memory_writer.hpp>
 
 #include "stand_ins.hpp"
 

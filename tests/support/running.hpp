@@ -16,6 +16,8 @@
 #include <frugal/data/resident.hpp>
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/memory.hpp>
+#include <frugal/loop/memory_reader.hpp>
+#include <frugal/loop/memory_writer.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <functional>

@@ -4,6 +4,8 @@
 #include <ATen/core/grad_mode.h>
 
 #include <frugal/loop/memory.hpp>
+#include <frugal/loop/memory_reader.hpp>
+#include <frugal/loop/memory_writer.hpp>
 #include <frugal/loop/parameters.hpp>
 #include <frugal/loop/run.hpp>
 

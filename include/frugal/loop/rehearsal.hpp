@@ -12,6 +12,8 @@
 #include <frugal/data/source.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/memory.hpp>
+#include <frugal/loop/memory_reader.hpp>
+#include <frugal/loop/memory_writer.hpp>
 #include <frugal/loop/rewind.hpp>
 #include <frugal/loop/run.hpp>
 #include <frugal/loop/run_state.hpp>

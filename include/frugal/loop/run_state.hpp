@@ -10,6 +10,8 @@
 
 #include <frugal/loop/generators.hpp>
 #include <frugal/loop/memory.hpp>
+#include <frugal/loop/memory_reader.hpp>
+#include <frugal/loop/memory_writer.hpp>
 #include <frugal/loop/phase.hpp>
 
 namespace frugal::detail {

@@ -12,6 +12,8 @@
 #include <frugal/loop/batch.hpp>
 #include <frugal/loop/host_meter.hpp>
 #include <frugal/loop/memory.hpp>
+#include <frugal/loop/memory_reader.hpp>
+#include <frugal/loop/memory_writer.hpp>
 #include <frugal/loop/rewind.hpp>
 #include <frugal/loop/run.hpp>
 

@@ -19,6 +19,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/kinds.hpp>
+#include <frugal/loop/memory_writer.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/checkpoint/heartbeat.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>

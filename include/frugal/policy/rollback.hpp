@@ -13,6 +13,8 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/kinds.hpp>
+#include <frugal/loop/memory.hpp>
+#include <frugal/loop/memory_writer.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/loop/run_state.hpp>
 

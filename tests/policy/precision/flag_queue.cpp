@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <frugal/loop/memory.hpp>
+#include <frugal/loop/memory_reader.hpp>
+#include <frugal/loop/memory_writer.hpp>
 #include <frugal/policy/precision/flag_queue.hpp>
 
 #include <vector>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <frugal/loop/memory_writer.hpp>
 #include <frugal/policy/precision/fp16.hpp>
 
 #include <doctest/doctest.h>

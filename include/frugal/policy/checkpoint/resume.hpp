@@ -13,6 +13,7 @@
 #include <frugal/error.hpp>
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/memory.hpp>
+#include <frugal/loop/memory_reader.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/loop/run_state.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>

@@ -14,6 +14,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/list.hpp>
 #include <frugal/loop/memory.hpp>
+#include <frugal/loop/memory_writer.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/loop/run_state.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/loop/memory.hpp>
+#include <frugal/loop/memory_reader.hpp>
 
 namespace frugal {
 
