@@ -206,9 +206,10 @@ stage_conan() {
   virtual_environment conan 200
   pinned_torch 2.11.0
   export CONAN_HOME=$state/conan FRUGAL_LIBTORCH=$torch
-  rm -rf "$CONAN_HOME"
+  rm -rf "$CONAN_HOME" "$state/conan-test"
   if ! "$state/venv-conan/bin/conan" create "$root/packaging/conan" --no-remote \
-    --profile:all "$root/packaging/conan/debian12.profile" >"$log" 2>&1; then
+    --profile:all "$root/packaging/conan/debian12.profile" \
+    --conf tools.cmake.cmake_layout:test_folder="$state/conan-test" >"$log" 2>&1; then
     cat "$log" >&2
     return 1
   fi
