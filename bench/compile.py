@@ -14,7 +14,6 @@ import json
 import os
 import pathlib
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -82,9 +81,10 @@ def measure_time(args, folder: pathlib.Path) -> dict:
                 seconds[mode][name].append(compile_once(command))
     result = {}
     for mode, by_name in seconds.items():
-        medians = {name: statistics.median(values) for name, values in by_name.items()}
-        ratio = medians["both"] / medians["torch"]
-        result[mode] = {"seconds": by_name, "medians": medians, "ratio": ratio}
+        # The fastest round: what else a machine does only adds to a compilation.
+        fastest = {name: min(values) for name, values in by_name.items()}
+        ratio = fastest["both"] / fastest["torch"]
+        result[mode] = {"seconds": by_name, "fastest": fastest, "ratio": ratio}
         result[mode]["met"] = ratio <= TIME_BAR
     return result
 
@@ -125,8 +125,8 @@ def verdict(met: bool) -> str:
 
 def show_time(result: dict) -> None:
     for mode, entry in result.items():
-        medians = "  ".join(f"{name} {value:.2f} s" for name, value in entry["medians"].items())
-        print(f"time, {mode}: {medians}")
+        fastest = "  ".join(f"{name} {value:.2f} s" for name, value in entry["fastest"].items())
+        print(f"time, {mode}: {fastest}")
         print(
             f"bar: torch/torch.h and the umbrella at most {TIME_BAR} of torch/torch.h: "
             f"{entry['ratio']:.3f}, {verdict(entry['met'])}"
