@@ -3,8 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
 
 #include <filesystem>
 #include <initializer_list>

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
-#include <frugal/loop/memory_writer.hpp>
 
 #include "support/checkpoints.hpp"
 #include "support/files.hpp"
