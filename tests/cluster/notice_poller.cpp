@@ -8,6 +8,7 @@
 #include <frugal/cluster/gcp.hpp>
 #include <frugal/cluster/notice_poller.hpp>
 
+#include "support/files.hpp"
 #include "support/loopback_server.hpp"
 
 #include <algorithm>
@@ -16,10 +17,8 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <future>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -440,22 +439,18 @@ TEST_CASE("pollers of several clouds run side by side") {
   CHECK_FALSE(second.pending());
 }
 
-std::ptrdiff_t entries(char const* folder) {
-  return std::distance(std::filesystem::directory_iterator(folder), {});
-}
-
 TEST_CASE("two hundred pollers leave no descriptor and no thread behind") {
   auto const run = [](int times) {
     LoopbackServer server(words({"FALSE"}));
     for (int i = 0; i < times; ++i) NoticePoller<frugal::Gcp>({.base = server.base()});
   };
   run(1);
-  std::ptrdiff_t const descriptors = entries("/proc/self/fd");
-  std::ptrdiff_t const threads = entries("/proc/self/task");
+  std::size_t const descriptors = support::entries("/proc/self/fd");
+  std::size_t const threads = support::entries("/proc/self/task");
   run(200);
-  CHECK(entries("/proc/self/fd") == descriptors);
+  CHECK(support::entries("/proc/self/fd") == descriptors);
   // A thread that was joined may be seen for a moment yet.
-  CHECK(entries("/proc/self/task") < threads + 100);
+  CHECK(support::entries("/proc/self/task") < threads + 100);
 }
 
 }  // namespace frugal_test::cluster_notice_poller

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -34,6 +35,13 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
+
+/// How many a folder has; those of /proc tell what a process holds.
+inline std::size_t entries(std::filesystem::path const& folder) {
+  std::size_t count = 0;
+  for ([[maybe_unused]] auto const& each : std::filesystem::directory_iterator(folder)) ++count;
+  return count;
+}
 
 inline std::string text_of(std::filesystem::path const& path) {
   std::ifstream file(path);

@@ -30,7 +30,7 @@ struct Held {
     file >> size >> resident;
     file.close();
     return {.threads = threads_left(),
-            .descriptors = entries("/proc/self/fd"),
+            .descriptors = support::entries("/proc/self/fd"),
             .temporaries = temporaries_in(folder).size(),
             .kib = resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 1024};
   }

@@ -59,21 +59,15 @@ class Scratch {
   std::filesystem::path path_;
 };
 
-inline std::size_t entries(std::filesystem::path const& folder) {
-  std::size_t count = 0;
-  for ([[maybe_unused]] auto const& each : std::filesystem::directory_iterator(folder)) ++count;
-  return count;
-}
-
 /// The threads of this process, once those that were joined are gone: the kernel wakes the joiner
 /// first and takes the thread off its list a moment later. One that stays is counted after 5 s.
 inline std::size_t threads_left() {
   using Clock = std::chrono::steady_clock;
   auto const end = Clock::now() + std::chrono::seconds(5);
-  std::size_t count = entries("/proc/self/task");
+  std::size_t count = support::entries("/proc/self/task");
   while (count != 1 && Clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    count = entries("/proc/self/task");
+    count = support::entries("/proc/self/task");
   }
   return count;
 }
