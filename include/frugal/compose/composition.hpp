@@ -32,7 +32,7 @@ template <class Policies>
 struct in_order;
 template <class... Ps>
 struct in_order<list<Ps...>> {
-  static constexpr auto order = order_of(cards_of<Ps...>);
+  static constexpr auto const& order = order_in<Ps...>;
 
   template <std::size_t... Is>
   static list<type_at<list<Ps...>, order.position[Is]>...> pick(std::index_sequence<Is...>);

@@ -48,8 +48,8 @@ template <class State>
 inline constexpr bool persists =
     requires(State& state, AnyArchive& archive) { state.persist(archive); };
 
-template <class P, class Context, class... Hooks>
-constexpr bool well_formed(list<Hooks...> hooks) {
+template <class P, class Context>
+constexpr bool well_formed(all_hooks hooks) {
   using Listens = typename P::listens;
   if constexpr (std::same_as<Listens, list<>>) {
     return rules::idle_observer::say<P::kind::slot, P>();
@@ -59,14 +59,9 @@ constexpr bool well_formed(list<Hooks...> hooks) {
     return rules::final_state::say<false, P>();
   } else {
     using State = typename state_of<P, Context>::type;
-    constexpr bool known = []<class... Ls>(list<Ls...>, auto all) {
-      return (... && contains<Ls, decltype(all)>);
-    }(Listens{}, hooks);
     constexpr bool keeps =
         std::is_empty_v<State> || persists<State> || requires { typename State::transient; };
-    return rules::unknown_hook::say<known, P>() &&
-           (true & ... & agrees<P, State, Context, Hooks>()) &&
-           rules::not_persistent::say<keeps, P>();
+    return agree<P, State, Context>(Listens{}, hooks) && rules::not_persistent::say<keeps, P>();
   }
 }
 

@@ -28,8 +28,10 @@ struct any_continuation {
 
 // C++ cannot ask "has this class a member of that name, whatever its signature?". But a name
 // that two bases have is ambiguous, so `&probe::name` stops compiling exactly when State has it.
-template <class State, class Fallback>
-struct name_probe : State, Fallback {};
+// One probe for all hooks: a class for each would be thirteen for every policy of every recipe.
+struct hook_names;
+template <class State, class Names = hook_names>
+struct name_probe : State, Names {};
 
 }  // namespace detail
 
@@ -45,7 +47,7 @@ struct name_probe : State, Fallback {};
       void member();                                                                              \
     };                                                                                            \
     template <class State>                                                                        \
-    static constexpr bool named = !requires { &detail::name_probe<State, fallback>::member; };    \
+    static constexpr bool named = !requires { &detail::name_probe<State>::member; };              \
     template <class State, class... Args>                                                         \
     static constexpr bool callable =                                                              \
         requires(State& state, Args&... args) { state.member(args...); };                         \
@@ -97,6 +99,24 @@ FRUGAL_HOOK(on, undo, on_undo, 12, false, "(Undo<Context> const&).")
 using all_hooks = list<on::fit_begin, on::epoch_begin, around::forward, on::loss, on::backward,
                        on::gradients, on::update, on::step, around::validate, on::validated,
                        on::epoch_end, on::fit_end, on::undo>;
+
+namespace detail {
+
+/// A class with a member of every hook's name.
+template <class List>
+struct names_of;
+template <class... Hooks>
+struct names_of<list<Hooks...>> : Hooks::fallback... {};
+struct hook_names : names_of<all_hooks> {};
+
+/// The hooks whose names a State has, one bit each.
+template <class State, class List = all_hooks>
+inline constexpr unsigned named_mask = 0;
+template <class State, class... Hooks>
+inline constexpr unsigned named_mask<State, list<Hooks...>> =
+    (0U | ... | (unsigned{Hooks::template named<State>} << Hooks::index));
+
+}  // namespace detail
 
 /// Hooks that get a continuation and return what it returns.
 template <class Hook>

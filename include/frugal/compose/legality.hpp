@@ -16,18 +16,25 @@ namespace frugal::detail {
 template <class... Ps>
 inline constexpr std::array<Card, sizeof...(Ps)> cards_of{card_of<Ps>...};
 
+/// Their order; here, so that it is found once for a recipe, whoever asks.
+template <class... Ps>
+inline constexpr Order<sizeof...(Ps)> order_in = order_of(cards_of<Ps...>);
+
 /// Is the kind there? A slot always is: its null default fills it.
 template <std::size_t N>
-constexpr bool has_kind(std::array<Card, N> const& cards, std::string_view kind, bool slot) {
-  for (Card const& card : cards) slot = slot || card.kind == kind;
-  return slot;
+constexpr bool has_kind(std::array<Card, N> const& cards, unsigned long long kind, bool slot) {
+  if (slot) return true;
+  for (Card const& card : cards) {
+    if (card.key == kind) return true;
+  }
+  return false;
 }
 
 /// A null transforms nothing, so nothing conflicts with it.
 template <std::size_t N>
-constexpr bool has_active_kind(std::array<Card, N> const& cards, std::string_view kind) {
+constexpr bool has_active_kind(std::array<Card, N> const& cards, unsigned long long kind) {
   for (Card const& card : cards) {
-    if (card.kind == kind && !card.null) return true;
+    if (card.key == kind && !card.null) return true;
   }
   return false;
 }
@@ -36,25 +43,25 @@ template <std::size_t N>
 constexpr bool repeats(std::array<Card, N> const& cards, std::size_t which) {
   if (cards[which].repeatable) return false;
   for (std::size_t i = 0; i < which; ++i) {
-    if (cards[i].kind == cards[which].kind) return true;
+    if (cards[i].key == cards[which].key) return true;
   }
   return false;
 }
 
 /// The first rule that a recipe breaks, as its sentence; empty when the recipe is legal.
 template <std::size_t N>
-constexpr std::string_view fault_of(std::array<Card, N> const& cards) {
+constexpr std::string_view fault_of(std::array<Card, N> const& cards, Order<N> const& order) {
   for (std::size_t i = 0; i < N; ++i) {
     if (repeats(cards, i)) return rules::duplicate::text;
     for (Edge const& edge : cards[i].needs) {
-      if (!has_kind(cards, edge.kind, edge.slot)) return edge.sentence;
+      if (!has_kind(cards, edge.key, edge.slot)) return edge.sentence;
     }
     if (cards[i].null) continue;
     for (Edge const& edge : cards[i].conflicts) {
-      if (has_active_kind(cards, edge.kind)) return edge.sentence;
+      if (has_active_kind(cards, edge.key)) return edge.sentence;
     }
   }
-  return order_of(cards).placed == N ? std::string_view{} : rules::cycle::text;
+  return order.placed == N ? std::string_view{} : rules::cycle::text;
 }
 
 /// Says every broken rule of a recipe, each once, in the words of the policy it concerns.
@@ -67,7 +74,7 @@ struct Refusals {
   static constexpr bool say_needs(list<Needs...>) {
     return (true & ... &
             edge<Needs, rules::missing_need>::sentence::template say<
-                has_kind(cards, edge<Needs, rules::missing_need>::kind::name,
+                has_kind(cards, kind_key<typename edge<Needs, rules::missing_need>::kind>,
                          edge<Needs, rules::missing_need>::kind::slot),
                 P, typename edge<Needs, rules::missing_need>::kind>());
   }
@@ -76,7 +83,8 @@ struct Refusals {
     return (true & ... &
             edge<Conflicts, rules::conflicting>::sentence::template say<
                 card_of<P>.null ||
-                    !has_active_kind(cards, edge<Conflicts, rules::conflicting>::kind::name),
+                    !has_active_kind(cards,
+                                     kind_key<typename edge<Conflicts, rules::conflicting>::kind>),
                 P, typename edge<Conflicts, rules::conflicting>::kind>());
   }
   template <std::size_t... Is>
@@ -84,12 +92,12 @@ struct Refusals {
     constexpr bool duplicates = (true & ... & rules::duplicate::say<!repeats(cards, Is), Ps>());
     constexpr bool needs = (true & ... & say_needs<Ps>(typename needs_of<Ps>::type{}));
     constexpr bool conflicts = (true & ... & say_conflicts<Ps>(typename conflicts_of<Ps>::type{}));
-    constexpr auto order = order_of(cards);
-    return duplicates & needs & conflicts & say_cycle<order>(std::index_sequence<Is...>{});
+    return duplicates & needs & conflicts & say_cycle<0>(std::index_sequence<Is...>{});
   }
   // The offenders are those that could not be placed: the cycle, and what waits for it.
-  template <auto order, std::size_t... Is>
+  template <int, std::size_t... Is>
   static constexpr bool say_cycle(std::index_sequence<Is...>) {
+    constexpr auto const& order = order_in<Ps...>;
     if constexpr (order.placed == sizeof...(Ps)) {
       return true;
     } else {
@@ -133,7 +141,31 @@ struct Demands {
   }
 };
 
-/// The same for a hook of one policy: declared is implemented, and implemented is declared.
+/// What a declared hook of a policy is called with, and what it returns.
+template <class P, class State, class Context, class Hook>
+constexpr bool fits() {
+  using Phase = typename Context::template phase<Hook>;
+  if constexpr (is_around<Hook>) {
+    using Next = typename Context::template continuation<Hook>;
+    if constexpr (!Hook::template callable<State, Phase, Next>) {
+      return Hook::mistyped::template say<false, P>();
+    } else {
+      using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>(),
+                                         std::declval<Next&>()));
+      return Hook::misreturned::template say<
+          std::convertible_to<Result, std::invoke_result_t<Next&>>, P>();
+    }
+  } else if constexpr (!Hook::template callable<State, Phase>) {
+    return Hook::mistyped::template say<false, P>();
+  } else {
+    using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>()));
+    constexpr bool stops = std::same_as<Result, flow>;
+    return Hook::cannot_stop::template say<Hook::may_stop || !stops, P>() &&
+           Hook::misreturned::template say<stops || std::is_void_v<Result>, P>();
+  }
+}
+
+/// Declared is implemented, and implemented is declared: for a hook where they may differ.
 template <class P, class State, class Context, class Hook>
 constexpr bool agrees() {
   constexpr bool declared = contains<Hook, typename P::listens>;
@@ -143,25 +175,20 @@ constexpr bool agrees() {
   } else if constexpr (!named) {
     return Hook::unimplemented::template say<named, P>();
   } else {
-    using Phase = typename Context::template phase<Hook>;
-    if constexpr (is_around<Hook>) {
-      using Next = typename Context::template continuation<Hook>;
-      if constexpr (!Hook::template callable<State, Phase, Next>) {
-        return Hook::mistyped::template say<false, P>();
-      } else {
-        using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>(),
-                                           std::declval<Next&>()));
-        return Hook::misreturned::template say<
-            std::convertible_to<Result, std::invoke_result_t<Next&>>, P>();
-      }
-    } else if constexpr (!Hook::template callable<State, Phase>) {
-      return Hook::mistyped::template say<false, P>();
-    } else {
-      using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>()));
-      constexpr bool stops = std::same_as<Result, flow>;
-      return Hook::cannot_stop::template say<Hook::may_stop || !stops, P>() &&
-             Hook::misreturned::template say<stops || std::is_void_v<Result>, P>();
-    }
+    return fits<P, State, Context, Hook>();
+  }
+}
+
+/// The same for all hooks. A State that has the declared names and no other is asked for these
+/// alone: a function for each of thirteen hooks, for each policy of each recipe, adds up.
+template <class P, class State, class Context, class... Listens, class... Hooks>
+constexpr bool agree(list<Listens...>, list<Hooks...>) {
+  constexpr bool known = (true && ... && contains<Listens, list<Hooks...>>);
+  if constexpr (known && named_mask<State> == hook_mask<list<Listens...>>) {
+    return (true & ... & fits<P, State, Context, Listens>());
+  } else {
+    return rules::unknown_hook::say<known, P>() &&
+           (true & ... & agrees<P, State, Context, Hooks>());
   }
 }
 

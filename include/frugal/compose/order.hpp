@@ -17,18 +17,6 @@ struct Order {
   std::size_t placed = 0;
 };
 
-constexpr bool names(std::span<Edge const> edges, std::string_view kind) {
-  for (Edge const& edge : edges) {
-    if (edge.kind == kind) return true;
-  }
-  return false;
-}
-
-/// Does `first` have to come before `second`, by the word of either?
-constexpr bool precedes(Card const& first, Card const& second) {
-  return names(first.before, second.kind) || names(second.after, first.kind);
-}
-
 constexpr bool comes_first(Card const& one, Card const& other) {
   return one.rank != other.rank ? one.rank < other.rank : one.kind < other.kind;
 }
@@ -40,20 +28,35 @@ constexpr bool comes_first(Card const& one, Card const& other) {
 template <std::size_t N>
 constexpr Order<N> order_of(std::array<Card, N> const& cards) {
   Order<N> order;
+  // Whom each has to come before, and for how many it waits: each pair is looked at once.
+  bool follows[N + 1][N + 1] = {};
+  std::size_t waits[N + 1] = {};
+  for (std::size_t i = 0; i < N; ++i) {
+    auto const all = [&](std::span<Edge const> edges, bool before) {
+      for (Edge const& edge : edges) {
+        for (std::size_t j = 0; j < N; ++j) {
+          if (j == i || cards[j].key != edge.key) continue;
+          std::size_t const first = before ? i : j;
+          std::size_t const second = before ? j : i;
+          if (!follows[first][second]) ++waits[second];
+          follows[first][second] = true;
+        }
+      }
+    };
+    all(cards[i].before, true);
+    all(cards[i].after, false);
+  }
   std::array<bool, N> done{};
   for (std::size_t turn = 0; turn < N; ++turn) {
     std::size_t next = N;
     for (std::size_t i = 0; i < N; ++i) {
-      if (done[i]) continue;
-      bool free = true;
-      for (std::size_t j = 0; j < N; ++j) {
-        if (j != i && !done[j] && precedes(cards[j], cards[i])) free = false;
-      }
-      if (free && (next == N || comes_first(cards[i], cards[next]))) next = i;
+      if (done[i] || waits[i] != 0) continue;
+      if (next == N || comes_first(cards[i], cards[next])) next = i;
     }
     if (next == N) break;
     done[next] = true;
     order.position[order.placed++] = next;
+    for (std::size_t j = 0; j < N; ++j) waits[j] -= follows[next][j];
   }
   // A cycle: what could not be placed follows in the order it was written, for the message.
   std::size_t at = order.placed;

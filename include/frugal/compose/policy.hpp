@@ -140,12 +140,22 @@ struct edge<need<Kind, Sentence>, General> : need<Kind, Sentence> {};
 template <class Kind, class Sentence, class General>
 struct edge<conflict<Kind, Sentence>, General> : conflict<Kind, Sentence> {};
 
+/// A kind's name as a number (FNV-1a): compared once for each pair of policies.
+constexpr unsigned long long key_of(std::string_view name) {
+  unsigned long long key = 14695981039346656037ULL;
+  for (char const c : name) key = (key ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return key;
+}
+
 /// An edge as a value, so that rules over whole recipes are loops and not templates.
 struct Edge {
   std::string_view kind;
   bool slot;
   std::string_view sentence;
+  unsigned long long key = key_of(kind);
 };
+template <class K>
+inline constexpr unsigned long long kind_key = key_of(K::name);
 
 template <class List, class General>
 struct edges;
@@ -153,7 +163,7 @@ template <class... Es, class General>
 struct edges<list<Es...>, General> {
   static constexpr std::array<Edge, sizeof...(Es)> value{
       Edge{edge<Es, General>::kind::name, edge<Es, General>::kind::slot,
-           edge<Es, General>::sentence::text}...};
+           edge<Es, General>::sentence::text, kind_key<typename edge<Es, General>::kind>}...};
 };
 
 // What is no hook has no bit, so that the engine lives to say so.
@@ -187,6 +197,7 @@ struct Card {
   std::span<Edge const> conflicts;
   std::span<Edge const> before;
   std::span<Edge const> after;
+  unsigned long long key = key_of(kind);
 };
 
 template <class P>
@@ -199,7 +210,8 @@ inline constexpr Card card_of{P::kind::name,
                               edges<typename needs_of<P>::type, rules::missing_need>::value,
                               edges<typename conflicts_of<P>::type, rules::conflicting>::value,
                               edges<typename before_of<P>::type, rules::cycle>::value,
-                              edges<typename after_of<P>::type, rules::cycle>::value};
+                              edges<typename after_of<P>::type, rules::cycle>::value,
+                              kind_key<typename P::kind>};
 
 }  // namespace detail
 }  // namespace frugal

@@ -65,6 +65,18 @@ struct recipes_of_rows {
   }
 };
 
+// Apart from Recipe, where `choices_of<Axis<Recipe>>` depends on nothing and would be made with
+// each.
+template <class List>
+struct product_of;
+template <class R, class... Axes>
+struct product_of<list<R, Axes...>> {
+  using type =
+      typename decltype(hana::unpack(hana::cartesian_product(hana::make_tuple(
+                                         choices_of<Axis<R>>::tuple, choices_of<Axes>::tuple...)),
+                                     recipes_of_rows{}))::type;
+};
+
 template <class List, class K>
 struct without_kind;
 template <class... Ps, class K>
@@ -81,7 +93,7 @@ struct facts<list<Ps...>> {
   static constexpr bool policies = (... && Policy<Ps>);
   static constexpr std::string_view fault = [] {
     if constexpr (policies) {
-      std::string_view const broken = fault_of(cards_of<Ps...>);
+      std::string_view const broken = fault_of(cards_of<Ps...>, order_in<Ps...>);
       return broken.empty() ? Demands<Ps...>::fault() : broken;
     } else {
       return rules::not_a_policy::text;
@@ -127,10 +139,7 @@ struct Recipe {
   ///                                      Axis<Without, ClipNorm<>>>    // four recipes
   // The recipe is an axis of one choice: a product of no axes at all would be empty.
   template <class... Axes>
-  using product = typename decltype(detail::hana::unpack(
-      detail::hana::cartesian_product(detail::hana::make_tuple(
-          detail::choices_of<Axis<Recipe>>::tuple, detail::choices_of<Axes>::tuple...)),
-      detail::recipes_of_rows{}))::type;
+  using product = typename detail::product_of<list<Recipe, Axes...>>::type;
 };
 
 /// The recipes of a list that are legal.

@@ -5,6 +5,7 @@
 #include <frugal/store/file.hpp>
 #include <frugal/store/folder.hpp>
 #include <frugal/store/hash.hpp>
+#include <frugal/store/in_order.hpp>
 #include <frugal/store/json_fields.hpp>
 #include <frugal/store/json_text.hpp>
 #include <frugal/store/manifest.hpp>
@@ -75,7 +76,7 @@ class ArchiveIndex {
     auto const same = [&](ArchivedCheckpoint const& other) { return other.name == entry.name; };
     entries_.erase(std::remove_if(entries_.begin(), entries_.end(), same), entries_.end());
     entries_.push_back(std::move(entry));
-    std::sort(entries_.begin(), entries_.end(), [](auto const& a, auto const& b) {
+    detail::put_in_order(entries_, [](ArchivedCheckpoint const& a, ArchivedCheckpoint const& b) {
       return std::tie(a.step, a.serial, a.name) > std::tie(b.step, b.serial, b.name);
     });
     std::string text =

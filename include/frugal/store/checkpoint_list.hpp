@@ -5,6 +5,7 @@
 #include <frugal/store/checkpoint.hpp>
 #include <frugal/store/file.hpp>
 #include <frugal/store/folder.hpp>
+#include <frugal/store/in_order.hpp>
 #include <frugal/store/io_error.hpp>
 #include <frugal/store/manifest_reader.hpp>
 
@@ -71,11 +72,10 @@ inline CheckpointList list_checkpoints(std::filesystem::path const& folder) {
       if (std::filesystem::exists(path, ignored)) list.damaged.push_back({path, error.what()});
     }
   }
-  std::sort(list.whole.begin(), list.whole.end(),
-            [](SavedCheckpoint const& a, SavedCheckpoint const& b) {
-              if (detail::newer(a.manifest, b.manifest)) return true;
-              return !detail::newer(b.manifest, a.manifest) && a.folder < b.folder;
-            });
+  detail::put_in_order(list.whole, [](SavedCheckpoint const& a, SavedCheckpoint const& b) {
+    if (detail::newer(a.manifest, b.manifest)) return true;
+    return !detail::newer(b.manifest, a.manifest) && a.folder < b.folder;
+  });
   return list;
 }
 

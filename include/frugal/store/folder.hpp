@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/store/in_order.hpp>
 #include <frugal/store/io_error.hpp>
 
 #include <fcntl.h>
@@ -95,7 +96,9 @@ inline std::vector<std::filesystem::path> entries_of(std::filesystem::path const
   } while (failure == std::errc::interrupted);
   if (failure == std::errc::no_such_file_or_directory) return {};
   if (failure) throw detail::io_error("readdir", folder, failure.value());
-  std::sort(entries.begin(), entries.end());
+  detail::put_in_order(entries, [](std::filesystem::path const& a, std::filesystem::path const& b) {
+    return a < b;
+  });
   return entries;
 }
 

@@ -3,6 +3,7 @@
 
 #include <frugal/error.hpp>
 #include <frugal/store/checkpoint.hpp>
+#include <frugal/store/in_order.hpp>
 #include <frugal/store/run_directory.hpp>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
                          .why = "it is 0",
                          .mend = "Keep at least the last one."});
   }
-  std::sort(checkpoints.begin(), checkpoints.end(), [](auto const& a, auto const& b) {
+  detail::put_in_order(checkpoints, [](SavedCheckpoint const& a, SavedCheckpoint const& b) {
     if (detail::newer(a.manifest, b.manifest)) return true;
     return !detail::newer(b.manifest, a.manifest) && a.folder < b.folder;
   });

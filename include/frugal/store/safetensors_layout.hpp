@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/store/in_order.hpp>
 #include <frugal/store/safetensors_fault.hpp>
 #include <frugal/store/safetensors_header.hpp>
 
@@ -32,7 +33,7 @@ class SafetensorsLayout {
     };
     auto& tensors = header_.tensors;
     if (!std::is_sorted(tensors.begin(), tensors.end(), by_range)) {
-      std::sort(tensors.begin(), tensors.end(), by_range);
+      put_in_order(tensors, by_range);
     }
     std::vector<std::uint32_t> index = index_names();
     sort_metadata();
@@ -44,10 +45,10 @@ class SafetensorsLayout {
  private:
   std::vector<std::uint32_t> index_names() const {
     auto const& tensors = header_.tensors;
-    std::vector<std::uint32_t> index(tensors.size());
-    for (std::uint32_t i = 0; i < index.size(); ++i) index[i] = i;
-    std::sort(index.begin(), index.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return tensors[a].name < tensors[b].name; });
+    auto const order = positions_in_order(tensors.size(), [&](std::size_t a, std::size_t b) {
+      return tensors[a].name < tensors[b].name;
+    });
+    std::vector<std::uint32_t> index(order.begin(), order.end());
     for (std::size_t i = 1; i < index.size(); ++i) {
       auto const& a = tensors[index[i - 1]];
       auto const& b = tensors[index[i]];
@@ -61,7 +62,7 @@ class SafetensorsLayout {
 
   void sort_metadata() {
     auto& texts = header_.metadata;
-    std::sort(texts.begin(), texts.end(), [](auto const& a, auto const& b) {
+    put_in_order(texts, [](SafetensorsText const& a, SafetensorsText const& b) {
       return a.key != b.key ? a.key < b.key : a.place < b.place;
     });
     auto const twice = std::adjacent_find(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/store/in_order.hpp>
 #include <frugal/store/json_text.hpp>
 #include <frugal/store/safetensors_fault.hpp>
 #include <frugal/store/tensor_view.hpp>
@@ -41,7 +42,7 @@ class SafetensorsWriter {
   explicit SafetensorsWriter(std::vector<TensorView> tensors, Metadata const& metadata = {},
                              std::string name = "safetensors")
       : name_(std::move(name)) {
-    std::sort(tensors.begin(), tensors.end(), [](TensorView const& a, TensorView const& b) {
+    detail::put_in_order(tensors, [](TensorView const& a, TensorView const& b) {
       return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
     });
     for (TensorView const& tensor : tensors) check(tensor);
@@ -112,7 +113,7 @@ class SafetensorsWriter {
     std::vector<std::string_view> names;
     names.reserve(tensors.size());
     for (TensorView const& tensor : tensors) names.push_back(tensor.name);
-    std::sort(names.begin(), names.end());
+    detail::put_in_order(names, [](std::string_view a, std::string_view b) { return a < b; });
     if (auto const twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
       refuse(*twice, "two tensors have one name", "", "Give each a name of its own.");
     }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace frugal::detail {
+
+/// The positions of `count` items in order; `before(a, b)` compares the items at two positions.
+inline std::vector<std::size_t> positions_in_order(
+    std::size_t count, std::function<bool(std::size_t, std::size_t)> const& before) {
+  std::vector<std::size_t> positions(count);
+  for (std::size_t i = 0; i < count; ++i) positions[i] = i;
+  std::sort(positions.begin(), positions.end(),
+            [&](std::size_t a, std::size_t b) { return before(a, b); });
+  return positions;
+}
+
+/// Sorts a list of anything. std::sort is compiled anew for each type and each comparison, some ten
+/// kilobytes of code each time; this sorts positions, once for all of them, and moves the items.
+template <class T, class Before>
+void put_in_order(std::vector<T>& items, Before before) {
+  std::vector<T> sorted;
+  sorted.reserve(items.size());
+  for (std::size_t const at : positions_in_order(items.size(), [&](std::size_t a, std::size_t b) {
+         return before(items[a], items[b]);
+       })) {
+    sorted.push_back(std::move(items[at]));
+  }
+  items = std::move(sorted);
+}
+
+}  // namespace frugal::detail
