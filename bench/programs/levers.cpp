@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains one of three jobs with some levers for a number of samples, and prints one line of JSON:
-// seconds, peak bytes, loss on samples that it was not trained on. levers.py runs it and compares;
-// --list prints the levers.
+// wall seconds, processor seconds, peak bytes, loss on samples that it was not trained on.
+// levers.py runs it and compares; --list prints the levers.
 //
 // Shapes: B samples; 1x28x28 pixels, or T tokens.
 #include <frugal/frugal.hpp>
 
+#include <sys/resource.h>
 #include <torch/data/datasets/base.h>
 #include <torch/data/transforms/stack.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -190,22 +190,35 @@ struct Asked {
   c10::Device device;
   std::uint64_t samples, seed, warmup;
   std::filesystem::path run;
+  bool judge;
   frugal_bench::CountingAllocator& host;
 };
 
-/// Takes the time from the end of the last step that warms up to the end of the last one, all that
-/// other policies do in it included.
+/// User and system time of all threads of this process, without what other processes take.
+double processor_seconds() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  auto const seconds = [](timeval const& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+/// Reads both clocks at the end of the last warm-up step and at the end of the last step. What
+/// other policies do in between is included.
 struct Watch {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "LeverWatch";
     static constexpr int rank = 9;
   };
   using listens = fr::list<fr::on::step>;
-  using Clock = std::chrono::steady_clock;
-
+  struct Clocks {
+    std::chrono::steady_clock::time_point wall{};
+    double processor = 0;  // seconds
+  };
   struct Read {
     std::uint64_t warmup = 0;
-    Clock::time_point begin{}, end{};
+    Clocks begin{}, end{};
   };
   Read* read = nullptr;
 
@@ -218,7 +231,9 @@ struct Watch {
       auto const step = phase.counters().step;
       if (step < read_->warmup) return;
       if (!phase.settings().device.is_cpu()) phase.last_loss();  // waits for the device
-      (step == read_->warmup ? read_->begin : read_->end) = Clock::now();
+      Clocks& clocks = step == read_->warmup ? read_->begin : read_->end;
+      clocks.wall = std::chrono::steady_clock::now();
+      clocks.processor = processor_seconds();
     }
 
    private:
@@ -281,11 +296,12 @@ json measure(Asked& asked) {
   if constexpr ((false || ... || std::same_as<typename Ps::kind, fr::kinds::average>)) {
     trainer.template policy<fr::kinds::average>().copy_into(job.net);
   }
-  std::chrono::duration<double> const spent = read.end - read.begin;
+  std::chrono::duration<double> const spent = read.end.wall - read.begin.wall;
   return {{"seconds", spent.count()},
+          {"processor", read.end.processor - read.begin.processor},
           {"samples", (steps - asked.warmup) * static_cast<std::uint64_t>(job.batch)},
           {"peak", peak},
-          {"loss", judge(job.net, job.judged, asked.device)},
+          {"loss", asked.judge ? json(judge(job.net, job.judged, asked.device)) : json()},
           {"advice", report.advice}};
 }
 
@@ -338,7 +354,7 @@ int main(int argc, char** argv) {
   std::uint64_t samples = 1280, seed = 1, warmup = 2;
   std::string run;
   int threads = 0;
-  bool list = false;
+  bool list = false, no_loss = false;
   CLI::App app("What each lever does for a job.");
   app.add_flag("--list", list, "print the levers, one line of JSON each");
   app.add_option("--job", job)->check(CLI::IsMember({"fashion", "gpt", "deep"}));
@@ -351,6 +367,7 @@ int main(int argc, char** argv) {
   app.add_option("--data", images, "folder of Fashion-MNIST");
   app.add_option("--text", text, "the text of the other jobs");
   app.add_option("--run", run, "folder for what policies write");
+  app.add_flag("--no-loss", no_loss, "skip the loss on other samples");
   CLI11_PARSE(app, argc, argv);
   try {
     if (list) {
@@ -380,6 +397,7 @@ int main(int argc, char** argv) {
                .seed = seed,
                .warmup = warmup,
                .run = run,
+               .judge = !no_loss,
                .host = host};
     std::cout << recipe->second(what) << '\n';
   } catch (std::exception const& error) {
