@@ -4,6 +4,7 @@
 #include "../compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
+using frugal_test::compose::gamma;  // not the one of <math.h>
 
 template <class... Ps>
 constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::say();

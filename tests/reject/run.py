@@ -14,25 +14,32 @@ A file under tests/reject/ reads
     #endif
 
 Without FRUGAL_REJECT it must compile; with it it must not, and every expected text must stand in
-what the compiler says.
+what the compiler says of this file.
 
-What passed is remembered in the build folder under a digest of everything that it depends on: the
-compiler and its flags, the file, this script, and every header of frugal. LibTorch is in the flags,
-by its path.
+    run.py compile    asks the compiler about many files, most in one unit (unit.py), and leaves one
+                      result for each in the folder
+    run.py judge      reads the result of one file, and fails if it is missing, stale, or a fault
+
+A result is remembered under a digest of everything that it depends on: the compiler and its flags,
+the file and what it includes by quotes, these scripts, and every header of frugal. LibTorch is in
+the flags, by its path. `compile` asks again only what has changed or has not passed.
 """
 
 import argparse
 import hashlib
 import json
-import re
+import resource
 import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from unit import INCLUDE, Case, compile_source, malformed, proven, proves, why_alone
 
 
 def build_command(commands: Path, like: str, compiler: str) -> list[str]:
-    """The compiler call of the probe `like`, without its source, its output and its cache."""
+    """The compiler call of the probe `like`, without its source, its output and its launcher."""
     for entry in json.loads(commands.read_text()):
         if entry["file"] == like:
             words = shlex.split(entry["command"])
@@ -49,65 +56,144 @@ def build_command(commands: Path, like: str, compiler: str) -> list[str]:
     raise SystemExit(f"reject: {commands} has no {like}")
 
 
-def judge(source: Path, command: list[str]) -> list[str]:
+def ask_alone(case: Case, command: list[str]) -> list[str]:
     """What is wrong with the file, in words; nothing if it proves what it says."""
-    text = source.read_text()
-    expected = re.findall(r"^// expect: (.+?)\s*$", text, re.MULTILINE)
-    if not expected:
-        return ["it has no line '// expect: ...'"]
-    if not re.search(r"^#\s*ifdef FRUGAL_REJECT\b", text, re.MULTILINE):
-        return ["it has no '#ifdef FRUGAL_REJECT'"]
-
-    def compile_with(*extra: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [*command, *extra, "-fsyntax-only", str(source)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-
-    control = compile_with()
+    if malformed(case):
+        return [malformed(case)]
+    control = compile_source(command, case.source)
     if control.returncode != 0:
         return ["the control, without FRUGAL_REJECT, does not compile:", control.stdout]
-    rejected = compile_with("-DFRUGAL_REJECT")
+    rejected = compile_source(command, case.source, "-DFRUGAL_REJECT")
     if rejected.returncode == 0:
         return ["with FRUGAL_REJECT it compiles, and must not"]
-    missing = [f"the compiler does not say: {want}" for want in expected if want not in rejected.stdout]
-    return missing + ["what it says:", rejected.stdout] if missing else []
+    if proves(case, rejected.stdout):
+        return []
+    missing = [want for want in case.expected if want not in rejected.stdout]
+    return [f"the compiler does not say: {want}" for want in missing] + [
+        "what it says:",
+        rejected.stdout,
+    ]
 
 
-def digest_of(source: Path, command: list[str]) -> str:
-    digest = hashlib.sha256()
-    version = subprocess.run([command[0], "--version"], stdout=subprocess.PIPE, check=True).stdout
-    digest.update(version + "\0".join(command).encode())
-    headers = sorted((Path(__file__).parents[2] / "include").rglob("*.hpp"))
-    for file in [Path(__file__), source, *headers]:
-        digest.update(b"\0" + str(file).encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()
+class Digests:
+    """Digests of cases. What they have in common, the headers above all, is read once."""
+
+    def __init__(self, command: list[str]):
+        version = subprocess.run([command[0], "--version"], stdout=subprocess.PIPE, check=True).stdout
+        here = Path(__file__).resolve().parent
+        headers = sorted((here.parents[1] / "include").rglob("*.hpp"))
+        self.common = hashlib.sha256(version + "\0".join(command).encode())
+        for file in [here / "run.py", here / "unit.py", *headers]:
+            self.add(self.common, file)
+
+    @staticmethod
+    def add(digest, file: Path) -> str:
+        content = file.read_bytes()
+        digest.update(b"\0" + str(file).encode() + b"\0" + content)
+        return content.decode(errors="replace")
+
+    def of(self, case: Case) -> str:
+        digest, seen, open_files = self.common.copy(), set(), [case.source]
+        while open_files:
+            file = open_files.pop()
+            if file in seen or not file.exists():
+                continue
+            seen.add(file)
+            text = self.add(digest, file)
+            quoted = [name for bracket, name in INCLUDE.findall(text) if bracket == '"']
+            open_files += [(file.parent / name).resolve() for name in quoted]
+        return digest.hexdigest()
 
 
-def main() -> int:
+def result_file(folder: Path, case: Case) -> Path:
+    return folder / (case.source.name + ".json")
+
+
+def load(folder: Path, case: Case) -> dict:
+    """The result of the case; empty if there is none, or half of one."""
+    try:
+        return json.loads(result_file(folder, case).read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
+def compile_cases(
+    kind: str, cases: list[Case], command: list[str], folder: Path, jobs: int
+) -> dict[str, list[str]]:
+    """Writes a result for every case, and returns the names asked in the unit, alone and not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    digests = Digests(command)
+    digest = {case: digests.of(case) for case in cases}
+
+    def write(case: Case, how: str, faults: list[str]) -> None:
+        result = {"digest": digest[case], "how": how, "faults": faults}
+        result_file(folder, case).write_text(json.dumps(result, indent=1))
+
+    def passed_before(case: Case) -> bool:
+        known = load(folder, case)
+        return known.get("digest") == digest[case] and known.get("faults") == []
+
+    asked = [case for case in cases if not passed_before(case)]
+    together = proven(asked, command, folder / f"unit_{kind}.cpp")
+    for case in together:
+        write(case, "unit", [])
+    alone = [case for case in asked if case not in together]
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(lambda case: write(case, "alone", ask_alone(case, command)), alone))
+    groups = {"unit": together, "alone": alone, "unchanged": set(cases) - set(asked)}
+    return {how: sorted(case.source.stem for case in group) for how, group in groups.items()}
+
+
+def report(kind: str, cases: list[Case], groups: dict[str, list[str]]) -> None:
+    """Says how the cases were asked, and what it cost."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    counts = ", ".join(f"{len(names)} {how}" for how, names in groups.items())
+    print(f"reject: {kind}: {counts}; {used.ru_utime + used.ru_stime:.0f} CPU s")
+    reasons = {case.source.stem: why_alone(case) for case in cases}
+    for name in groups["alone"]:
+        print(f"  alone: {name}: {reasons[name] or 'the unit did not prove it'}")
+
+
+def judge(case: Case, digests: Digests, folder: Path) -> list[str]:
+    """What is wrong with the case by its result, in words; nothing if it passed."""
+    result = load(folder, case)
+    if not result:
+        return [f"it has no result in {folder}; `run.py compile` writes it"]
+    if result.get("digest") != digests.of(case):
+        return ["its result is stale: the file, a header or a flag has changed since"]
+    faults = result.get("faults")
+    return faults if isinstance(faults, list) else ["its result does not say whether it passed"]
+
+
+def parse() -> argparse.Namespace:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("source", type=Path)
+    arguments.add_argument("action", choices=["compile", "judge"])
+    arguments.add_argument("sources", type=Path, nargs="+")
     arguments.add_argument("--commands", type=Path, required=True, help="compile_commands.json")
     arguments.add_argument("--like", required=True, help="source whose command line is taken")
     arguments.add_argument("--compiler", required=True)
-    options = arguments.parse_args()
+    arguments.add_argument("--folder", type=Path, required=True, help="where the results are")
+    arguments.add_argument("--kind", default="plain", help="names the unit, in the report too")
+    arguments.add_argument("--jobs", type=int, default=2, help="compilers at a time")
+    return arguments.parse_args()
+
+
+def main() -> int:
+    options = parse()
     command = build_command(options.commands, options.like, options.compiler)
-    digest = digest_of(options.source, command)
-    passed = options.commands.parent / "reject" / (options.source.name + ".passed")
-    if passed.exists() and passed.read_text() == digest:
-        print("nothing that it depends on has changed since it passed")
+    cases = [Case.read(source) for source in options.sources]
+    if options.action == "compile":
+        # A fault is told by the judge of its case: here it would take the other cases along.
+        groups = compile_cases(options.kind, cases, command, options.folder, options.jobs)
+        report(options.kind, cases, groups)
         return 0
-    faults = judge(options.source, command)
-    for fault in faults:
-        print(f"reject: {options.source.name}: {fault}" if fault is faults[0] else fault)
-    if faults:
-        return 1
-    passed.parent.mkdir(exist_ok=True)
-    passed.write_text(digest)
-    return 0
+    failed, digests = 0, Digests(command)
+    for case in cases:
+        faults = judge(case, digests, options.folder)
+        for fault in faults:
+            print(f"reject: {case.source.name}: {fault}" if fault is faults[0] else fault)
+        failed += bool(faults)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

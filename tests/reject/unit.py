@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves many cases of tests/reject with two compiler calls, where one by one takes two for each.
+
+Reading the headers costs far more than a case does. One translation unit therefore includes every
+case in a namespace of its own, with the headers of all cases at its head, and is compiled twice:
+without FRUGAL_REJECT, where it must compile, and with it, where every diagnostic is given to the
+case whose file it names.
+
+The unit only ever proves a case; it never fails one. A case that it does not prove is asked alone
+(run.py), so whatever is ambiguous here costs time and no truth:
+
+* a diagnostic that names no case, or two, belongs to none;
+* of two cases that share an instantiation only the first gets a diagnostic;
+* g++ does not repeat `required from here` for a second error of one instantiation;
+* a case whose control does not compile in the unit leaves it, and the rest is compiled again.
+"""
+
+import os
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+([<"])([^>"]+)[>"]', re.MULTILINE)
+CONDITION = re.compile(r"^[ \t]*#[ \t]*if", re.MULTILINE)
+
+# What must stand at global scope: a specialisation or an instantiation of another namespace's
+# template, and a namespace of a library. What this does not see costs a second round.
+GLOBAL = re.compile(
+    r"^(?:extern\s+)?template\s*(?:<\s*>)?\s*(?:struct|class)\s+\w+::"
+    r"|^(?:inline\s+)?namespace\s+(?:frugal|std|torch|at|c10)\b(?!\s*=)",
+    re.MULTILINE,
+)
+# What would reach the cases after it.
+PREPROCESSOR = re.compile(r"^[ \t]*#[ \t]*(?:define|undef|pragma|line)\b", re.MULTILINE)
+
+# How often the unit is compiled without the cases that broke it, before all are asked alone.
+ROUNDS = 4
+
+# `file:line:column: error: ...`, and `cc1plus: error: ...`, which has no place.
+HEAD = re.compile(
+    r"^(?:.+?:\d+:(?:\d+:)?|[\w+.-]+:) "
+    r"(fatal error|error|warning|note|sorry, unimplemented|internal compiler error): "
+)
+SOURCE_LINE = re.compile(r"^ *(?:\d+|\+{3})? \|")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file of tests/reject: its text, and the sentences that the compiler must say."""
+
+    source: Path
+    text: str
+    expected: tuple[str, ...]
+
+    @staticmethod
+    def read(source: Path) -> "Case":
+        text = source.read_text()
+        expected = re.findall(r"^// expect: (.+?)\s*$", text, re.MULTILINE)
+        return Case(source.resolve(), text, tuple(expected))
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One error, warning or the like, with the lines of context before it and the notes after."""
+
+    severity: str
+    text: str
+
+
+def compile_source(command: list[str], source: Path, *extra: str) -> subprocess.CompletedProcess:
+    """Compiles the source for its diagnostics alone, which stdout holds."""
+    return subprocess.run(
+        [*command, *extra, "-fsyntax-only", str(source)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        # `required from` and `error:` are read: they must not be translated.
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+    )
+
+
+def is_clang(command: list[str]) -> bool:
+    version = subprocess.run([command[0], "--version"], stdout=subprocess.PIPE, text=True, check=True)
+    return "clang" in version.stdout
+
+
+def why_alone(case: Case) -> str:
+    """Why the case cannot stand in the unit; nothing if it can."""
+    if malformed(case):
+        return malformed(case)
+    if PREPROCESSOR.search(case.text):
+        return "it changes the preprocessor for the cases after it"
+    condition = CONDITION.search(case.text)
+    if condition and INCLUDE.search(case.text, condition.start()):
+        return "it includes a header under a condition"
+    return ""
+
+
+def needs_global_scope(case: Case) -> bool:
+    return bool(GLOBAL.search(case.text))
+
+
+def unit_text(cases: list[Case]) -> str:
+    """The translation unit: the headers of all cases, then each case in its namespace.
+
+    Those that need the global scope come last, so that their names hide nothing of the others. If
+    two of them share a name the unit does not compile, and does without them.
+    """
+    heads: dict[str, None] = {}  # in order, each once
+    for case in cases:
+        for bracket, name in INCLUDE.findall(case.text):
+            here = case.source.parent / name
+            heads[f"<{name}>" if bracket == "<" else f'"{here.resolve()}"'] = None
+    lines = [f"#include {head}" for head in heads]
+    for place, case in enumerate(sorted(cases, key=needs_global_scope)):
+        included = f'#include "{case.source}"'
+        scope = [f"namespace reject_case_{place} {{", included, "}"]
+        lines += [included] if needs_global_scope(case) else scope
+    return "\n".join(lines) + "\n"
+
+
+def diagnostics(output: str) -> list[Diagnostic]:
+    """Cuts what the compiler says into errors with their context and notes.
+
+    Lines without a severity (`In file included from`, `required from here`) are context of the
+    line that follows: of a note, and so of the diagnostic before, or of the next diagnostic. A
+    source line, `12 | code`, belongs to the line above it.
+    """
+    found: list[tuple[str, list[str]]] = []
+    context: list[str] = []
+    for line in output.splitlines():
+        if SOURCE_LINE.match(line) and found and not context:
+            found[-1][1].append(line)
+            continue
+        context.append(line)
+        head = HEAD.match(line)
+        if head is None:
+            continue
+        if head[1] != "note":
+            found.append((head[1], []))
+        if found:
+            found[-1][1].extend(context)
+        context = []
+    if found:
+        found[-1][1].extend(context)
+    return [Diagnostic(severity, "\n".join(lines)) for severity, lines in found]
+
+
+def owners(diagnostic: Diagnostic, cases: list[Case]) -> list[Case]:
+    """The cases whose file the diagnostic names."""
+    return [case for case in cases if f"{case.source}:" in diagnostic.text]
+
+
+def errors_of(output: str) -> list[Diagnostic]:
+    return [found for found in diagnostics(output) if found.severity not in ("warning", "note")]
+
+
+def said_to(cases: list[Case], output: str) -> dict[Case, str]:
+    """What the compiler says of each case: the errors that name it and no other."""
+    said = {case: "" for case in cases}
+    for error in errors_of(output):
+        named = owners(error, cases)
+        if len(named) == 1:
+            said[named[0]] += error.text + "\n"
+    return said
+
+
+def malformed(case: Case) -> str:
+    """What the file lacks to be a case at all; nothing if it is one."""
+    if not case.expected:
+        return "it has no line '// expect: ...'"
+    if not re.search(r"^#\s*ifdef FRUGAL_REJECT\b", case.text, re.MULTILINE):
+        return "it has no '#ifdef FRUGAL_REJECT'"
+    return ""
+
+
+def proves(case: Case, said: str) -> bool:
+    return all(want in said for want in case.expected)
+
+
+def proven(cases: list[Case], command: list[str], file: Path) -> set[Case]:
+    """Those of the cases that one unit, written to `file`, proves; the rest has to be asked alone."""
+    unlimited = "-ferror-limit=0" if is_clang(command) else "-fmax-errors=0"
+    flags = [*command, unlimited, "-ftemplate-backtrace-limit=0"]
+    inside = [case for case in cases if not why_alone(case)]
+    for _ in range(ROUNDS):
+        if len(inside) < 2:
+            break
+        file.write_text(unit_text(inside))
+        with ThreadPoolExecutor(2) as pool:
+            passes = [["-UFRUGAL_REJECT"], ["-DFRUGAL_REJECT"]]
+            control, rejected = pool.map(lambda extra: compile_source(flags, file, *extra), passes)
+        if control.returncode == 0:
+            # Any other status is a compiler that was killed or fell over: it proves nothing.
+            said = said_to(inside, rejected.stdout) if rejected.returncode == 1 else {}
+            return {case for case in inside if proves(case, said.get(case, ""))}
+        blamed = {case for error in errors_of(control.stdout) for case in owners(error, inside)}
+        if not blamed:
+            break
+        inside = [case for case in inside if case not in blamed]
+    return set()
