@@ -37,8 +37,8 @@ run_unittest() {
 }
 
 stage_setup() {
-  need_packages "${basic_packages[@]}" python3-venv clang-19 libclang-rt-19-dev clang-format-19 \
-    shellcheck systemd
+  need_packages "${basic_packages[@]}" "${test_packages[@]}" python3-venv libclang-rt-19-dev \
+    clang-format-19 shellcheck systemd
   pinned_torch 2.11.0
   pinned_torch 2.15.0
   # 1.9 GB of download beside 3 GB unpacked.
@@ -51,13 +51,44 @@ stage_setup() {
 
 stage_format() { verb_format --check && count 1 0; }
 
-stage_gcc() {
+# What a translation unit may take, so that nobody finds out a year later: three gigabytes for each
+# compiler, and seconds of a processor that leave a slow day of the machine twice its room.
+limit_units() { budget=(--most-seconds "${FRUGAL_MOST_SECONDS:-$1}" --most-mib 3000); }
+
+# clang with the older LibTorch builds and runs everything there is but the benchmarks.
+stage_clang() {
+  limit_units 120
   pinned_torch 2.11.0
   configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch"
   build "$root/build/tests"
-  # What a policy refuses with LibTorch beside it is asked of clang, below: g++ 12 instantiates what
-  # a precompiled header left for later once more in every file, and takes twice as long.
-  run_ctest "$root/build/tests" --label-exclude '^reject_torch$'
+  run_ctest "$root/build/tests"
+}
+
+# Each header is included twice by a file that has nothing else; one compiler is enough for that.
+stage_headers() {
+  limit_units 60
+  pinned_torch 2.11.0
+  configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch"
+  build "$root/build/tests" headers_alone
+  count 1 0
+}
+
+# g++ with the newer one reads everything, benchmarks included, asks every case of tests/reject, and
+# builds and runs what compilers and versions of LibTorch may differ in: tests/CMakeLists.txt says what.
+stage_gcc() {
+  limit_units 150
+  pinned_torch 2.15.0
+  configure gcc-syntax "$root/build/gcc-syntax" -DFRUGAL_LIBTORCH="$torch"
+  build "$root/build/gcc-syntax"
+  run_ctest "$root/build/gcc-syntax"
+}
+
+# whole PRESET VERSION: all of it, built and run, by one compiler with one LibTorch.
+stage_whole() {
+  pinned_torch "$2"
+  configure "$1" "$root/build/$1-$2" -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_BUILD_BENCH=ON
+  build "$root/build/$1-$2"
+  run_ctest "$root/build/$1-$2"
 }
 
 # run_example NAME [flags]: as its reader would run it, in a folder of its own.
@@ -113,23 +144,8 @@ stage_spot() {
   return "$failed"
 }
 
-stage_clang() {
-  pinned_torch 2.11.0
-  configure clang "$root/build/clang" -DFRUGAL_LIBTORCH="$torch"
-  build "$root/build/clang" all headers_alone
-  run_ctest "$root/build/clang"
-}
-
-stage_newest_torch() {
-  pinned_torch 2.15.0
-  # Unoptimised: what differs from 2.11.0 is the interface and the values, and it takes half the time.
-  configure tests "$root/build/torch-2.15.0" -DFRUGAL_LIBTORCH="$torch" \
-    -DCMAKE_CXX_FLAGS_RELEASE="-O0 -DNDEBUG" -DFRUGAL_BUILD_EXAMPLES=OFF -DFRUGAL_BUILD_BENCH=OFF
-  build "$root/build/torch-2.15.0" test_compose test_loop test_policy
-  run_ctest "$root/build/torch-2.15.0" --tests-regex '^(compose|loop|policy): '
-}
-
 stage_sanitizer() {
+  limit_units 60
   configure "$1" "$root/build/$1"
   build "$root/build/$1" test_torchfree
   run_ctest "$root/build/$1" --tests-regex '^torch-free: '
@@ -138,12 +154,12 @@ stage_sanitizer() {
 # What the fuzzer found is left in .frugal/fuzz, and so is what it learnt: the next run begins there.
 stage_fuzz() {
   local name=$1 folder=$state/fuzz/$1 log=$state/log/fuzz-$1.log
-  configure fuzz "$root/build/fuzz"
-  build "$root/build/fuzz" "fuzz_$name"
+  configure asan "$root/build/asan"
+  build "$root/build/asan" "fuzz_$name"
   mkdir -p "$folder/corpus"
-  if ! "$root/build/fuzz/tests/fuzz_$name" -max_total_time="${FRUGAL_FUZZ_SECONDS:-60}" -timeout=10 \
+  if ! "$root/build/asan/tests/fuzz_$name" -max_total_time="${FRUGAL_FUZZ_SECONDS:-60}" -timeout=10 \
     -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix="$folder/" \
-    -dict="$root/tests/fuzz/$name.dict" "$folder/corpus" "$root/build/fuzz/tests/seeds/$name" \
+    -dict="$root/tests/fuzz/$name.dict" "$folder/corpus" "$root/build/asan/tests/seeds/$name" \
     >"$log" 2>&1; then
     tail -n 50 "$log" >&2
     return 1
@@ -201,6 +217,20 @@ stage_package() {
   count 1 0
 }
 
+stage_fetch() {
+  pinned_torch 2.11.0
+  consumer "$root/build/package-fetch" -DFRUGAL_BY=FetchContent -DFRUGAL_SOURCE_DIR="$root" \
+    -DFRUGAL_LIBTORCH="$torch"
+}
+
+# Everything of tests/fault at full size; the page keeps its figures.
+stage_faults() {
+  pinned_torch 2.11.0
+  configure release "$root/build/release" -DFRUGAL_LIBTORCH="$torch"
+  build "$root/build/release" fault_train fault_save frugal_fault
+  FRUGAL_FAULT_EVERY=1 python3 "$root/bench/faults.py" --build "$root/build/release" --torch "$torch" --dry-run >&2 && count 1 0
+}
+
 stage_conan() {
   local log=$state/log/conan.log
   virtual_environment conan 200
@@ -237,12 +267,16 @@ stage_cuda() {
   run_ctest "$root/build/cuda" --tests-regex '^cuda: '
 }
 
+# Seconds of a processor that the children of this shell have taken.
+cpu_seconds() { awk -v ticks="$(getconf CLK_TCK)" '{ printf "%d", ($16 + $17) / ticks }' "/proc/$$/stat"; }
+
 # stage NAME FUNCTION [arguments]: runs it apart, so that the next one is run whatever happens.
 stage() {
-  local name=$1 begun=$SECONDS before after rc passed failed
+  local name=$1 begun=$SECONDS cpu before after rc passed failed
   shift
   wanted "$name" || return 0
   say "$name"
+  cpu=$(cpu_seconds)
   before=$(wc -l <"$counts")
   set +e
   (
@@ -255,8 +289,8 @@ stage() {
   if [ "$rc" != 0 ] && [ "$after" = 0 ]; then count 0 1; fi
   read -r passed failed < <(awk -v from="$before" \
     'NR > from { p += $1; f += $2 } END { print p + 0, f + 0 }' "$counts")
-  printf '%-44s %5d passed %3d failed %5d s\n' "$name" "$passed" "$failed" "$((SECONDS - begun))" |
-    tee -a "$state/stages"
+  printf '%-44s %5d passed %3d failed  cpu %5d s  wall %5d s\n' "$name" "$passed" "$failed" \
+    "$(($(cpu_seconds) - cpu))" "$((SECONDS - begun))" | tee -a "$state/stages"
 }
 
 # wanted NAME: no words were given, or one of them is in the name.
@@ -269,21 +303,33 @@ wanted() {
   return 1
 }
 
-# all_stages [WORD...]: all of them, or those whose names have one of the words.
-all_stages() {
+# stages FUNCTION [WORD...]: those that the function lists, or those of them whose names have a word.
+stages() {
+  local list=$1
+  shift
   only=("$@")
   mkdir -p "$state/log"
   : >"$counts"
   : >"$state/stages"
+  export FRUGAL_FAULT_EVERY=${FRUGAL_FAULT_EVERY:-3}
   # What is tested is pinned, whatever LibTorch the caller's environment names.
   unset FRUGAL_LIBTORCH FRUGAL_TORCH_VERSION
   stage "set-up" stage_setup
+  "$list"
+  say "stages"
+  cat "$state/stages"
+  awk '{ p += $1; f += $2 } END { printf "%d passed, %d failed\n", p, f; exit f > 0 || p == 0 }' \
+    "$counts"
+}
+
+# What CI runs. Compilers are paired with versions of LibTorch, and no test is run twice alike.
+stages_of_ci() {
   stage "format" stage_format
-  stage "g++: build and tests" stage_gcc
+  stage "clang, torch 2.11.0: everything" stage_clang
+  stage "headers, each by itself" stage_headers
   stage "examples" stage_examples
   stage "spot machines: the files for them" stage_spot
-  stage "clang: build and tests" stage_clang
-  stage "torch 2.15.0: build and core tests" stage_newest_torch
+  stage "g++, torch 2.15.0: everything read, cores run" stage_gcc
   stage "address and undefined-behaviour sanitizer" stage_sanitizer asan
   stage "thread sanitizer" stage_sanitizer tsan
   stage "fuzz: safetensors" stage_fuzz safetensors
@@ -292,8 +338,21 @@ all_stages() {
   stage "conan create" stage_conan
   stage "vcpkg port" stage_vcpkg
   stage "CUDA flavour: link" stage_cuda
-  say "stages"
-  cat "$state/stages"
-  awk '{ p += $1; f += $2 } END { printf "%d passed, %d failed\n", p, f; exit f > 0 || p == 0 }' \
-    "$counts"
 }
+
+# What CI leaves out: each compiler with the other LibTorch, each built and run; every fault there is;
+# the fuzzer for ten minutes; every way to install, compiled.
+stages_of_release() {
+  local compiler
+  stages_of_ci
+  for compiler in clang gcc; do
+    stage "$compiler, torch 2.11.0: built and run whole" stage_whole "$compiler" 2.11.0
+    stage "$compiler, torch 2.15.0: built and run whole" stage_whole "$compiler" 2.15.0
+  done
+  stage "faults: every one" stage_faults
+  FRUGAL_FUZZ_SECONDS=600 stage "fuzz: safetensors, ten minutes" stage_fuzz safetensors
+  stage "FetchContent, compiled" stage_fetch
+}
+
+all_stages() { stages stages_of_ci "$@"; }
+release_stages() { stages stages_of_release "$@"; }

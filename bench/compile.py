@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What frugal costs the compiler.
 
-Time: how much longer a file takes that includes frugal's umbrella beside torch/torch.h, parsed
-alone and compiled with -O2. The compilations are interleaved, one at a time, without a cache.
+Headers: how much longer a file takes that includes frugal's umbrella beside torch/torch.h, parsed
+alone and compiled with -O2.
+
+Program: the same for a real one, a trainer with ten policies (bench/compile/trainer.cpp), with every
+compiler that is there; and how long it takes behind the precompiled header that frugal_precompile()
+gives.
+
+The compilations are interleaved, one at a time, without a cache. Seconds are of the processor, user
+and system, in the fastest round: what else a machine does only adds to them.
 
 Templates: how many instantiations a fitted trainer needs with 0, 4, 8 and 16 observers
 (bench/compile/recipe.cpp), counted by Clang, whose trace has one event for each. Counts, unlike
@@ -17,12 +24,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
+from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECIPE = ROOT / "bench" / "compile" / "recipe.cpp"
 
+PROGRAM = ROOT / "bench" / "compile" / "trainer.cpp"
 TIME_BAR = 1.15  # torch/torch.h and the umbrella, over torch/torch.h alone
+PROGRAM_BARS = {"syntax": 1.6, "O2": 2.0}  # the program over torch/torch.h alone
+PRECOMPILED_BAR = 8.0  # seconds, of the program behind a precompiled header
 POLICIES = (0, 4, 8, 16)
 PER_BLOCK = 4  # observers in one block of recipe.cpp
 GROWTH_SLACK = 1.01  # names that two policies share are instantiated once, so counts wobble
@@ -53,39 +63,99 @@ def flags(args) -> list[str]:
     ]
 
 
-def compile_once(command: list[str]) -> float:
-    """Seconds of one compilation."""
-    start = time.perf_counter()
+@dataclass
+class Cost:
+    """What one compilation took."""
+
+    seconds: float  # of the processor, user and system
+    mib: float  # of the largest of the compiler's processes
+
+
+def compile_once(command: list[str]) -> Cost:
     # CCACHE_DISABLE: the compiler may be a link to ccache, which would be what is measured.
     environment = os.environ | {"CCACHE_DISABLE": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.returncode != 0:
-        errors = [line for line in done.stderr.splitlines() if "error" in line] or [done.stderr]
-        raise Failed(f"`{' '.join(command)}` failed:\n" + "\n".join(errors[:5]))
-    return time.perf_counter() - start
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(command, stdout=said, stderr=said, env=environment)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            said.seek(0)
+            lines = said.read().splitlines()
+            errors = [line for line in lines if "error" in line] or lines
+            raise Failed(f"`{' '.join(command)}` failed:\n" + "\n".join(errors[:5]))
+    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
-def measure_time(args, folder: pathlib.Path) -> dict:
+def fastest(costs: list[Cost]) -> Cost:
+    return Cost(min(c.seconds for c in costs), max(c.mib for c in costs))
+
+
+def interleave(args, names: list[str], measure, what: str) -> dict[str, list[Cost]]:
+    """Every round measures each name once, beginning with another one."""
+    costs: dict[str, list[Cost]] = {name: [] for name in names}
+    for turn in range(args.rounds):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            print(f"{what}, round {turn + 1}/{args.rounds}: {name}", file=sys.stderr)
+            costs[name].append(measure(name))
+    return costs
+
+
+def options_of(mode: str, folder: pathlib.Path) -> list[str]:
+    return [option.format(object=folder / "out.o") for option in MODES[mode]]
+
+
+def measure_headers(args, folder: pathlib.Path) -> dict:
     for name, text in SOURCES.items():
         body = text.format(header=args.header) + "int main() {}\n"
         (folder / f"{name}.cpp").write_text(body)
-    seconds = {mode: {name: [] for name in SOURCES} for mode in MODES}
-    names = list(SOURCES)
-    for i in range(args.rounds):
-        first = i % len(names)
-        for name in names[first:] + names[:first]:
-            for mode, options in MODES.items():
-                print(f"time, round {i + 1}/{args.rounds}: {name} {mode}", file=sys.stderr)
-                options = [option.format(object=folder / "out.o") for option in options]
-                command = [args.cxx, *flags(args), *options, str(folder / f"{name}.cpp")]
-                seconds[mode][name].append(compile_once(command))
     result = {}
-    for mode, by_name in seconds.items():
-        # The fastest round: what else a machine does only adds to a compilation.
-        fastest = {name: min(values) for name, values in by_name.items()}
-        ratio = fastest["both"] / fastest["torch"]
-        result[mode] = {"seconds": by_name, "fastest": fastest, "ratio": ratio}
-        result[mode]["met"] = ratio <= TIME_BAR
+    for mode in MODES:
+        costs = interleave(args, list(SOURCES), lambda name: compile_once(
+            [args.cxx, *flags(args), *options_of(mode, folder), str(folder / f"{name}.cpp")]),
+            f"headers, {mode}")  # fmt: skip
+        seconds = {name: fastest(of).seconds for name, of in costs.items()}
+        ratio = seconds["both"] / seconds["torch"]
+        result[mode] = {"rounds": {name: [vars(c) for c in of] for name, of in costs.items()},
+                        "fastest": seconds, "ratio": ratio, "met": ratio <= TIME_BAR}  # fmt: skip
+    return result
+
+
+def precompile(compiler: str, args, folder: pathlib.Path, mode: str) -> tuple[Cost, list[str]]:
+    """Makes the header as frugal_precompile() has CMake make it; what it took, and how it is used."""
+    header = folder / "frugal_pch.hpp"
+    header.write_text("#include <torch/torch.h>\n#include <frugal/frugal.hpp>\n")
+    level = [option for option in MODES[mode] if option.startswith("-O")]
+    make = [compiler, *flags(args), *level, "-x", "c++-header", str(header), "-o"]
+    if "clang" in pathlib.Path(compiler).name:
+        made = f"{header}.pch"
+        cost = compile_once([*make, made, "-fpch-instantiate-templates"])
+        return cost, ["-include-pch", made]
+    return compile_once([*make, f"{header}.gch"]), ["-include", str(header)]
+
+
+def measure_program(args, folder: pathlib.Path) -> dict:
+    torch = folder / "torch.cpp"
+    torch.write_text(SOURCES["torch"] + "int main() {}\n")
+    result = {}
+    for compiler in args.compilers:
+        name = pathlib.Path(compiler).name
+        for mode, bar in PROGRAM_BARS.items():
+            sources = {"torch/torch.h alone": torch, "the program": PROGRAM}
+            costs = interleave(args, list(sources), lambda which: compile_once(
+                [compiler, *flags(args), *options_of(mode, folder), str(sources[which])]),
+                f"program, {name}, {mode}")  # fmt: skip
+            cost = {which: vars(fastest(of)) for which, of in costs.items()}
+            ratio = cost["the program"]["seconds"] / cost["torch/torch.h alone"]["seconds"]
+            result[f"{name}, {mode}"] = {"fastest": cost, "ratio": ratio, "bar": bar,
+                                         "met": ratio <= bar}  # fmt: skip
+        made, use = precompile(compiler, args, folder, "O2")
+        costs = interleave(args, ["behind it"], lambda _: compile_once(
+            [compiler, *flags(args), *use, *options_of("O2", folder), str(PROGRAM)]),
+            f"precompiled header, {name}, O2")  # fmt: skip
+        cost = fastest(costs["behind it"])
+        result[f"{name}, O2, precompiled"] = {"header": vars(made), "fastest": vars(cost),
+                                              "met": cost.seconds <= PRECOMPILED_BAR}  # fmt: skip
     return result
 
 
@@ -123,14 +193,28 @@ def verdict(met: bool) -> str:
     return "met" if met else "NOT met"
 
 
-def show_time(result: dict) -> None:
+def show_headers(result: dict) -> None:
     for mode, entry in result.items():
-        fastest = "  ".join(f"{name} {value:.2f} s" for name, value in entry["fastest"].items())
-        print(f"time, {mode}: {fastest}")
+        seconds = "  ".join(f"{name} {value:.2f} s" for name, value in entry["fastest"].items())
+        print(f"headers, {mode}: {seconds}")
         print(
             f"bar: torch/torch.h and the umbrella at most {TIME_BAR} of torch/torch.h: "
             f"{entry['ratio']:.3f}, {verdict(entry['met'])}"
         )
+
+
+def show_program(result: dict) -> None:
+    for what, entry in result.items():
+        if "bar" in entry:
+            costs = "  ".join(f"{name} {cost['seconds']:.2f} s, {cost['mib']:.0f} MiB"
+                              for name, cost in entry["fastest"].items())  # fmt: skip
+            print(f"program, {what}: {costs}")
+            print(f"bar: the program at most {entry['bar']} of torch/torch.h: {entry['ratio']:.3f}, "
+                  f"{verdict(entry['met'])}")  # fmt: skip
+        else:
+            print(f"program, {what}: the header once {entry['header']['seconds']:.2f} s, the program "
+                  f"{entry['fastest']['seconds']:.2f} s, {entry['fastest']['mib']:.0f} MiB")  # fmt: skip
+            print(f"bar: at most {PRECOMPILED_BAR:g} s: {verdict(entry['met'])}")
 
 
 def show_templates(result: dict) -> None:
@@ -145,13 +229,13 @@ def show_templates(result: dict) -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cxx", default="g++", help="compiler whose time is taken")
+    parser.add_argument("--cxx", default="g++", help="compiler of the headers' time")
     parser.add_argument("--clang", help="Clang that counts; found by itself when left out")
     parser.add_argument("--torch", type=pathlib.Path, required=True, help="has include/ and lib/")
     parser.add_argument("--include", type=pathlib.Path, default=ROOT / "include")
     parser.add_argument("--header", default="frugal/frugal.hpp", help="the umbrella")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=("time", "templates"))
+    parser.add_argument("--only", choices=("headers", "program", "templates"))
     parser.add_argument("--json", type=pathlib.Path, help="file for every figure")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is not met")
     parser.add_argument("--build", help="taken and not needed: every benchmark gets it")
@@ -168,14 +252,18 @@ def check(args) -> None:
         raise Failed(f"{args.include / args.header} does not exist. Name it with --header.")
     if shutil.which(args.cxx) is None:
         raise Failed(f"there is no compiler {args.cxx}. Name one with --cxx.")
-    if args.only != "time" and args.clang is None:
+    if args.clang is None:
         found = (shutil.which(name) for name in ("clang++-19", "clang++"))
         args.clang = next((path for path in found if path), None)
-        if args.clang is None:
-            raise Failed(
-                "instantiations are counted with Clang, and there is none. Install clang-19, or "
-                "leave the counts out with --only time."
-            )
+    if args.only != "headers" and args.clang is None:
+        raise Failed(
+            "programs and instantiations are compiled with Clang, and there is none. Install "
+            "clang-19, or leave them out with --only headers."
+        )
+    args.compilers = [args.cxx, args.clang]
+
+
+PARTS = {"headers": measure_headers, "program": measure_program, "templates": measure_templates}
 
 
 def main() -> int:
@@ -184,20 +272,19 @@ def main() -> int:
     try:
         check(args)
         with tempfile.TemporaryDirectory() as folder:
-            if args.only != "templates":
-                report["time"] = measure_time(args, pathlib.Path(folder))
-            if args.only != "time":
-                report["templates"] = measure_templates(args, pathlib.Path(folder))
+            for part, measure in PARTS.items():
+                if args.only in (None, part):
+                    report[part] = measure(args, pathlib.Path(folder))
     except Failed as error:
         print(f"compile: {error}", file=sys.stderr)
         return 2
-    if "time" in report:
-        show_time(report["time"])
-    if "templates" in report:
-        show_templates(report["templates"])
+    for part, show in {"headers": show_headers, "program": show_program,
+                       "templates": show_templates}.items():  # fmt: skip
+        if part in report:
+            show(report[part])
     if args.json:
         args.json.write_text(json.dumps(report, indent=2) + "\n")
-    bars = [entry["met"] for entry in report.get("time", {}).values()]
+    bars = [e["met"] for part in ("headers", "program") for e in report.get(part, {}).values()]
     bars += [report["templates"]["met"]] if "templates" in report else []
     return 1 if args.strict and not all(bars) else 0
 

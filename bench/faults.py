@@ -133,6 +133,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tests at a time")
     parser.add_argument("--positions", type=int, default=8000, help="bits to flip; half as many cuts")
     parser.add_argument("--json", type=pathlib.Path, help="a file for the figures")
+    parser.add_argument("--dry-run", action="store_true", help="leave the page as it is")
     options = parser.parse_args()
     programs = options.build.resolve() / "tests"
     shim, program = programs / "libfrugal_fault.so", programs / "fault_train"
@@ -163,7 +164,8 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
     text = page_of(figures)
-    write_between(PAGE, BEGIN, END, text)
+    if not options.dry_run:
+        write_between(PAGE, BEGIN, END, text)
     print(text)
     return 0
 

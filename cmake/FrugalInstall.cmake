@@ -19,6 +19,6 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/frugalConfigVersion.cmak
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES
   "${PROJECT_BINARY_DIR}/frugalConfig.cmake" "${PROJECT_BINARY_DIR}/frugalConfigVersion.cmake"
-  cmake/FindFrugalTorch.cmake cmake/FrugalDependencies.cmake
+  cmake/FindFrugalTorch.cmake cmake/FrugalDependencies.cmake cmake/FrugalPrecompile.cmake
   DESTINATION "${frugal_package_dir}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/licenses/frugal")

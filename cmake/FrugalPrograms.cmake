@@ -4,7 +4,19 @@
 
 find_program(FRUGAL_CCACHE ccache)
 find_program(FRUGAL_MOLD mold)
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 mark_as_advanced(FRUGAL_CCACHE FRUGAL_MOLD)
+
+# In front of every compilation: what it costs is written down, and ./dev shows the slowest. The
+# interpreter itself, where python3 is a script that looks for one.
+execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import sys; print(sys.executable)"
+  OUTPUT_VARIABLE frugal_python OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+set(frugal_launcher "${frugal_python};${PROJECT_SOURCE_DIR}/cmake/compile_meter.py;run;${PROJECT_BINARY_DIR}/compile_meter.jsonl")
+if(FRUGAL_CCACHE)
+  list(APPEND frugal_launcher "${CMAKE_COMMAND}" -E env
+    "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
+    "${FRUGAL_CCACHE}")
+endif()
 
 add_library(frugal_program_options INTERFACE)
 # Tests read what frugal has written with a library that frugal does not use.
@@ -47,10 +59,23 @@ endif()
 function(frugal_program target)
   target_link_libraries(${target} PRIVATE frugal_program_options)
   set_target_properties(${target} PROPERTIES
-    CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
-  if(FRUGAL_CCACHE)
-    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
-      "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;${FRUGAL_CCACHE}")
+    CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
+    CXX_COMPILER_LAUNCHER "${frugal_launcher}")
+endfunction()
+
+# frugal_executable(<target> <source>...): an executable; where FRUGAL_SYNTAX_ONLY asks for it, its
+# sources are parsed, its templates instantiated and its warnings heeded, and nothing is generated.
+# RUN as the first argument: what is run even then.
+function(frugal_executable target)
+  set(sources ${ARGN})
+  list(POP_FRONT sources first)
+  if(first STREQUAL RUN)
+    add_executable(${target} ${sources})
+  elseif(FRUGAL_SYNTAX_ONLY)
+    add_library(${target} OBJECT ${first} ${sources})
+    target_compile_options(${target} PRIVATE -fsyntax-only)
+  else()
+    add_executable(${target} ${first} ${sources})
   endif()
 endfunction()
 

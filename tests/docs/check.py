@@ -5,6 +5,9 @@
     check.py check ROOT               says what is wrong with the pages
     check.py fill ROOT                writes into the marked blocks what their sources say now
     check.py extract ROOT OUT.cpp...  writes the pages' complete blocks as test cases
+    check.py extract-page ROOT PAGE OUT.cpp
+                                      the same of one page
+    check.py runs ROOT                names the pages that have a program to run
 
 A ```cpp block of a page is one of three:
 
@@ -245,8 +248,8 @@ TEST_CASE("{page}: the program at line {line} runs") {{
 """
 
 
-def extract(root: Path, outputs: list[Path]) -> None:
-    complete = [b for page in pages_of(root) for b in blocks_of(root, page) if b.complete]
+def extract(root: Path, pages: list[str], outputs: list[Path]) -> None:
+    complete = [b for page in pages for b in blocks_of(root, page) if b.complete]
     for turn, output in enumerate(outputs):
         includes, cases = ["#include <filesystem>", "#include <string>"], []
         for number in range(turn, len(complete), len(outputs)):
@@ -263,6 +266,7 @@ def extract(root: Path, outputs: list[Path]) -> None:
                 cases.append(CASE.format(**names))
         text = PRELUDE.format(includes="\n".join(includes)) + "".join(cases)
         if not output.exists() or output.read_text(encoding="utf-8") != text:
+            output.parent.mkdir(exist_ok=True)
             output.write_text(text, encoding="utf-8")
 
 
@@ -275,7 +279,15 @@ def main(arguments: list[str]) -> int:
         fill(Path(arguments[1]).resolve())
         return 0
     if len(arguments) >= 3 and arguments[0] == "extract":
-        extract(Path(arguments[1]).resolve(), [Path(name) for name in arguments[2:]])
+        root = Path(arguments[1]).resolve()
+        extract(root, pages_of(root), [Path(name) for name in arguments[2:]])
+        return 0
+    if len(arguments) == 4 and arguments[0] == "extract-page":
+        extract(Path(arguments[1]).resolve(), [arguments[2]], [Path(arguments[3])])
+        return 0
+    if len(arguments) == 2 and arguments[0] == "runs":
+        root = Path(arguments[1]).resolve()
+        print("\n".join(p for p in pages_of(root) if any(b.runs for b in blocks_of(root, p))))
         return 0
     print(__doc__, file=sys.stderr)
     return 2

@@ -98,14 +98,14 @@ class Pages(unittest.TestCase):
     def test_a_part_of_a_program_is_compiled_and_not_run(self):
         self.write("docs/policy/x.md", "```cpp\n#include <cstdio>\nint part();\n```\n")
         output = self.root / "out.cpp"
-        check.extract(self.root, [output])
+        check.extract(self.root, check.pages_of(self.root), [output])
         self.assertEqual(self.faults(), [])
         self.assertIn("int part();", output.read_text())
         self.assertNotIn("TEST_CASE", output.read_text())
 
     def test_programs_keep_their_line_numbers(self):
         output = self.root / "out.cpp"
-        check.extract(self.root, [output])
+        check.extract(self.root, check.pages_of(self.root), [output])
         text = output.read_text()
         self.assertIn('#line 2 "docs/policy/x.md"\n\nvoid main_of_page() {', text)
         self.assertEqual(text.count("#include <cstdio>"), 1)

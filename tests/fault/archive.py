@@ -5,7 +5,7 @@ archive.py --program P --shim S TEST
 
 As run.py does with a save: shim.cpp counts the calls and makes the k-th go wrong. Whatever happens, each
 checkpoint is here or there or both, whole; and the next move finishes the work and leaves no
-garbage. TEST is one of kill, fail, restore.
+garbage. TEST is one of kill, fail, restore; FRUGAL_FAULT_EVERY as in run.py.
 """
 
 import argparse
@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from run import SAMPLE
 
 MEMORY = next((m for m in ("/dev/shm",) if os.access(m, os.W_OK)), None)
 CHANGING = ("create,open,write,pwrite,fsync,close,rename,renameat2,mkdir,unlink,rmdir")
@@ -87,6 +89,8 @@ def kill(bench: Bench) -> int:
     calls, tried = bench.calls("move"), 0
     for k, (call, path) in enumerate(calls, 1):
         for act in ("kill", "tear") if call.startswith(("write", "pwrite")) else ("kill",):
+            if not SAMPLE.takes():
+                continue
             context = f"{bench.how}: {act} at {k} of {len(calls)}, {call} {path}"
             done = bench.broken("move", at=k, do=act)
             # A command counts its calls for itself, and when it is killed that is an error of ours.
@@ -104,6 +108,8 @@ def fail(bench: Bench) -> int:
     for act in ("ENOSPC", "EIO", "EACCES", "EINTR", "short"):
         for k, (call, path) in enumerate(calls, 1):
             if act == "short" and not call.startswith(("write", "pwrite")):
+                continue
+            if not SAMPLE.takes():
                 continue
             context = f"{bench.how}: {act} at {k} of {len(calls)}, {call} {path}"
             done = bench.broken("move", at=k, do=act)
@@ -124,6 +130,8 @@ def restore(bench: Bench) -> int:
     calls, tried = bench.calls("restore", 1), 0
     for act in ("kill", "ENOSPC", "EIO"):
         for k, (call, path) in enumerate(calls, 1):
+            if not SAMPLE.takes():
+                continue
             context = f"{bench.how}: restore, {act} at {k} of {len(calls)}, {call} {path}"
             done = bench.broken("restore", 1, at=k, do=act)
             assert done.returncode in (-signal.SIGKILL, 0, 3), f"{context}: {done.returncode}"

@@ -2,6 +2,15 @@
 # Saves that are killed or fail at every call to the file system: run.py goes through the calls,
 # shim.cpp breaks them.
 
+# frugal_fault_test(<sentence> <program> [argument...])
+function(frugal_fault_test sentence)
+  if(NOT FRUGAL_SYNTAX_ONLY)
+    add_test(NAME "fault: ${sentence}" COMMAND ${ARGN})
+    # Seconds on an idle machine; what is waited for in a test has limits of its own.
+    set_tests_properties("fault: ${sentence}" PROPERTIES LABELS fault TIMEOUT 900)
+  endif()
+endfunction()
+
 # A sanitizer's library wants to be loaded before the shim, and LD_PRELOAD is the shim's.
 if(FRUGAL_SANITIZE)
   return()
@@ -10,7 +19,7 @@ endif()
 add_library(frugal_fault SHARED "${CMAKE_CURRENT_LIST_DIR}/shim.cpp")
 frugal_program(frugal_fault)
 target_link_libraries(frugal_fault PRIVATE ${CMAKE_DL_LIBS})
-add_executable(fault_save "${CMAKE_CURRENT_LIST_DIR}/save.cpp")
+frugal_executable(fault_save "${CMAKE_CURRENT_LIST_DIR}/save.cpp")
 frugal_program(fault_save)
 target_link_libraries(fault_save PRIVATE frugal::headers)
 add_dependencies(test_programs frugal_fault fault_save)
@@ -25,14 +34,13 @@ foreach(pair IN ITEMS
   string(REPLACE "|" ";" pair "${pair}")
   list(GET pair 0 test)
   list(GET pair 1 sentence)
-  add_test(NAME "fault: ${sentence}" COMMAND Python3::Interpreter
+  frugal_fault_test("${sentence}" Python3::Interpreter
     "${CMAKE_CURRENT_LIST_DIR}/run.py" --program "$<TARGET_FILE:fault_save>"
     --shim "$<TARGET_FILE:frugal_fault>" ${test})
-  set_tests_properties("fault: ${sentence}" PROPERTIES TIMEOUT 900)
 endforeach()
 
 if(FRUGAL_ARCHIVE)
-  add_executable(fault_archive "${CMAKE_CURRENT_LIST_DIR}/archive.cpp")
+  frugal_executable(fault_archive "${CMAKE_CURRENT_LIST_DIR}/archive.cpp")
   frugal_program(fault_archive)
   target_link_libraries(fault_archive PRIVATE frugal::archive)
   add_dependencies(test_programs fault_archive)
@@ -43,10 +51,9 @@ if(FRUGAL_ARCHIVE)
     string(REPLACE "|" ";" pair "${pair}")
     list(GET pair 0 test)
     list(GET pair 1 sentence)
-    add_test(NAME "fault: ${sentence}" COMMAND Python3::Interpreter
+    frugal_fault_test("${sentence}" Python3::Interpreter
       "${CMAKE_CURRENT_LIST_DIR}/archive.py" --program "$<TARGET_FILE:fault_archive>"
       --shim "$<TARGET_FILE:frugal_fault>" ${test})
-    set_tests_properties("fault: ${sentence}" PROPERTIES TIMEOUT 900)
   endforeach()
 endif()
 
@@ -54,25 +61,24 @@ if(NOT FRUGAL_WITH_TORCH)
   return()
 endif()
 
-# Whole trainers. LibTorch is loaded once, and each start is a fork.
+# Whole trainers. LibTorch is loaded once, and each start is a fork. FRUGAL_FAULT_EVERY=N takes an N-th
+# of these numbers.
 find_package(CLI11 REQUIRED)
-add_executable(fault_train "${CMAKE_CURRENT_LIST_DIR}/train.cpp")
+frugal_executable(fault_train "${CMAKE_CURRENT_LIST_DIR}/train.cpp")
 frugal_torch_program(fault_train)
 target_link_libraries(fault_train PRIVATE CLI11::CLI11 ${CMAKE_DL_LIBS})
 target_include_directories(fault_train PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")  # support/
 add_dependencies(test_programs fault_train)
 
 foreach(line IN ITEMS
-    "random --runs 25 --seed 1|trainers that are killed at random instants end in the bits of one that was not"
-    "calls --stride 37 --shim $<TARGET_FILE:frugal_fault>|trainers whose save is killed or fails at any call lose nothing, and say what failed"
-    "damage --positions 400|trainers that find their newest checkpoint damaged go on from the one before it"
-    "cycles --count 1000|a thousand saves and resumes leave no thread, descriptor, temporary or memory behind"
+    "random --runs 75 --seed 1|trainers that are killed at random instants end in the bits of one that was not"
+    "calls --stride 12 --shim $<TARGET_FILE:frugal_fault>|trainers whose save is killed or fails at any call lose nothing, and say what failed"
+    "damage --positions 1200|trainers that find their newest checkpoint damaged go on from the one before it"
+    "cycles --count 1000|hundreds of saves and resumes leave no thread, descriptor, temporary or memory behind"
     "self|the test of trainers finds a job that does not resume exactly")
   string(REPLACE "|" ";" line "${line}")
   list(GET line 0 arguments)
   list(GET line 1 sentence)
   separate_arguments(arguments UNIX_COMMAND "${arguments}")
-  add_test(NAME "fault: ${sentence}" COMMAND fault_train ${arguments})
-  # Seconds on an idle machine; what is waited for in the test has limits of its own.
-  set_tests_properties("fault: ${sentence}" PROPERTIES TIMEOUT 900)
+  frugal_fault_test("${sentence}" fault_train ${arguments})
 endforeach()

@@ -17,6 +17,8 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -54,6 +56,14 @@ int main(int argc, char** argv) {
   app.add_option("--positions", positions, "damage: bits to flip; half as many cuts");
   app.add_option("--count", count, "cycles: how many");
   CLI11_PARSE(app, argc, argv);
+  // A sample, as run.py takes one: of what is drawn or gone through every N-th.
+  if (char const* const sample = ::getenv("FRUGAL_FAULT_EVERY")) {
+    std::uint64_t const every = std::max<std::uint64_t>(std::strtoull(sample, nullptr, 10), 1);
+    runs = std::max<std::uint64_t>(runs / every, 1);
+    stride *= every;
+    positions = std::max<std::uint64_t>(positions / every, 1);
+    count = std::max<std::uint64_t>(count / every, 250);  // fewer show no growth
+  }
   if (!tests.contains(test)) {
     std::cerr << "there is no test " << test << "; see --help\n";
     return 2;

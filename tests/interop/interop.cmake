@@ -2,6 +2,6 @@
 # The programs that the scripts of this folder drive. The scripts need Python packages that are
 # pinned in requirements/interop.txt, so `./dev test --all` runs them, and ctest does not.
 
-add_executable(interop_safetensors interop/safetensors.cpp)
+frugal_executable(interop_safetensors interop/safetensors.cpp)
 frugal_program(interop_safetensors)
 target_link_libraries(interop_safetensors PRIVATE frugal::headers)

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real program: a trainer with ten policies, its data and its report. bench/compile.py compiles it
+// beside a file that includes torch/torch.h alone.
+#include <torch/torch.h>
+
+#include <frugal/frugal.hpp>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+namespace fr = frugal;
+namespace nn = torch::nn;
+
+using Recipe = fr::Recipe<
+    fr::Optimize<fr::AdamW>, fr::Precision<fr::BF16>, fr::Accumulate<4>, fr::ClipNorm<>,
+    fr::Schedule<fr::Warmup<100>, fr::Cosine>, fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>,
+    fr::EarlyStop<fr::Patience<3>, fr::WatchAccuracy>, fr::Checkpoint<fr::Every<500>, fr::Async>,
+    fr::Spot<fr::SigtermSave>, fr::Log<fr::Every<50>>>;
+
+int main(int argc, char** argv) {
+  std::string const folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
+  fr::Resident train(fr::read_mnist(folder, fr::Split::train), {.batch = 128});
+  fr::Resident valid(fr::read_mnist(folder, fr::Split::test), {.batch = 500, .shuffle = false});
+  nn::Sequential net(nn::Flatten(), nn::Linear(784, 128), nn::ReLU(), nn::Linear(128, 10));
+
+  fr::Trainer<nn::Sequential, fr::CrossEntropy, Recipe> trainer{
+      net, {.run = "runs/compile", .epochs = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 2}};
+  trainer.policy<fr::kinds::optimizer>().lr = 2e-3;
+  fr::explain(trainer);
+  std::cout << trainer.fit(train, valid) << '\n';
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every two policies train together. A recipe of ten policies tries 45 pairs at once, so a few
+// recipes, chosen so that each pair stands in one of them, do what the thousands of the whole
+// product would. Two files train them, since one took a compiler more than three gigabytes.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "conform/policies.hpp"
+#include "support/files.hpp"
+
+namespace frugal_test::conform_pairs {
+
+using namespace frugal_test::support;
+using namespace frugal_test::conform;
+
+inline constexpr std::size_t axes = Axes::size;
+inline constexpr std::size_t most_choices = 8;
+
+template <class... Choices>
+constexpr std::size_t size_of(Axis<Choices...>) {
+  return sizeof...(Choices);
+}
+inline constexpr std::array<std::size_t, axes> sizes = []<class... As>(frugal::list<As...>) {
+  return std::array{size_of(As{})...};
+}(Axes{});
+
+template <class A, std::size_t I>
+struct choice_of;
+template <class... Choices, std::size_t I>
+struct choice_of<Axis<Choices...>, I> {
+  using type = frugal::type_at<frugal::list<Choices...>, I>;
+};
+
+/// The rule that two choices break, as Recipe::fault says: `of[a][x][b][y]` for b < a; empty if
+/// they may stand together.
+struct Faults {
+  std::string_view of[axes][most_choices][axes][most_choices] = {};
+};
+
+template <class Y, class... Xs>
+constexpr void ask(Faults& out, std::size_t a, std::size_t b, std::size_t y, Axis<Xs...>) {
+  std::size_t x = 0;
+  ((out.of[a][x++][b][y] = frugal::Recipe<Xs, Y>::fault), ...);
+}
+template <class Own, class... Ys>
+constexpr void ask_all(Faults& out, std::size_t a, std::size_t b, Own own, Axis<Ys...>) {
+  std::size_t y = 0;
+  (ask<Ys>(out, a, b, y++, own), ...);
+}
+template <std::size_t A, std::size_t... Bs>
+constexpr void ask_axes(Faults& out, std::index_sequence<Bs...>) {
+  (ask_all(out, A, Bs, frugal::type_at<Axes, A>{}, frugal::type_at<Axes, Bs>{}), ...);
+}
+
+inline constexpr Faults faults = []<std::size_t... As>(std::index_sequence<As...>) {
+  Faults out;
+  (ask_axes<As>(out, std::make_index_sequence<As>{}), ...);
+  return out;
+}(std::make_index_sequence<axes>{});
+
+using Row = std::array<std::size_t, axes>;
+
+/// Rows that have every pair of choices, built greedily: each row takes, axis by axis, the choice
+/// that brings most new pairs.
+template <std::size_t Rows>
+struct Cover {
+  std::array<Row, Rows> rows{};
+  std::size_t missing = 0;
+
+  constexpr Cover() {
+    bool seen[axes][most_choices][axes][most_choices] = {};
+    for (std::size_t r = 0; r < Rows; ++r) {
+      for (std::size_t a = 0; a < axes; ++a) {
+        std::size_t best = 0;
+        std::size_t most = 0;
+        for (std::size_t n = 0; n < sizes[a]; ++n) {
+          // Begins elsewhere in every row, so that ties do not always fall to the first choice.
+          std::size_t const choice = (n + r) % sizes[a];
+          std::size_t fresh = 1;
+          for (std::size_t b = 0; b < a; ++b) {
+            if (!faults.of[a][choice][b][rows[r][b]].empty()) fresh = 0;
+            if (fresh != 0) fresh += !seen[b][rows[r][b]][a][choice];
+          }
+          if (fresh > most) {
+            best = choice;
+            most = fresh;
+          }
+        }
+        rows[r][a] = best;
+        for (std::size_t b = 0; b < a; ++b) seen[b][rows[r][b]][a][best] = true;
+      }
+    }
+    for (std::size_t a = 0; a < axes; ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        for (std::size_t x = 0; x < sizes[b]; ++x) {
+          for (std::size_t y = 0; y < sizes[a]; ++y) {
+            missing += faults.of[a][y][b][x].empty() && !seen[b][x][a][y];
+          }
+        }
+      }
+    }
+  }
+};
+
+inline constexpr Cover<38> cover;
+static_assert(cover.missing == 0, "some pair stands in no row: give the cover more rows");
+
+template <std::size_t R>
+struct row_of {
+  template <std::size_t... As>
+  static auto flat(std::index_sequence<As...>)
+      -> frugal::concat<typename frugal::detail::policies_in<
+          typename choice_of<frugal::type_at<Axes, As>, cover.rows[R][As]>::type>::type...>;
+  using type = decltype(flat(std::make_index_sequence<axes>{}));
+};
+
+/// 30 steps; the losses of all of them.
+template <class... Ps>
+void train(frugal::list<Ps...> policies) {
+  static_assert(frugal::Recipe<Ps...>::legal);
+  CAPTURE(std::string(frugal::detail::type_name<frugal::list<Ps...>>()));
+  TemporaryFolder folder;
+  auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.1, .norm = true});
+  frugal::Trainer<std::shared_ptr<Mlp>, frugal::CrossEntropy, Ps...> trainer{
+      module, {.run = folder.path(), .epochs = 100, .steps = 30}};
+  prepare_all(trainer, policies);
+  auto const before = tensors_of(*module);
+  auto const report = trainer.fit(frugal::Resident(samples(22), {.batch = 4, .shuffle = true}),
+                                  frugal::Resident(samples(9, 92), {.batch = 4}));
+  CHECK(report.steps == 30);
+  CHECK(report.stopped_by == "");
+  CHECK(std::isfinite(report.train_loss));
+  CHECK_FALSE(report.validations.empty());
+  for (auto const& validation : report.validations)
+    CHECK(std::isfinite(validation.metrics["loss"]));
+  constexpr bool learns = !(std::same_as<Ps, frugal::Optimize<frugal::Nothing>> || ...);
+  CHECK(at::equal(before.at("first.weight"), tensors_of(*module).at("first.weight")) == !learns);
+  bool const logs = (std::same_as<typename Ps::kind, frugal::kinds::log> || ...);
+  CHECK(std::filesystem::exists(folder / "metrics.jsonl") == logs);
+}
+
+/// Trains the rows from `First` on, `Count` of them.
+template <std::size_t First, std::size_t Count>
+void train_rows() {
+  [&]<std::size_t... Rs>(std::index_sequence<Rs...>) {
+    (train(typename row_of<First + Rs>::type{}), ...);
+  }(std::make_index_sequence<Count>{});
+}
+
+}  // namespace frugal_test::conform_pairs

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conform/cover.hpp"
+
+namespace frugal_test::conform_pairs {
+
+TEST_CASE("every two policies train together, 30 steps to a finite loss: the other recipes") {
+  train_rows<cover.rows.size() / 2, cover.rows.size() - cover.rows.size() / 2>();
+}
+
+/// The choices of an axis that may stand beside a policy.
+template <class Extra, class A>
+struct beside;
+template <class Extra, class... Choices>
+struct beside<Extra, Axis<Choices...>> {
+  using type = frugal::concat<std::conditional_t<frugal::Recipe<Extra, Choices>::legal,
+                                                 frugal::list<Choices>, frugal::list<>>...>;
+};
+
+/// Of each axis the next of these choices: as many rows as the longest axis has choices show the
+/// policy beside them all.
+template <class Extra, std::size_t R, class... As>
+auto row_beside(frugal::list<As...>) -> frugal::concat<
+    frugal::list<Extra>,
+    typename frugal::detail::policies_in<frugal::type_at<
+        typename beside<Extra, As>::type, R % beside<Extra, As>::type::size>>::type...>;
+
+constexpr std::size_t longest = *std::max_element(sizes.begin(), sizes.end());
+
+// Not one more axis: it excludes so much that the cover would need half as many rows again.
+TEST_CASE("Audit trains beside every policy that it may stand beside") {
+  [&]<std::size_t... Rs>(std::index_sequence<Rs...>) {
+    (train(decltype(row_beside<frugal::Audit<frugal::BitExact>, Rs>(Axes{})){}), ...);
+  }(std::make_index_sequence<longest>{});
+}
+
+}  // namespace frugal_test::conform_pairs
