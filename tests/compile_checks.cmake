@@ -139,7 +139,7 @@ foreach(kind IN ITEMS plain torch)
     FIXTURES_SETUP reject_${kind} PROCESSORS 2 TIMEOUT 3600)
   foreach(source IN LISTS rejects_${kind})
     get_filename_component(name "${source}" NAME_WE)
-    add_test(NAME "reject: ${name}" COMMAND Python3::Interpreter
+    add_test(NAME "reject: ${name}" COMMAND "${frugal_python}" -S
       "${CMAKE_CURRENT_SOURCE_DIR}/reject/run.py" judge ${probe} "${source}")
     set_tests_properties("reject: ${name}" PROPERTIES LABELS "reject_${kind}"
       FIXTURES_REQUIRED reject_${kind})

@@ -44,6 +44,15 @@ TEST_CASE("without edges the alphabet of the kinds' names is the order") {
   CHECK(text(std::array{card("c"), card("a"), card("b")}) == "abc");
 }
 
+TEST_CASE("a higher rank comes after all lower ones, whatever the alphabet says") {
+  auto const ranked = [](std::string_view kind, int rank) {
+    Card one = card(kind);
+    one.rank = rank;
+    return one;
+  };
+  CHECK(text(std::array{ranked("a", 2), ranked("b", 0), ranked("c", 1)}) == "bca");
+}
+
 TEST_CASE("after and before move a policy behind or ahead of the alphabet") {
   CHECK(text(std::array{card("b", {}, after_c), card("c"), card("a")}) == "acb");
   CHECK(text(std::array{card("a"), card("b"), card("z", before_a)}) == "bza");

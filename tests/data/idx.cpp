@@ -136,6 +136,9 @@ TEST_CASE("sizes that overflow or are absurd are refused before memory is set as
   // 2^64 bytes in all, which 64 bits take for 0.
   CHECK(fault_of(header(IdxType::uint8, {1U << 31, 1U << 31, 4})).what ==
         "the array is absurdly large");
+  // The same, where the product is below the limit until the last dimension.
+  CHECK(fault_of(header(IdxType::uint8, {1U << 31, 4, 1U << 31})).what ==
+        "the array is absurdly large");
   // A dimension of 0 at the end does not excuse what stands before it.
   CHECK(fault_of(header(IdxType::float64, {most, most, 0})).what == "the array is absurdly large");
   CHECK(fault_of(small(), {.bytes = 11}).what == "the array is absurdly large");

@@ -92,6 +92,19 @@ TEST_CASE("destroying a worker ends one that waits for room") {
   CHECK(alive.use_count() == 1);
 }
 
+TEST_CASE("a worker that is paused makes nothing until it goes on, and loses nothing") {
+  std::atomic<int> made{0};
+  Worker<int> worker([&]() -> std::optional<int> { return ++made; }, {.depth = 2}, "the start");
+  for (int i = 1; i <= 300; ++i) {
+    CHECK(worker.next() == i);
+    REQUIRE(worker.pause());
+    int const before = made;
+    std::this_thread::yield();
+    CHECK(made == before);
+    worker.resume();
+  }
+}
+
 TEST_CASE("a worker that throws gives what came before, then a WorkerError at that very batch") {
   Worker<int> worker(
       [n = 0]() mutable -> std::optional<int> {

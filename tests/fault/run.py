@@ -4,6 +4,9 @@
 
 shim.cpp counts the calls and makes the k-th go wrong; this goes through every k, and looks each time
 at what the next start finds. TEST is one of kill, fail, persist, resume, order, self.
+
+FRUGAL_FAULT_EVERY=N tries every N-th only, beginning with another one in each situation: ./dev test
+takes a few, CI more, and ./dev bench faults and ./dev test --release take all.
 """
 
 import argparse
@@ -25,6 +28,7 @@ SAVING = ("create,open,write,pwrite,writev,fsync,fdatasync,close,fallocate,ftrun
           "renameat2,link,mkdir,unlink,rmdir")  # fmt: skip
 READING = "open,read,stat,fstat,readdir"
 LARGE = (9 << 20) + 321  # bytes: twice a block that goes past the page cache, and no whole sectors
+EVERY = int(os.environ.get("FRUGAL_FAULT_EVERY", "1"))
 MOST_OF_ALL = 5000  # calls: more than that is a save that never ends
 
 
@@ -51,6 +55,20 @@ SCENARIOS = (
     Scenario("a save where there is no flock", (10,), 20, 0, "flock:EOPNOTSUPP"),
     Scenario("a save of a large file, past the page cache", (10,), 20, 0, "", LARGE),
 )
+
+
+class Sample:
+    """Which of many tries are made: every N-th, over all situations of a test."""
+
+    def __init__(self):
+        self.seen = -1
+
+    def takes(self, always: bool = False) -> bool:
+        self.seen += 1
+        return always or self.seen % EVERY == 0
+
+
+SAMPLE = Sample()
 
 
 class Bench:
@@ -123,6 +141,9 @@ def kill(bench: Bench) -> int:
     tried, seen_new = 0, False
     for k, (call, path) in enumerate(calls, 1):
         for act in ("kill", "tear") if call.startswith(("write", "pwrite")) else ("kill",):
+            # The last call comes after the commit, as one of those that are tried has to.
+            if not SAMPLE.takes(always=k == len(calls)):
+                continue
             context = f"{bench.scenario.name}: {act} at {k} of {len(calls)}, {call} {path}"
             done = bench.broken_save(at=k, do=act)
             assert done.returncode == -signal.SIGKILL, f"{context}: exit code {done.returncode}"
@@ -162,6 +183,8 @@ def fail(bench: Bench) -> int:
             # What a file system says that takes no write past the page cache.
             past_cache = bench.scenario.model == LARGE and path.endswith("/model.safetensors")
             if act == "EINVAL" and not (past_cache and call == "write"):
+                continue
+            if not SAMPLE.takes():
                 continue
             context = f"{bench.scenario.name}: {act} at {k} of {len(calls)}, {call} {path}"
             done = bench.broken_save(at=k, do=act)
@@ -205,6 +228,8 @@ def persist(bench: Bench) -> int:
         bench.broken_save(calls=names)
         calls = bench.calls()
         for k, (call, path) in enumerate(calls, 1):
+            if not SAMPLE.takes():
+                continue
             context = f"{bench.scenario.name}: {act} from {k} of {len(calls)} on, {call} {path}"
             done = bench.broken_save(calls=names, at=k, do=act, times=0)
             assert done.returncode in (0, 3), f"{context}: exit code {done.returncode}: {done.stderr}"
@@ -231,6 +256,8 @@ def resume(bench: Bench) -> int:
             if act == "EINTR" and times == 0:
                 continue  # would be tried for ever, and rightly
             for k, (call, path) in enumerate(calls, 1):
+                if not SAMPLE.takes():
+                    continue
                 context = f"{bench.scenario.name}: {act} at {k} ({times} times), {call} {path}"
                 bench.reset()
                 done = check(at=k, do=act, times=times)
@@ -264,6 +291,11 @@ def order(bench: Bench) -> int:
     assert max(k for f in files - {manifest} for k in where("fsync", f.__eq__)) < created[manifest]
     folder = str(Path(manifest).parent)
     assert created[manifest] < where("fsync", folder.__eq__)[0] < named, "the folder is not synced"
+    if not bench.scenario.before:
+        for made in (bench.run, bench.run / "checkpoints"):
+            begun = where("mkdir", str(made).__eq__)[0]
+            synced = any(begun < k < named for k in where("fsync", str(made.parent).__eq__))
+            assert synced, f"{made} is not synced: {calls}"
     above = [k for k in where("fsync", lambda p: p.endswith("/checkpoints")) if k > named]
     assert above, "the new name is not synced"
     gone = [k for k in where("unlink", lambda p: "/checkpoints/" in p) if k > named]

@@ -58,7 +58,7 @@ def seeds() -> dict[str, bytes]:
         "beyond": file_of(packed({"t": entry("U8", [2**64], 0, 0)})),
         "negative": file_of(packed({"t": entry("U8", [-1], 0, 1)}), b"x"),
         "fraction": file_of(packed({"t": entry("U8", [1.5], 0, 1)}), b"x"),
-        "within_a_byte": file_of(packed({"t": entry("F4", [3], 0, 2)}), b"xx"),
+        "within_a_byte": file_of(packed({"t": entry("F4", [3], 0, 1)}), b"x"),
         "twice": file_of(b"{" + packed({"t": entry("U8", [0], 0, 0)})[1:-1] + b"," + packed({"t": entry("U8", [0], 0, 0)})[1:]),
         "nested": file_of(b'{"t":' + b"[" * 60),
         "not_utf8": file_of(b'{"\xff":{}}'),

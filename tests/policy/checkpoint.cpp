@@ -7,6 +7,7 @@
 #include "support/files.hpp"
 #include "support/running.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -528,7 +529,8 @@ TEST_CASE("weights that FP16 cannot hold are refused, naming the tensor") {
                        frugal::StoreError);
 }
 
-/// Takes the folder of checkpoints away in the middle of a run, and gives it back.
+/// Takes the folder of checkpoints away in the middle of a run, and gives it back. Asks for a save
+/// one step after it has gone.
 struct Saboteur {
   using kind = support::kinds::restore;
   using listens = frugal::list<frugal::on::step>;
@@ -536,14 +538,19 @@ struct Saboteur {
   std::filesystem::path folder;
   std::uint64_t away_at = 0;  ///< step
   std::uint64_t back_at = 0;  ///< step
+  bool* saved = nullptr;      ///< what the save was told
 
   template <class Context>
   struct State {
     using transient = void;
     std::filesystem::path folder;
     std::uint64_t away_at, back_at;
+    bool* saved;
     explicit State(Saboteur const& settings)
-        : folder(settings.folder), away_at(settings.away_at), back_at(settings.back_at) {}
+        : folder(settings.folder),
+          away_at(settings.away_at),
+          back_at(settings.back_at),
+          saved(settings.saved) {}
     void on_step(frugal::Step<Context>& phase) {
       auto const place = folder / "checkpoints";
       auto const aside = folder / "aside";
@@ -552,6 +559,7 @@ struct Saboteur {
         std::filesystem::rename(place, aside);
         write_text(place, "no folder");
       }
+      if (saved && phase.counters().step == away_at + 1) *saved = phase.save();
       if (phase.counters().step == back_at) {
         std::filesystem::remove(place);
         std::filesystem::rename(aside, place);
@@ -597,6 +605,52 @@ void goes_on(Policy policy) {
 TEST_CASE("or it is reported and tried again at the next time, as the user chooses") {
   goes_on(frugal::Checkpoint<Every<4>>{});
   goes_on(frugal::Checkpoint<Every<4>, Async>{});
+}
+
+TEST_CASE("who asks for a save that a thread cannot write is told that it is not there") {
+  TemporaryFolder const folder;
+  bool saved = true;
+  run({.folder = folder.path()}, Optimizer{},
+      frugal::Checkpoint<Every<4>, Async>{.on_failure = OnFailure::GoOn},
+      Saboteur{.folder = folder.path(), .away_at = 6, .back_at = 15, .saved = &saved});
+  CHECK_FALSE(saved);
+}
+
+/// Looks, whenever a save takes the run's state, which checkpoint is the newest on the disk.
+struct Looking {
+  using kind = support::kinds::restore;
+  using listens = frugal::list<frugal::on::step>;
+
+  std::filesystem::path folder;
+  std::vector<std::string>* newest = nullptr;
+
+  template <class Context>
+  struct State {
+    std::filesystem::path folder;
+    std::vector<std::string>* newest;
+    at::Tensor large = at::zeros({1 << 20});  // takes longer to write than a step takes
+    explicit State(Looking const& settings) : folder(settings.folder), newest(settings.newest) {}
+    void on_step(frugal::Step<Context>&) {}
+    template <class Archive>
+    void persist(Archive& archive) {
+      std::string name;
+      for (auto const& each : std::filesystem::directory_iterator(folder / "checkpoints")) {
+        name = std::max(name, each.path().filename().string());
+      }
+      newest->push_back(name);
+      archive("large", large);
+    }
+  };
+};
+
+TEST_CASE("a thread has written the last snapshot before the next one takes its memory") {
+  TemporaryFolder const folder;
+  std::vector<std::string> newest;
+  run({.folder = folder.path()}, Optimizer{}, frugal::Checkpoint<Every<1>, Async, Keep<1>>{},
+      Looking{.folder = folder.path(), .newest = &newest});
+  REQUIRE(newest.size() > 33);  // before the first step and after each
+  CHECK(newest[0].empty());
+  for (std::size_t i = 0; i < 33; ++i) CHECK(newest[i + 1] == frugal::detail::step_name(i));
 }
 
 TEST_CASE("a second trainer in the same folder is refused, naming the first") {

@@ -129,6 +129,14 @@ TEST_CASE("with every part of a step captured a run has the bits of one that nev
   same(Optimize<AdamW>{.lr = 0.01}, frugal::Activations<frugal::Half>{});
 }
 
+TEST_CASE("clipping by operators leaves gradients below the limit as they are") {
+  RecorderLog idle;
+  Ran const plain = run(Mlp::Shape{}, samples(64), Optimize<AdamW>{});
+  Ran const clipped = run(Mlp::Shape{}, samples(64), Optimize<AdamW>{},
+                          frugal::ClipNorm<1000.0_r>{}, replayed(idle, never));
+  CHECK(same_bits(plain.tensors, clipped.tensors));
+}
+
 TEST_CASE("a window that overflows in FP16 is no step of a replayed run either") {
   frugal::Precision<frugal::FP16> const scaled{
       .scaling = {.initial = 1e18, .backoff = 0.01, .growth_interval = 4}};
@@ -195,6 +203,26 @@ TEST_CASE("shapes that change for good are captured anew, as often as most_captu
   CHECK(same_bits(eager, fit(first_only)));
   CHECK(once.count("capture") == 1);
   CHECK(once.count("replay") == 1 + 4);
+}
+
+TEST_CASE("batches of the captured shape and another element type are not replayed") {
+  auto batches = batches_of({4, 4, 4, 4, 4, 4, 4, 4, 4, 4});
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    if (i != 6 && i != 7) batches[i].data = (batches[i].data * 10).to(at::kInt);
+  }
+  auto const fit = [&](int warm_up, RecorderLog& log) {
+    auto const module = std::make_shared<Mlp>();
+    auto const objective = [](auto& net, frugal::Batch const& batch) {
+      return at::cross_entropy_loss(net->forward(batch.data.to(at::kFloat)), batch.target);
+    };
+    frugal::Trainer trainer{module, objective, frugal::Settings{}, Optimize<AdamW>{.lr = 0.01},
+                            replayed(log, warm_up)};
+    trainer.fit(batches);
+    return tensors_of(*module);
+  };
+  RecorderLog idle, log;
+  CHECK(same_bits(fit(never, idle), fit(2, log)));
+  CHECK(log.count("replay") > 0);
 }
 
 /// Cross entropy that does something more in every pass.

@@ -194,28 +194,58 @@ TEST_CASE("a second SIGTERM changes nothing") {
   for (std::uint64_t step = 1; step <= 5; ++step) CHECK(trainer.fit(train).steps == step);
 }
 
-TEST_CASE("by default the process ends with code 75, and the run is saved") {
-  TemporaryFolder const folder;
+/// How a process ends that is told to go in its first step, and leaves its end to Spot.
+template <class... Ps>
+int end_of_process(std::filesystem::path const& folder, Ps const&... policies) {
   pid_t const child = ::fork();
   if (child == 0) {
     if (std::freopen("/dev/null", "w", stderr) == nullptr) std::_Exit(3);
     at::set_num_threads(1);
     auto const module = std::make_shared<Mlp>();
     Witness const witness{[](bool) { ::raise(SIGTERM); }};
-    frugal::Trainer trainer{
-        module,      witness, frugal::Settings{.run = folder.path(), .epochs = 2},
-        Optimizer{}, Saves{}, Stays{}};
+    frugal::Trainer trainer{module,      witness, frugal::Settings{.run = folder, .epochs = 2},
+                            Optimizer{}, Saves{}, Stays{},
+                            policies...};
     frugal::Resident train(samples(12), {.batch = 4});
     trainer.fit(train);
     std::_Exit(4);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST_CASE("by default the process ends with code 75, and the run is saved") {
+  TemporaryFolder const folder;
+  int const status = end_of_process(folder.path());
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 75);
   auto const newest = frugal::RunDirectory(folder.path(), frugal::Access::read).newest_valid();
   REQUIRE(newest.checkpoint);
   CHECK(newest.checkpoint->step() == 1);
+}
+
+/// Raises SIGTERM when its state goes: after Spot's, which comes later in the order of policies,
+/// and before the process ends.
+struct Late {
+  using kind = support::kinds::spy;
+  using listens = frugal::list<frugal::on::fit_end>;
+  using before = frugal::list<frugal::kinds::spot>;
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(Late const&) {}
+    State(State const&) = delete;
+    ~State() { ::raise(SIGTERM); }
+    void on_fit_end(frugal::FitEnd<Context>&) {}
+  };
+};
+
+TEST_CASE("a SIGTERM after the save, when all is taken down, does not change the code") {
+  TemporaryFolder const folder;
+  int const status = end_of_process(folder.path(), Late{});
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 75);
 }
 
 TEST_CASE("the handler is the former one again after fit") {

@@ -7,14 +7,18 @@
 #include "support/checkpoints.hpp"
 #include "support/files.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 
 namespace frugal_test::store_lock {
 
@@ -175,6 +179,29 @@ TEST_CASE("while one replaces a dead owner, another that starts is refused") {
   std::filesystem::create_directory(folder / "lock.takeover");
   CHECK(refusal(folder / "lock", LockBy::owner_file)
             .find("remove " + (folder / "lock.takeover").string()) != std::string::npos);
+}
+
+TEST_CASE("of two that find the same dead owner, the one that comes second is refused") {
+  TemporaryFolder folder;
+  auto const held = folder / "lock.owner";
+  REQUIRE(::mkfifo(held.c_str(), 0600) == 0);
+  LockOwner const first = LockOwner::here();
+  LockOwner dead = first;
+  dead.started += 1;
+  // A reader of a FIFO waits for what is written into it: the first one takes over while the
+  // second still reads who the dead owner was.
+  std::thread first_and_dead([&] {
+    int const pipe = ::open(held.c_str(), O_WRONLY | O_CLOEXEC);
+    support::write_text(folder / "first", first.text());
+    std::filesystem::rename(folder / "first", held);
+    std::string const text = dead.text();
+    if (::write(pipe, text.data(), text.size()) < 0) std::abort();
+    ::close(pipe);
+  });
+  std::string const message = refusal(folder / "lock", LockBy::owner_file);
+  first_and_dead.join();
+  CHECK(message.find("process " + std::to_string(::getpid())) != std::string::npos);
+  CHECK(support::text_of(held) == first.text());
 }
 
 TEST_CASE("a lock file full of garbage does not hinder the kernel's lock") {

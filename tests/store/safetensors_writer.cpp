@@ -180,8 +180,9 @@ TEST_CASE("small tensors are gathered into few pieces, and come in order around 
   for (int i = 0; i < count; ++i) {
     std::string number = std::to_string(100'000 + i);
     names.push_back("t" + number);
-    // Sizes on both sides of what counts as small, and of what the gathered pieces hold.
-    std::size_t const size = i % 500 == 7   ? 9000
+    // Sizes on both sides of what counts as small. Between two large tensors lie more bytes than a
+    // gathered piece holds, so that the next small one has to wait for a new piece.
+    std::size_t const size = i % 1000 == 7  ? 9000
                              : i % 100 == 3 ? 8192
                                             : static_cast<std::size_t>(i % 90);
     data.emplace_back();
@@ -200,6 +201,7 @@ TEST_CASE("small tensors are gathered into few pieces, and come in order around 
   CHECK(sink.text.size() == writer.size());
   CHECK(sink.text.substr(sink.text.size() - all.size()) == all);
   CHECK(sink.pieces.size() < 30);
+  for (std::size_t i = 1; i < sink.pieces.size(); ++i) CHECK(sink.pieces[i].size() <= 65'536);
 }
 
 TEST_CASE("a writer writes what the tensors hold when it writes, as often as it is asked to") {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <frugal/loop/memory_reader.hpp>
 #include <frugal/loop/memory_writer.hpp>
 #include <frugal/policy/precision/fp16.hpp>
 
@@ -161,7 +162,8 @@ TEST_CASE("weights are those of PyTorch's GradScaler after every step, overflowi
   }
 }
 
-TEST_CASE("scale and growth are those of PyTorch's GradScaler after every step") {
+/// Follows every case of the file; `resumed`: from a scale that is saved and loaded at every step.
+void check_scales(bool resumed) {
   Json const file = reference("loss_scaling.json");
   for (Json const& which : file.at("cases")) {
     CAPTURE(which.at("name").get<std::string>());
@@ -179,9 +181,20 @@ TEST_CASE("scale and growth are those of PyTorch's GradScaler after every step")
       scale.persist(writer);
       CHECK(std::get<std::int64_t>(memory.values.at("good_steps")) ==
             step.at("good_steps").get<std::int64_t>());
+      if (!resumed) continue;
+      scale = frugal::detail::LossScale(scaling_in(file));
+      scale.begin(at::kCPU);
+      frugal::MemoryReader reader(memory);
+      scale.persist(reader);
     }
   }
 }
+
+TEST_CASE("scale and growth are those of PyTorch's GradScaler after every step") {
+  check_scales(false);
+}
+
+TEST_CASE("so they are when every step goes on from a scale that was saved") { check_scales(true); }
 
 TEST_CASE("a skipped step advances neither the schedule nor a cadence in steps") {
   Json const file = reference("loss_scaling.json");

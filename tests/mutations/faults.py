@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The faults that run.py plants: small bugs as people write them, each with the check that finds it.
+
+A fault's `old` text occurs exactly once in its file, on whole lines or within one; `new` takes its
+place. Except where `at` is "build", the sources compile with it: a fault that the compiler finds says
+nothing of the tests.
+
+A check is `test("regex")`, which is `./dev test -R regex` (names are "room: path/of/test/file"), or
+`stage("word")`, which is `./dev test --all word` (a word of the stage's name in .ci/stages.sh).
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is asked of ./dev."""
+
+    arguments: tuple[str, ...]  # behind `./dev test`
+    stage: bool
+
+    def __str__(self) -> str:
+        return " ".join(("test", *self.arguments))
+
+
+def test(regex: str) -> Check:
+    return Check(("-R", regex), stage=False)
+
+
+def stage(word: str) -> Check:
+    return Check(("--all", word), stage=True)
+
+
+@dataclass(frozen=True)
+class Fault:
+    name: str
+    breaks: str  # one sentence
+    file: str  # from the root of the checkout
+    old: str
+    new: str
+    check: Check
+    at: str = "test"  # where the check finds it: "test" or "build"
+
+
+# Each header compiled by itself is part of this stage.
+HEADERS_ALONE = stage("headers")
+# The names of tests/fault are sentences; these are their beginnings.
+ORDER_OF_CALLS = test("^fault: nothing gets its name before")
+
+
+FAULTS = (
+    # ---- the store ------------------------------------------------------------------------------
+    Fault(
+        name="name-before-contents",
+        breaks="A checkpoint gets its name before the disk has the entries of its folder.",
+        file="include/frugal/store/commit.hpp",
+        old="    sync_folder(temporary_);\n    auto const folder = place();\n",
+        new="    auto const folder = place();\n    sync_folder(folder);\n",
+        check=ORDER_OF_CALLS,
+    ),
+    Fault(
+        name="new-folder-not-durable",
+        breaks="The folders of a new run are made and never fsynced: a power cut loses the whole run.",
+        file="include/frugal/store/folder.hpp",
+        old='  sync_folder(above.empty() ? "." : above);\n',
+        new="",
+        check=ORDER_OF_CALLS,
+    ),
+    Fault(
+        name="takeover-without-second-look",
+        breaks="Who replaces a dead owner does not look again whether it is still the dead one's: two win.",
+        file="include/frugal/store/lock.hpp",
+        old="      require_dead(detail::read_owner(held), held);  // still the dead one's?\n",
+        new="",
+        check=test("^torch-free: store/lock$"),
+    ),
+    Fault(
+        name="stamp-of-the-manifest-alone",
+        breaks="A checkpoint that was verified is believed although its weights were written to since.",
+        file="include/frugal/store/verified.hpp",
+        old="    for (FileEntry const& entry : checkpoint.manifest.files) {\n"
+        "      if (!add(checkpoint.folder / entry.name)) return std::nullopt;\n"
+        "    }\n",
+        new="",
+        check=test("^torch-free: store/run_directory$"),
+    ),
+    Fault(
+        name="one-too-many-deleted",
+        breaks="Retention keeps one checkpoint less than it was told.",
+        file="include/frugal/store/retention.hpp",
+        old="n < std::min(retention.last, live.size()); ++n) kept[live[n]] = true;",
+        new="n + 1 < std::min(retention.last, live.size()); ++n) kept[live[n]] = true;",
+        check=test("^torch-free: store/retention$"),
+    ),
+    Fault(
+        name="gathered-past-the-end",
+        breaks="Small tensors are gathered until the buffer is full, and not until the next does not fit.",
+        file="include/frugal/store/safetensors_writer.hpp",
+        old="if (size > gather_most || filled + size > gather_size) flush();",
+        new="if (size > gather_most || filled >= gather_size) flush();",
+        check=test("^torch-free: store/safetensors_writer$"),
+    ),
+    Fault(
+        name="half-a-byte",
+        breaks="A tensor of 4-bit elements that ends within a byte is taken.",
+        file="include/frugal/store/safetensors_layout.hpp",
+        old="    if (*bits % 8 != 0) {\n",
+        new="    if (*bits % 4 != 0) {\n",
+        check=test("^torch-free: store/safetensors_hostile$"),
+    ),
+    Fault(
+        name="brackets-without-end",
+        breaks="JSON of a metadata service may nest as deep as it likes: its destructor recurses.",
+        file="include/frugal/store/json.hpp",
+        old="    if (open_.size() == deepest) return false;\n",
+        new="",
+        check=test("^torch-free: (store/json|cluster/aws)$"),
+    ),
+    # ---- composition ----------------------------------------------------------------------------
+    Fault(
+        name="rank-ignored",
+        breaks="Checkpoint comes where the alphabet has it, and saves before others have done their part.",
+        file="include/frugal/compose/order.hpp",
+        old="  return one.rank != other.rank ? one.rank < other.rank : one.kind < other.kind;\n",
+        new="  return one.kind < other.kind;\n",
+        check=test("^torch-free: compose/order$"),
+    ),
+    Fault(
+        name="need-not-asked",
+        breaks="A trainer whose recipe lacks what a policy needs compiles.",
+        file="include/frugal/compose/legality.hpp",
+        old="    constexpr bool needs = (true & ... & say_needs<Ps>(typename needs_of<Ps>::type{}));\n",
+        new="    constexpr bool needs = true;\n",
+        check=test("^reject: engine_missing_need$"),
+    ),
+    Fault(
+        name="sentence-changed",
+        breaks="The sentence of a static_assert is no longer the one that its page quotes.",
+        file="include/frugal/policy/clip/norm.hpp",
+        old="Write ClipNorm<1.0_r>, or leave it out.",
+        new="Write ClipNorm<1.0_r>.",
+        check=test("^docs: code, quoted sentences"),
+    ),
+    Fault(
+        name="example-that-does-not-compile",
+        breaks="The first example of a page sets a member that the policy does not have.",
+        file="docs/policy/early_stop.md",
+        old="fr::WatchAccuracy>{.min_delta = 0.001}};",
+        new="fr::WatchAccuracy>{.minimum_delta = 0.001}};",
+        check=test("^docs: policy/early_stop$"),
+        at="build",
+    ),
+    Fault(
+        name="include-forgotten",
+        breaks="A header compiles only behind another that happens to come before it everywhere.",
+        file="include/frugal/store/verified.hpp",
+        old="#include <frugal/store/checkpoint.hpp>\n",
+        new="",
+        check=HEADERS_ALONE,
+        at="build",
+    ),
+    Fault(
+        name="not-inline",
+        breaks="A function in a header is not inline: two files that include it do not link.",
+        file="include/frugal/store/commit.hpp",
+        old="inline std::string step_name(",
+        new="std::string step_name(",
+        check=test("^odr: "),
+        at="build",
+    ),
+    Fault(
+        name="room-not-installed",
+        breaks="The installed package lacks the headers of a room that the sources have.",
+        file="cmake/FrugalInstall.cmake",
+        old='  FILES_MATCHING PATTERN "*.hpp")\n',
+        new='  FILES_MATCHING PATTERN "*.hpp" PATTERN "cluster" EXCLUDE)\n',
+        check=stage("installed"),
+    ),
+    # ---- data -----------------------------------------------------------------------------------
+    Fault(
+        name="seek-to-a-batch",
+        breaks="A seek into the middle of a batch goes to the batch's beginning: samples come twice.",
+        file="include/frugal/data/loading.hpp",
+        old="    position_ = cursor.position;\n",
+        new="    position_ = cursor.position - cursor.position % static_cast<std::uint64_t>(loading_.batch);\n",
+        check=test("^torch-free: data/loading$"),
+    ),
+    Fault(
+        name="product-that-overflows",
+        breaks="The size of an IDX array is multiplied first and compared with the limit afterwards.",
+        file="include/frugal/data/idx.hpp",
+        old="      if (extent != 0 && array.size > limits_.bytes / extent) {\n",
+        new="      if (array.size * extent > limits_.bytes) {\n",
+        check=test("^torch-free: data/idx$"),
+    ),
+    Fault(
+        name="last-word-without-lock",
+        breaks="The prefetching thread says without the lock that it has ended.",
+        file="include/frugal/data/worker.hpp",
+        old="    std::lock_guard const lock(mutex_);\n    failure_ = std::move(failure);\n",
+        new="    failure_ = std::move(failure);\n",
+        check=stage("thread"),
+    ),
+    Fault(
+        name="pause-without-lock",
+        breaks="The prefetching thread is told to pause before the lock is held.",
+        file="include/frugal/data/worker.hpp",
+        old="    std::unique_lock lock(mutex_);\n    paused_ = true;\n",
+        new="    paused_ = true;\n    std::unique_lock lock(mutex_);\n",
+        check=stage("thread"),
+    ),
+    Fault(
+        name="no-wait-for-the-copy",
+        breaks="The stream that computes does not wait for the copy of its batch.",
+        file="include/frugal/data/placed.hpp",
+        old="    slots_[turn].copied.block(computes);\n",
+        new="    slots_[turn].copied.block(stream_);\n",
+        check=test("^device: placed$"),
+    ),
+    # ---- the loop -------------------------------------------------------------------------------
+    Fault(
+        name="ragged-window-not-corrected",
+        breaks="A window of fewer micro-batches than usual makes a step that is too short.",
+        file="include/frugal/loop/window.hpp",
+        old="      if (weight_ == unit_ || weight_ == 0 || gradients.empty()) return;\n",
+        new="      if (weight_ <= unit_ || weight_ == 0 || gradients.empty()) return;\n",
+        check=test("^(loop: window|policy: accumulate)$"),
+    ),
+    Fault(
+        name="counter-not-saved",
+        breaks="A resumed run does not know that its last window was skipped.",
+        file="include/frugal/loop/counters.hpp",
+        old='    archive("window_skipped", window_skipped);\n',
+        new="",
+        check=test("^torch-free: loop/counters$"),
+    ),
+    Fault(
+        name="generators-not-put-back",
+        breaks="Rollback puts the weights back, and not the random numbers that dropout draws.",
+        file="include/frugal/loop/run_state.hpp",
+        old="    persist_generators(reader, phase.settings().device);\n",
+        new="",
+        check=test("^policy: rollback$"),
+    ),
+    # ---- policies -------------------------------------------------------------------------------
+    Fault(
+        name="decay-not-decoupled",
+        breaks="AdamW adds its weight decay to the gradient, as Adam does.",
+        file="include/frugal/policy/optimize/adam.hpp",
+        old="      at::_fused_adamw_(std::forward<decltype(arguments)>(arguments)...);\n",
+        new="      at::_fused_adam_(std::forward<decltype(arguments)>(arguments)...);\n",
+        check=test("^policy: optimize/adam$"),
+    ),
+    Fault(
+        name="clip-that-amplifies",
+        breaks="On a device ClipNorm scales gradients that are below the limit up to it.",
+        file="include/frugal/policy/clip/norm.hpp",
+        old="at::reciprocal(norm + tiny).mul_(max_norm_).clamp_max_(1.0));",
+        new="at::reciprocal(norm + tiny).mul_(max_norm_));",
+        check=test("^policy: graph$"),
+    ),
+    Fault(
+        name="growth-not-resumed",
+        breaks="A resumed FP16 run counts its good steps from 0 and raises the loss scale later.",
+        file="include/frugal/policy/precision/loss_scale.hpp",
+        old="    good_steps_.fill_(good_steps);\n",
+        new="",
+        check=test("^policy: precision/fp16$"),
+    ),
+    Fault(
+        name="patience-off-by-one",
+        breaks="EarlyStop waits for one validation more than its patience.",
+        file="include/frugal/policy/early_stop.hpp",
+        old="return ++since_ < Limit::validations ? flow::proceed : flow::stop;",
+        new="return ++since_ <= Limit::validations ? flow::proceed : flow::stop;",
+        check=test("^policy: early_stop$"),
+    ),
+    Fault(
+        name="another-window-skipped",
+        breaks="Rollback passes over the window behind the one that broke the run.",
+        file="include/frugal/policy/rollback.hpp",
+        old="    bad_step_ = error.step;\n",
+        new="    bad_step_ = error.step + 1;\n",
+        check=test("^policy: rollback$"),
+    ),
+    Fault(
+        name="log-not-cut",
+        breaks="The log of a resumed run has the lines of the lost stretch twice.",
+        file="include/frugal/policy/log.hpp",
+        old="      cut_to_ = size;\n",
+        new="",
+        check=test("^policy: checkpoint$"),
+    ),
+    Fault(
+        name="second-signal-kills",
+        breaks="A second SIGTERM, between the save and the end of the process, takes exit code 75 away.",
+        file="include/frugal/policy/spot.hpp",
+        old="      watch_.saved();\n      abandon();\n",
+        new="      watch_.saved();\n",
+        check=test("^policy: spot$"),
+    ),
+    Fault(
+        name="failed-save-counts",
+        breaks="A save that failed in the background is taken for one: what asks for a save is told it is there.",
+        file="include/frugal/policy/checkpoint.hpp",
+        old="    saved_.reset();\n    bears(phase,",
+        new="    bears(phase,",
+        check=test("^policy: checkpoint$"),
+    ),
+    Fault(
+        name="snapshot-overwritten",
+        breaks="The next snapshot is taken into the memory that the background thread still writes from.",
+        file="include/frugal/policy/checkpoint.hpp",
+        old="      writer_->wait();  // the snapshot is still being written from\n",
+        new="",
+        check=test("^policy: checkpoint$"),
+    ),
+    Fault(
+        name="other-dropout-in-backward",
+        breaks="A recomputed function draws other random numbers than in its forward pass.",
+        file="include/frugal/policy/recompute/surroundings.hpp",
+        old="      set_state_of_generator(generator, each.state);\n",
+        new="",
+        check=test("^policy: recompute$"),
+    ),
+    Fault(
+        name="graph-of-another-type",
+        breaks="Batches of the captured shape and another element type are replayed, and rounded.",
+        file="include/frugal/policy/graph/shapes.hpp",
+        old="      numbers_.push_back(static_cast<std::int64_t>(tensor.scalar_type()));\n",
+        new="",
+        check=test("^policy: graph$"),
+    ),
+)
