@@ -147,7 +147,7 @@ stage_spot() {
 stage_sanitizer() {
   limit_units 60
   configure "$1" "$root/build/$1"
-  build "$root/build/$1" test_torchfree
+  build "$root/build/$1" test_torchfree test_optimised
   run_ctest "$root/build/$1" --tests-regex '^torch-free: '
 }
 
