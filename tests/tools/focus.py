@@ -11,6 +11,7 @@ Room programs hold many files in a few translation units, which is the quickest 
 and the slowest to one; so each file is a program of its own as well (frugal_alone in CMakeLists.txt).
 """
 
+import functools
 import json
 import re
 import subprocess
@@ -29,7 +30,19 @@ def tests_of(build: Path) -> list[dict]:
     told = subprocess.run(
         ["ctest", "--test-dir", str(build), "--show-only=json-v1"], stdout=subprocess.PIPE, check=True
     ).stdout
-    return json.loads(told)["tests"]
+    tests = json.loads(told)["tests"]
+    for test in tests:
+        # ctest says nothing of a program that is not built yet.
+        test.setdefault("command", unbuilt_commands(build).get(test["name"], []))
+    return tests
+
+
+@functools.cache
+def unbuilt_commands(build: Path) -> dict[str, list[str]]:
+    """The commands as CMake has written them down for ctest."""
+    text = "\n".join(file.read_text(encoding="utf-8") for file in build.rglob("CTestTestfile.cmake"))
+    calls = re.findall(r"^add_test\(\[(=*)\[(.*?)\]\1\] (.*)\)$", text, re.M)
+    return {name: re.findall(r'"([^"]*)"', words) for _, name, words in calls}
 
 
 def targets_of(test: dict, build: Path) -> set[str]:

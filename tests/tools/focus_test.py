@@ -3,11 +3,12 @@
 """focus.py has to build what a test needs, and nothing else."""
 
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from focus import needed  # noqa: E402
+from focus import needed, unbuilt_commands  # noqa: E402
 
 BUILD = Path("/build")
 ALONE = {"policy: spot": "alone_policy__spot", "policy: start": "alone_policy__start"}
@@ -48,6 +49,17 @@ class Focus(unittest.TestCase):
 
     def test_a_file_of_the_build_is_no_target(self):
         self.assertEqual(self.ask("links"), ["other docs: links"])
+
+    def test_a_program_that_is_not_built_yet_is_found_where_cmake_wrote_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            build = Path(folder)
+            (build / "CTestTestfile.cmake").write_text(
+                'add_test([=[odr: a (b)]=] "/build/tests/test_odr" "x y")\n'
+                'set_tests_properties([=[odr: a (b)]=] PROPERTIES  _BACKTRACE_TRIPLES "/src")\n'
+            )
+            self.assertEqual(
+                unbuilt_commands(build), {"odr: a (b)": ["/build/tests/test_odr", "x y"]}
+            )
 
     def test_nothing_matches_nothing(self):
         self.assertEqual(self.ask("no such test"), [])
