@@ -343,11 +343,11 @@ stages_of_ci() {
 # What CI leaves out: each compiler with the other LibTorch, each built and run; every fault there is;
 # the fuzzer for ten minutes; every way to install, compiled.
 stages_of_release() {
-  local compiler
+  local preset
   stages_of_ci
-  for compiler in clang gcc; do
-    stage "$compiler, torch 2.11.0: built and run whole" stage_whole "$compiler" 2.11.0
-    stage "$compiler, torch 2.15.0: built and run whole" stage_whole "$compiler" 2.15.0
+  for preset in tests gcc; do  # clang's, and g++'s
+    stage "$preset, torch 2.11.0: built and run whole" stage_whole "$preset" 2.11.0
+    stage "$preset, torch 2.15.0: built and run whole" stage_whole "$preset" 2.15.0
   done
   stage "faults: every one" stage_faults
   FRUGAL_FUZZ_SECONDS=600 stage "fuzz: safetensors, ten minutes" stage_fuzz safetensors
