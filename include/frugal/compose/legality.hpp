@@ -92,11 +92,10 @@ struct Refusals {
     constexpr bool duplicates = (true & ... & rules::duplicate::say<!repeats(cards, Is), Ps>());
     constexpr bool needs = (true & ... & say_needs<Ps>(typename needs_of<Ps>::type{}));
     constexpr bool conflicts = (true & ... & say_conflicts<Ps>(typename conflicts_of<Ps>::type{}));
-    return duplicates & needs & conflicts & say_cycle<0>(std::index_sequence<Is...>{});
+    return duplicates & needs & conflicts & say_cycle();
   }
   // The offenders are those that could not be placed: the cycle, and what waits for it.
-  template <int, std::size_t... Is>
-  static constexpr bool say_cycle(std::index_sequence<Is...>) {
+  static constexpr bool say_cycle() {
     constexpr auto const& order = order_in<Ps...>;
     if constexpr (order.placed == sizeof...(Ps)) {
       return true;

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -16,7 +17,7 @@
 #include <frugal/compose/interrupted.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/loop/captured_window.hpp>
-#include <frugal/loop/devices.hpp>
+#include <frugal/loop/ends.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/fit_traits.hpp>
 #include <frugal/loop/generators.hpp>
@@ -69,10 +70,7 @@ class Fit {
       : train_(train),
         valid_(valid),
         engine_(policies),
-        run_{.module = module,
-             .settings = settings,
-             .parameters = Parameters::of(base_module(module)),
-             .horizon = detail::horizon_of(settings, train, Traits::micro_batches)},
+        run_(module, settings, detail::horizon_of(settings, train, Traits::micro_batches)),
         passes_(run_, objective),
         split_(run_, passes_) {}
 
@@ -89,22 +87,12 @@ class Fit {
       throw;
     }
     std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
-    return {.epochs = run_.counters.epoch,
-            .steps = run_.counters.step,
-            .samples = run_.counters.sample,
-            .seconds = spent.count(),
-            .train_loss = run_.epoch_loss,
-            .stopped_by = run_.stopped_by,
-            .validations = run_.validations,
-            .advice = run_.advice,
-            .resumed = run_.resumed,
-            .preempted = run_.preempted,
-            .skipped = run_.counters.skipped};
+    return report_of(run_, spent.count());
   }
 
   /// Only the optimizer is set up: it has state to save, and observers would write files.
   std::vector<Check> rehearsal(std::size_t batches) {
-    KeepModes const modes(base_module(run_.module));
+    KeepModes const modes(run_.root);
     try {
       prepare();
       FitBegin<Context> phase(run_);
@@ -183,21 +171,14 @@ class Fit {
   }
 
   void prepare() {
-    require_parameters(run_.parameters);
     if constexpr (Traits::captures) slot<kinds::execution>::require(run_.settings.device);
-    torch::nn::Module& module = base_module(run_.module);
-    detail::require_device(run_.settings.device);
-    if constexpr (starts_on_cpu) run_.device = c10::Device(c10::kCPU);
-    if (run_.parameters.tensors.front().device() != run_.device) module.to(run_.device);
+    detail::prepare(run_, starts_on_cpu ? c10::Device(c10::kCPU) : run_.settings.device);
     // A source that copies ahead has to know where to.
     if constexpr (requires { train_.follow(run_.device); }) train_.follow(run_.device);
     if constexpr (requires { valid_->follow(run_.device); }) {
       if (valid_ != nullptr) valid_->follow(run_.device);
     }
-    if (!module.is_training()) module.train();
-    run_.parameters.reset_gradients();
-    run_.gradients.reserve(run_.parameters.size());
-    run_.engine = &engine_;
+    run_.attach(engine_);
     if constexpr (validates) run_.validate = [this] { return validate(); };
     if constexpr (Traits::saves) {
       run_.save = [this] {
@@ -344,14 +325,21 @@ class Fit {
   }
 
   std::vector<Check> rehearse(std::size_t batches) {
-    return Rehearsal<Context>(run_).run(train_, batches, [this](TrainBatch& batch) {
-      passes_.heed_interrupts();
-      batch_traits<TrainBatch>::place(batch, run_.device);
-      Loss loss = passes_.forward(batch, /*training=*/true);
-      require_graph(loss.value, run_.counters);
-      loss.value.backward();
-      return loss;
-    });
+    return Rehearsal(run_).run({.seek = [this](Cursor const& where) { train_.seek(where); },
+                                .next = [this] { return rehearse_batch(); }},
+                               batches);
+  }
+  std::optional<RehearsedBatches::Outcome> rehearse_batch() {
+    auto batch = train_.next();
+    if (!batch) return std::nullopt;
+    RehearsedBatches::Outcome outcome{.shapes = batch_text(*batch)};
+    passes_.heed_interrupts();
+    batch_traits<TrainBatch>::place(*batch, run_.device);
+    Loss loss = passes_.forward(*batch, /*training=*/true);
+    require_graph(loss.value, run_.counters);
+    loss.value.backward();
+    outcome.loss = loss.value.template item<double>();
+    return outcome;
   }
 
   void end() {

@@ -3,11 +3,10 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <frugal/loop/any_run.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/loop/memory_reader.hpp>
 #include <frugal/loop/memory_writer.hpp>
-#include <frugal/loop/parameters.hpp>
-#include <frugal/loop/run.hpp>
 
 namespace frugal::detail {
 
@@ -20,13 +19,12 @@ namespace frugal::detail {
 ///
 /// What is not persisted has to be of one step, or look where its tensors are needed: the gradients
 /// and the flag of an overflow end with their window, and the loop's own constants compare devices.
-template <class Context>
-void move_run(Run<Context>& run, c10::Device to) {
+inline void move_run(AnyRun& run, c10::Device to) {
   at::NoGradGuard const no_gradients;
   Memory state;
   MemoryWriter writer(state, Copies::none);
   run.persist(writer);
-  base_module(run.module).to(to);
+  run.root.to(to);
   run.device = to;
   run.overflow = {};
   MemoryReader reader(state, to);

@@ -14,6 +14,17 @@
 
 namespace frugal {
 
+template <class Context>
+class Phase;
+
+namespace detail {
+/// The run behind a phase, for those parts of frugal that are compiled once for all recipes.
+template <class Context>
+AnyRun& run_of(Phase<Context> const& phase) {
+  return phase.run();
+}
+}  // namespace detail
+
 // What a hook is given. Each phase offers what exists at that moment and nothing else, so that
 // asking for the loss before there is one does not compile.
 
@@ -34,17 +45,15 @@ class Phase {
   /// One line for the user, given once and never as an exception.
   void advise(std::string const& text) const { run_->advise(text); }
   /// What happened to the run itself; those who log write it with their next line.
-  void record(Event event) const {
-    event.at = run_->counters;
-    event.seconds = run_->seconds();
-    run_->events.push_back(std::move(event));
-  }
+  void record(Event event) const { run_->record(std::move(event)); }
   std::vector<Event> const& events() const { return run_->events; }
 
  protected:
   Run<Context>& run() const { return *run_; }
 
  private:
+  friend AnyRun& detail::run_of<Context>(Phase const& phase);
+
   Run<Context>* run_;
 };
 
@@ -56,10 +65,8 @@ struct Resting : Phase<Context> {
   Horizon const& horizon() const { return this->run().horizon; }
   std::vector<Validation> const& validations() const { return this->run().validations; }
   /// Loads or saves where training stands and every policy's state (not the module's tensors).
-  template <class Archive>
-  void persist(Archive& archive) {
-    this->run().persist(archive);
-  }
+  void persist(MemoryWriter& archive) { this->run().persist(archive); }
+  void persist(MemoryReader& archive) { this->run().persist(archive); }
   /// The event that was broken off at this moment, if one was (Unfinished::hook).
   std::uint64_t unfinished() const { return this->run().unfinished.hook; }
   /// On top of what the schedule says, until it is set again.
@@ -90,11 +97,7 @@ struct FitBegin : Resting<Context> {
   /// A file that grows with the run: a checkpoint that counts on it makes it durable first.
   void writes_to(std::filesystem::path file) { this->run().files.push_back(std::move(file)); }
   /// Training goes on from a checkpoint at which it had taken `seconds`.
-  void resumed(Resumed what, double seconds) {
-    this->run().resumed = std::move(what);
-    this->run().seconds_before = seconds;
-    this->run().began = std::chrono::steady_clock::now();
-  }
+  void resumed(Resumed what, double seconds) { this->run().go_on(std::move(what), seconds); }
 };
 
 /// At the start of an epoch; not when a resumed run enters one in its middle.

@@ -4,45 +4,55 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <frugal/data/source.hpp>
+#include <frugal/loop/any_run.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/loop/memory_reader.hpp>
 #include <frugal/loop/memory_writer.hpp>
 #include <frugal/loop/rewind.hpp>
-#include <frugal/loop/run.hpp>
 #include <frugal/loop/run_state.hpp>
 
 namespace frugal {
 
 namespace detail {
 
+/// What a rehearsal sees of the loop.
+struct RehearsedBatches {
+  /// What came of one batch.
+  struct Outcome {
+    std::string shapes;
+    double loss = 0;
+  };
+  std::function<void(Cursor const&)> seek;
+  std::function<std::optional<Outcome>()> next;  ///< forward and backward of the next batch
+};
+
 /// A few batches forward and backward on the CPU, a checkpoint's round trip, and everything put
 /// back: parameters, buffers, gradients, generator, device, the source's place.
-template <class Context>
 class Rehearsal {
  public:
-  explicit Rehearsal(Run<Context>& run)
-      : run_(run),
-        module_(base_module(run.module)),
-        on_host_(run),
-        rewind_(module_, c10::Device(c10::kCPU)) {}
+  explicit Rehearsal(AnyRun& run)
+      : run_(run), on_host_(run), rewind_(run.root, c10::Device(c10::kCPU)) {}
   Rehearsal(Rehearsal const&) = delete;
   Rehearsal& operator=(Rehearsal const&) = delete;
   ~Rehearsal() { run_.parameters.reset_gradients(); }
 
-  /// `pass(batch)` runs forward and backward of one batch and returns its loss.
-  template <class Train, class Pass>
-  std::vector<Check> run(Train& source, std::size_t batches, Pass&& pass) {
+  std::vector<Check> run(RehearsedBatches const& source, std::size_t batches) {
     Cursor const start{run_.settings.seed, run_.counters.epoch, run_.counters.position};
     std::vector<Check> checks;
     try {
-      checks = passes(source, batches, pass, start);
+      source.seek(start);
+      checks = passes(source, batches);
       checks.push_back(gradients());
       checks.push_back(round_trip());
     } catch (std::exception const& error) {
@@ -53,20 +63,17 @@ class Rehearsal {
   }
 
  private:
-  template <class Train, class Pass>
-  std::vector<Check> passes(Train& source, std::size_t batches, Pass&& pass, Cursor const& start) {
-    source.seek(start);
+  std::vector<Check> passes(RehearsedBatches const& source, std::size_t batches) const {
     std::string shapes;
     std::string losses;
     bool finite = true;
     std::size_t count = 0;
     for (; count < batches; ++count) {
-      auto batch = source.next();
-      if (!batch) break;
-      shapes = batch_text(*batch);
-      double const loss = pass(*batch).value.template item<double>();
-      finite = finite && std::isfinite(loss);
-      losses += (losses.empty() ? "" : ", ") + std::to_string(loss);
+      auto outcome = source.next();
+      if (!outcome) break;
+      shapes = std::move(outcome->shapes);
+      finite = finite && std::isfinite(outcome->loss);
+      losses += (losses.empty() ? "" : ", ") + std::to_string(outcome->loss);
     }
     if (count == 0) refuse_empty_source("training", run_.counters.epoch);
     return {{"forward and backward", true, std::to_string(count) + " batches, " + shapes},
@@ -108,7 +115,7 @@ class Rehearsal {
   template <class Archive>
   void visit(Archive& archive) {
     archive.scope("module", [&](auto& inner) {
-      visit_tensors(module_,
+      visit_tensors(run_.root,
                     [&](std::string const& name, at::Tensor tensor) { inner(name, tensor); });
     });
     archive.scope("run", [&](auto& inner) { run_.persist(inner); });
@@ -117,7 +124,7 @@ class Rehearsal {
   /// The module lies in host memory for the span of its life.
   class OnHost {
    public:
-    explicit OnHost(Run<Context>& run) : run_(run), device_(run.device) {
+    explicit OnHost(AnyRun& run) : run_(run), device_(run.device) {
       move_to(c10::Device(c10::kCPU));
     }
     OnHost(OnHost const&) = delete;
@@ -126,16 +133,15 @@ class Rehearsal {
 
    private:
     void move_to(c10::Device device) {
-      if (run_.device != device) base_module(run_.module).to(device);
+      if (run_.device != device) run_.root.to(device);
       run_.device = device;
     }
 
-    Run<Context>& run_;
+    AnyRun& run_;
     c10::Device device_;
   };
 
-  Run<Context>& run_;
-  torch::nn::Module& module_;
+  AnyRun& run_;
   OnHost on_host_;
   Rewind rewind_;  // last: it is over before the module goes back to its device
 };

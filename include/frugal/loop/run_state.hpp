@@ -3,16 +3,16 @@
 
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/nn/module.h>
 
-#include <utility>
+#include <string>
 #include <variant>
-#include <vector>
 
+#include <frugal/loop/any_run.hpp>
 #include <frugal/loop/generators.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/loop/memory_reader.hpp>
 #include <frugal/loop/memory_writer.hpp>
-#include <frugal/loop/phase.hpp>
 
 namespace frugal::detail {
 
@@ -27,14 +27,14 @@ void visit_tensors(torch::nn::Module& module, Archive&& archive) {
   }
 }
 
-/// Shows an archive the generators' states, or sets them. `Lenient`: one that was not saved, since
+/// Shows an archive the generators' states, or sets them. `lenient`: one that was not saved, since
 /// the run had no such device, stays as `fit` has seeded it.
-template <bool Lenient = false, class Archive>
-void persist_generators(Archive& archive, c10::Device device) {
+template <class Archive>
+void persist_generators(Archive& archive, c10::Device device, bool lenient = false) {
   archive.scope("generators", [&](auto& inner) {
     for (auto& [name, generator] : generators_of(device)) {
-      if constexpr (Lenient && requires { inner.holds(name); }) {
-        if (!inner.holds(name)) continue;
+      if constexpr (Archive::loading) {
+        if (lenient && !inner.holds(name)) continue;
       }
       at::Tensor state;
       if (!Archive::loading) state = state_of_generator(generator);
@@ -52,17 +52,15 @@ class RunState {
   Memory run;
 
   /// `floats`: a type for the module's floating-point tensors, or Undefined for their own.
-  template <class Context>
-  void take(Resting<Context>& phase, Copies copies,
-            at::ScalarType floats = at::ScalarType::Undefined) {
+  void take(AnyRun& from, Copies copies, at::ScalarType floats = at::ScalarType::Undefined) {
     at::NoGradGuard const no_gradients;
     module.values.clear();
     run.values.clear();
     MemoryWriter tensors(module, copies, floats);
-    visit_tensors(base_module(phase.module()), tensors);
+    visit_tensors(from.root, tensors);
     MemoryWriter rest(run, copies);
-    phase.persist(rest);
-    c10::Device const device = phase.settings().device;
+    from.persist(rest);
+    c10::Device const device = from.settings.device;
     persist_generators(rest, device);
     forget(module);
     forget(run);
@@ -73,16 +71,14 @@ class RunState {
     }
   }
 
-  template <class Context>
-  void put_back(Resting<Context>& phase) const {
+  void put_back(AnyRun& into) const {
     at::NoGradGuard const no_gradients;
-    visit_tensors(base_module(phase.module()),
-                  [&](std::string const& name, at::Tensor const& tensor) {
-                    tensor.copy_(module.tensors.at(name));
-                  });
+    visit_tensors(into.root, [&](std::string const& name, at::Tensor const& tensor) {
+      tensor.copy_(module.tensors.at(name));
+    });
     MemoryReader reader(run);
-    phase.persist(reader);
-    persist_generators(reader, phase.settings().device);
+    into.persist(reader);
+    persist_generators(reader, into.settings.device);
   }
 
  private:

@@ -41,7 +41,7 @@ template <class Context>
 class TrialRewind {
  public:
   explicit TrialRewind(Run<Context>& run)
-      : run_(run), began_(HostMeter::live()), rewind_(base_module(run.module), run.device) {
+      : run_(run), began_(HostMeter::live()), rewind_(run.root, run.device) {
     MemoryWriter writer(slots_, Copies::on_host);
     run_.engine->persist_slots(writer);
     if (!run.device.is_cpu()) {

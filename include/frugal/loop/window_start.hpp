@@ -3,17 +3,17 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
 
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <frugal/loop/any_run.hpp>
 #include <frugal/loop/counters.hpp>
 #include <frugal/loop/generators.hpp>
 #include <frugal/loop/ledger.hpp>
-#include <frugal/loop/parameters.hpp>
-#include <frugal/loop/run.hpp>
 
 namespace frugal::detail {
 
@@ -24,9 +24,8 @@ namespace frugal::detail {
 /// them for each type; their memory is taken once.
 class WindowStart {
  public:
-  template <class Context>
-  void take(Run<Context> const& run) {
-    if (!looked_) look_at(base_module(run.module));
+  void take(AnyRun const& run) {
+    if (!looked_) look_at(run.root);
     {
       at::NoGradGuard const no_gradients;
       for (Group const& group : groups_) at::_foreach_copy_(group.kept, group.buffers);
@@ -39,8 +38,7 @@ class WindowStart {
     ledger_ = run.ledger.mark();
   }
 
-  template <class Context>
-  void put_back(Run<Context>& run) {
+  void put_back(AnyRun& run) {
     {
       at::NoGradGuard const no_gradients;
       for (Group const& group : groups_) at::_foreach_copy_(group.buffers, group.kept);

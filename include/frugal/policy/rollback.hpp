@@ -119,7 +119,7 @@ class Rollback<Cadence>::State {
     bad_step_ = error.step;
     double const scale = phase.learning_rate_scale() * settings_.slow_down;
     busy_ = true;
-    good_.put_back(phase);
+    good_.put_back(detail::run_of(phase));
     busy_ = false;
     step_ = kept_step_;
     mean_ = kept_mean_;
@@ -203,7 +203,7 @@ class Rollback<Cadence>::State {
 
   void keep(Resting<Context>& phase) {
     busy_ = true;
-    good_.take(phase, Copies::on_host);
+    good_.take(detail::run_of(phase), Copies::on_host);
     busy_ = false;
     kept_step_ = phase.counters().step;
     kept_mean_ = mean_;

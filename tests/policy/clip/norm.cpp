@@ -47,10 +47,7 @@ TEST_CASE("the norm that is reported is the total norm before clipping") {
     if (which.at("norm_type") != "2") continue;
     auto module = parts_of(file);
     frugal::Settings const settings;
-    frugal::Run<ClipContext> run{.module = module,
-                                 .settings = settings,
-                                 .parameters = frugal::Parameters::of(*module),
-                                 .horizon = {}};
+    frugal::Run<ClipContext> run(module, settings, {});
     Table const table = gradients_of(file, which.at("gradients"));
     for (std::size_t i = 0; i < table.gradients.size(); ++i) {
       run.parameters.tensors[i].mutable_grad() = table.gradients[i];

@@ -48,10 +48,7 @@ TEST_CASE("a NaN among the gradients stays one") {
   using Context = frugal::Context<std::shared_ptr<Parts>, ClipValue<>>;
   auto module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({2})});
   frugal::Settings const settings;
-  frugal::Run<Context> run{.module = module,
-                           .settings = settings,
-                           .parameters = frugal::Parameters::of(*module),
-                           .horizon = {}};
+  frugal::Run<Context> run(module, settings, {});
   run.parameters.tensors[0].mutable_grad() = at::tensor({std::nanf(""), 3.0F});
   run.gradients.collect(run.parameters);
   ClipValue<>::State<Context> state(ClipValue<>{});

@@ -6,12 +6,16 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <frugal/compose/list.hpp>
+#include <frugal/error.hpp>
 #include <frugal/loop/counters.hpp>
+#include <frugal/loop/settings.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/store/retention.hpp>
 
@@ -115,6 +119,26 @@ void add_to(Retention& retention) {
     retention.best.push_back({.metric = std::string(O::metric::name),
                               .highest = O::metric::better == Better::higher,
                               .count = O::count});
+  }
+}
+
+/// SettingsError for a Checkpoint that cannot work.
+inline void require_checkpoint_settings(Settings const& settings, double share,
+                                        std::optional<double> machine_lifetime) {
+  auto const fail = [](std::string what, std::string where, std::string mend) {
+    throw SettingsError(
+        {.what = std::move(what), .where = std::move(where), .why = "", .mend = std::move(mend)});
+  };
+  if (settings.run.empty()) {
+    fail("Checkpoint has nowhere to write", "Settings::run", "Set Settings::run to a folder.");
+  }
+  if (!(share > 0 && share < 1)) {
+    fail("the share of the time for checkpoints is " + std::to_string(share), "Checkpoint::share",
+         "Give a number between 0 and 1, such as 0.035.");
+  }
+  if (machine_lifetime && !(*machine_lifetime > 0)) {
+    fail("a machine's lifetime is " + std::to_string(*machine_lifetime),
+         "Checkpoint::machine_lifetime", "Give seconds, more than 0.");
   }
 }
 

@@ -9,12 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/composition.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/any_run.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/phase.hpp>
 #include <frugal/loop/run_state.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
@@ -119,23 +117,25 @@ inline StateFile read_state(SavedCheckpoint const& checkpoint) {
 /// Puts a run where the checkpoint left it. StateError names the first difference if it is of
 /// another one; the module is not touched before all is known to fit. Returns the seconds of
 /// training that it had taken.
-template <class Context>
-double load_exactly(FitBegin<Context>& phase, SavedCheckpoint const& checkpoint) {
+///
+/// `moves`: a run that Start takes to its device may have been saved by one that had only the CPU,
+/// without that device's generators.
+inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
+                           SavedCheckpoint const& checkpoint) {
   auto const state_path = checkpoint.folder / StateFile::file_name;
   StateFile const state = read_state(checkpoint);
-  if (state.seed != phase.settings().seed) {
+  if (state.seed != run.settings.seed) {
     refuse_checkpoint(state_path, "its seed is " + std::to_string(state.seed) +
-                                      ", and here it is " + std::to_string(phase.settings().seed));
+                                      ", and here it is " + std::to_string(run.settings.seed));
   }
-  for (auto const& [slot, policy] : slots_of(typename Context::policies{})) {
+  for (auto const& [slot, policy] : recipe) {
     auto const saved = state.recipe.find(slot);
     std::string const there = saved == state.recipe.end() ? "nothing" : saved->second;
     if (there == policy) continue;
     refuse_checkpoint(state_path, slot + " is " + there + " there and " + policy + " here");
   }
-  torch::nn::Module& module = base_module(phase.module());
   Safetensors const weights = Safetensors::open(checkpoint.folder / "model.safetensors");
-  require_same_tensors(module, weights, !state.weights.empty());
+  require_same_tensors(run.root, weights, !state.weights.empty());
 
   Safetensors const tensors = Safetensors::open(checkpoint.folder / "optimizer.safetensors");
   Memory memory;
@@ -146,20 +146,18 @@ double load_exactly(FitBegin<Context>& phase, SavedCheckpoint const& checkpoint)
   at::NoGradGuard const no_gradients;
   MemoryReader reader(memory);
   try {
-    phase.persist(reader);
-    // A run that Start takes to its device may have been saved by one that had only the CPU.
-    constexpr bool starts = has<kinds::start, typename Context::policies>;
-    persist_generators<starts>(reader, phase.settings().device);
+    run.persist(reader);
+    persist_generators(reader, run.settings.device, /*lenient=*/moves);
   } catch (StateError const& error) {
     refuse_checkpoint(state_path, "'" + error.fault().where + "': " + error.fault().why);
   }
   if (auto const unread = reader.unread()) {
     refuse_checkpoint(state_path, "it has '" + *unread + "', for which this recipe has no place");
   }
-  load_weights(module, weights);
+  load_weights(run.root, weights);
   if (!state.weights.empty()) {
-    phase.advise("the checkpoint's weights were stored as " + state.weights +
-                 ": this run does not end in the bits of one that was not stopped");
+    run.advise("the checkpoint's weights were stored as " + state.weights +
+               ": this run does not end in the bits of one that was not stopped");
   }
   return state.seconds;
 }

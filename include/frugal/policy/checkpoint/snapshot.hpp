@@ -13,9 +13,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/list.hpp>
+#include <frugal/loop/any_run.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/loop/memory_writer.hpp>
-#include <frugal/loop/phase.hpp>
 #include <frugal/loop/run_state.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
@@ -43,11 +43,13 @@ inline std::string portable_name(std::string_view name) {
   return out;
 }
 
-/// What fills each slot of a recipe. Another filling makes another run; of an observer only what it
-/// persists is compared.
+/// What fills each slot of a recipe, by the slot's kind.
+using Slots = std::map<std::string, std::string>;
+
+/// Another filling makes another run; of an observer only what it persists is compared.
 template <class... Ps>
-std::map<std::string, std::string> slots_of(list<Ps...>) {
-  std::map<std::string, std::string> slots;
+Slots slots_of(list<Ps...>) {
+  Slots slots;
   auto const add = [&]<class P>(std::type_identity<P>) {
     if constexpr (P::kind::slot) {
       slots.emplace(P::kind::name, portable_name(type_name<P>()));
@@ -64,21 +66,20 @@ class Snapshot {
   /// `weights`: a type of 16 bits for the module's floating-point tensors, or Undefined.
   Snapshot(Copies copies, at::ScalarType weights) : copies_(copies), weights_(weights) {}
 
-  /// Copies the run. When this returns, the step may go on.
-  template <class Context>
-  void take(Resting<Context>& phase) {
-    state_.take(phase, copies_, weights_);
-    header_ = {.seed = phase.settings().seed,
-               .seconds = phase.seconds(),
-               .recipe = slots_of(typename Context::policies{}),
+  /// Copies the run, whose recipe fills its slots so. When this returns, the step may go on.
+  void take(AnyRun& run, Slots const& recipe) {
+    state_.take(run, copies_, weights_);
+    header_ = {.seed = run.settings.seed,
+               .seconds = run.seconds(),
+               .recipe = recipe,
                .weights = {},
                .values = {}};
     if (auto const type = stored_type(weights_)) header_.weights = dtype_name(*type);
-    step_ = phase.counters().step;
-    files_ = phase.files();
+    step_ = run.counters.step;
+    files_ = run.files;
     metrics_.clear();
-    if (!phase.validations().empty() && phase.validations().back().step == step_) {
-      for (auto const& [name, value] : phase.validations().back().metrics) metrics_[name] = value;
+    if (!run.validations.empty() && run.validations.back().step == step_) {
+      for (auto const& [name, value] : run.validations.back().metrics) metrics_[name] = value;
     }
   }
 

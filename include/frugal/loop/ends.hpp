@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <frugal/loop/any_run.hpp>
+#include <frugal/loop/devices.hpp>
+#include <frugal/loop/failure.hpp>
+#include <frugal/watch/report.hpp>
+
+// What comes before a run's first event and after its last one.
+namespace frugal::detail {
+
+/// Puts the module on `begins_on`, into training mode and without gradients. ModuleError without
+/// parameters to train, DeviceError for a settings' device that is not there.
+inline void prepare(AnyRun& run, c10::Device begins_on) {
+  require_parameters(run.parameters);
+  require_device(run.settings.device);
+  run.device = begins_on;
+  if (run.parameters.tensors.front().device() != run.device) run.root.to(run.device);
+  if (!run.root.is_training()) run.root.train();
+  run.parameters.reset_gradients();
+  run.gradients.reserve(run.parameters.size());
+}
+
+/// `seconds`: that this fit took, in this process.
+inline Report report_of(AnyRun const& run, double seconds) {
+  return {.epochs = run.counters.epoch,
+          .steps = run.counters.step,
+          .samples = run.counters.sample,
+          .seconds = seconds,
+          .train_loss = run.epoch_loss,
+          .stopped_by = run.stopped_by,
+          .validations = run.validations,
+          .advice = run.advice,
+          .resumed = run.resumed,
+          .preempted = run.preempted,
+          .skipped = run.counters.skipped};
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/loop/metrics.hpp>
+#include <frugal/store/retention.hpp>
+
+namespace frugal::detail {
+
+/// The best value so far of each metric that KeepBest names: an improvement is saved when it is
+/// measured.
+class BestSoFar {
+ public:
+  explicit BestSoFar(std::vector<BestBy> metrics) : metrics_(std::move(metrics)) {}
+
+  /// Is one of the metrics better than ever?
+  bool look(Metrics const& measured) {
+    bool improved = false;
+    for (BestBy const& best : metrics_) {
+      double const value = measured[best.metric];
+      auto const [known, first] = values_.try_emplace(best.metric, value);
+      bool const better = best.highest ? value > known->second : value < known->second;
+      if (!first && !better) continue;
+      known->second = value;
+      improved = improved_ = true;
+    }
+    return improved;
+  }
+
+  /// Was one since this was asked last?
+  bool take_improvement() { return std::exchange(improved_, false); }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    for (BestBy const& best : metrics_) {
+      // Not an optional: g++ 12 sees an uninitialised one where there is none (GCC bug 80635).
+      std::vector<double> value;
+      if (auto const known = values_.find(best.metric); known != values_.end()) {
+        value = {known->second};
+      }
+      archive("best." + best.metric, value);
+      if (Archive::loading && !value.empty()) {
+        values_.insert_or_assign(best.metric, value.front());
+      }
+    }
+  }
+
+ private:
+  std::vector<BestBy> metrics_;
+  std::map<std::string, double> values_;
+  bool improved_ = false;
+};
+
+}  // namespace frugal::detail

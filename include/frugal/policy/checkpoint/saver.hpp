@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/loop/any_run.hpp>
+#include <frugal/loop/memory_writer.hpp>
+#include <frugal/policy/checkpoint/heartbeat.hpp>
+#include <frugal/policy/checkpoint/interval.hpp>
+#include <frugal/policy/checkpoint/options.hpp>
+#include <frugal/policy/checkpoint/resume.hpp>
+#include <frugal/policy/checkpoint/snapshot.hpp>
+#include <frugal/policy/checkpoint/writer.hpp>
+#include <frugal/store/retention.hpp>
+#include <frugal/store/run_directory.hpp>
+
+namespace frugal::detail {
+
+/// What a Checkpoint does that depends neither on its recipe nor on when it is due: it resumes,
+/// saves and bears failures.
+class Saver {
+  using Clock = std::chrono::steady_clock;
+
+ public:
+  struct Options {
+    Resume resume;
+    std::filesystem::path from;
+    OnFailure on_failure;
+    Retention retention;
+    bool async;
+    at::ScalarType weights;  ///< on disk; Undefined: their own
+  };
+
+  explicit Saver(Options options)
+      : options_(std::move(options)),
+        snapshot_(options_.async ? Copies::on_host : Copies::none, options_.weights) {}
+
+  /// Opens the run's folder and resumes. `recipe` and `moves`: see load_exactly(). `wake` is
+  /// called, in any thread, when report_failure() wants to be.
+  void begin(AnyRun& run, Slots recipe, bool moves, std::function<void()> wake) {
+    recipe_ = std::move(recipe);
+    directory_ = std::make_unique<RunDirectory>(run.settings.run);
+    for (std::string const& note : directory_->notes()) run.advise(note);
+    resume(run, moves);
+    heartbeat_ = std::make_unique<Heartbeat>(run.settings.run / "heartbeat");
+    if (options_.async) writer_ = std::make_unique<BackgroundWriter>(std::move(wake));
+  }
+
+  void beat(AnyRun const& run) const { heartbeat_->beat({run.counters.step, run.seconds()}); }
+
+  /// Is one of this moment on the disk, or on its way?
+  bool has_saved(AnyRun const& run) const { return saved_ && *saved_ == place_of(run); }
+  bool has_saved_any() const { return saved_.has_value(); }
+  void forget_last() { saved_.reset(); }
+
+  /// Returns what it costs, when the step may go on; nothing if it could not be written.
+  std::optional<SaveCost> save(AnyRun& run) {
+    auto const start = Clock::now();
+    if (writer_) {
+      writer_->wait();  // the snapshot is still being written from
+      report_failure(run);
+    }
+    snapshot_.take(run, recipe_);
+    if (writer_) {
+      writer_->submit([this] { write(); });
+    } else if (!bears(run, [this] { write(); })) {
+      return std::nullopt;
+    }
+    saved_ = place_of(run);
+    std::chrono::duration<double> const stall = Clock::now() - start;
+    cost_ = {.stall = stall.count(), .write = writer_ ? writer_->seconds() : 0.0};
+    return cost_;
+  }
+
+  /// Throws or reports what the thread that writes has thrown since it was last asked.
+  void report_failure(AnyRun& run) {
+    std::exception_ptr const failure = writer_ ? writer_->take_failure() : nullptr;
+    if (!failure) return;
+    saved_.reset();
+    bears(run, [&] { std::rethrow_exception(failure); });
+  }
+
+  /// Waits for the disk.
+  void finish(AnyRun& run) {
+    if (writer_) {
+      writer_->wait();
+      report_failure(run);
+    }
+    beat(run);
+  }
+
+  /// Seconds from the beginning of the last save until the disk had it.
+  double seconds() const { return cost_.stall + (writer_ ? writer_->seconds() : 0.0); }
+
+ private:
+  /// What a save is the save of: one of the same place in the run is the same.
+  struct Place {
+    Counters counters;
+    std::uint64_t unfinished;
+    std::size_t validations;
+    bool operator==(Place const&) const = default;
+  };
+  static Place place_of(AnyRun const& run) {
+    return {run.counters, run.unfinished.hook, run.validations.size()};
+  }
+
+  void resume(AnyRun& run, bool moves) {
+    if (options_.resume == Resume::Never) return;
+    // Weights of another run are for the first start alone: a later one goes on with its own.
+    bool const elsewhere = options_.resume == Resume::Weights && !options_.from.empty();
+    NewestValid newest = directory_->newest_valid();
+    std::vector<std::string> damaged;
+    for (Damage const& damage : newest.damaged) {
+      damaged.push_back(damage.folder.string() + ": " + damage.why);
+      run.advise("a checkpoint is damaged and not used: " + damaged.back());
+    }
+    if (newest.checkpoint && (options_.resume == Resume::Exact || elsewhere)) {
+      return resume_exactly(run, moves, *newest.checkpoint, std::move(damaged));
+    }
+    if (options_.resume != Resume::Weights) return;
+    if (elsewhere) return take_weights(run, weights_in(options_.from));
+    if (newest.checkpoint) take_weights(run, newest.checkpoint->folder / "model.safetensors");
+  }
+
+  void resume_exactly(AnyRun& run, bool moves, SavedCheckpoint const& checkpoint,
+                      std::vector<std::string> damaged) {
+    double const seconds = load_exactly(run, recipe_, moves, checkpoint);
+    Resumed what{.from = checkpoint.folder.string(),
+                 .step = checkpoint.step(),
+                 .steps_repeated = 0,
+                 .seconds_lost = 0,
+                 .damaged = std::move(damaged)};
+    auto const last = Heartbeat::read(run.settings.run / "heartbeat");
+    if (last && last->step > what.step) {
+      what.steps_repeated = last->step - what.step;
+      what.seconds_lost = std::max(0.0, last->seconds - seconds);
+    }
+    Event const event{"resume",
+                      {{"from", what.from},
+                       {"steps_repeated", what.steps_repeated},
+                       {"seconds_lost", what.seconds_lost}}};
+    run.go_on(std::move(what), seconds);
+    run.record(event);  // at the step and the time at which the run goes on
+    saved_ = place_of(run);
+  }
+
+  static void take_weights(AnyRun& run, std::filesystem::path const& file) {
+    auto const unmatched = load_weights(run.root, Safetensors::open(file));
+    run.record({"weights", {{"from", file.string()}}});
+    for (std::string const& name : unmatched) {
+      run.advise("weights of " + file.string() + ": " + name);
+    }
+  }
+
+  void write() {
+    snapshot_.write(*directory_);
+    retain(*directory_, options_.retention);
+  }
+
+  /// Throws a job's StoreError, or reports it, as the user chose. False: there was one.
+  template <class Job>
+  bool bears(AnyRun& run, Job&& job) const {
+    try {
+      job();
+      return true;
+    } catch (StoreError const& error) {
+      if (options_.on_failure == OnFailure::Stop) throw;
+      run.advise(std::string("a checkpoint was not written: ") + error.what());
+      run.record({"checkpoint_failed", {{"error", std::string(error.what())}}});
+      return false;
+    }
+  }
+
+  Options options_;
+  Slots recipe_;
+  Snapshot snapshot_;
+  SaveCost cost_{};
+  std::optional<Place> saved_;
+  std::unique_ptr<RunDirectory> directory_;
+  std::unique_ptr<Heartbeat> heartbeat_;
+  std::unique_ptr<BackgroundWriter> writer_;  // last: what it uses outlives it
+};
+
+}  // namespace frugal::detail

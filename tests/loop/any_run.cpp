@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/loop/any_run.hpp>
+
+#include "stand_ins.hpp"
+
+#include <string>
+
+namespace frugal_test::loop_any_run {
+
+using namespace frugal_test::loop;
+using frugal::AnyRun;
+using frugal::Memory;
+using frugal::MemoryReader;
+using frugal::MemoryWriter;
+using frugal::PolicyStates;
+
+/// What a recipe's engine is to a run: something that persists.
+struct States {
+  std::int64_t count = 0;
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    archive.scope("Counting", [&](auto& inner) { inner("count", count); });
+  }
+};
+
+Memory saved(AnyRun& run) {
+  Memory memory;
+  MemoryWriter writer(memory);
+  run.persist(writer);
+  return memory;
+}
+
+TEST_CASE("a run saves where it stands and its policies' states, and another one loads them") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings{.seed = 3};
+  States mine{.count = 41};
+  AnyRun run{.root = *module, .settings = settings};
+  run.policies = PolicyStates::of(mine);
+  run.counters.step = 7;
+  run.rate.scale = 0.25;
+  run.stopped_by = "EarlyStop";
+  run.unfinished = {.hook = 4, .subscriber = 2};
+  run.validations.resize(1);
+  run.validations[0].step = 5;
+  run.validations[0].metrics.set("loss", 0.5);
+  Memory const memory = saved(run);
+  CHECK(std::get<std::int64_t>(memory.values.at("policies/Counting/count")) == 41);
+
+  States theirs;
+  AnyRun other{.root = *module, .settings = settings};
+  other.policies = PolicyStates::of(theirs);
+  MemoryReader reader(memory);
+  other.persist(reader);
+  CHECK_FALSE(reader.unread());
+  CHECK(theirs.count == 41);
+  CHECK(other.counters == run.counters);
+  CHECK(other.rate.scale == 0.25);
+  CHECK(other.stopped_by == "EarlyStop");
+  CHECK(other.unfinished.subscriber == 2);
+  REQUIRE(other.validations.size() == 1);
+  CHECK(other.validations[0].metrics["loss"] == 0.5);
+  CHECK(saved(other) == memory);
+}
+
+TEST_CASE("a hint is given once, and an event has the place and the time at which it was told") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  AnyRun run{.root = *module, .settings = settings};
+  run.advise("more memory");
+  run.advise("a faster disk");
+  run.advise("more memory");
+  CHECK(run.advice == std::vector<std::string>{"more memory", "a faster disk"});
+
+  run.counters.step = 9;
+  run.go_on({.from = "there", .step = 9}, 100.0);
+  run.record({.name = "resume"});
+  REQUIRE(run.events.size() == 1);
+  CHECK(run.events[0].at.step == 9);
+  CHECK(run.events[0].seconds >= 100.0);
+  CHECK(run.seconds() >= run.events[0].seconds);
+  REQUIRE(run.resumed);
+  CHECK(run.resumed->from == "there");
+}
+
+TEST_CASE("a run knows its module's parameters and begins on the settings' device") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings{.device = c10::Device(c10::kMeta)};
+  AnyRun const run{.root = *module, .settings = settings};
+  CHECK(run.parameters.size() == 2);
+  CHECK(run.device == c10::Device(c10::kMeta));
+}
+
+}  // namespace frugal_test::loop_any_run

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/policy/checkpoint/best.hpp>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace frugal_test::checkpoint_best {
+
+using frugal::BestBy;
+using frugal::Metrics;
+using frugal::detail::BestSoFar;
+
+Metrics measured(double loss, double accuracy) {
+  Metrics metrics;
+  metrics.set("loss", loss);
+  metrics.set("accuracy", accuracy);
+  return metrics;
+}
+
+BestSoFar both() {
+  return BestSoFar({{.metric = "loss", .highest = false, .count = 1},
+                    {.metric = "accuracy", .highest = true, .count = 1}});
+}
+
+/// An archive of lists of numbers.
+template <bool Loading>
+struct Lists {
+  static constexpr bool loading = Loading;
+  std::map<std::string, std::vector<double>> values{};
+
+  void operator()(std::string const& name, std::vector<double>& value) {
+    if (Loading) {
+      value = values.at(name);
+    } else {
+      values[name] = value;
+    }
+  }
+};
+
+TEST_CASE("the first value is an improvement, then each better one of any metric") {
+  BestSoFar best = both();
+  CHECK(best.look(measured(2.0, 0.1)));
+  CHECK_FALSE(best.look(measured(2.0, 0.1)));
+  CHECK_FALSE(best.look(measured(2.5, 0.05)));
+  CHECK(best.look(measured(1.9, 0.05)));
+  CHECK(best.look(measured(3.0, 0.2)));
+}
+
+TEST_CASE("an improvement is taken once, however late") {
+  BestSoFar best = both();
+  CHECK_FALSE(best.take_improvement());
+  CHECK(best.look(measured(2.0, 0.1)));
+  CHECK_FALSE(best.look(measured(2.5, 0.1)));
+  CHECK(best.take_improvement());
+  CHECK_FALSE(best.take_improvement());
+}
+
+TEST_CASE("a resumed run compares with the best before it") {
+  BestSoFar best = both();
+  Lists<false> nothing;
+  best.persist(nothing);
+  CHECK(nothing.values.at("best.loss").empty());
+  best.look(measured(1.5, 0.4));
+  Lists<false> writer;
+  best.persist(writer);
+  CHECK(writer.values.at("best.loss") == std::vector{1.5});
+
+  BestSoFar resumed = both();
+  Lists<true> reader{writer.values};
+  resumed.persist(reader);
+  CHECK_FALSE(resumed.look(measured(1.6, 0.3)));
+  CHECK(resumed.look(measured(1.6, 0.5)));
+}
+
+}  // namespace frugal_test::checkpoint_best
