@@ -39,14 +39,18 @@ run_unittest() {
 stage_setup() {
   need_packages "${basic_packages[@]}" "${test_packages[@]}" python3-venv libclang-rt-19-dev \
     clang-format-19 shellcheck systemd
-  pinned_torch 2.11.0
-  pinned_torch 2.15.0
+  # Side by side: unpacking takes one core, and a download none.
+  local part parts=() rc=0
+  (pinned_torch 2.11.0) & parts+=($!)
+  (pinned_torch 2.15.0) & parts+=($!)
   # 1.9 GB of download beside 3 GB unpacked.
-  pinned_wheels "$state/cuda-2.11.0" cuda.txt 6000
+  (pinned_wheels "$state/cuda-2.11.0" cuda.txt 6000) & parts+=($!)
+  for part in "${parts[@]}"; do wait "$part" || rc=1; done
   virtual_environment conan 200
   virtual_environment interop 200
   # 50 MB of download beside 180 MB unpacked.
   pinned_wheels "$state/sky" spot.txt 400
+  return "$rc"
 }
 
 stage_format() { verb_format --check && count 1 0; }
@@ -119,7 +123,11 @@ run_archive_example() {
 }
 
 stage_examples() {
-  local source name failed=0
+  local source name failed=0 targets=(fault_save)
+  pinned_torch 2.11.0
+  configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch"
+  for source in "$root"/examples/*.cpp; do targets+=("$(basename "$source" .cpp)"); done
+  build "$root/build/tests" "${targets[@]}"
   rm -rf "$state/examples"
   mkdir -p "$state/examples"
   for source in "$root"/examples/*.cpp; do
@@ -153,18 +161,24 @@ stage_sanitizer() {
 
 # What the fuzzer found is left in .frugal/fuzz, and so is what it learnt: the next run begins there.
 stage_fuzz() {
-  local name=$1 folder=$state/fuzz/$1 log=$state/log/fuzz-$1.log
+  local name=$1 folder=$state/fuzz/$1 log=$state/log/fuzz-$1 number parts=() rc=0
   configure asan "$root/build/asan"
   build "$root/build/asan" "fuzz_$name"
   mkdir -p "$folder/corpus"
-  if ! "$root/build/asan/tests/fuzz_$name" -max_total_time="${FRUGAL_FUZZ_SECONDS:-60}" -timeout=10 \
-    -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix="$folder/" \
-    -dict="$root/tests/fuzz/$name.dict" "$folder/corpus" "$root/build/asan/tests/seeds/$name" \
-    >"$log" 2>&1; then
-    tail -n 50 "$log" >&2
-    return 1
-  fi
-  sed -n 's/^stat::number_of_executed_units: */   inputs tried: /p' "$log" >&2
+  # One for each core, over one corpus.
+  for number in $(seq "$(jobs)"); do
+    "$root/build/asan/tests/fuzz_$name" -timeout=10 \
+      -max_total_time="$((${FRUGAL_FUZZ_SECONDS:-60} / $(jobs)))" \
+      -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix="$folder/" \
+      -dict="$root/tests/fuzz/$name.dict" "$folder/corpus" "$root/build/asan/tests/seeds/$name" \
+      >"$log-$number.log" 2>&1 & parts+=($!)
+  done
+  for number in $(seq "$(jobs)"); do
+    wait "${parts[$((number - 1))]}" || { tail -n 50 "$log-$number.log" >&2 && rc=1; }
+  done
+  [ "$rc" = 0 ] || return 1
+  printf '   inputs tried: %d\n' \
+    "$(awk '/^stat::number_of_executed_units/ { sum += $2 } END { print sum + 0 }' "$log"-*.log)" >&2
   count 1 0
 }
 
@@ -208,7 +222,9 @@ stage_package() {
   # they are compiled as a user's release is, at -O3.
   consumer "$root/build/package" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$state/installed" \
     -DCONSUMER_COMPONENTS="archive;notices"
-  consumer "$root/build/package-sources" -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch"
+  # The way in is what differs: the quicker compiler will do.
+  consumer "$root/build/package-sources" -DCMAKE_CXX_COMPILER=clang++-19 \
+    -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch"
   # The same sources through FetchContent configure the same; compiling them again proves nothing.
   rm -rf "$root/build/package-fetch"
   cmake -S "$root/tests/package" -B "$root/build/package-fetch" -G Ninja -DFRUGAL_BY=FetchContent \
@@ -231,6 +247,17 @@ stage_faults() {
   FRUGAL_FAULT_EVERY=1 python3 "$root/bench/faults.py" --build "$root/build/release" --torch "$torch" --dry-run >&2 && count 1 0
 }
 
+# clang-tidy: nothing to say of the headers, and no header that includes what it does not use.
+stage_tidy() {
+  need_packages clang-tidy-19
+  pinned_torch 2.11.0
+  configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch"
+  build "$root/build/tests" frugal_pch
+  clang-tidy-19 --quiet -p "$root/build/tests" --extra-arg=-includefrugal/frugal.hpp \
+    --warnings-as-errors='*' "$root/build/tests/tests/probe_torch.cpp" >&2 && count 1 0
+  python3 "$root/tests/tools/unused_includes.py" --torch "$torch" >&2 && count 1 0
+}
+
 stage_conan() {
   local log=$state/log/conan.log
   virtual_environment conan 200
@@ -251,8 +278,8 @@ stage_vcpkg() {
   cmake -DOUT="$root/build/vcpkg" -P "$root/packaging/vcpkg/check.cmake" >"$state/log/vcpkg.log" 2>&1 ||
     { cat "$state/log/vcpkg.log" >&2 && return 1; }
   count 1 0
-  consumer "$root/build/package-vcpkg" -DCMAKE_PREFIX_PATH="$root/build/vcpkg/packages/frugal" \
-    -DFRUGAL_LIBTORCH="$torch"
+  consumer "$root/build/package-vcpkg" -DCMAKE_CXX_COMPILER=clang++-19 \
+    -DCMAKE_PREFIX_PATH="$root/build/vcpkg/packages/frugal" -DFRUGAL_LIBTORCH="$torch"
 }
 
 stage_cuda() {
@@ -341,7 +368,7 @@ stages_of_ci() {
 }
 
 # What CI leaves out: each compiler with the other LibTorch, each built and run; every fault there is;
-# the fuzzer for ten minutes; every way to install, compiled.
+# the fuzzer for ten minutes; every way to install, compiled; what clang-tidy has to say.
 stages_of_release() {
   local preset
   stages_of_ci
@@ -352,6 +379,7 @@ stages_of_release() {
   stage "faults: every one" stage_faults
   FRUGAL_FUZZ_SECONDS=600 stage "fuzz: safetensors, ten minutes" stage_fuzz safetensors
   stage "FetchContent, compiled" stage_fetch
+  stage "clang-tidy" stage_tidy
 }
 
 all_stages() { stages stages_of_ci "$@"; }

@@ -6,7 +6,7 @@ alone and compiled with -O2.
 
 Program: the same for a real one, a trainer with ten policies (bench/compile/trainer.cpp), with every
 compiler that is there; and how long it takes behind the precompiled header that frugal_precompile()
-gives.
+gives, unoptimised and with -O2, beside an empty file there.
 
 The compilations are interleaved, one at a time, without a cache. Seconds are of the processor, user
 and system, in the fastest round: what else a machine does only adds to them.
@@ -42,7 +42,13 @@ SOURCES = {
     "umbrella": "#include <{header}>\n",
     "both": "#include <torch/torch.h>\n#include <{header}>\n",
 }
-MODES = {"syntax": ["-fsyntax-only"], "O2": ["-O2", "-c", "-o", "{object}"]}
+MODES = {
+    "syntax": ["-fsyntax-only"],
+    "O0": ["-O0", "-c", "-o", "{object}"],
+    "O2": ["-O2", "-c", "-o", "{object}"],
+}
+HEADER_MODES = ("syntax", "O2")
+PRECOMPILED_MODES = ("O0", "O2")
 
 EVENTS = ("InstantiateClass", "InstantiateFunction")
 
@@ -110,7 +116,7 @@ def measure_headers(args, folder: pathlib.Path) -> dict:
         body = text.format(header=args.header) + "int main() {}\n"
         (folder / f"{name}.cpp").write_text(body)
     result = {}
-    for mode in MODES:
+    for mode in HEADER_MODES:
         costs = interleave(args, list(SOURCES), lambda name: compile_once(
             [args.cxx, *flags(args), *options_of(mode, folder), str(folder / f"{name}.cpp")]),
             f"headers, {mode}")  # fmt: skip
@@ -137,6 +143,8 @@ def precompile(compiler: str, args, folder: pathlib.Path, mode: str) -> tuple[Co
 def measure_program(args, folder: pathlib.Path) -> dict:
     torch = folder / "torch.cpp"
     torch.write_text(SOURCES["torch"] + "int main() {}\n")
+    empty = folder / "empty.cpp"
+    empty.write_text("int main() {}\n")
     result = {}
     for compiler in args.compilers:
         name = pathlib.Path(compiler).name
@@ -149,13 +157,16 @@ def measure_program(args, folder: pathlib.Path) -> dict:
             ratio = cost["the program"]["seconds"] / cost["torch/torch.h alone"]["seconds"]
             result[f"{name}, {mode}"] = {"fastest": cost, "ratio": ratio, "bar": bar,
                                          "met": ratio <= bar}  # fmt: skip
-        made, use = precompile(compiler, args, folder, "O2")
-        costs = interleave(args, ["behind it"], lambda _: compile_once(
-            [compiler, *flags(args), *use, *options_of("O2", folder), str(PROGRAM)]),
-            f"precompiled header, {name}, O2")  # fmt: skip
-        cost = fastest(costs["behind it"])
-        result[f"{name}, O2, precompiled"] = {"header": vars(made), "fastest": vars(cost),
-                                              "met": cost.seconds <= PRECOMPILED_BAR}  # fmt: skip
+        for mode in PRECOMPILED_MODES:
+            made, use = precompile(compiler, args, folder, mode)
+            sources = {"an empty file": empty, "the program": PROGRAM}
+            costs = interleave(args, list(sources), lambda which: compile_once(
+                [compiler, *flags(args), *use, *options_of(mode, folder), str(sources[which])]),
+                f"precompiled header, {name}, {mode}")  # fmt: skip
+            cost = {which: vars(fastest(of)) for which, of in costs.items()}
+            result[f"{name}, {mode}, precompiled"] = {
+                "header": vars(made), "fastest": cost,
+                "met": cost["the program"]["seconds"] <= PRECOMPILED_BAR}  # fmt: skip
     return result
 
 
@@ -212,8 +223,9 @@ def show_program(result: dict) -> None:
             print(f"bar: the program at most {entry['bar']} of torch/torch.h: {entry['ratio']:.3f}, "
                   f"{verdict(entry['met'])}")  # fmt: skip
         else:
-            print(f"program, {what}: the header once {entry['header']['seconds']:.2f} s, the program "
-                  f"{entry['fastest']['seconds']:.2f} s, {entry['fastest']['mib']:.0f} MiB")  # fmt: skip
+            costs = "  ".join(f"{name} {cost['seconds']:.2f} s, {cost['mib']:.0f} MiB"
+                              for name, cost in entry["fastest"].items())  # fmt: skip
+            print(f"program, {what}: the header once {entry['header']['seconds']:.2f} s  {costs}")
             print(f"bar: at most {PRECOMPILED_BAR:g} s: {verdict(entry['met'])}")
 
 

@@ -13,7 +13,9 @@ execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import sys; print(sys.execut
   OUTPUT_VARIABLE frugal_python OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 set(frugal_launcher "${frugal_python};${PROJECT_SOURCE_DIR}/cmake/compile_meter.py;run;${PROJECT_BINARY_DIR}/compile_meter.jsonl")
 if(FRUGAL_CCACHE)
-  list(APPEND frugal_launcher "${CMAKE_COMMAND}" -E env
+  # CCACHE_DEPEND: what the compiler says that it read is the key. A unit that is not in the cache is
+  # then not preprocessed first, which would cost as much as to parse a small one.
+  list(APPEND frugal_launcher "${CMAKE_COMMAND}" -E env CCACHE_DEPEND=1
     "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
     "${FRUGAL_CCACHE}")
 endif()

@@ -1,4 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
-// doctest's own main, compiled once for every test program.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+// The main of every test program, compiled once: doctest's own, and
+//
+//     test_policy --each-file FOLDER NAME FILE [NAME FILE]...
+//
+// which runs each file's cases in a process of its own, as many at a time as there are cores, and
+// leaves what it said in FOLDER/NAME.txt, with the verdict on its last line. A process is forked
+// from this one, which has loaded LibTorch: to load it takes longer than most files do.
+#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace {
+
+constexpr unsigned time_limit = 900;  // seconds
+
+[[noreturn]] void give_up(char const* what) {
+  std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
+  std::exit(1);
+}
+
+/// In the new process: never returns.
+[[noreturn]] void run_file(std::string const& output, std::string const& file) {
+  int const descriptor = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0 || ::dup2(descriptor, 1) < 0 || ::dup2(descriptor, 2) < 0) {
+    give_up(output.c_str());
+  }
+  ::alarm(time_limit);
+  std::string const filter = "--source-file=" + file;
+  char const* const arguments[] = {"test", filter.c_str()};
+  std::exit(doctest::Context(2, arguments).run());
+}
+
+/// Waits for one of the processes and writes its verdict.
+void judge_one(std::map<pid_t, std::string>& running) {
+  int status = 0;
+  pid_t const ended = ::wait(&status);
+  auto const known = running.find(ended);
+  if (known == running.end()) give_up("wait");
+  std::FILE* const output = std::fopen(known->second.c_str(), "ae");
+  if (output == nullptr) give_up(known->second.c_str());
+  if (WIFSIGNALED(status)) {
+    std::fprintf(output, "\nverdict: signal %d (%s)\n", WTERMSIG(status),
+                 ::strsignal(WTERMSIG(status)));
+  } else if (WEXITSTATUS(status) != 0) {
+    std::fprintf(output, "\nverdict: exit code %d\n", WEXITSTATUS(status));
+  } else {
+    std::fprintf(output, "\nverdict: passed\n");
+  }
+  if (std::fclose(output) != 0) give_up(known->second.c_str());
+  running.erase(known);
+}
+
+int run_each(std::string const& folder, int count, char** names_and_files) {
+  std::map<pid_t, std::string> running;
+  // What an earlier run has left is not to be taken for the verdict of this one.
+  for (int i = 0; i + 1 < count; i += 2) {
+    ::unlink((folder + "/" + names_and_files[i] + ".txt").c_str());
+  }
+  for (int i = 0; i + 1 < count; i += 2) {
+    if (running.size() >= std::max(1U, std::thread::hardware_concurrency())) judge_one(running);
+    std::string const output = folder + "/" + names_and_files[i] + ".txt";
+    pid_t const process = ::fork();
+    if (process < 0) give_up("fork");
+    if (process == 0) run_file(output, names_and_files[i + 1]);
+    running.emplace(process, output);
+  }
+  while (!running.empty()) judge_one(running);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 4 && std::string_view(argv[1]) == "--each-file") {
+    return run_each(argv[2], argc - 3, argv + 3);
+  }
+  return doctest::Context(argc, argv).run();
+}

@@ -9,13 +9,13 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/loop/fit.hpp>
-#include <frugal/policy/accumulate.hpp>
-#include <frugal/policy/clip.hpp>
-#include <frugal/policy/graph/eager.hpp>
-#include <frugal/policy/optimize/nothing.hpp>
-#include <frugal/policy/precision.hpp>
-#include <frugal/policy/schedule.hpp>
-#include <frugal/policy/validate.hpp>
+#include <frugal/policy/accumulate.hpp>        // IWYU pragma: keep
+#include <frugal/policy/clip.hpp>              // IWYU pragma: keep
+#include <frugal/policy/graph/eager.hpp>       // IWYU pragma: keep
+#include <frugal/policy/optimize/nothing.hpp>  // IWYU pragma: keep
+#include <frugal/policy/precision.hpp>         // IWYU pragma: keep
+#include <frugal/policy/schedule.hpp>          // IWYU pragma: keep
+#include <frugal/policy/validate.hpp>          // IWYU pragma: keep
 
 namespace frugal {
 

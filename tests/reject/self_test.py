@@ -12,6 +12,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional
+from unittest import mock
 
 from run import Digests, build_command, compile_cases, judge
 from unit import Case, said_to
@@ -197,8 +198,8 @@ SAYINGS = {
 }
 
 
-def plant(folder: Path, files: dict[str, str]) -> list[Case]:
-    (folder / "check.hpp").write_text(CHECK)
+def plant(folder: Path, files: dict[str, str], check: str = CHECK) -> list[Case]:
+    (folder / "check.hpp").write_text(check)
     (folder / "traits.hpp").write_text(TRAITS)
     (folder / "system.hpp").write_text(CHECK.replace("template", "#pragma GCC system_header\ntemplate"))
     for name, text in files.items():
@@ -212,7 +213,7 @@ def faults_of_scene(scene: Scene, command: list[str]) -> list[str]:
         folder = Path(name)
         cases = plant(folder, scene.files)
         groups = compile_cases("plain", cases, command, folder / "results", 1)
-        found = {case.source.stem: judge(case, Digests(command), folder / "results") for case in cases}
+        found = {case.source.stem: judge(case, folder / "results") for case in cases}
     wrong = []
     for stem, faults in found.items():
         want = scene.faults.get(stem)
@@ -240,13 +241,13 @@ def faults_of_memory(command: list[str]) -> list[str]:
         files = {"a": SHARES, "b": NO_CONTROL, "c": GOOD}
         cases = plant(folder, files)
 
-        def expect(what: str, case: Case, want: str, flags: list[str] = command) -> None:
-            faults = judge(case, Digests(flags), results)
+        def expect(what: str, case: Case, want: str) -> None:
+            faults = judge(case, results)
             if bool(faults) != bool(want) or (want and want not in faults[0]):
                 wrong.append(f"{what}: wanted {want!r}, got {faults}")
 
-        def compile_again(want: dict[str, list[str]]) -> None:
-            groups = compile_cases("plain", plant(folder, files), command, results, 1)
+        def compile_again(want: dict, flags: list[str] = command, check: str = CHECK) -> None:
+            groups = compile_cases("plain", plant(folder, files, check), flags, results, 1)
             if groups != want:
                 wrong.append(f"asked {groups}, not {want}")
 
@@ -254,14 +255,19 @@ def faults_of_memory(command: list[str]) -> list[str]:
         compile_again({"unit": ["a", "c"], "alone": ["b"], "unchanged": []})
         expect("a result", cases[0], "")
         compile_again({"unit": [], "alone": ["b"], "unchanged": ["a", "c"]})
-        expect("other flags", cases[0], "stale", [*command, "-DOTHER"])
-        cases[2].source.write_text(GOOD + "\n")
-        expect("a file that has changed", cases[2], "stale")
-        expect("a file beside one that has changed", cases[0], "")
-        (folder / "check.hpp").write_text(CHECK + "\n")
-        expect("a header that has changed", cases[0], "stale")
+        compile_again({"unit": ["a", "c"], "alone": ["b"], "unchanged": []}, [*command, "-DOTHER"])
+        compile_again({"unit": ["a", "c"], "alone": ["b"], "unchanged": []})
+        files.update(c=GOOD + "\n")
+        compile_again({"unit": [], "alone": ["b", "c"], "unchanged": ["a"]})
+        header = CHECK + "\n"
+        compile_again({"unit": [], "alone": ["a", "b"], "unchanged": ["c"]}, check=header)
+        with mock.patch("run.proven", side_effect=KeyboardInterrupt):
+            try:
+                compile_again({})
+            except KeyboardInterrupt:
+                expect("what has changed, when nobody could be asked", cases[0], "no result")
         files.update(b=GOOD, c=PLAIN_ASSERT)
-        compile_again({"unit": ["b", "c"], "alone": [], "unchanged": ["a"]})
+        compile_again({"unit": ["a", "b", "c"], "alone": [], "unchanged": []})
         (results / "a.cpp.json").write_text('{"digest": "')
         expect("half a result", cases[0], "no result")
         (results / "a.cpp.json").write_text(json.dumps({"digest": Digests(command).of(cases[0])}))

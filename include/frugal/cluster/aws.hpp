@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>

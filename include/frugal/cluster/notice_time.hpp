@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <optional>
 #include <string_view>
-#include <system_error>
 
 namespace frugal::detail {
 

@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <string_view>
-#include <type_traits>
 
 #include <frugal/compose/list.hpp>
 #include <frugal/compose/sentence.hpp>

@@ -3,10 +3,8 @@
 
 #include <array>
 #include <concepts>
-#include <cstddef>
 #include <span>
 #include <string_view>
-#include <type_traits>
 
 #include <frugal/compose/hooks.hpp>
 #include <frugal/compose/kind.hpp>

@@ -6,7 +6,6 @@
 #include <boost/hana/tuple.hpp>
 #include <boost/hana/type.hpp>
 #include <boost/hana/unpack.hpp>
-#include <cstddef>
 #include <string_view>
 
 #include <frugal/compose/legality.hpp>

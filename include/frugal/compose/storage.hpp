@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <utility>
 
-#include <frugal/compose/list.hpp>
-
 namespace frugal::detail {
 
 // [[no_unique_address]] lets an empty policy share the address of its neighbours; the index

@@ -8,8 +8,8 @@
 #include <string>
 
 #include <frugal/error.hpp>
+#include <frugal/loop/batch.hpp>
 #include <frugal/loop/counters.hpp>
-#include <frugal/loop/objective.hpp>
 #include <frugal/loop/parameters.hpp>
 
 // How the loop fails: kept apart so that the loop reads from top to bottom.

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/composition.hpp>
 #include <frugal/compose/interrupted.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/loop/captured_window.hpp>

@@ -5,9 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <concepts>
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 

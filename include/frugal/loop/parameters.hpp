@@ -4,8 +4,6 @@
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 
-#include <memory>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <unordered_set>

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <frugal/compose/interrupted.hpp>
-#include <frugal/data/source.hpp>
 #include <frugal/loop/batch.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/fit_traits.hpp>

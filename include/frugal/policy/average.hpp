@@ -16,7 +16,7 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/phase.hpp>
-#include <frugal/policy/average/batch_norm.hpp>
+#include <frugal/policy/average/batch_norm.hpp>  // IWYU pragma: keep
 #include <frugal/policy/average/rules.hpp>
 #include <frugal/policy/average/weights.hpp>
 

@@ -7,7 +7,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <functional>
 #include <string>
@@ -23,8 +22,8 @@
 #include <frugal/policy/graph/backend.hpp>
 #include <frugal/policy/graph/capturable.hpp>
 #include <frugal/policy/graph/captured_step.hpp>
-#include <frugal/policy/graph/cuda.hpp>
-#include <frugal/policy/graph/eager.hpp>
+#include <frugal/policy/graph/cuda.hpp>   // IWYU pragma: keep
+#include <frugal/policy/graph/eager.hpp>  // IWYU pragma: keep
 #include <frugal/policy/graph/shapes.hpp>
 
 namespace frugal {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/cluster/aws.hpp>
-#include <frugal/cluster/azure.hpp>
-#include <frugal/cluster/gcp.hpp>
+#include <frugal/cluster/aws.hpp>    // IWYU pragma: keep
+#include <frugal/cluster/azure.hpp>  // IWYU pragma: keep
+#include <frugal/cluster/gcp.hpp>    // IWYU pragma: keep
 #include <frugal/cluster/notice_poller.hpp>
 
 #include <string>

@@ -3,14 +3,11 @@
 
 #include <chrono>
 #include <concepts>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
-#include <optional>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>

@@ -4,7 +4,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/kinds.hpp>
-#include <frugal/loop/measure.hpp>
+#include <frugal/loop/measure.hpp>  // IWYU pragma: keep
 #include <frugal/loop/phase.hpp>
 
 namespace frugal {

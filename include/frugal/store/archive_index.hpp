@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/error.hpp>
 #include <frugal/store/file.hpp>
 #include <frugal/store/folder.hpp>
 #include <frugal/store/hash.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <frugal/store/file.hpp>
-#include <frugal/store/io_error.hpp>
 
 #include <signal.h>
 #include <unistd.h>

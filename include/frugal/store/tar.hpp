@@ -3,7 +3,6 @@
 
 #include <frugal/error.hpp>
 #include <frugal/store/file.hpp>
-#include <frugal/store/io_error.hpp>
 
 #include <archive.h>
 #include <archive_entry.h>

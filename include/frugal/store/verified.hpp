@@ -7,7 +7,6 @@
 
 #include <sys/stat.h>
 
-#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <map>

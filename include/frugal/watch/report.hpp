@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <frugal/loop/run.hpp>
+#include <frugal/loop/any_run.hpp>
 
 namespace frugal {
 

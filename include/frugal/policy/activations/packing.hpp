@@ -11,7 +11,6 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
-#include <typeinfo>
 #include <unordered_map>
 #include <utility>
 #include <vector>

@@ -11,10 +11,8 @@
 #include <cuda_runtime_api.h>
 #endif
 
-#include <algorithm>
 #include <cstdint>
 #include <exception>
-#include <utility>
 
 #include <frugal/loop/host_meter.hpp>
 #include <frugal/loop/out_of_memory.hpp>

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/list.hpp>
 #include <frugal/error.hpp>
 #include <frugal/loop/counters.hpp>
 #include <frugal/loop/settings.hpp>

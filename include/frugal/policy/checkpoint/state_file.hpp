@@ -11,10 +11,8 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 
-#include <frugal/error.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/store/hash.hpp>
 #include <frugal/store/json_fields.hpp>

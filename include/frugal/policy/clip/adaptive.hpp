@@ -16,7 +16,6 @@
 #include <frugal/compose/rational.hpp>
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/phase.hpp>
-#include <frugal/policy/clip/none.hpp>
 
 namespace frugal {
 

@@ -10,7 +10,6 @@
 #include <frugal/compose/rational.hpp>
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/phase.hpp>
-#include <frugal/policy/clip/none.hpp>
 
 namespace frugal {
 

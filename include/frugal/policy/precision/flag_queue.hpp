@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <deque>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include <frugal/loop/ledger.hpp>

@@ -5,7 +5,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>

@@ -9,9 +9,7 @@
 #include <cstddef>
 #include <optional>
 #include <string_view>
-#include <type_traits>
 #include <unordered_set>
-#include <vector>
 
 #include <frugal/loop/counters.hpp>
 

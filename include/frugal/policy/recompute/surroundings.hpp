@@ -4,7 +4,6 @@
 #include <ATen/autocast_mode.h>
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -6,11 +6,8 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstddef>
 #include <cstdlib>
 #include <string>
-
-#include <frugal/error.hpp>
 
 namespace frugal::detail {
 

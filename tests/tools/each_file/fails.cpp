@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+TEST_CASE("fails") { CHECK(1 + 1 == 3); }
