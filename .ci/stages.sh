@@ -9,7 +9,7 @@ count() { printf '%d %d\n' "$1" "$2" >>"$counts"; }
 
 # run_ctest FOLDER [ctest flags]: runs it and counts its tests.
 run_ctest() {
-  local folder=$1 log=$state/log/ctest.log total failed rc=0
+  local folder=$1 log=$state/log/ctest-${1##*/}.log total failed rc=0
   shift
   (cd "$folder" && ctest --parallel "$(jobs)" --output-on-failure --no-tests=error "$@") >"$log" 2>&1 || rc=$?
   read -r failed total < <(sed -n 's/.* \([0-9]*\) tests* failed out of \([0-9]*\)$/\1 \2/p' "$log") || true
@@ -39,17 +39,18 @@ run_unittest() {
 stage_setup() {
   need_packages "${basic_packages[@]}" "${test_packages[@]}" python3-venv libclang-rt-19-dev \
     clang-format-19 shellcheck systemd
-  # Side by side: unpacking takes one core, and a download none.
+  # Side by side: unpacking takes one core, and a download none. Each asks for its own space only.
+  [ -r "$state/cuda-2.11.0/.stamp" ] || need_space 12400 "$root" "getting the wheels of CI"
   local part parts=() rc=0
   (pinned_torch 2.11.0) & parts+=($!)
   (pinned_torch 2.15.0) & parts+=($!)
   # 1.9 GB of download beside 3 GB unpacked.
   (pinned_wheels "$state/cuda-2.11.0" cuda.txt 6000) & parts+=($!)
-  for part in "${parts[@]}"; do wait "$part" || rc=1; done
+  # 50 MB of download beside 180 MB unpacked.
+  (pinned_wheels "$state/sky" spot.txt 400) & parts+=($!)
   virtual_environment conan 200
   virtual_environment interop 200
-  # 50 MB of download beside 180 MB unpacked.
-  pinned_wheels "$state/sky" spot.txt 400
+  for part in "${parts[@]}"; do wait "$part" || rc=1; done
   return "$rc"
 }
 
@@ -166,9 +167,10 @@ stage_fuzz() {
   build "$root/build/asan" "fuzz_$name"
   mkdir -p "$folder/corpus"
   # One for each core, over one corpus.
+  rm -f "$log"-*.log
   for number in $(seq "$(jobs)"); do
     "$root/build/asan/tests/fuzz_$name" -timeout=10 \
-      -max_total_time="$((${FRUGAL_FUZZ_SECONDS:-60} / $(jobs)))" \
+      -max_total_time="${FRUGAL_FUZZ_SECONDS:-30}" \
       -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix="$folder/" \
       -dict="$root/tests/fuzz/$name.dict" "$folder/corpus" "$root/build/asan/tests/seeds/$name" \
       >"$log-$number.log" 2>&1 & parts+=($!)
@@ -203,7 +205,7 @@ stage_interop() {
 
 # consumer FOLDER [CMake flags]: builds and runs tests/package there.
 consumer() {
-  local folder=$1 log=$state/log/package.log
+  local folder=$1 log=$state/log/${1##*/}.log
   shift
   rm -rf "$folder"
   if ! { cmake -S "$root/tests/package" -B "$folder" -G Ninja -DCMAKE_CXX_COMPILER=g++ "$@" &&
@@ -220,17 +222,20 @@ stage_package() {
   FRUGAL_LIBTORCH=$torch verb_install "$state/installed"
   # The installed headers must do without the checkout: LibTorch comes from the recorded hint. And
   # they are compiled as a user's release is, at -O3.
+  local rc=0
   consumer "$root/build/package" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$state/installed" \
-    -DCONSUMER_COMPONENTS="archive;notices"
+    -DCONSUMER_COMPONENTS="archive;notices" &
   # The way in is what differs: the quicker compiler will do.
   consumer "$root/build/package-sources" -DCMAKE_CXX_COMPILER=clang++-19 \
-    -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch"
+    -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch" || rc=1
+  wait $! || rc=1  # the installed one, whose precompiled header takes one core for as long
   # The same sources through FetchContent configure the same; compiling them again proves nothing.
   rm -rf "$root/build/package-fetch"
   cmake -S "$root/tests/package" -B "$root/build/package-fetch" -G Ninja -DFRUGAL_BY=FetchContent \
     -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch" >"$state/log/package.log" 2>&1 ||
     { cat "$state/log/package.log" >&2 && return 1; }
   count 1 0
+  return "$rc"
 }
 
 stage_fetch() {
@@ -253,9 +258,19 @@ stage_tidy() {
   pinned_torch 2.11.0
   configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch"
   build "$root/build/tests" frugal_pch
-  clang-tidy-19 --quiet -p "$root/build/tests" --extra-arg=-includefrugal/frugal.hpp \
-    --warnings-as-errors='*' "$root/build/tests/tests/probe_torch.cpp" >&2 && count 1 0
-  python3 "$root/tests/tools/unused_includes.py" --torch "$torch" >&2 && count 1 0
+  local failed=0
+  if clang-tidy-19 --quiet -p "$root/build/tests" --extra-arg=-includefrugal/frugal.hpp \
+    --warnings-as-errors='*' "$root/build/tests/tests/probe_torch.cpp" >&2; then
+    count 1 0
+  else
+    count 0 1 && failed=1
+  fi
+  if python3 "$root/tests/tools/unused_includes.py" --torch "$torch" >&2; then
+    count 1 0
+  else
+    count 0 1 && failed=1
+  fi
+  return "$failed"
 }
 
 stage_conan() {
@@ -290,7 +305,7 @@ stage_cuda() {
   cp -al "$torch/include" "$torch/lib" "$state/cuda-2.11.0/torch"
   configure tests "$root/build/cuda" -DFRUGAL_LIBTORCH="$state/cuda-2.11.0" -DFRUGAL_CUDA=ON \
     -DFRUGAL_BUILD_EXAMPLES=OFF -DFRUGAL_BUILD_BENCH=OFF
-  build "$root/build/cuda" test_cuda
+  build "$root/build/cuda" cuda_programs
   run_ctest "$root/build/cuda" --tests-regex '^cuda: '
 }
 

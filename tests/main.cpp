@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main of every test program, compiled once: doctest's own, and
 //
-//     test_policy --each-file FOLDER NAME FILE [NAME FILE]...
+//     test_policy --each-file=FOLDER NAME FILE [NAME FILE]...
 //
-// which runs each file's cases in a process of its own, as many at a time as there are cores, and
-// leaves what it said in FOLDER/NAME.txt, with the verdict on its last line. A process is forked
-// from this one, which has loaded LibTorch: to load it takes longer than most files do.
+// which runs each file's cases in a process of its own, as many at a time as there are cores or
+// FRUGAL_JOBS says, and leaves what it said in FOLDER/NAME.txt, with the verdict on its last line.
+// A process is forked from this one, which has loaded LibTorch: to load it takes longer than most
+// files do.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -38,10 +43,25 @@ constexpr unsigned time_limit = 900;  // seconds
   if (descriptor < 0 || ::dup2(descriptor, 1) < 0 || ::dup2(descriptor, 2) < 0) {
     give_up(output.c_str());
   }
+  // Whoever kills the program kills these too.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::alarm(time_limit);
   std::string const filter = "--source-file=" + file;
   char const* const arguments[] = {"test", filter.c_str()};
   std::exit(doctest::Context(2, arguments).run());
+}
+
+/// Did doctest come to its end? A case may leave the process with 0.
+bool has_summary(std::string const& output) {
+  std::ifstream file(output);
+  std::string const said{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return said.find("[doctest] Status: SUCCESS!") != std::string::npos;
+}
+
+std::size_t jobs() {
+  char const* const asked = std::getenv("FRUGAL_JOBS");
+  unsigned const number = asked != nullptr ? static_cast<unsigned>(std::atoi(asked)) : 0;
+  return std::max(1U, number != 0 ? number : std::thread::hardware_concurrency());
 }
 
 /// Waits for one of the processes and writes its verdict.
@@ -57,6 +77,8 @@ void judge_one(std::map<pid_t, std::string>& running) {
                  ::strsignal(WTERMSIG(status)));
   } else if (WEXITSTATUS(status) != 0) {
     std::fprintf(output, "\nverdict: exit code %d\n", WEXITSTATUS(status));
+  } else if (!has_summary(known->second)) {
+    std::fprintf(output, "\nverdict: it ended before its tests did\n");
   } else {
     std::fprintf(output, "\nverdict: passed\n");
   }
@@ -71,7 +93,7 @@ int run_each(std::string const& folder, int count, char** names_and_files) {
     ::unlink((folder + "/" + names_and_files[i] + ".txt").c_str());
   }
   for (int i = 0; i + 1 < count; i += 2) {
-    if (running.size() >= std::max(1U, std::thread::hardware_concurrency())) judge_one(running);
+    if (running.size() >= jobs()) judge_one(running);
     std::string const output = folder + "/" + names_and_files[i] + ".txt";
     pid_t const process = ::fork();
     if (process < 0) give_up("fork");
@@ -85,8 +107,9 @@ int run_each(std::string const& folder, int count, char** names_and_files) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 4 && std::string_view(argv[1]) == "--each-file") {
-    return run_each(argv[2], argc - 3, argv + 3);
+  constexpr std::string_view each = "--each-file=";
+  if (argc > 3 && std::string_view(argv[1]).starts_with(each)) {
+    return run_each(argv[1] + each.size(), argc - 2, argv + 2);
   }
   return doctest::Context(argc, argv).run();
 }

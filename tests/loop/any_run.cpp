@@ -5,7 +5,9 @@
 
 #include "stand_ins.hpp"
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 namespace frugal_test::loop_any_run {
 
@@ -83,6 +85,22 @@ TEST_CASE("a hint is given once, and an event has the place and the time at whic
   CHECK(run.seconds() >= run.events[0].seconds);
   REQUIRE(run.resumed);
   CHECK(run.resumed->from == "there");
+}
+
+TEST_CASE("who writes the checkpoint sees the run's files and place, and says that it goes on") {
+  using Context = frugal::Context<torch::nn::Linear>;
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  frugal::Run<Context> run(module, settings, {});
+  run.unfinished.hook = 7;
+  frugal::FitBegin<Context> phase(run);
+  phase.writes_to("metrics.jsonl");
+  phase.resumed({.from = "there", .step = 9}, 100.0);
+  CHECK(phase.files() == std::vector<std::filesystem::path>{"metrics.jsonl"});
+  CHECK(phase.unfinished() == 7);
+  CHECK(phase.seconds() >= 100.0);
+  REQUIRE(run.resumed);
+  CHECK(run.resumed->step == 9);
 }
 
 TEST_CASE("a run knows its module's parameters and begins on the settings' device") {

@@ -59,10 +59,19 @@ def targets_of(test: dict, build: Path) -> set[str]:
     return names
 
 
+def runs_a_room(test: dict) -> bool:
+    """Is it what runs all files of a room? Alone they are run without it."""
+    return any(word.startswith("--each-file=") for word in test.get("command", []))
+
+
 def needed(build: Path, regex: str, alone: dict[str, str], tests: list[dict]) -> list[str]:
     wanted = re.compile(regex)
     lines = [f"alone {target}" for name, target in alone.items() if wanted.search(name)]
-    others = [test for test in tests if wanted.search(test["name"]) and test["name"] not in alone]
+    others = [
+        test
+        for test in tests
+        if wanted.search(test["name"]) and test["name"] not in alone and not runs_a_room(test)
+    ]
     targets = set().union(*(targets_of(test, build) for test in others)) if others else set()
     lines += [f"target {target}" for target in sorted(targets)]
     lines += [f"other {test['name']}" for test in others]

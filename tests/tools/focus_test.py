@@ -20,6 +20,8 @@ def test_named(name: str, *command: str, label: str = "") -> dict:
 
 
 TESTS = [
+    test_named("policy: each file runs in a process of its own", "/build/tests/test_policy",
+               "--each-file=/build/tests/verdicts", "policy__spot", "/src/spot.cpp"),
     test_named("policy: spot", "/build/tests/test_policy", "--source-file=/src/spot.cpp"),
     test_named("reject: spot_grace_zero", "/usr/bin/python3", "/src/run.py", label="reject_torch"),
     test_named("fault: a save on a spot machine", "/usr/bin/python3", "/src/run.py", "--program",
@@ -38,6 +40,10 @@ class Focus(unittest.TestCase):
 
     def test_a_file_is_built_alone_and_not_its_room(self):
         self.assertEqual(self.ask("policy: spot"), ["alone alone_policy__spot"])
+
+    def test_what_runs_a_whole_room_is_left_out(self):
+        self.assertEqual(self.ask("^policy: "), ["alone alone_policy__spot", "alone alone_policy__start"])
+        self.assertEqual(needed(BUILD, "each file runs", ALONE, TESTS), [])
 
     def test_programs_libraries_and_probes_of_other_tests_are_found(self):
         self.assertEqual(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>  // IWYU pragma: keep (the macro)
+
 /// Defines a rule's sentence: a type that can refuse at compile time and be read at run time.
 ///
 /// Before C++26 the text of a static_assert is a literal, so a generic engine can say which

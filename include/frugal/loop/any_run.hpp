@@ -129,8 +129,8 @@ class PolicyStates {
 };
 
 /// What changes while fitting and belongs to no policy, whatever the module's type and the recipe.
-/// What is done seldom (begin, rehearse, save, resume, move) is written for this, so that a program
-/// compiles it once, however many recipes it has.
+/// What is done seldom (begin, rehearse, save, resume, move) is written for this, so that a file
+/// compiles it once, however many recipes are in it.
 struct AnyRun {
   torch::nn::Module& root;  ///< the module itself, behind its holder or pointer
   Settings const& settings;

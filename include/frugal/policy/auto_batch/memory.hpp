@@ -11,6 +11,7 @@
 #include <cuda_runtime_api.h>
 #endif
 
+#include <algorithm>  // IWYU pragma: keep (with CUDA)
 #include <cstdint>
 #include <exception>
 
