@@ -222,20 +222,17 @@ stage_package() {
   FRUGAL_LIBTORCH=$torch verb_install "$state/installed"
   # The installed headers must do without the checkout: LibTorch comes from the recorded hint. And
   # they are compiled as a user's release is, at -O3.
-  local rc=0
   consumer "$root/build/package" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$state/installed" \
-    -DCONSUMER_COMPONENTS="archive;notices" &
+    -DCONSUMER_COMPONENTS="archive;notices"
   # The way in is what differs: the quicker compiler will do.
   consumer "$root/build/package-sources" -DCMAKE_CXX_COMPILER=clang++-19 \
-    -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch" || rc=1
-  wait $! || rc=1  # the installed one, whose precompiled header takes one core for as long
+    -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch"
   # The same sources through FetchContent configure the same; compiling them again proves nothing.
   rm -rf "$root/build/package-fetch"
   cmake -S "$root/tests/package" -B "$root/build/package-fetch" -G Ninja -DFRUGAL_BY=FetchContent \
     -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch" >"$state/log/package.log" 2>&1 ||
     { cat "$state/log/package.log" >&2 && return 1; }
   count 1 0
-  return "$rc"
 }
 
 stage_fetch() {
