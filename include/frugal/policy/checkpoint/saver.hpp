@@ -104,7 +104,7 @@ class Saver {
   double seconds() const { return cost_.stall + (writer_ ? writer_->seconds() : 0.0); }
 
  private:
-  /// What a save is the save of: one of the same place in the run is the same.
+  /// The moment of the run that a save holds: two saves of one place are the same.
   struct Place {
     Counters counters;
     std::uint64_t unfinished;
