@@ -50,8 +50,8 @@ constexpr unsigned time_limit = 900;  // seconds
   std::string const filter = "--source-file=" + file;
   char const* const arguments[] = {"test", filter.c_str()};
   int const code = doctest::Context(2, arguments).run();
-  // Without LibTorch's destructors, which take five times as long as most files do; a file's program
-  // for itself (./dev test -R) goes through them.
+  // Without LibTorch's destructors, which take five times as long as most files do; a file's
+  // program for itself (./dev test -R) goes through them.
   std::fflush(nullptr);
   std::_Exit(code);
 }

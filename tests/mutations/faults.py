@@ -289,7 +289,7 @@ FAULTS = (
         file="include/frugal/policy/log.hpp",
         old="      cut_to_ = size;\n",
         new="",
-        check=test("^policy: checkpoint$"),
+        check=test("^policy: checkpoint/saver$"),
     ),
     Fault(
         name="second-signal-kills",
@@ -305,7 +305,7 @@ FAULTS = (
         file="include/frugal/policy/checkpoint/saver.hpp",
         old="    saved_.reset();\n    bears(run,",
         new="    bears(run,",
-        check=test("^policy: checkpoint$"),
+        check=test("^policy: checkpoint/saver$"),
     ),
     Fault(
         name="snapshot-overwritten",
@@ -313,7 +313,7 @@ FAULTS = (
         file="include/frugal/policy/checkpoint/saver.hpp",
         old="      writer_->wait();  // the snapshot is still being written from\n",
         new="",
-        check=test("^policy: checkpoint$"),
+        check=test("^policy: checkpoint/saver$"),
     ),
     Fault(
         name="other-dropout-in-backward",

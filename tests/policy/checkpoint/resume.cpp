@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/frugal.hpp>
+
+#include "support/checkpoints.hpp"
+#include "support/dying_runs.hpp"
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace frugal_test::policy_checkpoint_resume {
+
+using namespace support;
+using namespace support::dying_runs;
+using frugal::Every;
+using Optimizer = frugal::Optimize<frugal::AdamW>;
+using Weights = frugal::Checkpoint<Every<1000>>;
+
+TEST_CASE("a damaged checkpoint is reported, and the one before it is used") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 20};
+  run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
+  flip_bit(newest_in(folder.path()) / "optimizer.safetensors", 8000);
+  job.dies_at = 0;
+  Outcome const outcome = run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
+  REQUIRE(outcome.report.resumed);
+  CHECK(outcome.report.resumed->step == 12);
+  REQUIRE(outcome.report.resumed->damaged.size() == 1);
+  CHECK(outcome.report.resumed->damaged[0].find("step-00000016") != std::string::npos);
+  job.folder = folder / "whole";
+  CHECK(same_bits(outcome.tensors, run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}).tensors));
+}
+
+TEST_CASE("a run without a whole checkpoint begins anew, and says why") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 3};
+  run(job, Optimizer{}, frugal::Checkpoint<Every<1000>>{});
+  std::filesystem::remove(newest_in(folder.path()) / "state.json");
+  job.dies_at = 0;
+  Outcome const outcome = run(job, Optimizer{}, frugal::Checkpoint<Every<1000>>{});
+  CHECK_FALSE(outcome.report.resumed);
+  CHECK(outcome.losses.size() == 33);
+  bool told = false;
+  for (auto const& advice : outcome.report.advice) {
+    told = told || (advice.find("damaged") != std::string::npos &&
+                    advice.find("state.json") != std::string::npos);
+  }
+  CHECK(told);
+}
+
+/// The error of a second start with something changed; its module is as it was made.
+template <class... Ps>
+std::string refusal(Job const& job, Ps const&... policies) {
+  auto const module = std::make_shared<Mlp>(job.shape);
+  auto const before = tensors_of(*module);
+  std::vector<double> losses;
+  frugal::Trainer trainer{
+      module, Witness{.losses = &losses},
+      frugal::Settings{.run = job.folder, .epochs = job.epochs, .seed = job.seed}, policies...};
+  frugal::Resident train(samples(43, 91, job.shape.features), {.batch = 4});
+  try {
+    trainer.fit(train, train);
+  } catch (frugal::StateError const& error) {
+    CHECK(same_bits(tensors_of(*module), before));
+    CHECK(losses.empty());
+    CHECK(error.fault().where.find(job.folder.string()) == 0);
+    CHECK(error.fault().mend.find("Resume::Weights") != std::string::npos);
+    return error.fault().why;
+  }
+  return "nothing was refused";
+}
+
+TEST_CASE("a checkpoint of another run is refused with the first difference named") {
+  TemporaryFolder const folder;
+  Job const job{.folder = folder.path(), .epochs = 1};
+  frugal::Checkpoint<Every<4>> const saves;
+  run(job, Optimizer{}, frugal::Accumulate<2>{}, saves);
+
+  Job other = job;
+  other.seed = 8;
+  CHECK(refusal(other, Optimizer{}, frugal::Accumulate<2>{}, saves) ==
+        "its seed is 7, and here it is 8");
+  CHECK(refusal(job, frugal::Optimize<frugal::SGD>{}, frugal::Accumulate<2>{}, saves) ==
+        "Optimize is Optimize<AdamW> there and Optimize<SGD> here");
+  CHECK(refusal(job, Optimizer{}, frugal::Accumulate<4>{}, saves) ==
+        "Accumulate is Accumulate<2> there and Accumulate<4> here");
+  other = job;
+  other.shape.hidden = 9;
+  CHECK(refusal(other, Optimizer{}, frugal::Accumulate<2>{}, saves) ==
+        "'first.weight' is F32 [8, 6] there and F32 [9, 6] here");
+  other = job;
+  other.shape.norm = false;
+  CHECK(refusal(other, Optimizer{}, frugal::Accumulate<2>{}, saves) ==
+        "it has a tensor 'norm.num_batches_tracked', and this module has none");
+  CHECK(refusal(job, Optimizer{}, frugal::Accumulate<2>{}, saves,
+                frugal::EarlyStop<frugal::Patience<3>>{}) ==
+        "'policies/EarlyStop/best': it was not saved");
+}
+
+TEST_CASE("a checkpoint with the state of a policy that is gone is refused") {
+  TemporaryFolder const folder;
+  Job const job{.folder = folder.path(), .epochs = 1};
+  run(job, Optimizer{}, frugal::EarlyStop<frugal::Patience<3>>{}, frugal::Checkpoint<Every<4>>{});
+  CHECK(refusal(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}) ==
+        "it has 'policies/EarlyStop/best', for which this recipe has no place");
+}
+
+TEST_CASE("observers that only show may come and go between two starts") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 10};
+  run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
+  job.dies_at = 9;
+  run(job, Optimizer{}, frugal::Log<>{}, frugal::Progress<>{.out = nullptr},
+      frugal::Checkpoint<Every<4>>{});
+  job.dies_at = 0;
+  Outcome const last = run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
+  REQUIRE(last.report.resumed);
+  CHECK(last.report.resumed->step == 16);
+}
+
+TEST_CASE("a start that is refused writes nothing into the log of the run that is there") {
+  TemporaryFolder const folder;
+  frugal::RunDirectory const first(folder.path());
+  CHECK_THROWS_AS(
+      run({.folder = folder.path()}, Optimizer{}, frugal::Log<>{}, frugal::Checkpoint<Every<4>>{}),
+      frugal::LockError);
+  CHECK(text_of(folder / "metrics.jsonl").empty());
+}
+
+TEST_CASE("weights of which no name fits are refused") {
+  TemporaryFolder const folder;
+  torch::nn::Linear linear(6, 3);
+  frugal::Trainer trainer{linear, frugal::CrossEntropy{},
+                          frugal::Settings{.run = folder / "donor", .epochs = 1}, Optimizer{},
+                          Weights{}};
+  frugal::Resident train(samples(8), {.batch = 4});
+  trainer.fit(train);
+  CHECK_THROWS_WITH_AS(run({.folder = folder / "run"}, Optimizer{},
+                           Weights{.resume = frugal::Resume::Weights, .from = folder / "donor"}),
+                       doctest::Contains("no name of a tensor there is one of a tensor here"),
+                       frugal::StateError);
+}
+
+TEST_CASE("a checkpoint of other dtypes is refused") {
+  TemporaryFolder const folder;
+  auto const start = [&](at::ScalarType type) {
+    auto const module = std::make_shared<Mlp>();
+    module->to(type);
+    frugal::Trainer trainer{module, frugal::CrossEntropy{},
+                            frugal::Settings{.run = folder.path(), .epochs = 1}, Optimizer{},
+                            frugal::Checkpoint<Every<4>>{}};
+    frugal::Batch data = samples(8);
+    data.data = data.data.to(type);
+    frugal::Resident train(data, {.batch = 4});
+    return trainer.fit(train);
+  };
+  start(at::kFloat);
+  CHECK_THROWS_WITH_AS(start(at::kDouble),
+                       doctest::Contains("'first.weight' is F32 [8, 6] there and F64 [8, 6] here"),
+                       frugal::StateError);
+}
+
+TEST_CASE("a state of a newer version is refused, not passed over") {
+  TemporaryFolder const folder;
+  Job const job{.folder = folder.path(), .epochs = 1};
+  run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
+  {
+    // As a newer library would have written it: whole, by its manifest.
+    frugal::RunDirectory directory(folder.path());
+    auto const from = directory.newest_valid().checkpoint->folder;
+    auto state = nlohmann::json::parse(text_of(from / "state.json"));
+    state["version"] = 2;
+    std::string const text = state.dump();
+    frugal::CheckpointWriter writer = directory.begin(99);
+    for (std::string const name : {"model.safetensors", "optimizer.safetensors"}) {
+      std::string const bytes = text_of(from / name);
+      writer.add(name, [&](auto& sink) { sink.write(bytes_of(bytes)); });
+    }
+    writer.add("state.json", [&](auto& sink) { sink.write(bytes_of(text)); });
+    directory.commit(writer);
+  }
+  CHECK_THROWS_AS(run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}), frugal::NewerFormatError);
+}
+
+TEST_CASE("Resume::Weights takes the weights alone and begins at step 0") {
+  TemporaryFolder const folder;
+  Outcome const donor = run({.folder = folder / "donor"}, Optimizer{}, Weights{});
+  std::vector<std::filesystem::path> const sources{
+      folder / "donor", newest_in(folder / "donor"),
+      newest_in(folder / "donor") / "model.safetensors"};
+  int number = 0;
+  for (auto const& from : sources) {
+    CAPTURE(from);
+    Job const job{.folder = folder / std::to_string(number++), .seed = 3, .dies_at = 1};
+    Outcome const begun = run(job, frugal::Optimize<frugal::SGD>{},
+                              Weights{.resume = frugal::Resume::Weights, .from = from});
+    CHECK(begun.died);
+    at::Tensor const norm = begun.tensors.at("norm.weight");
+    CHECK(same_bits({{"weight", begun.tensors.at("first.weight")}},
+                    {{"weight", donor.tensors.at("first.weight")}}));
+    CHECK(norm.equal(donor.tensors.at("norm.weight")));
+    CHECK((steps_in(job.folder) == Steps{0}));
+  }
+}
+
+TEST_CASE("a run that began with another's weights goes on with its own") {
+  TemporaryFolder const folder;
+  run({.folder = folder / "donor"}, Optimizer{}, Weights{});
+  frugal::Checkpoint<Every<4>> const saves{.resume = frugal::Resume::Weights,
+                                           .from = folder / "donor"};
+  Outcome const whole = run({.folder = folder / "whole", .seed = 3}, Optimizer{}, saves);
+  Outcome const resumed =
+      run_to_the_end({.folder = folder / "killed", .seed = 3}, {6, 7}, Optimizer{}, saves);
+  CHECK(resumed.report.resumed);
+  CHECK(same_bits(resumed.tensors, whole.tensors));
+}
+
+TEST_CASE("weights without a match are listed, and those that fit are taken") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder / "donor", .epochs = 1};
+  Outcome const donor = run(job, Optimizer{}, Weights{});
+  job.folder = folder / "other";
+  job.shape.norm = false;
+  Outcome const other =
+      run(job, Optimizer{}, Weights{.resume = frugal::Resume::Weights, .from = folder / "donor"});
+  bool listed = false;
+  for (auto const& advice : other.report.advice) {
+    listed = listed || advice.find("'norm.weight' is not in the module") != std::string::npos;
+  }
+  CHECK(listed);
+  job.folder = folder / "third";
+  job.shape = {.hidden = 9};
+  CHECK_THROWS_WITH_AS(
+      run(job, Optimizer{}, Weights{.resume = frugal::Resume::Weights, .from = folder / "donor"}),
+      doctest::Contains("'first.weight' does not fit F32 [9, 6]"), frugal::StateError);
+}
+
+TEST_CASE("Resume::Weights from a folder without a checkpoint is an error") {
+  TemporaryFolder const folder;
+  std::filesystem::create_directories(folder / "empty");
+  CHECK_THROWS_WITH_AS(run({.folder = folder / "run"}, Optimizer{},
+                           Weights{.resume = frugal::Resume::Weights, .from = folder / "empty"}),
+                       doctest::Contains("it has no checkpoint that is whole"), frugal::StoreError);
+}
+
+TEST_CASE("Resume::Never begins at step 0 beside what is there, and its saves are the newest") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path()};
+  run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
+  job.dies_at = 10;
+  frugal::Checkpoint<Every<4>> const never{.resume = frugal::Resume::Never};
+  CHECK(run(job, Optimizer{}, never).died);
+  job.dies_at = 0;
+  Outcome const outcome = run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
+  REQUIRE(outcome.report.resumed);
+  CHECK(outcome.report.resumed->step == 8);
+}
+
+TEST_CASE("HalfStorage writes weights of half the size, and resumes from them rounded") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 10};
+  using Half = frugal::Checkpoint<Every<4>, frugal::HalfStorage>;
+  run(job, Optimizer{}, Half{});
+  auto const file = newest_in(folder.path()) / "model.safetensors";
+  CHECK((frugal::Safetensors::open(file).at("first.weight").dtype == frugal::Dtype::bf16));
+  CHECK(
+      (frugal::Safetensors::open(file).at("norm.num_batches_tracked").dtype == frugal::Dtype::i64));
+  job.dies_at = 1;
+  Outcome const begun = run(job, Optimizer{}, Half{});
+  at::Tensor const weight = begun.tensors.at("first.weight");
+  CHECK((weight.scalar_type() == at::kFloat));
+  CHECK(weight.equal(weight.to(at::kBFloat16).to(at::kFloat)));
+  job.dies_at = 0;
+  auto const advice = run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}).report.advice;
+  REQUIRE_FALSE(advice.empty());
+  CHECK(advice.back().find("stored as BF16") != std::string::npos);
+}
+
+TEST_CASE("weights that FP16 cannot hold are refused, naming the tensor") {
+  TemporaryFolder const folder;
+  auto const module = std::make_shared<Mlp>();
+  {
+    at::NoGradGuard const no_gradients;
+    module->second->weight.fill_(70000);
+  }
+  frugal::Trainer trainer{module, frugal::CrossEntropy{},
+                          frugal::Settings{.run = folder.path(), .epochs = 1}, Optimizer{},
+                          frugal::Checkpoint<Every<4>, frugal::WeightsIn<at::kHalf>>{}};
+  frugal::Resident train(samples(8), {.batch = 4});
+  CHECK_THROWS_WITH_AS(trainer.fit(train), doctest::Contains("tensor 'second.weight', step 0"),
+                       frugal::StoreError);
+}
+
+}  // namespace frugal_test::policy_checkpoint_resume

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/frugal.hpp>
+
+#include "support/checkpoints.hpp"
+#include "support/dying_runs.hpp"
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace frugal_test::policy_checkpoint_saver {
+
+using namespace support;
+using namespace support::dying_runs;
+using frugal::Async;
+using frugal::Every;
+using frugal::Keep;
+using frugal::OnFailure;
+using Optimizer = frugal::Optimize<frugal::AdamW>;
+
+/// Takes the folder of checkpoints away in the middle of a run, and gives it back. Asks for a save
+/// one step after it has gone.
+struct Saboteur {
+  using kind = support::kinds::restore;
+  using listens = frugal::list<frugal::on::step>;
+
+  std::filesystem::path folder;
+  std::uint64_t away_at = 0;  ///< step
+  std::uint64_t back_at = 0;  ///< step
+  bool* saved = nullptr;      ///< what the save was told
+
+  template <class Context>
+  struct State {
+    using transient = void;
+    std::filesystem::path folder;
+    std::uint64_t away_at, back_at;
+    bool* saved;
+    explicit State(Saboteur const& settings)
+        : folder(settings.folder),
+          away_at(settings.away_at),
+          back_at(settings.back_at),
+          saved(settings.saved) {}
+    void on_step(frugal::Step<Context>& phase) {
+      auto const place = folder / "checkpoints";
+      auto const aside = folder / "aside";
+      if (phase.counters().step == away_at) {
+        phase.save();  // nothing is being written when the folder goes
+        std::filesystem::rename(place, aside);
+        write_text(place, "no folder");
+      }
+      if (saved && phase.counters().step == away_at + 1) *saved = phase.save();
+      if (phase.counters().step == back_at) {
+        std::filesystem::remove(place);
+        std::filesystem::rename(aside, place);
+      }
+    }
+  };
+};
+
+template <class Policy>
+void reports_a_failure(Policy policy) {
+  TemporaryFolder const folder;
+  Job const job{.folder = folder.path()};
+  CHECK_THROWS_WITH_AS(run(job, Optimizer{}, policy, frugal::Log<Every<100>>{},
+                           Saboteur{.folder = folder.path(), .away_at = 6}),
+                       doctest::Contains("mkdir"), frugal::StoreError);
+  std::filesystem::remove(folder / "checkpoints");
+  std::filesystem::rename(folder / "aside", folder / "checkpoints");
+  CHECK((steps_in(folder.path()) == Steps{0, 4, 6}));
+}
+
+TEST_CASE("a checkpoint that cannot be written ends the run, and the last good one is there") {
+  reports_a_failure(frugal::Checkpoint<Every<4>>{});
+  reports_a_failure(frugal::Checkpoint<Every<4>, Async>{});
+}
+
+template <class Policy>
+void goes_on(Policy policy) {
+  policy.on_failure = OnFailure::GoOn;
+  TemporaryFolder const folder;
+  Job const job{.folder = folder.path()};
+  Outcome const outcome = run(job, Optimizer{}, policy, frugal::Log<Every<100>>{},
+                              Saboteur{.folder = folder.path(), .away_at = 6, .back_at = 15});
+  CHECK(outcome.report.steps == 33);
+  CHECK(steps_in(folder.path()).back() == 33);
+  bool told = false;
+  for (auto const& advice : outcome.report.advice) {
+    told = told || advice.find("a checkpoint was not written") != std::string::npos;
+  }
+  CHECK(told);
+  CHECK(text_of(folder / "metrics.jsonl").find("checkpoint_failed") != std::string::npos);
+}
+
+TEST_CASE("or it is reported and tried again at the next time, as the user chooses") {
+  goes_on(frugal::Checkpoint<Every<4>>{});
+  goes_on(frugal::Checkpoint<Every<4>, Async>{});
+}
+
+TEST_CASE("who asks for a save that a thread cannot write is told that it is not there") {
+  TemporaryFolder const folder;
+  bool saved = true;
+  run({.folder = folder.path()}, Optimizer{},
+      frugal::Checkpoint<Every<4>, Async>{.on_failure = OnFailure::GoOn}, frugal::Log<Every<100>>{},
+      Saboteur{.folder = folder.path(), .away_at = 6, .back_at = 15, .saved = &saved});
+  CHECK_FALSE(saved);
+}
+
+/// Looks, whenever a save takes the run's state, which checkpoint is the newest on the disk.
+struct Looking {
+  using kind = support::kinds::restore;
+  using listens = frugal::list<frugal::on::step>;
+
+  std::filesystem::path folder;
+  std::vector<std::string>* newest = nullptr;
+
+  template <class Context>
+  struct State {
+    std::filesystem::path folder;
+    std::vector<std::string>* newest;
+    at::Tensor large = at::zeros({1 << 20});  // takes longer to write than a step takes
+    explicit State(Looking const& settings) : folder(settings.folder), newest(settings.newest) {}
+    void on_step(frugal::Step<Context>&) {}
+    template <class Archive>
+    void persist(Archive& archive) {
+      std::string name;
+      for (auto const& each : std::filesystem::directory_iterator(folder / "checkpoints")) {
+        name = std::max(name, each.path().filename().string());
+      }
+      newest->push_back(name);
+      archive("large", large);
+    }
+  };
+};
+
+TEST_CASE("a thread has written the last snapshot before the next one takes its memory") {
+  TemporaryFolder const folder;
+  std::vector<std::string> newest;
+  run({.folder = folder.path()}, Optimizer{}, frugal::Checkpoint<Every<1>, Async, Keep<1>>{},
+      Looking{.folder = folder.path(), .newest = &newest});
+  REQUIRE(newest.size() > 33);  // before the first step and after each
+  CHECK(newest[0].empty());
+  for (std::size_t i = 0; i < 33; ++i) CHECK(newest[i + 1] == frugal::detail::step_name(i));
+}
+
+TEST_CASE("a second trainer in the same folder is refused, naming the first") {
+  TemporaryFolder const folder;
+  frugal::RunDirectory const first(folder.path());
+  CHECK_THROWS_WITH_AS(run({.folder = folder.path()}, Optimizer{}, frugal::Checkpoint<Every<4>>{}),
+                       doctest::Contains("process "), frugal::LockError);
+}
+
+TEST_CASE("settings without sense are refused") {
+  TemporaryFolder const folder;
+  using Auto = frugal::Checkpoint<Every<frugal::Auto>>;
+  CHECK_THROWS_WITH_AS(run({.folder = {}}, Optimizer{}, Auto{}),
+                       doctest::Contains("Checkpoint has nowhere to write"), frugal::SettingsError);
+  CHECK_THROWS_AS(run({.folder = folder.path()}, Optimizer{}, Auto{.share = 0}),
+                  frugal::SettingsError);
+  CHECK_THROWS_AS(run({.folder = folder.path()}, Optimizer{}, Auto{.machine_lifetime = -1}),
+                  frugal::SettingsError);
+}
+
+TEST_CASE("the log of a resumed run has the lines of one that was not, and what the resume cost") {
+  TemporaryFolder const folder;
+  auto const start = [&](std::string const& name, std::vector<std::uint64_t> const& deaths) {
+    run_to_the_end({.folder = folder / name}, deaths, Optimizer{}, frugal::Log<Every<2>>{},
+                   frugal::Checkpoint<Every<4>>{});
+    std::vector<nlohmann::json> lines;
+    for (auto const& text : lines_of(text_of(folder / name / "metrics.jsonl"))) {
+      lines.push_back(nlohmann::json::parse(text));
+      lines.back().erase("seconds");
+    }
+    return lines;
+  };
+  auto const whole = start("whole", {});
+  auto killed = start("killed", {7, 11});
+  std::vector<nlohmann::json> resumes;
+  std::erase_if(killed, [&](nlohmann::json const& line) {
+    if (line.at("event") != "resume") return false;
+    resumes.push_back(line);
+    return true;
+  });
+  CHECK(killed == whole);
+  REQUIRE(resumes.size() == 2);
+  CHECK(resumes[0].at("step") == 4);
+  // The heart beats with the steps at first: 6 were done, and 4 were saved.
+  CHECK(resumes[0].at("steps_repeated") <= 2);
+  CHECK(resumes[0].at("seconds_lost") >= 0.0);
+}
+
+TEST_CASE("a checkpoint before a resumed run's first line does not count what is to be cut") {
+  TemporaryFolder const folder;
+  auto const start = [&](std::string const& name, std::vector<std::uint64_t> const& deaths) {
+    run_to_the_end({.folder = folder / name}, deaths, Optimizer{}, frugal::Log<Every<8>>{},
+                   frugal::Validate<Every<100>>{}, frugal::Checkpoint<Every<3>>{});
+    std::vector<nlohmann::json> lines;
+    for (auto const& text : lines_of(text_of(folder / name / "metrics.jsonl"))) {
+      auto line = nlohmann::json::parse(text, nullptr, false);
+      REQUIRE(line.is_object());
+      line.erase("seconds");
+      if (line.at("event") != "resume") lines.push_back(line);
+    }
+    return lines;
+  };
+  // The second start goes on from step 12, saves step 15 and then logs step 16; the third goes on
+  // from 15.
+  CHECK(start("killed", {14, 5}) == start("whole", {}));
+}
+
+TEST_CASE("memory of a snapshot is taken once") {
+  frugal::Memory memory;
+  at::Tensor const value = at::arange(6, at::kFloat).view({2, 3});
+  void const* first = nullptr;
+  for (int i = 0; i < 3; ++i) {
+    frugal::MemoryWriter writer(memory, frugal::Copies::on_host);
+    writer("value", value + i);
+    CHECK(memory.tensors.at("value").equal(value + i));
+    if (!first) first = memory.tensors.at("value").const_data_ptr();
+    CHECK(memory.tensors.at("value").const_data_ptr() == first);
+  }
+}
+
+}  // namespace frugal_test::policy_checkpoint_saver

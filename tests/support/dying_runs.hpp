@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/frugal.hpp>
+
+#include "support/running.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// Runs that die in their middle, as on a machine that goes without a word, and what they leave.
+namespace frugal_test::support::dying_runs {
+
+/// What a machine that goes without a word looks like to fit.
+struct Gone {};
+
+/// Sees every loss; ends the run, as a kill would, before the backward pass of one micro-batch.
+struct Witness {
+  std::vector<double>* losses = nullptr;
+  std::uint64_t dies_at = 0;  ///< micro-batches; 0: never
+
+  frugal::Loss operator()(std::shared_ptr<Mlp>& module, frugal::Batch const& batch) const {
+    frugal::Loss loss = frugal::CrossEntropy{}(module, batch);
+    if (!module->is_training()) return loss;
+    losses->push_back(loss.value.template item<double>());
+    if (losses->size() == dies_at) throw Gone{};
+    return loss;
+  }
+};
+
+struct Job {
+  std::filesystem::path folder;
+  std::uint64_t epochs = 3;
+  std::uint64_t seed = 7;
+  std::uint64_t dies_at = 0;  ///< micro-batches of this start
+  Mlp::Shape shape{.dropout = 0.3, .norm = true};
+};
+
+struct Outcome {
+  bool died = false;
+  frugal::Report report;
+  std::map<std::string, at::Tensor> tensors;
+  std::vector<double> losses;
+};
+
+/// Three epochs of 11 batches (the last ragged), shuffled, with dropout and normalisation.
+template <class... Ps>
+Outcome run(Job const& job, Ps const&... policies) {
+  Outcome outcome;
+  auto const module = std::make_shared<Mlp>(job.shape);
+  frugal::Trainer trainer{
+      module, Witness{.losses = &outcome.losses, .dies_at = job.dies_at},
+      frugal::Settings{.run = job.folder, .epochs = job.epochs, .seed = job.seed}, policies...};
+  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::Resident valid(samples(15, 92), {.batch = 4});
+  try {
+    outcome.report = trainer.fit(train, valid);
+  } catch (Gone const&) {
+    outcome.died = true;
+  }
+  outcome.tensors = tensors_of(*module);
+  return outcome;
+}
+
+/// Starts again until the run ends, dying after so many micro-batches each time.
+template <class... Ps>
+Outcome run_to_the_end(Job job, std::vector<std::uint64_t> const& deaths, Ps const&... policies) {
+  for (std::uint64_t const death : deaths) {
+    job.dies_at = death;
+    CHECK(run(job, policies...).died);
+  }
+  job.dies_at = 0;
+  return run(job, policies...);
+}
+
+using Steps = std::vector<std::uint64_t>;
+
+inline Steps steps_in(std::filesystem::path const& folder) {
+  Steps steps;
+  for (auto const& each : frugal::RunDirectory(folder, frugal::Access::read).list().whole) {
+    steps.push_back(each.step());
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+inline std::filesystem::path newest_in(std::filesystem::path const& folder) {
+  return frugal::RunDirectory(folder, frugal::Access::read).newest_valid().checkpoint->folder;
+}
+
+}  // namespace frugal_test::support::dying_runs
