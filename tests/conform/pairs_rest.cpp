@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
 #include "conform/cover.hpp"
 
 namespace frugal_test::conform_pairs {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole runs against plain PyTorch loops: the loss of every step, and the weights at the end.
+#include <doctest/doctest.h>
+
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/precision.hpp>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/clip/norm.hpp>
 

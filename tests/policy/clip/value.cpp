@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
 #include <frugal/policy/clip/value.hpp>
 
 #include "policy/clip/fixture.hpp"

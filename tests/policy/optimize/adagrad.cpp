@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
 #include "policy/optimize/fixture.hpp"
 
 namespace frugal_test::policy_optimize_adagrad {

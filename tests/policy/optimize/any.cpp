@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/lbfgs.h>
