@@ -294,16 +294,31 @@ stage_vcpkg() {
     -DCMAKE_PREFIX_PATH="$root/build/vcpkg/packages/frugal" -DFRUGAL_LIBTORCH="$torch"
 }
 
-stage_cuda() {
-  pinned_torch 2.11.0
-  # libtorch_cuda finds its nvidia wheels beside its own folder: a second tree of hard links.
-  rm -rf "$state/cuda-2.11.0/torch"
-  mkdir "$state/cuda-2.11.0/torch"
-  cp -al "$torch/include" "$torch/lib" "$state/cuda-2.11.0/torch"
-  configure tests "$root/build/cuda" -DFRUGAL_LIBTORCH="$state/cuda-2.11.0" -DFRUGAL_CUDA=ON \
+# cuda_flavour VERSION: a tree of LibTorch's and CUDA's wheels, since libtorch_cuda finds the latter
+# beside its own folder. Hard links: neither is there twice.
+cuda_flavour() {
+  pinned_torch "$1"
+  cuda=$state/cuda-$1
+  if [ "$1" != 2.11.0 ]; then
+    rm -rf "$cuda"
+    mkdir "$cuda"
+    cp -al "$state/cuda-2.11.0/nvidia" "$cuda"
+  fi
+  rm -rf "$cuda/torch"
+  mkdir "$cuda/torch"
+  cp -al "$torch/include" "$torch/lib" "$cuda/torch"
+  configure tests "$root/build/cuda-$1" -DFRUGAL_LIBTORCH="$cuda" -DFRUGAL_CUDA=ON \
     -DFRUGAL_BUILD_EXAMPLES=OFF -DFRUGAL_BUILD_BENCH=OFF
-  build "$root/build/cuda" cuda_programs
-  run_ctest "$root/build/cuda" --tests-regex '^cuda: '
+}
+
+stage_cuda() {
+  cuda_flavour 2.11.0
+  build "$root/build/cuda-2.11.0" cuda_programs
+  run_ctest "$root/build/cuda-2.11.0" --tests-regex '^cuda: '
+  # 2.15 was built with a later CUDA, which nothing here runs: compiled against its headers.
+  cuda_flavour 2.15.0
+  build "$root/build/cuda-2.15.0" cuda_objects
+  count 1 0
 }
 
 # Seconds of a processor that the children of this shell have taken.

@@ -9,10 +9,14 @@
 
 namespace frugal::detail {
 
-/// Allocations that fail in libraries below LibTorch, and its own on the CPU, have no type.
+/// Allocations that fail in libraries below LibTorch, and its own on the CPU, have no type. Nor
+/// have those on a GPU whose driver does not say how full it is, as in some containers and on
+/// slices of a GPU (MIG): while LibTorch writes of the shortage, it asks that and gives up on the
+/// answer.
 inline bool tells_of_memory(std::string_view text) {
-  for (char const* const words : {"can't allocate memory", "not enough memory", "out of memory",
-                                  "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED"}) {
+  for (char const* const words :
+       {"can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
+        "CUDNN_STATUS_ALLOC_FAILED", "NVML_SUCCESS == r"}) {
     if (text.find(words) != std::string_view::npos) return true;
   }
   return false;

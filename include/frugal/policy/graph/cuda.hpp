@@ -4,6 +4,7 @@
 // Empty where frugal is built without CUDA, whose headers it needs.
 #ifdef FRUGAL_CUDA
 
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/core/Generator.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
@@ -14,6 +15,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -70,18 +72,22 @@ class CudaCapture {
 
   Recording capture(std::vector<at::Generator> const& generators,
                     std::function<void()> const& body) {
+    // Of the device as well: nothing here may happen on another one that is the current.
+    c10::cuda::CUDAStreamGuard const guard(*stream_);
     auto graph = std::make_unique<at::cuda::CUDAGraph>();
     // The device's own generator LibTorch registers by itself.
-    for (at::Generator const& each : generators) graph->register_generator_state(each);
+    register_generators(*graph, generators);
     Generators before(generators, device_);
     c10::cuda::device_synchronize();
-    c10::cuda::CUDAStreamGuard const guard(*stream_);
-    graph->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+    // Within a capture nothing that is cached goes back to the device, however short memory is.
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    int const uses = pool_uses();
     try {
+      graph->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
       body();
       graph->capture_end();
     } catch (...) {
-      give_up(*graph);
+      give_up(std::move(graph), uses);
       before.put_back();
       throw;
     }
@@ -123,18 +129,43 @@ class CudaCapture {
     std::vector<at::Generator> all_, before_;
   };
 
-  /// It may have failed before its end or at it: what is left to be ended is.
-  void give_up(at::cuda::CUDAGraph& graph) {
-    try {
-      graph.capture_end();
-    } catch (...) {
-      // Its own failure is on its way already.
+  /// LibTorch 2.11 is told of each; later ones take a generator up when it is first drawn from.
+  template <class Graph>
+  static void register_generators(Graph& graph, std::vector<at::Generator> const& generators) {
+    for (at::Generator const& each : generators) {
+      if constexpr (requires { graph.register_generator_state(each); }) {
+        graph.register_generator_state(each);
+      }
     }
-    try {
-      c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_);
-    } catch (...) {
-      // The allocator had left the pool already.
+  }
+
+  /// A capture may have failed before its end or at it: what is left to be ended is. LibTorch 2.11
+  /// leaves the pool of memory of one that failed at its end in use for ever; later ones do not.
+  void give_up(std::unique_ptr<at::cuda::CUDAGraph> graph, int uses_before) {
+    // What fails here is no news: the error that ended the capture is on its way already.
+    quietly([&] { graph->capture_end(); });
+    graph.reset();
+    auto& host = *at::getHostAllocator(at::kCUDA);
+    quietly([&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_); });
+    quietly([&] { host.end_allocate_to_pool(pool_); });
+    if (pool_uses() > uses_before) {
+      quietly([&] { c10::cuda::CUDACachingAllocator::releasePool(device_, pool_); });
+      quietly([&] { host.release_pool(pool_); });
     }
+  }
+  template <class F>
+  static void quietly(F&& f) {
+    try {
+      f();
+    } catch (std::exception const&) {
+    }
+  }
+
+  /// How many recordings hold the pool, or 0 where the allocator does not count (cudaMallocAsync).
+  int pool_uses() const {
+    int uses = 0;
+    quietly([&] { uses = c10::cuda::CUDACachingAllocator::getPoolUseCount(device_, pool_); });
+    return uses;
   }
 
   c10::DeviceIndex device_ = 0;
