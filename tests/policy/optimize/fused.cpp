@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
 #include <torch/nn/modules/embedding.h>
 
 #include "policy/optimize/fixture.hpp"
@@ -26,6 +28,16 @@ std::vector<at::Tensor> zeros(std::size_t parameters, std::int64_t size = 2) {
   std::vector<at::Tensor> all;
   for (std::size_t p = 0; p < parameters; ++p) all.push_back(at::zeros({size}));
   return all;
+}
+
+/// Numbers that differ from element to element.
+at::Tensor number_tensor(std::vector<std::int64_t> const& shape, std::uint32_t which) {
+  at::Tensor values = at::empty(shape);
+  for (std::int64_t i = 0; i < values.numel(); ++i) {
+    values.mutable_data_ptr<float>()[i] =
+        static_cast<float>(number({9, which, static_cast<std::uint32_t>(i)}));
+  }
+  return values;
 }
 
 TEST_CASE("saved moments carry the parameters' names") {
@@ -210,6 +222,71 @@ TEST_CASE("an update is one kernel call however many parameters, and no other op
   count(per_step(Optimize<AdamW>{}), "aten::_fused_adamw_");
   count(per_step(Optimize<Adam>{}), "aten::_fused_adam_");
   count(per_step(Optimize<Adagrad>{}), "aten::_fused_adagrad_");
+}
+
+TEST_CASE("once counters have parted no step reads them") {
+  // The first parameter misses the second step; after that all have a gradient again.
+  auto const run = [&](std::size_t steps) {
+    auto tables = ones(7, steps);
+    tables[1].gradients[0] = at::Tensor();
+    return operators_of([&] {
+      frugal::Trainer{std::make_shared<Parts>(zeros(7)), Linear{}, frugal::Settings{},
+                      Optimize<SGD>{.momentum = 0.9}}
+          .fit(tables);
+    });
+  };
+  auto const few = run(4);
+  auto const many = run(9);
+  CHECK(many.at("aten::_fused_sgd_") == few.at("aten::_fused_sgd_") + 5);
+  auto const reads = [](std::map<std::string, int> of) { return of["aten::_local_scalar_dense"]; };
+  CHECK(reads(many) == reads(few));
+}
+
+/// Leaves gradients row by row in memory, however the parameters lie.
+struct RowByRow {
+  using kind = support::kinds::restore;
+  using listens = frugal::list<frugal::on::backward>;
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(RowByRow const&) {}
+    void on_backward(frugal::Backward<Context>& phase) {
+      for (at::Tensor const& each : phase.parameters().tensors) {
+        if (each.grad().defined()) each.mutable_grad() = each.grad().contiguous();
+      }
+    }
+  };
+};
+
+TEST_CASE_TEMPLATE("a gradient that lies otherwise than its parameter is the same gradient", A,
+                   AdamW, Adam, SGD, Adagrad) {
+  std::vector<at::Tensor> const start{number_tensor({4, 3, 2, 2}, 1), number_tensor({5}, 2)};
+  std::vector<at::Tensor> last{start[0].contiguous(at::MemoryFormat::ChannelsLast), start[1]};
+  std::vector<Table> tables;
+  for (std::uint32_t step = 0; step < 5; ++step) {
+    tables.push_back({{number_tensor({4, 3, 2, 2}, 3 + step), number_tensor({5}, 13 + step)}});
+  }
+  auto const rows = std::make_shared<Parts>(start);
+  auto const channels = std::make_shared<Parts>(last);
+  REQUIRE(channels->parameters()[0].is_contiguous(at::MemoryFormat::ChannelsLast));
+  frugal::Trainer{rows, Linear{}, frugal::Settings{}, Optimize<A>{}}.fit(tables);
+  frugal::Trainer{channels, Linear{}, frugal::Settings{}, Optimize<A>{}, RowByRow{}}.fit(tables);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(at::equal(rows->parameters()[i], channels->parameters()[i]));
+  }
+}
+
+/// A parameter that is every second column of something larger.
+struct Sparse : torch::nn::Module {
+  Sparse() { register_parameter("columns", at::zeros({4, 6}).slice(1, 0, 6, 2)); }
+};
+
+TEST_CASE("a parameter with gaps in memory is refused, and its name said") {
+  frugal::Trainer trainer{std::make_shared<Sparse>(), Linear{}, frugal::Settings{},
+                          Optimize<AdamW>{}};
+  std::vector<Table> const tables{{{at::ones({4, 3})}}};
+  std::string const text = error_of<frugal::SettingsError>([&] { trainer.fit(tables); });
+  CHECK(contains(text, "'columns' does not lie in memory without gaps"));
 }
 
 }  // namespace frugal_test::policy_optimize_fused

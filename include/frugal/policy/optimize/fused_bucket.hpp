@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/error.hpp>
+#include <frugal/loop/parameters.hpp>
+#include <frugal/policy/optimize/step_counters.hpp>
+
+namespace frugal::detail {
+
+inline double scaled_rate(double lr, double factor) { return lr * factor; }
+/// CUDA's kernels take a rate in float, the CPU's in double.
+inline at::Tensor scaled_rate(double lr, at::Tensor const& factor) {
+  at::Tensor const rate = factor.mul(lr);
+  return rate.is_cpu() ? rate : rate.to(at::kFloat);
+}
+
+/// What a fused kernel is given: lists of equal length, one entry a parameter.
+struct FusedLists {
+  std::vector<at::Tensor> parameters;
+  std::vector<std::vector<at::Tensor>> moments;  ///< one list a moment
+  std::vector<at::Tensor> steps;                 ///< float scalars, already counting this step
+};
+
+/// `Rate` is double, or a tensor where the step is captured.
+template <class Rate>
+struct FusedStep {
+  FusedLists const& lists;
+  std::vector<at::Tensor> const& gradients;
+  Rate lr;
+  double weight_decay;
+  bool first;                          ///< the first step of every parameter in the lists
+  std::optional<at::Tensor> overflow;  ///< where it is 1, the kernel changes nothing
+};
+
+/// Parameters that one kernel call updates: one group, one device, one dtype.
+///
+/// The kernels walk through parameter, gradient and moments as they lie in memory, so all four lie
+/// alike.
+class FusedBucket {
+ public:
+  FusedBucket(double lr, double weight_decay, std::size_t moments)
+      : lr_(lr), weight_decay_(weight_decay), moments_(moments) {}
+
+  void add(std::string name, at::Tensor const& parameter) {
+    names_.push_back(std::move(name));
+    parameters_.push_back(parameter);
+    counters_.add(parameter);
+    for (auto& moment : moments_) moment.emplace_back();
+  }
+
+  /// One kernel call, or two when parameters begin at different steps (SGD's first step). With a
+  /// factor that is a tensor no number of the host goes into it, whatever the device: such a step
+  /// can be captured.
+  template <class Rule, class Factor>
+  void step(Rule const& rule, GradientList const& all, Factor const& factor,
+            at::Tensor const& overflow) {
+    constexpr bool on_host = std::same_as<Factor, double>;
+    bool const whole = all.complete() && all.tensors().size() == parameters_.size();
+    if (!whole) gather();
+    std::vector<at::Tensor> const& gradients = whole ? all.tensors() : gradients_;
+    if (gradients.empty()) return;
+    if (whole ? active_ != parameters_.size() : changed_) regroup(rule, whole);
+    std::vector<at::Tensor> const& laid_out = as_the_parameters(gradients);
+    counters_.count(on_host, overflow);
+    auto const lr = scaled_rate(lr_, factor);
+    auto const flag = overflow.defined() ? std::optional(overflow) : std::nullopt;
+    if (Rule::has_first_step && counters_.mixed()) {
+      step_apart(rule, laid_out, lr, flag);
+    } else {
+      bool const first = !counters_.some_have_begun();
+      rule.apply(FusedStep<Rate<Factor>>{lists_, laid_out, lr, weight_decay_, first, flag});
+    }
+    counters_.end_step();
+    gradients_.clear();
+    aligned_.clear();
+  }
+
+  /// Are tensors of its state others than when this was last asked?
+  bool moved() { return std::exchange(moved_, false); }
+
+  template <class Rule, class Archive>
+  void persist(Rule const& rule, Archive& archive) {
+    std::vector<double> counts(parameters_.size());
+    if (!Archive::loading) counts = counters_.read();
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      archive.scope(names_[i], [&](auto& inner) {
+        double count = counts[i];
+        inner("step", count);
+        if (Archive::loading) counters_.set(i, parameters_[i], count);
+        for (std::size_t m = 0; m < moments_.size(); ++m) {
+          // An archive fills a tensor that is there, on its device, and refuses another shape.
+          if (Archive::loading) moments_[m][i] = unfilled_like(parameters_[i]);
+          inner(rule.moment_name(m), moments_[m][i]);
+        }
+      });
+    }
+    if (Archive::loading) active_ = 0;  // the lists are made anew at the next step
+  }
+
+ private:
+  template <class Factor>
+  using Rate = std::conditional_t<std::same_as<Factor, double>, double, at::Tensor>;
+
+  static at::Tensor unfilled_like(at::Tensor const& parameter) {
+    return at::empty_like(parameter, at::TensorOptions().requires_grad(false),
+                          at::MemoryFormat::Preserve);
+  }
+
+  // Gradients of those parameters that have one, and whether these are the same as last time.
+  void gather() {
+    gradients_.clear();
+    changed_ = false;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      at::Tensor const& gradient = parameters_[i].grad();
+      if (!gradient.defined()) continue;
+      changed_ = changed_ || at >= active_ || chosen_[at] != i;
+      ++at;
+      gradients_.push_back(gradient);
+    }
+    changed_ = changed_ || at != active_;
+  }
+
+  template <class Rule>
+  void regroup(Rule const& rule, bool whole) {
+    chosen_.clear();
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (whole || parameters_[i].grad().defined()) chosen_.push_back(i);
+    }
+    active_ = chosen_.size();
+    moved_ = true;
+    counters_.choose(chosen_);
+    lists_ = {
+        .parameters = {}, .moments = {moments_.size(), std::vector<at::Tensor>{}}, .steps = {}};
+    for (std::size_t const i : chosen_) {
+      if (parameters_[i].grad().layout() != at::kStrided) refuse_sparse(i);
+      lists_.parameters.push_back(parameters_[i]);
+      lists_.steps.push_back(counters_[i]);
+      for (std::size_t m = 0; m < moments_.size(); ++m) {
+        if (!moments_[m][i].defined()) {
+          moments_[m][i] =
+              at::full_like(parameters_[i], rule.initial(m),
+                            at::TensorOptions().requires_grad(false), at::MemoryFormat::Preserve);
+        }
+        lists_.moments[m].push_back(moments_[m][i]);
+      }
+    }
+  }
+
+  /// Gradients as their parameters lie: where they do, which autograd sees to, the same.
+  std::vector<at::Tensor> const& as_the_parameters(std::vector<at::Tensor> const& gradients) {
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      at::Tensor const& like = lists_.parameters[i];
+      if (gradients[i].strides() == like.strides()) continue;
+      if (aligned_.empty()) aligned_ = gradients;
+      aligned_[i] =
+          at::empty_like(like, at::TensorOptions().requires_grad(false), at::MemoryFormat::Preserve)
+              .copy_(gradients[i]);
+    }
+    return aligned_.empty() ? gradients : aligned_;
+  }
+
+  template <class Rule, class Rate>
+  void step_apart(Rule const& rule, std::vector<at::Tensor> const& gradients, Rate const& lr,
+                  std::optional<at::Tensor> const& overflow) {
+    for (bool const first : {true, false}) {
+      FusedLists part{
+          .parameters = {}, .moments = {moments_.size(), std::vector<at::Tensor>{}}, .steps = {}};
+      std::vector<at::Tensor> some;
+      for (std::size_t i = 0; i < active_; ++i) {
+        if (counters_.has_begun(chosen_[i]) == first) continue;
+        part.parameters.push_back(lists_.parameters[i]);
+        part.steps.push_back(lists_.steps[i]);
+        for (std::size_t m = 0; m < moments_.size(); ++m) {
+          part.moments[m].push_back(lists_.moments[m][i]);
+        }
+        some.push_back(gradients[i]);
+      }
+      if (some.empty()) continue;
+      rule.apply(FusedStep<Rate>{part, some, lr, weight_decay_, first, overflow});
+    }
+  }
+
+  [[noreturn]] void refuse_sparse(std::size_t i) const {
+    throw SettingsError({.what = "parameter '" + names_[i] + "' has a sparse gradient",
+                         .where = "Optimize",
+                         .why = "the fused kernels take dense gradients",
+                         .mend = "Build the embedding with sparse(false), or use Optimize<Any> "
+                                 "with torch::optim::SGD or Adagrad."});
+  }
+
+  double lr_;
+  double weight_decay_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> parameters_;
+  StepCounters counters_;
+  std::vector<std::vector<at::Tensor>> moments_;
+
+  std::vector<std::size_t> chosen_;  // parameters in the lists
+  std::size_t active_ = 0;           // how many
+  FusedLists lists_;
+  std::vector<at::Tensor> gradients_;
+  std::vector<at::Tensor> aligned_;  // in their place, where some lie otherwise
+  bool changed_ = false;
+  bool moved_ = false;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include <frugal/loop/ledger.hpp>
+
+namespace frugal::detail {
+
+/// How many steps each parameter of a bucket has made: float scalars beside the parameters, as
+/// fused kernels want them.
+///
+/// Those that have counted alike share one tensor, so that counting costs one operation and not one
+/// per tensor. A parameter that misses a gradient does not count that step (as in PyTorch), and the
+/// counters part. Which have begun the host knows by itself: no step reads them from a device.
+class StepCounters {
+ public:
+  void add(at::Tensor const& parameter) {
+    counters_.push_back(counter_at(parameter, 0));
+    begun_.push_back(false);
+  }
+
+  at::Tensor const& operator[](std::size_t i) const { return counters_[i]; }
+
+  /// These parameters are the ones that count, until they are others. Waits for a device once.
+  void choose(std::vector<std::size_t> const& parameters) {
+    chosen_ = parameters;
+    std::vector<double> const counts = read();
+    bool alike = true;
+    for (std::size_t const i : chosen_) alike = alike && counts[i] == counts[chosen_.front()];
+    counting_.clear();
+    for (std::size_t const i : chosen_) {
+      // A copy: those that were left out may share the tensor of before.
+      if (!alike || counting_.empty()) counting_.push_back(counters_[i].clone());
+      counters_[i] = counting_.back();
+    }
+    look_who_has_begun();
+  }
+
+  /// Counts a step. `in_place`: counters in host memory are numbers, and need no operator.
+  void count(bool in_place, at::Tensor const& overflow) {
+    for (at::Tensor const& counter : counting_) {
+      if (in_place && counter.is_cpu()) {
+        *counter.data_ptr<float>() += 1.0F;
+      } else {
+        counter.add_(1);
+        // On the device the flag may not be there yet: it takes back what was counted.
+        if (overflow.defined()) counter.sub_(overflow);
+      }
+    }
+  }
+  /// That step is over.
+  void end_step() {
+    if (all_have_begun_) return;
+    for (std::size_t const i : chosen_) begun_[i] = true;
+    look_who_has_begun();
+  }
+
+  bool has_begun(std::size_t i) const { return begun_[i]; }
+  bool some_have_begun() const { return some_have_begun_; }
+  /// Is this the first step of some of those that count, and not of all?
+  bool mixed() const { return some_have_begun_ && !all_have_begun_; }
+
+  /// All of them, with one wait for a device.
+  std::vector<double> read() const {
+    std::vector<at::Tensor> distinct;
+    std::vector<std::size_t> which;
+    std::map<at::TensorImpl const*, std::size_t> known;
+    for (at::Tensor const& each : counters_) {
+      auto const [entry, is_new] = known.emplace(each.unsafeGetTensorImpl(), distinct.size());
+      if (is_new) distinct.push_back(each);
+      which.push_back(entry->second);
+    }
+    std::vector<double> values;
+    if (!distinct.empty() && !distinct.front().is_cpu()) {
+      at::Tensor const host = at::stack(distinct).cpu();
+      for (std::size_t i = 0; i < distinct.size(); ++i) distinct[i] = host[static_cast<long>(i)];
+    }
+    for (at::Tensor const& each : distinct) values.push_back(host_scalar(each));
+    std::vector<double> counts;
+    counts.reserve(which.size());
+    for (std::size_t const i : which) counts.push_back(values[i]);
+    return counts;
+  }
+
+  /// Loads one, which lies where its parameter does: perhaps elsewhere than it was made.
+  void set(std::size_t i, at::Tensor const& parameter, double count) {
+    counters_[i] = counter_at(parameter, count);
+    begun_[i] = count != 0;
+  }
+
+ private:
+  static at::Tensor counter_at(at::Tensor const& parameter, double count) {
+    return at::full({}, count, parameter.options().dtype(at::kFloat).requires_grad(false));
+  }
+
+  void look_who_has_begun() {
+    some_have_begun_ = false;
+    all_have_begun_ = true;
+    for (std::size_t const i : chosen_) {
+      some_have_begun_ = some_have_begun_ || begun_[i];
+      all_have_begun_ = all_have_begun_ && begun_[i];
+    }
+  }
+
+  std::vector<at::Tensor> counters_;
+  std::vector<bool> begun_;
+  std::vector<std::size_t> chosen_;
+  std::vector<at::Tensor> counting_;  // the distinct tensors among the chosen
+  bool some_have_begun_ = false;
+  bool all_have_begun_ = false;
+};
+
+}  // namespace frugal::detail
