@@ -7,6 +7,7 @@
 #include <frugal/loop/memory_writer.hpp>
 
 #include "stand_ins.hpp"
+#include "support/running.hpp"
 
 #include <cmath>
 #include <limits>
@@ -162,6 +163,17 @@ TEST_CASE("a ledger goes back to a mark, whenever it looks at losses") {
     CHECK(ledger.mean() == 2.0);
     CHECK(ledger.last() == 5.0);
   }
+}
+
+TEST_CASE("losses that wait are read with one conversion, whatever their types") {
+  LossLedger ledger(LossLedger::Reading::when_asked);
+  for (int i = 0; i < 9; ++i) {
+    ledger.add(scalar(0.25 * i, i % 2 == 0 ? at::kFloat : at::kBFloat16), 1, {});
+  }
+  auto const operators = support::operators_of([&] { ledger.settle(); });
+  CHECK(operators.at("aten::stack") == 1);
+  CHECK(operators.at("aten::_to_copy") <= 1 + 4);  // and those of another type than the stack's
+  CHECK(ledger.mean() == 1.0);
 }
 
 }  // namespace frugal_test::loop_ledger

@@ -60,10 +60,10 @@ class LossLedger {
   /// Reads what is still on a device; one wait, however many losses.
   void settle() {
     if (pending_.empty()) return;
-    std::vector<at::Tensor> values;
-    values.reserve(pending_.size());
-    for (Pending const& entry : pending_) values.push_back(entry.loss.to(at::kDouble));
-    at::Tensor const host = at::stack(values).cpu();
+    std::vector<at::Tensor> losses;
+    losses.reserve(pending_.size());
+    for (Pending const& entry : pending_) losses.push_back(entry.loss);
+    at::Tensor const host = at::stack(losses).cpu().to(at::kDouble);
     std::vector<Pending> entries;
     entries.swap(pending_);
     double const* value = static_cast<double const*>(host.const_data_ptr());

@@ -27,8 +27,12 @@ class FlagQueue {
   /// Takes the flag of this window, and returns that of `lag` windows ago: false while there is
   /// none.
   bool next(at::Tensor const& flag) {
-    if (lag_ == 0 && flag.is_cpu()) return host_scalar(flag) != 0;
-    waiting_.push_back(begin_reading(flag));
+    if (flag.is_cpu() && lag_ == 0) return host_scalar(flag) != 0;
+    if (flag.is_cpu()) {
+      waiting_.push_back({.known = host_scalar(flag) != 0});
+    } else {
+      waiting_.push_back({.slot = begin_reading(flag)});
+    }
     if (waiting_.size() <= lag_) return false;
     bool const set = value(waiting_.front());
     waiting_.pop_front();
@@ -40,37 +44,51 @@ class FlagQueue {
   void persist(Archive& archive) {
     std::vector<double> flags;
     if (!Archive::loading) {
-      for (Reading const& each : waiting_) flags.push_back(value(each) ? 1 : 0);
+      for (Waiting const& each : waiting_) flags.push_back(value(each) ? 1 : 0);
     }
     archive("waiting", flags);
     if (!Archive::loading) return;
     waiting_.clear();
-    for (double const flag : flags) waiting_.push_back({at::full({}, flag, at::kFloat), {}});
+    for (double const flag : flags) waiting_.push_back({.known = flag != 0});
   }
 
  private:
-  struct Reading {
+  struct Waiting {
+    std::optional<bool> known{};
+    std::size_t slot = 0;
+  };
+  /// Where a flag is copied to. There is one more than can be waiting, made once and used in turn.
+  struct Slot {
     at::Tensor host;
-    std::optional<c10::Event> copied;
+    c10::Event copied;
   };
 
-  static Reading begin_reading(at::Tensor const& flag) {
-    if (flag.is_cpu()) return {flag.clone(), {}};
-    Reading reading{at::empty({}, flag.options().device(at::kCPU).pinned_memory(true)), {}};
-    reading.host.copy_(flag, /*non_blocking=*/true);
+  std::size_t begin_reading(at::Tensor const& flag) {
+    if (slots_.size() <= lag_) {
+      turn_ = slots_.size();
+      slots_.push_back({at::empty({}, flag.options().device(at::kCPU).pinned_memory(true)),
+                        c10::Event(flag.device().type())});
+    } else {
+      turn_ = (turn_ + 1) % slots_.size();
+    }
+    Slot& slot = slots_[turn_];
+    slot.host.copy_(flag, /*non_blocking=*/true);
     c10::impl::VirtualGuardImpl const device(flag.device().type());
-    reading.copied.emplace(flag.device().type());
-    reading.copied->record(device.getStream(flag.device()));
-    return reading;
+    slot.copied.record(device.getStream(flag.device()));
+    return turn_;
   }
 
-  static bool value(Reading const& reading) {
-    if (reading.copied) reading.copied->synchronize();
-    return reading.host.item<float>() != 0.0F;
+  bool value(Waiting const& waiting) const {
+    if (waiting.known) return *waiting.known;
+    Slot const& slot = slots_[waiting.slot];
+    slot.copied.synchronize();
+    return host_scalar(slot.host) != 0;
   }
 
   std::size_t lag_;
-  std::deque<Reading> waiting_;
+  std::deque<Waiting> waiting_;
+  std::vector<Slot> slots_;
+  std::size_t turn_ = 0;
 };
 
 }  // namespace frugal::detail
