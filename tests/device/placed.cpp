@@ -2,6 +2,8 @@
 // Batches that are copied ahead, on a device whose copies run late and whose memory is watched.
 #include <doctest/doctest.h>
 
+#include <array>
+#include <set>
 #include <stdexcept>
 
 #include <frugal/data/placed.hpp>
@@ -45,6 +47,19 @@ struct Counting {
   }
 };
 
+/// Gives batches of so many rows, filled with their number.
+struct Ragged {
+  static constexpr std::array<std::int64_t, 8> rows{4, 2, 4, 1, 7, 7, 3, 4};
+  std::size_t at = 0;
+
+  void seek(Cursor const&) { at = 0; }
+  std::optional<Batch> next() {
+    if (at == rows.size()) return std::nullopt;
+    std::int64_t const count = rows[at++];
+    return Batch{at::full({count, 3}, count, at::kFloat), at::full({count}, count, at::kLong)};
+  }
+};
+
 c10::Device const there = fake::device();
 
 /// The number of a batch, as the device computes it.
@@ -74,7 +89,7 @@ TEST_CASE("with Depth<2> the next batch is being copied while one is computed wi
   Counting source;
   fake::log();
   std::vector<std::string> const copy{"copy", "copy", "record"};
-  std::vector<std::string> const wait{"wait", "tell the allocator", "tell the allocator"};
+  std::vector<std::string> const wait{"wait"};
   Placed placed(source, 2);
   placed.follow(there);
   placed.seek({});
@@ -91,6 +106,38 @@ TEST_CASE("with Depth<2> the next batch is being copied while one is computed wi
   CHECK(fake::log() == expected);
   CHECK(number(*first) == 0);
   CHECK(number(*second) == 1);
+  CHECK(fake::complaints().empty());
+}
+
+TEST_CASE("batches that are let go of are followed by others in their memory") {
+  for (std::size_t const depth : {1U, 2U, 4U}) {
+    CAPTURE(depth);
+    Counting source{.count = 20};
+    Placed placed(source, depth);
+    placed.follow(there);
+    placed.seek({});
+    std::set<void const*> places;
+    for (int i = 0; i < 20; ++i) {
+      auto const batch = *placed.next();
+      CHECK(number(batch) == i);
+      places.insert(batch.data.const_data_ptr());
+    }
+    CHECK(places.size() == depth + 1);
+  }
+  // A copy that did not wait for the step before it would be one of these.
+  CHECK(fake::complaints().empty());
+}
+
+TEST_CASE("a smaller batch takes the memory of a larger one, and a larger one is given more") {
+  Ragged source;
+  Placed placed(source, 2);
+  placed.follow(there);
+  placed.seek({});
+  for (std::int64_t const rows : Ragged::rows) {
+    auto const batch = *placed.next();
+    CHECK(batch.data.sizes() == c10::IntArrayRef({rows, 3}));
+    CHECK(batch.data.sum().item<double>() == static_cast<double>(3 * rows * rows));
+  }
   CHECK(fake::complaints().empty());
 }
 

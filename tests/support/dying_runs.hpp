@@ -39,6 +39,7 @@ struct Job {
   std::uint64_t seed = 7;
   std::uint64_t dies_at = 0;  ///< micro-batches of this start
   Mlp::Shape shape{.dropout = 0.3, .norm = true};
+  c10::Device device = c10::kCPU;
 };
 
 struct Outcome {
@@ -48,14 +49,17 @@ struct Outcome {
   std::vector<double> losses;
 };
 
-/// Three epochs of 11 batches (the last ragged), shuffled, with dropout and normalisation.
+/// On the job's device, three epochs of 11 batches (the last ragged), shuffled, with dropout and
+/// normalisation.
 template <class... Ps>
 Outcome run(Job const& job, Ps const&... policies) {
   Outcome outcome;
   auto const module = std::make_shared<Mlp>(job.shape);
   frugal::Trainer trainer{
       module, Witness{.losses = &outcome.losses, .dies_at = job.dies_at},
-      frugal::Settings{.run = job.folder, .epochs = job.epochs, .seed = job.seed}, policies...};
+      frugal::Settings{
+          .run = job.folder, .epochs = job.epochs, .seed = job.seed, .device = job.device},
+      policies...};
   frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
   frugal::Resident valid(samples(15, 92), {.batch = 4});
   try {
@@ -63,6 +67,7 @@ Outcome run(Job const& job, Ps const&... policies) {
   } catch (Gone const&) {
     outcome.died = true;
   }
+  module->to(c10::kCPU);
   outcome.tensors = tensors_of(*module);
   return outcome;
 }

@@ -6,7 +6,8 @@
 //
 //   copies on a side stream run late, when somebody waits for them: who does not wait reads noise;
 //   a tensor is used before the copy that fills it was waited for;
-//   memory of one stream is used on another and freed without recordDataPtrOnStream;
+//   memory of one stream is used on another that does not wait for it;
+//   memory of one stream is used on another and freed without recordDataPtrOnStream, or a wait;
 //   page-locked memory is freed before the copy that reads it has run, or written again before
 //   the host has waited for that copy;
 //   operators are given tensors of two devices, other than scalars.
@@ -50,11 +51,14 @@ inline c10::Device device(c10::DeviceIndex index = 0) { return {type, index}; }
 struct World {
   struct Memory {
     std::size_t bytes = 0;
-    c10::StreamId stream = compute;   // that it was allocated on
-    std::set<c10::StreamId> used{};   // that worked with it
-    std::set<c10::StreamId> known{};  // that the allocator was told of
-    int unwritten = 0;                // copies into it that have not run
+    c10::StreamId stream = compute;                    // that it was allocated on
+    std::map<c10::StreamId, std::uint64_t> used{};     // that worked with it, and when last
+    std::map<c10::StreamId, std::uint64_t> written{};  // likewise, and wrote
+    std::set<c10::StreamId> known{};                   // that the allocator was told of
+    int unwritten = 0;                                 // copies into it that have not run
   };
+  /// Behind what work of other streams a stream's own is.
+  using Known = std::map<c10::StreamId, std::uint64_t>;
   struct Task {
     std::function<void()> run;
     void const* reads;
@@ -72,6 +76,9 @@ struct World {
     std::uint64_t task;
     std::string bytes;
   };
+  std::uint64_t clock = 0;                  // of the work that the device is given
+  std::map<c10::StreamId, Known> behind{};  // by stream
+  Known host_knows{};                   // likewise, of the host and so of all it gives from now on
   std::map<void const*, Read> reads{};  // what copies have read last, by address
   std::vector<std::string> log{};       // what was done, in order
   std::vector<std::string> complaints{};
@@ -93,6 +100,19 @@ struct World {
       size = next->second;
     }
     return byte < next->first + size ? &*next : nullptr;
+  }
+
+  static void merge(Known& into, Known const& from) {
+    for (auto const& [stream, until] : from) into[stream] = std::max(into[stream], until);
+  }
+  /// Is all that other streams did with this memory done when this stream's next work begins?
+  /// Who only reads need not wait for others who do.
+  bool is_behind(Memory const& what, c10::StreamId stream, bool writes) {
+    for (auto const& [other, when] : writes ? what.used : what.written) {
+      if (other != stream && when > std::max(behind[stream][other], host_knows[other]))
+        return false;
+    }
+    return true;
   }
 
   /// A copy reads here. If other bytes stood here for one that the host does not know to be done,
@@ -137,8 +157,11 @@ inline void free_memory(void* at) {
   std::scoped_lock const guard(all.lock);
   auto const found = all.memory.find(static_cast<char*>(at));
   if (found != all.memory.end()) {
-    for (c10::StreamId const stream : found->second.used) {
-      if (stream != found->second.stream && !found->second.known.contains(stream)) {
+    c10::StreamId const own = found->second.stream;
+    for (auto const& [stream, when] : found->second.used) {
+      bool const told = found->second.known.contains(stream);
+      bool const waited = when <= std::max(all.behind[own][stream], all.host_knows[stream]);
+      if (stream != own && !told && !waited) {
         all.complain("memory of stream " + std::to_string(found->second.stream) +
                      " was used on stream " + std::to_string(stream) +
                      " and freed, and the allocator was not told");
@@ -212,6 +235,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   struct Event {
     c10::StreamId stream;
     std::uint64_t after;  // tasks of the stream
+    World::Known known;   // that the stream was behind, its own work included
   };
 
   c10::DeviceType type() const override { return fake::type; }
@@ -246,7 +270,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
               c10::EventFlag) const override {
     std::scoped_lock const guard(world().lock);
     if (!*event) *event = new Event{};
-    *static_cast<Event*>(*event) = {on.id(), world().queued[on.id()]};
+    World::Known known = world().behind[on.id()];
+    known[on.id()] = ++world().clock;
+    *static_cast<Event*>(*event) = {on.id(), world().queued[on.id()], std::move(known)};
     if (on.id() != compute) world().log.push_back("record");
   }
   void block(void* event, c10::Stream const& waits) const override {
@@ -255,6 +281,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     auto const& at = *static_cast<Event*>(event);
     // The host's next work on the stream that waits comes after what it waits for.
     world().drain(at.stream, at.after);
+    World::merge(world().behind[waits.id()], at.known);
     if (at.stream != waits.id()) world().log.push_back("wait");
   }
   bool queryEvent(void* event) const override {
@@ -269,6 +296,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     auto const& at = *static_cast<Event*>(event);
     world().drain(at.stream, at.after);
     world().seen[at.stream] = std::max(world().seen[at.stream], at.after);
+    World::merge(world().host_knows, at.known);
   }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
     delete static_cast<Event*>(event);
@@ -280,10 +308,14 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(c10::Stream const& of) const override {
     std::scoped_lock const guard(world().lock);
     world().drain(of.id());
+    world().host_knows[of.id()] = ++world().clock;
   }
   void synchronizeDevice(c10::DeviceIndex) const override {
     std::scoped_lock const guard(world().lock);
     for (auto const& [stream, tasks] : world().queued) world().drain(stream);
+    for (c10::StreamId each = compute; each <= world().last_stream; ++each) {
+      world().host_knows[each] = ++world().clock;
+    }
   }
   void recordDataPtrOnStream(c10::DataPtr const& data, c10::Stream const& on) const override {
     std::scoped_lock const guard(world().lock);
@@ -373,13 +405,17 @@ inline at::Tensor on_host(at::Tensor const& tensor) {
 }
 
 /// A kernel of the current stream works with this tensor.
-inline void use(at::Tensor const& tensor) {
+inline void use(at::Tensor const& tensor, bool writes = false) {
   if (!is_fake(tensor) || tensor.numel() == 0) return;
   World& all = world();
   std::scoped_lock const guard(all.lock);
   auto* const block = World::block_of(all.memory, tensor.data_ptr());
   if (!block) return;
-  block->second.used.insert(current_stream());
+  if (!all.is_behind(block->second, current_stream(), writes)) {
+    all.complain("memory was used on a stream that does not wait for what another does with it");
+  }
+  block->second.used[current_stream()] = ++all.clock;
+  if (writes) block->second.written[current_stream()] = all.clock;
   if (block->second.unwritten != 0 && current_stream() != block->second.stream) {
     all.complain("a tensor was used before the copy that fills it was waited for");
   }
@@ -393,7 +429,11 @@ inline void move_bytes(at::Tensor const& from, at::Tensor const& to, bool non_bl
   bool const from_pinned = !is_fake(from) && World::block_of(all.pinned, from.data_ptr());
   if (non_blocking && from_pinned && stream != compute && is_fake(to) && to.numel() != 0) {
     auto* const block = World::block_of(all.memory, to.data_ptr());
-    block->second.used.insert(stream);
+    if (!all.is_behind(block->second, stream, /*writes=*/true)) {
+      all.complain("memory was written by a copy that does not wait for what another stream reads");
+    }
+    block->second.used[stream] = ++all.clock;
+    block->second.written[stream] = all.clock;
     ++block->second.unwritten;
     ++all.side_copies;
     all.log.push_back("copy");
@@ -413,7 +453,7 @@ inline void move_bytes(at::Tensor const& from, at::Tensor const& to, bool non_bl
     return;
   }
   use(from);
-  use(to);
+  use(to, /*writes=*/true);
   on_host(to).copy_(on_host(from));
 }
 
@@ -421,15 +461,17 @@ inline void fallback(c10::OperatorHandle const& op, torch::jit::Stack* stack) {
   auto const inputs = torch::jit::last(*stack, op.schema().arguments().size());
   bool on_device = false;
   bool on_cpu = false;
-  auto const look = [&](at::Tensor const& tensor) {
-    use(tensor);
+  auto const look = [&](at::Tensor const& tensor, bool writes) {
+    use(tensor, writes);
     if (is_fake(tensor)) on_device = true;
     if (tensor.defined() && tensor.is_cpu() && tensor.dim() != 0) on_cpu = true;
   };
-  for (c10::IValue const& input : inputs) {
-    if (input.isTensor()) look(input.toTensor());
-    if (input.isTensorList()) {
-      for (at::Tensor const& tensor : input.toTensorVector()) look(tensor);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    auto const* const alias = op.schema().arguments()[i].alias_info();
+    bool const writes = alias != nullptr && alias->isWrite();
+    if (inputs[i].isTensor()) look(inputs[i].toTensor(), writes);
+    if (inputs[i].isTensorList()) {
+      for (at::Tensor const& tensor : inputs[i].toTensorVector()) look(tensor, writes);
     }
   }
   if (on_device && on_cpu) {
@@ -520,14 +562,14 @@ inline at::Tensor& stored(at::Tensor& self, at::Storage source, std::int64_t off
   return self;
 }
 
-inline at::Generator drawn_from(std::optional<at::Generator> const& given) {
-  at::Generator const which = given ? *given : generator(current_device);
+inline at::Generator drawn_from(std::optional<at::Generator> const& given, at::Tensor const& for_) {
+  at::Generator const which = given ? *given : generator(for_.device().index());
   return static_cast<Generator*>(which.unsafeGetGeneratorImpl())->host;
 }
 
 inline at::Tensor& drawn(at::Tensor& self, double p, std::optional<at::Generator> given) {
-  use(self);
-  on_host(self).bernoulli_(p, drawn_from(given));
+  use(self, /*writes=*/true);
+  on_host(self).bernoulli_(p, drawn_from(given, self));
   return self;
 }
 
@@ -535,7 +577,7 @@ inline std::tuple<at::Tensor, at::Tensor> dropped(at::Tensor const& input, doubl
                                                   std::optional<bool> train) {
   if (!train.value_or(true)) return {input.clone(), at::ones_like(input, at::kBool)};
   use(input);
-  at::Tensor const kept = at::empty_like(on_host(input)).bernoulli_(1 - p, drawn_from({}));
+  at::Tensor const kept = at::empty_like(on_host(input)).bernoulli_(1 - p, drawn_from({}, input));
   at::Tensor const out = p == 1 ? at::zeros_like(kept) : on_host(input) * kept / (1 - p);
   return {out.to(input.device()), kept.to(at::kBool).to(input.device())};
 }

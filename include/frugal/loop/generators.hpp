@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
+#include <c10/core/Device.h>
 
 #include <mutex>
 #include <string>
@@ -11,12 +12,20 @@
 
 namespace frugal::detail {
 
+/// "cpu", "cuda": a device without its number.
+inline std::string kind_of_device(c10::Device device) {
+  return c10::DeviceTypeName(device.type(), /*lower_case=*/true);
+}
+
 /// LibTorch's generators that a run on `device` draws from, by name: the CPU's, and the device's.
+/// The name is of the kind of device: a run on "cuda:1" goes on where one on "cuda" was stopped.
 inline std::vector<std::pair<std::string, at::Generator>> generators_of(c10::Device device) {
   at::Context& context = at::globalContext();
   std::vector<std::pair<std::string, at::Generator>> all;
   all.emplace_back("cpu", context.defaultGenerator(c10::Device(c10::kCPU)));
-  if (!device.is_cpu()) all.emplace_back(device.str(), context.defaultGenerator(device));
+  if (!device.is_cpu()) {
+    all.emplace_back(kind_of_device(device), context.defaultGenerator(device));
+  }
   return all;
 }
 

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <frugal/loop/archive_path.hpp>
 #include <frugal/loop/memory.hpp>
+#include <frugal/loop/page_locked.hpp>
 
 namespace frugal {
 
@@ -22,7 +24,7 @@ enum class Copies {
 
 /// Saves into a Memory. Tensors are copied unless it is told otherwise: later steps do not change
 /// what was saved. A copy that the Memory already has at that path, of that shape and type, is
-/// filled again: who saves often into one Memory allocates once.
+/// filled again: who saves often into one Memory allocates once. After the last value, settle().
 class MemoryWriter {
  public:
   static constexpr bool loading = false;
@@ -41,7 +43,31 @@ class MemoryWriter {
     path_.scope(name, *this, body);
   }
 
+  /// Takes the page-locked memory that was still missing, together, and begins the copies into it.
+  /// Nothing to do where no tensor of a device went into host memory.
+  void settle() {
+    if (missing_.empty()) return;
+    std::vector<at::Tensor> like;
+    like.reserve(missing_.size());
+    for (Missing const& each : missing_) {
+      like.push_back(
+          at::empty(each.value.sizes(), at::TensorOptions().dtype(each.type).device(at::kMeta)));
+    }
+    std::vector<at::Tensor> const made = detail::page_locked_like(like);
+    for (std::size_t i = 0; i < missing_.size(); ++i) {
+      *missing_[i].kept = made[i];
+      missing_[i].kept->copy_(missing_[i].value, /*non_blocking=*/true);
+    }
+    missing_.clear();
+  }
+
  private:
+  struct Missing {
+    at::Tensor* kept;
+    at::Tensor value;
+    at::ScalarType type;
+  };
+
   template <class T>
   void save(std::string const& path, T const& value) {
     if constexpr (std::is_same_v<T, at::Tensor>) {
@@ -88,9 +114,12 @@ class MemoryWriter {
     bool const page_locked = device.is_cpu() && !value.is_cpu();
     bool const fits = kept.defined() && kept.scalar_type() == type && kept.device() == device &&
                       kept.sizes() == value.sizes() && (!page_locked || kept.is_pinned());
-    if (!fits || copies_ == Copies::none) {
-      kept = at::empty(value.sizes(),
-                       value.options().dtype(type).device(device).pinned_memory(page_locked));
+    if (page_locked && !fits) {
+      missing_.push_back({&kept, value, type});
+      return;
+    }
+    if (!fits || (copies_ == Copies::none && !page_locked)) {
+      kept = at::empty(value.sizes(), value.options().dtype(type).device(device));
     }
     kept.copy_(value, /*non_blocking=*/!value.is_cpu());
   }
@@ -99,6 +128,7 @@ class MemoryWriter {
   Copies copies_;
   at::ScalarType floats_;
   detail::ArchivePath path_;
+  std::vector<Missing> missing_;
 };
 
 }  // namespace frugal

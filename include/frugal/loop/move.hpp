@@ -24,6 +24,7 @@ inline void move_run(AnyRun& run, c10::Device to) {
   Memory state;
   MemoryWriter writer(state, Copies::none);
   run.persist(writer);
+  writer.settle();
   run.root.to(to);
   run.device = to;
   run.overflow = {};

@@ -110,6 +110,7 @@ class Rehearsal {
     Memory memory;
     MemoryWriter writer(memory);
     visit(writer);
+    writer.settle();
     return memory;
   }
   template <class Archive>

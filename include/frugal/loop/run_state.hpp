@@ -27,14 +27,14 @@ void visit_tensors(torch::nn::Module& module, Archive&& archive) {
   }
 }
 
-/// Shows an archive the generators' states, or sets them. `lenient`: one that was not saved, since
-/// the run had no such device, stays as `fit` has seeded it.
+/// Shows an archive the generators' states, or sets them. A device's that was not saved, since the
+/// run was elsewhere then, stays as `fit` has seeded it.
 template <class Archive>
-void persist_generators(Archive& archive, c10::Device device, bool lenient = false) {
+void persist_generators(Archive& archive, c10::Device device) {
   archive.scope("generators", [&](auto& inner) {
     for (auto& [name, generator] : generators_of(device)) {
       if constexpr (Archive::loading) {
-        if (lenient && !inner.holds(name)) continue;
+        if (name != "cpu" && !inner.holds(name)) continue;
       }
       at::Tensor state;
       if (!Archive::loading) state = state_of_generator(generator);
@@ -62,6 +62,8 @@ class RunState {
     from.persist(rest);
     c10::Device const device = from.settings.device;
     persist_generators(rest, device);
+    tensors.settle();
+    rest.settle();
     forget(module);
     forget(run);
     if (copies != Copies::beside && !device.is_cpu()) {

@@ -44,6 +44,7 @@ class TrialRewind {
       : run_(run), began_(HostMeter::live()), rewind_(run.root, run.device) {
     MemoryWriter writer(slots_, Copies::on_host);
     run_.engine->persist_slots(writer);
+    writer.settle();
     if (!run.device.is_cpu()) {
       c10::impl::VirtualGuardImpl const guard(run.device.type());
       guard.getStream(run.device).synchronize();

@@ -7,6 +7,7 @@
 
 #include <concepts>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <typeinfo>
 
@@ -14,6 +15,8 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/phase.hpp>
+#include <frugal/loop/staging.hpp>
+#include <frugal/policy/activations/offload.hpp>
 #include <frugal/policy/activations/packing.hpp>
 
 namespace frugal {
@@ -25,19 +28,21 @@ struct Offload {};
 
 namespace detail {
 
-template <class Format>
-struct PackedAs;
+/// How Activations<Half> keeps what is saved.
+struct AsHalf {
+  struct Packed {
+    at::Tensor data;
+  };
 
-template <>
-struct PackedAs<Half> {
   static bool takes(at::Tensor const& tensor) {
     return tensor.scalar_type() == at::kFloat && !logarithms(tensor);
   }
-  static at::Tensor pack(at::Tensor const& elements) {
-    return at::empty(elements.sizes(), elements.options().dtype(at::kBFloat16)).copy_(elements);
+  static std::shared_ptr<Packed> pack(at::Tensor const& elements) {
+    auto const options = elements.options().dtype(at::kBFloat16);
+    return std::make_shared<Packed>(Packed{at::empty(elements.sizes(), options).copy_(elements)});
   }
-  static at::Tensor unpack(at::Tensor const& packed, at::TensorOptions const& as) {
-    return packed.to(as.dtype().toScalarType());
+  static at::Tensor unpack(std::shared_ptr<Packed> const& packed, at::TensorOptions const& as) {
+    return packed->data.to(as.dtype().toScalarType());
   }
 
  private:
@@ -48,26 +53,16 @@ struct PackedAs<Half> {
   }
 };
 
-template <>
-struct PackedAs<Offload> {
-  static bool takes(at::Tensor const& tensor) { return tensor.is_floating_point(); }
-  static at::Tensor pack(at::Tensor const& elements) {
-    bool const pinned = elements.is_cuda();
-    auto const options = elements.options().device(at::kCPU).pinned_memory(pinned);
-    return at::empty(elements.sizes(), options).copy_(elements, /*non_blocking=*/pinned);
-  }
-  static at::Tensor unpack(at::Tensor const& packed, at::TensorOptions const& as) {
-    return packed.to(as.device(), /*non_blocking=*/true);
-  }
-};
+template <class Format>
+using PackedAs = std::conditional_t<std::same_as<Format, Half>, AsHalf, ToHost>;
 
 }  // namespace detail
 
 /// Keeps what operators save for backward in half the memory, or in the host's.
 ///
 /// Lever   hours per run: a batch or a model that memory would not hold.
-/// Cost    Half: two conversions of each saved tensor. Offload: two transfers of each. No host
-///         sync.
+/// Cost    Half: two conversions of each saved tensor. Offload: two transfers of each from 256 KiB
+///         up, on a stream beside the one that computes. No host sync.
 /// State   none. With Half gradients differ by the rounding of activations to 8 bits; with
 ///         Offload they do not.
 /// Errors  SettingsError where somebody else's autograd engine is installed.
@@ -100,6 +95,7 @@ struct Activations {
     static constexpr bool offloads = std::same_as<Format, Offload>;
 
    public:
+    using transient = void;
     explicit State(Activations const&) {}
 
     void on_fit_begin(FitBegin<Context>& phase) {
@@ -114,10 +110,24 @@ struct Activations {
     Loss around_forward(Forward<Context> const& phase, Next&& next) {
       bool const in_place = offloads && phase.device().is_cpu();
       if (!phase.training || !at::GradMode::is_enabled() || in_place) return next();
-      detail::Packing<detail::PackedAs<Format>> packing;
+      detail::Packing<detail::PackedAs<Format>> packing(format(phase.device()));
       detail::SavedTensorsScope const scope(&packing);
       return next();
     }
+
+   private:
+    detail::PackedAs<Format> format(c10::Device device) {
+      if constexpr (offloads) {
+        if (!detail::overlaps_copies(device)) return {};
+        // Start may have moved the run to it a moment ago.
+        if (!stream_) stream_ = std::make_shared<detail::OffloadStream>(device);
+        return detail::ToHost(stream_);
+      } else {
+        return {};
+      }
+    }
+
+    std::shared_ptr<detail::OffloadStream> stream_;
   };
 };
 

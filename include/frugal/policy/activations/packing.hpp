@@ -67,19 +67,19 @@ struct Layout {
   Sizes steps;     ///< between their elements
 };
 
-/// What is kept in a tensor's place: its elements, in the order in which they lie in memory.
-struct Packed {
-  at::Tensor data;
-};
-
-/// Says which tensors are packed, and how. One of these lives for a forward pass.
+/// Says which tensors are packed, and how. One of these lives for a forward pass. What a format
+/// keeps in a tensor's place are its elements, in the order in which they lie in memory.
 ///
 /// Packed are results of operators that backward follows. Never parameters, buffers, batches and
 /// their views: they are in memory anyway. Never numbers that an operator keeps for itself, such as
 /// the mean of a LayerNorm: they are few, and all that it computes hangs on them.
 template <class Format>
 class Packing final : public SavedTensors {
+  using Packed = typename Format::Packed;
+
  public:
+  explicit Packing(Format format = {}) : format_(std::move(format)) {}
+
   std::unique_ptr<Hooks> hooks() override { return std::make_unique<Kept>(*this); }
 
  private:
@@ -115,7 +115,7 @@ class Packing final : public SavedTensors {
         by_stride.push_back(layout.once[dimension]);
         back[dimension] = static_cast<std::int64_t>(i);
       }
-      return Format::unpack(packed_->data, options_)
+      return Format::unpack(packed_, options_)
           .view(by_stride)
           .permute(back)
           .expand(layout.repeated);
@@ -161,7 +161,7 @@ class Packing final : public SavedTensors {
       if (auto found = each.packed.lock()) return found;
     }
     at::Tensor const elements = tensor.as_strided(layout.lengths, layout.steps, layout.offset);
-    auto made = std::make_shared<Packed>(Packed{Format::pack(elements)});
+    std::shared_ptr<Packed> made = format_.pack(elements);
     known_.emplace(storage.unsafeGetStorageImpl(),
                    Known{storage.getWeakStorageImpl(), layout, tensor._version(), made});
     return made;
@@ -175,6 +175,7 @@ class Packing final : public SavedTensors {
     std::weak_ptr<Packed> packed;
   };
 
+  Format format_;
   std::unordered_multimap<c10::StorageImpl const*, Known> known_;
 };
 

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include <frugal/error.hpp>
 #include <frugal/loop/any_run.hpp>
+#include <frugal/loop/generators.hpp>
 #include <frugal/loop/memory.hpp>
 #include <frugal/loop/memory_reader.hpp>
 #include <frugal/loop/run_state.hpp>
@@ -107,6 +109,22 @@ inline std::filesystem::path weights_in(std::filesystem::path const& path) {
                     .mend = "Set Checkpoint::from to a run, a checkpoint or a .safetensors file."});
 }
 
+/// Leaves the generators that a run on `device` has. Returns the kind of device of the run that was
+/// saved.
+inline std::string forget_other_generators(Memory& memory, c10::Device device) {
+  std::string const scope = "generators/";
+  std::string const host = scope + "cpu";
+  std::string const here = scope + kind_of_device(device);
+  std::string saved_on = "cpu";
+  for (auto each = memory.values.lower_bound(scope);
+       each != memory.values.end() && each->first.starts_with(scope);) {
+    if (each->first != host) saved_on = each->first.substr(scope.size());
+    bool const other = each->first != host && each->first != here;
+    each = other ? memory.values.erase(each) : std::next(each);
+  }
+  return saved_on;
+}
+
 inline StateFile read_state(SavedCheckpoint const& checkpoint) {
   auto const path = checkpoint.folder / StateFile::file_name;
   MappedFile const file(path);
@@ -118,8 +136,8 @@ inline StateFile read_state(SavedCheckpoint const& checkpoint) {
 /// another one; the module is not touched before all is known to fit. Returns the seconds of
 /// training that it had taken.
 ///
-/// `moves`: a run that Start takes to its device may have been saved by one that had only the CPU,
-/// without that device's generators.
+/// It may have been saved on another kind of device, whose generator it then has in place of this
+/// one's: the run goes on, and is told. `moves`: Start has announced as much.
 inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
                            SavedCheckpoint const& checkpoint) {
   auto const state_path = checkpoint.folder / StateFile::file_name;
@@ -143,11 +161,12 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     memory.tensors.emplace(tensors[i].name, tensor_in_file(tensors[i]));
   }
+  auto const saved_on = forget_other_generators(memory, run.settings.device);
   at::NoGradGuard const no_gradients;
   MemoryReader reader(memory);
   try {
     run.persist(reader);
-    persist_generators(reader, run.settings.device, /*lenient=*/moves);
+    persist_generators(reader, run.settings.device);
   } catch (StateError const& error) {
     refuse_checkpoint(state_path, "'" + error.fault().where + "': " + error.fault().why);
   }
@@ -155,6 +174,11 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
     refuse_checkpoint(state_path, "it has '" + *unread + "', for which this recipe has no place");
   }
   load_weights(run.root, weights);
+  if (std::string const here = kind_of_device(run.settings.device); saved_on != here && !moves) {
+    run.advise("the checkpoint was saved on " + saved_on + " and this run goes on on " + here +
+               ": what draws random numbers there, such as dropout, goes on with others, and sums "
+               "differ in their last bits");
+  }
   if (!state.weights.empty()) {
     run.advise("the checkpoint's weights were stored as " + state.weights +
                ": this run does not end in the bits of one that was not stopped");

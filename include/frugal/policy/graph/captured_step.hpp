@@ -5,15 +5,18 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <frugal/loop/batch.hpp>
 #include <frugal/loop/objective.hpp>
 #include <frugal/loop/run.hpp>
+#include <frugal/loop/staging.hpp>
 
 namespace frugal::detail {
 
@@ -76,12 +79,7 @@ class CapturedStep {
   void replay(std::vector<Batch> const& batches, Count&& count) {
     at::NoGradGuard const no_gradients;
     for (std::size_t i = 0; i < N; ++i) {
-      std::size_t at = 0;
-      batch_traits<Batch>::each_tensor(batches[i], [&](at::Tensor const& tensor) {
-        // From pageable memory this waits for the copy and no more, from pinned it does not.
-        if (tensor.defined()) inputs_[at].copy_(tensor, /*non_blocking=*/true);
-        ++at;
-      });
+      copy_in(batches[i]);
       std::size_t const which = i == 0 ? 0 : 1;
       recordings_[which].replay();
       count(batches[i], losses_[which].clone(), weight_);
@@ -129,13 +127,38 @@ class CapturedStep {
     Run<Context>& run_;
   };
 
+  /// A batch of the host goes through page-locked memory: out of other memory the host would wait
+  /// for the replay before, behind which the copy stands.
+  template <class Batch>
+  void copy_in(Batch const& batch) {
+    std::optional<c10::Device> through;
+    std::size_t at = 0;
+    batch_traits<Batch>::each_tensor(batch, [&](at::Tensor const& tensor) {
+      at::Tensor const& input = inputs_[at++];
+      if (!tensor.defined()) return;
+      if (!tensor.is_cpu() || input.is_cpu()) {
+        input.copy_(tensor, /*non_blocking=*/true);
+        return;
+      }
+      if (!staging_) staging_.emplace(input.device().type(), batches_ahead);
+      if (!through) staging_->open();
+      through = input.device();
+      input.copy_(staging_->locked(tensor), /*non_blocking=*/true);
+    });
+    if (!through) return;
+    staging_->close(c10::impl::VirtualGuardImpl(through->type()).getStream(*through));
+  }
+
   void record(std::function<void()> const& body) {
     at::AutoGradMode const gradients(true);
     recordings_.push_back(backend_.capture(generators_, body));
   }
 
+  static constexpr std::size_t batches_ahead = 4;  ///< that the host may be ahead of the device
+
   Backend backend_;
   std::vector<at::Generator> generators_;
+  std::optional<Staging> staging_;
   bool capturing_ = false;
   double weight_ = 0;  // of each micro-batch
   std::vector<at::Tensor> inputs_;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/core/Device.h>
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+#include <c10/util/Exception.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace frugal::detail {
+
+/// Devices whose copies can overlap with what they compute. On others the loop copies as it goes.
+inline bool overlaps_copies(c10::Device device) {
+  return device.is_cuda() || device.is_hip() || device.is_xpu() || device.is_privateuseone();
+}
+
+/// Page-locked memory through which a batch goes to a device: from that alone the device copies
+/// while the host goes on. Slots are used in turn, and their memory again and again.
+///
+///     std::size_t const slot = staging.open();       // waits for the copy that used it last
+///     there.copy_(staging.locked(here), /*non_blocking=*/true);
+///     staging.close(stream);                         // of the copies
+class Staging {
+ public:
+  Staging(c10::DeviceType type, std::size_t slots) {
+    slots_.reserve(slots);
+    for (std::size_t i = 0; i < slots; ++i) slots_.emplace_back(type);
+  }
+  Staging(Staging const&) = delete;
+  Staging& operator=(Staging const&) = delete;
+  ~Staging() {
+    try {
+      // Memory that is still read from is not given back.
+      for (Slot const& slot : slots_) slot.copied.synchronize();
+    } catch (c10::Error const&) {  // a device that has failed; whoever waits for it next says so
+    }
+  }
+
+  std::size_t open() {
+    now_ = std::exchange(next_, (next_ + 1) % slots_.size());
+    Slot& slot = slots_[now_];
+    slot.copied.synchronize();
+    slot.borrowed.clear();
+    slot.used = 0;
+    return now_;
+  }
+
+  /// The tensor of the host in page-locked memory: itself where it is, which is then kept until the
+  /// slot's next turn.
+  at::Tensor locked(at::Tensor const& tensor) {
+    Slot& slot = slots_[now_];
+    if (tensor.is_pinned()) return slot.borrowed.emplace_back(tensor);
+    if (slot.kept.size() <= slot.used) slot.kept.resize(slot.used + 1);
+    at::Tensor& kept = slot.kept[slot.used++];
+    bool const fits = kept.defined() && kept.scalar_type() == tensor.scalar_type() &&
+                      kept.sizes() == tensor.sizes() && kept.strides() == tensor.strides();
+    if (!fits) {
+      kept = at::empty_like(tensor, at::TensorOptions().pinned_memory(true),
+                            at::MemoryFormat::Preserve);
+    }
+    return kept.copy_(tensor);
+  }
+
+  void close(c10::Stream const& stream) { slots_[now_].copied.record(stream); }
+
+  /// Lets a stream go on once the copies through a slot are there; the host does not wait.
+  void let_wait(c10::Stream const& stream, std::size_t slot) const {
+    slots_[slot].copied.block(stream);
+  }
+
+ private:
+  struct Slot {
+    explicit Slot(c10::DeviceType type) : copied(type) {}
+    c10::Event copied;
+    std::vector<at::Tensor> kept{};      // memory of its own that copies read from
+    std::vector<at::Tensor> borrowed{};  // tensors that were page-locked already
+    std::size_t used = 0;
+  };
+
+  std::vector<Slot> slots_;
+  std::size_t now_ = 0;
+  std::size_t next_ = 0;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+namespace frugal::detail {
+
+class OffloadStream;
+
+/// A tensor's elements in the host's memory.
+struct Offloaded {
+  at::Tensor host{};
+  std::shared_ptr<OffloadStream> stream{};  ///< null where copies are made at once
+  std::size_t number = 0;                   ///< of those of its forward pass
+  at::Tensor back{};                        ///< on its way back to the device
+  std::optional<c10::Event> arrived{};
+};
+
+/// Takes saved tensors to the host's memory and back on a stream of its own, beside what computes.
+///
+/// Backward asks for them in the order opposite to that in which they were saved: with each, the
+/// one before it is sent for.
+class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
+ public:
+  explicit OffloadStream(c10::Device device)
+      : device_(device),
+        guard_(device.type()),
+        stream_(guard_.getStreamFromGlobalPool(device, /*isHighPriority=*/false)),
+        ready_(device.type()) {}
+
+  /// A forward pass begins.
+  void begin() {
+    std::scoped_lock const lock(mutex_);
+    saved_.clear();
+  }
+
+  std::shared_ptr<Offloaded> take(at::Tensor const& elements) {
+    std::scoped_lock const lock(mutex_);
+    auto made = std::make_shared<Offloaded>();
+    made->stream = shared_from_this();
+    made->number = saved_.size();
+    saved_.push_back(made);
+    made->host =
+        at::empty(elements.sizes(), elements.options().device(at::kCPU).pinned_memory(true));
+    ready_.record(guard_.getStream(device_));
+    ready_.block(stream_);
+    c10::StreamGuard const on_side(stream_);
+    made->host.copy_(elements, /*non_blocking=*/true);
+    // The allocator waits for this stream before it gives the memory to somebody else.
+    guard_.recordDataPtrOnStream(elements.storage().data_ptr(), stream_);
+    return made;
+  }
+
+  /// `again`: others will ask for it as well.
+  at::Tensor give_back(Offloaded& what, bool again) {
+    std::scoped_lock const lock(mutex_);
+    send_for(what);
+    c10::Stream const computes = guard_.getStream(device_);
+    what.arrived->block(computes);
+    at::Tensor back = what.back;
+    if (!again) what.back.reset();
+    guard_.recordDataPtrOnStream(back.storage().data_ptr(), computes);
+    if (what.number > 0 && what.number < saved_.size()) {
+      if (auto const before = saved_[what.number - 1].lock()) send_for(*before);
+    }
+    return back;
+  }
+
+ private:
+  // Behind the copy to the host, which was made on the same stream.
+  void send_for(Offloaded& what) {
+    if (what.back.defined()) return;
+    c10::StreamGuard const on_side(stream_);
+    what.back =
+        at::empty(what.host.sizes(), what.host.options().device(device_).pinned_memory(false));
+    what.back.copy_(what.host, /*non_blocking=*/true);
+    if (!what.arrived) what.arrived.emplace(device_.type());
+    what.arrived->record(stream_);
+  }
+
+  c10::Device device_;
+  c10::impl::VirtualGuardImpl guard_;
+  c10::Stream stream_;
+  c10::Event ready_;
+  std::mutex mutex_;  // backward has a thread of its own
+  std::vector<std::weak_ptr<Offloaded>> saved_;
+};
+
+/// How Activations<Offload> keeps what is saved.
+class ToHost {
+ public:
+  using Packed = Offloaded;
+
+  ToHost() = default;
+  explicit ToHost(std::shared_ptr<OffloadStream> stream) : stream_(std::move(stream)) {
+    if (stream_) stream_->begin();
+  }
+
+  /// Smaller ones are not worth two transfers.
+  static bool takes(at::Tensor const& tensor) {
+    constexpr std::size_t least = std::size_t{256} << 10;  // bytes
+    return tensor.is_floating_point() && (tensor.is_cpu() || tensor.nbytes() >= least);
+  }
+  std::shared_ptr<Packed> pack(at::Tensor const& elements) const {
+    if (stream_) return stream_->take(elements);
+    auto made = std::make_shared<Packed>();
+    made->host = at::empty(elements.sizes(), elements.options().device(at::kCPU)).copy_(elements);
+    return made;
+  }
+  static at::Tensor unpack(std::shared_ptr<Packed> const& packed, at::TensorOptions const& as) {
+    if (!packed->stream) return packed->host.to(as.device());
+    return packed->stream->give_back(*packed, packed.use_count() > 1);
+  }
+
+ private:
+  std::shared_ptr<OffloadStream> stream_;
+};
+
+}  // namespace frugal::detail

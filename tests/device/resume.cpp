@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run that is resumed where it was, on another device of its kind, and on one of another kind.
+#include <doctest/doctest.h>
+
+#include <frugal/frugal.hpp>
+
+#include "support/dying_runs.hpp"
+#include "support/fake_device.hpp"
+#include "support/files.hpp"
+
+namespace frugal_test::device_resume {
+
+using namespace support;
+using namespace support::dying_runs;
+using namespace frugal::literals;
+using frugal::Every;
+
+/// A run that dies on one device and goes on on the other, beside one that is not stopped, on the
+/// first.
+template <class... Ps>
+void goes_on(c10::Device from, c10::Device to, double dropout, Ps const&... policies) {
+  TemporaryFolder const folder;
+  Mlp::Shape const shape{.dropout = dropout, .norm = true};
+  Job job{.folder = folder / "whole", .shape = shape, .device = from};
+  Outcome const whole = run(job, policies...);
+  job.folder = folder / "stopped";
+  job.dies_at = 9;
+  CHECK(run(job, policies...).died);
+  job.dies_at = 0;
+  job.device = to;
+  Outcome const rest = run(job, policies...);
+  REQUIRE(rest.report.resumed);
+  CHECK(rest.report.resumed->step != 0);
+  CHECK(same_bits(rest.tensors, whole.tensors));
+  CHECK(rest.report.train_loss == whole.report.train_loss);
+  bool told = false;
+  for (auto const& line : rest.report.advice) {
+    told = told ||
+           line.find("the checkpoint was saved on " + frugal::detail::kind_of_device(from)) == 0;
+  }
+  CHECK(told == (from.type() != to.type()));
+  CHECK(fake::complaints().empty());
+}
+
+template <class... Ps>
+void goes_on_everywhere(Ps const&... policies) {
+  c10::Device const first(fake::type);  // however it is spelt
+  goes_on(first, first, 0.3, policies...);
+  goes_on(first, fake::device(0), 0.3, policies...);
+  goes_on(fake::device(0), fake::device(1), 0.3, policies...);
+}
+
+TEST_CASE("AdamW, windows, clipping and an average go on on another device, and on the CPU") {
+  auto const on = [](auto const&... where) {
+    (where(frugal::Optimize<frugal::AdamW>{}, frugal::Accumulate<2>{}, frugal::ClipValue<0.1_r>{},
+           frugal::Average<frugal::Ema<0.9_r>>{}, frugal::Checkpoint<Every<3>>{}),
+     ...);
+  };
+  // The fake device computes in the CPU's bits, and draws other numbers.
+  on([](auto const&... policies) { goes_on_everywhere(policies...); },
+     [](auto const&... policies) { goes_on(c10::kCPU, fake::device(0), 0, policies...); },
+     [](auto const&... policies) { goes_on(fake::device(1), c10::kCPU, 0, policies...); });
+}
+
+TEST_CASE("SGD in FP16 with Device and a thread that writes goes on on another device") {
+  goes_on_everywhere(frugal::Optimize<frugal::SGD>{.momentum = 0.9},
+                     frugal::Precision<frugal::FP16>{}, frugal::Device<>{},
+                     frugal::ClipNorm<0.5_r>{},
+                     frugal::Average<frugal::Swa<frugal::From<4>, Every<3>>>{},
+                     frugal::Checkpoint<Every<3>, frugal::Async>{});
+}
+
+}  // namespace frugal_test::device_resume
