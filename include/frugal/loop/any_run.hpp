@@ -214,7 +214,7 @@ struct AnyRun {
   void persist_record(Archive& archive) {
     archive("stopped_by", stopped_by);
     archive("epoch_loss", epoch_loss);
-    std::uint64_t count = validations.size();
+    std::uint64_t count = validations.size();  // NOLINT(misc-const-correctness): loading fills it
     archive("validations", count);
     validations.resize(count);
     for (std::size_t i = 0; i < validations.size(); ++i) {

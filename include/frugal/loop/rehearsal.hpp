@@ -117,6 +117,8 @@ class Rehearsal {
   void visit(Archive& archive) {
     archive.scope("module", [&](auto& inner) {
       visit_tensors(run_.root,
+                    // Not a reference: an archive that loads fills the handle.
+                    // NOLINTNEXTLINE(performance-unnecessary-value-param)
                     [&](std::string const& name, at::Tensor tensor) { inner(name, tensor); });
     });
     archive.scope("run", [&](auto& inner) { run_.persist(inner); });

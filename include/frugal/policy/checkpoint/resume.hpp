@@ -150,7 +150,9 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
     auto const saved = state.recipe.find(slot);
     std::string const there = saved == state.recipe.end() ? "nothing" : saved->second;
     if (there == policy) continue;
-    refuse_checkpoint(state_path, slot + " is " + there + " there and " + policy + " here");
+    std::string why = slot;
+    why.append(" is ").append(there).append(" there and ").append(policy).append(" here");
+    refuse_checkpoint(state_path, std::move(why));
   }
   Safetensors const weights = Safetensors::open(checkpoint.folder / "model.safetensors");
   require_same_tensors(run.root, weights, !state.weights.empty());

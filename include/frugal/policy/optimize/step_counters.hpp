@@ -76,6 +76,7 @@ class StepCounters {
       which.push_back(entry->second);
     }
     std::vector<double> values;
+    values.reserve(distinct.size());
     if (!distinct.empty() && !distinct.front().is_cpu()) {
       at::Tensor const host = at::stack(distinct).cpu();
       for (std::size_t i = 0; i < distinct.size(); ++i) distinct[i] = host[static_cast<long>(i)];
