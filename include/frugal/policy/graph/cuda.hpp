@@ -15,7 +15,6 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <cstddef>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/policy/graph/attempt.hpp>
 #include <frugal/policy/graph/backend.hpp>
 
 namespace frugal {
@@ -33,13 +33,22 @@ namespace frugal {
 /// checkpoint that is being written, neither enters the graph nor breaks it.
 class CudaCapture {
  public:
+  /// A graph whose memory comes from the pool.
+  struct Graph {
+    explicit Graph(c10::cuda::MempoolId_t from) : pool(from) {}
+    void begin() { captured.capture_begin(pool, cudaStreamCaptureModeThreadLocal); }
+    void end() { captured.capture_end(); }
+
+    c10::cuda::MempoolId_t pool;
+    at::cuda::CUDAGraph captured;
+  };
   class Recording {
    public:
-    explicit Recording(std::unique_ptr<at::cuda::CUDAGraph> graph) : graph_(std::move(graph)) {}
-    void replay() { graph_->replay(); }
+    explicit Recording(std::unique_ptr<Graph> graph) : graph_(std::move(graph)) {}
+    void replay() { graph_->captured.replay(); }
 
    private:
-    std::unique_ptr<at::cuda::CUDAGraph> graph_;
+    std::unique_ptr<Graph> graph_;
   };
 
   static void require(c10::Device device) {
@@ -74,24 +83,17 @@ class CudaCapture {
                     std::function<void()> const& body) {
     // Of the device as well: nothing here may happen on another one that is the current.
     c10::cuda::CUDAStreamGuard const guard(*stream_);
-    auto graph = std::make_unique<at::cuda::CUDAGraph>();
+    auto graph = std::make_unique<Graph>(pool_);
     // The device's own generator LibTorch registers by itself.
-    register_generators(*graph, generators);
+    register_generators(graph->captured, generators);
     Generators before(generators, device_);
     c10::cuda::device_synchronize();
-    // Within a capture nothing that is cached goes back to the device, however short memory is.
-    c10::cuda::CUDACachingAllocator::emptyCache();
-    int const uses = pool_uses();
     try {
-      graph->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
-      body();
-      graph->capture_end();
+      return Recording(detail::attempt_capture(std::move(graph), Pools{device_, pool_}, body));
     } catch (...) {
-      give_up(std::move(graph), uses);
       before.put_back();
       throw;
     }
-    return Recording(std::move(graph));
   }
 
   /// Memory of earlier captures goes back to the device with their graphs and tensors.
@@ -111,6 +113,30 @@ class CudaCapture {
       } catch (...) {
         // The error that leaves the body tells more than this one.
       }
+    }
+  };
+
+  /// The device's memory and the page-locked one. What fails here is no news: see
+  /// attempt_capture().
+  struct Pools {
+    c10::DeviceIndex device;
+    c10::cuda::MempoolId_t pool;
+
+    static void free_cached() { c10::cuda::CUDACachingAllocator::emptyCache(); }
+    /// 0 where the allocator does not count (cudaMallocAsync).
+    int uses() const {
+      int uses = 0;
+      detail::quietly(
+          [&] { uses = c10::cuda::CUDACachingAllocator::getPoolUseCount(device, pool); });
+      return uses;
+    }
+    void end() const {
+      detail::quietly([&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(device, pool); });
+      detail::quietly([&] { at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(pool); });
+    }
+    void release() const {
+      detail::quietly([&] { c10::cuda::CUDACachingAllocator::releasePool(device, pool); });
+      detail::quietly([&] { at::getHostAllocator(at::kCUDA)->release_pool(pool); });
     }
   };
 
@@ -137,35 +163,6 @@ class CudaCapture {
         graph.register_generator_state(each);
       }
     }
-  }
-
-  /// A capture may have failed before its end or at it: what is left to be ended is. LibTorch 2.11
-  /// leaves the pool of memory of one that failed at its end in use for ever; later ones do not.
-  void give_up(std::unique_ptr<at::cuda::CUDAGraph> graph, int uses_before) {
-    // What fails here is no news: the error that ended the capture is on its way already.
-    quietly([&] { graph->capture_end(); });
-    graph.reset();
-    auto& host = *at::getHostAllocator(at::kCUDA);
-    quietly([&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_); });
-    quietly([&] { host.end_allocate_to_pool(pool_); });
-    if (pool_uses() > uses_before) {
-      quietly([&] { c10::cuda::CUDACachingAllocator::releasePool(device_, pool_); });
-      quietly([&] { host.release_pool(pool_); });
-    }
-  }
-  template <class F>
-  static void quietly(F&& f) {
-    try {
-      f();
-    } catch (std::exception const&) {
-    }
-  }
-
-  /// How many recordings hold the pool, or 0 where the allocator does not count (cudaMallocAsync).
-  int pool_uses() const {
-    int uses = 0;
-    quietly([&] { uses = c10::cuda::CUDACachingAllocator::getPoolUseCount(device_, pool_); });
-    return uses;
   }
 
   c10::DeviceIndex device_ = 0;
