@@ -8,6 +8,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/range.hpp>
+#include <frugal/loop/devices.hpp>
 #include <frugal/loop/fit.hpp>
 #include <frugal/policy/accumulate.hpp>        // IWYU pragma: keep
 #include <frugal/policy/clip.hpp>              // IWYU pragma: keep
@@ -163,6 +164,7 @@ class Trainer {
       settings_.device = device.chosen(settings_.device);
       return device.template surround<Valid>(train, valid, run);
     } else {
+      settings_.device = detail::with_index(settings_.device);
       return run(train, valid);
     }
   }

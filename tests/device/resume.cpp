@@ -70,4 +70,12 @@ TEST_CASE("SGD in FP16 with Device and a thread that writes goes on on another d
                      frugal::Checkpoint<Every<3>, frugal::Async>{});
 }
 
+TEST_CASE("a device without its number is the one where the tensors are") {
+  using frugal::detail::with_index;
+  CHECK(with_index(c10::Device(fake::type)) == fake::device());
+  CHECK(with_index(fake::device(1)) == fake::device(1));
+  CHECK(with_index(c10::kCPU) == c10::Device(c10::kCPU));
+  CHECK_FALSE(with_index(c10::Device(c10::kXPU)).has_index());  // which is not here
+}
+
 }  // namespace frugal_test::device_resume

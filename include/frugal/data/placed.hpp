@@ -22,8 +22,7 @@ namespace frugal {
 ///
 /// Lever   idle device: a copy costs the step nothing.
 /// Cost    `depth` + 1 batches of device memory and of page-locked memory, one copy more on the
-/// host
-///         (none where a batch is page-locked already); the host runs no further ahead of the
+///         host (none where a batch is page-locked already); the host runs no further ahead of the
 ///         device than that. On the CPU one comparison.
 /// Cursor  copied is not consumed: `seek()` throws away what was copied ahead, and a source that
 ///         throws is heard of at the batch where it threw.

@@ -49,6 +49,13 @@ inline void require_device(c10::Device device, char const* where = "Settings::de
                 !device.is_cuda() || c10::impl::hasDeviceGuardImpl(device.type()));
 }
 
+/// "cuda" is "cuda:0" if that is the current one, so that it compares equal to where tensors are.
+/// One that this process lacks stays as it is.
+inline c10::Device with_index(c10::Device device) {
+  if (device.is_cpu() || device.has_index() || count_of(device.type()) == 0) return device;
+  return c10::impl::getDeviceGuardImpl(device.type())->getDevice();
+}
+
 /// The device of that name, with its index. DeviceError for text that names none, and for a device
 /// that is not there.
 inline c10::Device device_named(std::string const& name, char const* where) {
@@ -59,10 +66,7 @@ inline c10::Device device_named(std::string const& name, char const* where) {
     refuse_device("'" + name + "' names no device", where, true);
   }
   require_device(device, where);
-  if (!device.is_cpu() && !device.has_index()) {
-    device = c10::impl::getDeviceGuardImpl(device.type())->getDevice();
-  }
-  return device;
+  return with_index(device);
 }
 
 }  // namespace frugal::detail

@@ -3,10 +3,13 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
+#include <c10/core/Storage.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cstddef>
+#include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +21,11 @@ class OffloadStream;
 
 /// A tensor's elements in the host's memory.
 struct Offloaded {
+  Offloaded() = default;
+  Offloaded(Offloaded const&) = delete;
+  Offloaded& operator=(Offloaded const&) = delete;
+  inline ~Offloaded();
+
   at::Tensor host{};
   std::shared_ptr<OffloadStream> stream{};  ///< null where copies are made at once
   std::size_t number = 0;                   ///< of those of its forward pass
@@ -27,8 +35,10 @@ struct Offloaded {
 
 /// Takes saved tensors to the host's memory and back on a stream of its own, beside what computes.
 ///
-/// Backward asks for them in the order opposite to that in which they were saved: with each, the
-/// one before it is sent for.
+/// All memory of the device is the computing stream's, which waits for the copies: so it can be
+/// used again as soon as it is let go of, however far the host is ahead. Backward asks for tensors
+/// in the order opposite to that in which they were saved: with each, the one before it is sent
+/// for.
 class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
  public:
   explicit OffloadStream(c10::Device device)
@@ -40,6 +50,7 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
   /// A forward pass begins.
   void begin() {
     std::scoped_lock const lock(mutex_);
+    wait_for_leaving(0);
     saved_.clear();
   }
 
@@ -51,40 +62,66 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
     saved_.push_back(made);
     made->host =
         at::empty(elements.sizes(), elements.options().device(at::kCPU).pinned_memory(true));
-    ready_.record(guard_.getStream(device_));
-    ready_.block(stream_);
-    c10::StreamGuard const on_side(stream_);
-    made->host.copy_(elements, /*non_blocking=*/true);
-    // The allocator waits for this stream before it gives the memory to somebody else.
-    guard_.recordDataPtrOnStream(elements.storage().data_ptr(), stream_);
+    leaving_.push_back({elements.storage(), c10::Event(device_.type())});
+    copy(made->host, elements, leaving_.back().copied);
+    wait_for_leaving(at_a_time);
     return made;
   }
 
   /// `again`: others will ask for it as well.
   at::Tensor give_back(Offloaded& what, bool again) {
     std::scoped_lock const lock(mutex_);
+    wait_for_leaving(0);
     send_for(what);
-    c10::Stream const computes = guard_.getStream(device_);
-    what.arrived->block(computes);
+    what.arrived->block(computes());
     at::Tensor back = what.back;
     if (!again) what.back.reset();
-    guard_.recordDataPtrOnStream(back.storage().data_ptr(), computes);
     if (what.number > 0 && what.number < saved_.size()) {
       if (auto const before = saved_[what.number - 1].lock()) send_for(*before);
     }
     return back;
   }
 
+  /// One that was sent for and is not wanted any more.
+  void drop(Offloaded& what) {
+    std::scoped_lock const lock(mutex_);
+    what.arrived->block(computes());
+    what.back.reset();
+  }
+
  private:
-  // Behind the copy to the host, which was made on the same stream.
+  /// Copies that the computing stream may be ahead of.
+  static constexpr std::size_t at_a_time = 2;
+
+  struct Leaving {
+    c10::Storage memory;  // not the tensor, whose graph may lead back here
+    c10::Event copied;
+  };
+
+  c10::Stream computes() const { return guard_.getStream(device_); }
+
+  /// Behind all that the computing stream has to do until now.
+  void copy(at::Tensor const& to, at::Tensor const& from, c10::Event& done) {
+    ready_.record(computes());
+    ready_.block(stream_);
+    c10::StreamGuard const on_side(stream_);
+    to.copy_(from, /*non_blocking=*/true);
+    done.record(stream_);
+  }
+
+  void wait_for_leaving(std::size_t but) {
+    while (leaving_.size() > but) {
+      leaving_.front().copied.block(computes());
+      leaving_.pop_front();
+    }
+  }
+
   void send_for(Offloaded& what) {
     if (what.back.defined()) return;
-    c10::StreamGuard const on_side(stream_);
     what.back =
         at::empty(what.host.sizes(), what.host.options().device(device_).pinned_memory(false));
-    what.back.copy_(what.host, /*non_blocking=*/true);
     if (!what.arrived) what.arrived.emplace(device_.type());
-    what.arrived->record(stream_);
+    copy(what.back, what.host, *what.arrived);
   }
 
   c10::Device device_;
@@ -93,7 +130,15 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
   c10::Event ready_;
   std::mutex mutex_;  // backward has a thread of its own
   std::vector<std::weak_ptr<Offloaded>> saved_;
+  std::deque<Leaving> leaving_;
 };
+
+Offloaded::~Offloaded() {
+  try {
+    if (stream && back.defined()) stream->drop(*this);
+  } catch (std::exception const&) {  // a device that has failed; whoever waits for it next says so
+  }
+}
 
 /// How Activations<Offload> keeps what is saved.
 class ToHost {

@@ -81,6 +81,9 @@ class DeviceMemory {
     std::size_t total = 0;
     if (cudaMemGetInfo(&free, &total) == cudaSuccess) {
       room_ = static_cast<std::int64_t>(free) + stats().current;
+      // The process may have been told to leave some of it to others.
+      double const share = c10::cuda::CUDACachingAllocator::getMemoryFraction(index());
+      room_ = std::min(room_, static_cast<std::int64_t>(share * static_cast<double>(total)));
       if (limit_ > 0) room_ = std::min(room_, limit_);
     }
     c10::cuda::CUDACachingAllocator::resetPeakStats(index());

@@ -29,8 +29,7 @@ struct FP16 {
 ///
 /// Lever   hours per run: on GPUs from 2017 on, whose matrix units know FP16 and not BF16.
 /// Cost    the casts; per micro-batch a product with Accumulate, else nothing; per step one pass
-/// over
-///         the gradients and a few scalars. No host sync: whether a step was skipped the host
+///         over the gradients and a few scalars. No host sync: whether a step was skipped the host
 ///         learns two steps later on a device, at once on the CPU.
 /// State   the scale, the steps since it last changed, what is still on its way to the host.
 /// Errors  SettingsError for scaling out of range, for weights in FP16 and for weights on several
