@@ -294,29 +294,20 @@ stage_vcpkg() {
     -DCMAKE_PREFIX_PATH="$root/build/vcpkg/packages/frugal" -DFRUGAL_LIBTORCH="$torch"
 }
 
-# cuda_flavour VERSION: a tree of LibTorch's and CUDA's wheels, since libtorch_cuda finds the latter
-# beside its own folder. Hard links: neither is there twice.
-cuda_flavour() {
-  pinned_torch "$1"
-  cuda=$state/cuda-$1
-  if [ "$1" != 2.11.0 ]; then
-    rm -rf "$cuda"
-    mkdir "$cuda"
-    cp -al "$state/cuda-2.11.0/nvidia" "$cuda"
-  fi
-  rm -rf "$cuda/torch"
-  mkdir "$cuda/torch"
-  cp -al "$torch/include" "$torch/lib" "$cuda/torch"
-  configure tests "$root/build/cuda-$1" -DFRUGAL_LIBTORCH="$cuda" -DFRUGAL_CUDA=ON \
-    -DFRUGAL_BUILD_EXAMPLES=OFF -DFRUGAL_BUILD_BENCH=OFF
-}
-
+# The programs for a GPU: built, linked and started, and each says that there is none. 2.15 was built
+# with a later CUDA, which nothing here runs: compiled against its headers.
 stage_cuda() {
-  cuda_flavour 2.11.0
-  build "$root/build/cuda-2.11.0" cuda_programs
+  # shellcheck source=tests/gpu/gpu.sh
+  . "$root/tests/gpu/gpu.sh"
+  cuda_flavour 2.11.0 tests "$root/build/cuda-2.11.0"
+  build "$root/build/cuda-2.11.0" cuda_programs gpu_programs bench_gpu
   run_ctest "$root/build/cuda-2.11.0" --tests-regex '^cuda: '
-  # 2.15 was built with a later CUDA, which nothing here runs: compiled against its headers.
-  cuda_flavour 2.15.0
+  local code=0
+  python3 "$root/tests/gpu/run.py" --bin "$root/build/cuda-2.11.0/gpu" \
+    --out "$root/build/cuda-2.11.0/results" >&2 || code=$?
+  # 77: every program started and found no GPU.
+  if [ "$code" = 77 ] || [ "$code" = 0 ]; then count 1 0; else count 0 1; fi
+  cuda_flavour 2.15.0 tests "$root/build/cuda-2.15.0"
   build "$root/build/cuda-2.15.0" cuda_objects
   count 1 0
 }

@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains one of three jobs on a GPU in one of five ways and prints one line of JSON: seconds of the
+// wall, of the host and of a launch, peak bytes, final loss, captures and advice. bench/gpu.py runs
+// it, beside the same jobs in PyTorch: peers_torch.py has the same data, networks and first
+// weights.
+//
+// `hand` is the bar: a CUDA graph as an engineer writes it for one network, without frugal's loop.
+// It draws its batches from frugal::Resident, so that loops are compared and not shuffles.
+//
+// Shapes: N samples, B in a batch, T tokens.
+#include <frugal/frugal.hpp>
+
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../transformer.hpp"
+
+namespace fr = frugal;
+namespace nn = torch::nn;
+using nlohmann::json;
+
+namespace {
+
+constexpr int not_run = 77;
+constexpr double learning_rate = 1e-3;
+
+// ---- jobs ---------------------------------------------------------------------------------------
+
+struct Job {
+  nn::Sequential net;
+  fr::Batch data;
+  std::int64_t batch;
+  std::int64_t judged;  ///< samples on which the final loss is taken
+};
+
+/// Of Fashion-MNIST's shape: ten prototypes under noise. A fifth of the labels are random, so that
+/// the loss has a floor and runs can be compared by their ratio.
+fr::Batch images() {
+  torch::manual_seed(7);
+  std::int64_t const count = 60000;
+  at::Tensor const label = at::randint(0, 10, {count}, at::kLong);
+  at::Tensor const pixels = at::rand({10, 784}).index_select(0, label);
+  at::Tensor const noisy = pixels.add(at::rand({count, 784})).mul_(0.5);
+  at::Tensor const random = at::randint(0, 10, {count}, at::kLong);
+  return {noisy, at::where(at::rand({count}) < 0.2, random, label)};
+}
+
+Job mlp() {
+  fr::Batch data = images();
+  torch::manual_seed(1);
+  nn::Sequential net(nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 512), nn::ReLU(),
+                     nn::Linear(512, 10));
+  return {.net = net, .data = std::move(data), .batch = 32, .judged = 4096};
+}
+
+Job convnet() {
+  fr::Batch data = images();
+  data.data = data.data.view({-1, 1, 28, 28});
+  torch::manual_seed(1);
+  nn::Sequential net(nn::Conv2d(nn::Conv2dOptions(1, 32, 3).padding(1)), nn::ReLU(),
+                     nn::MaxPool2d(2), nn::Conv2d(nn::Conv2dOptions(32, 64, 3).padding(1)),
+                     nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(3136, 128), nn::ReLU(),
+                     nn::Linear(128, 10));
+  return {.net = net, .data = std::move(data), .batch = 128, .judged = 4096};
+}
+
+Job transformer() {
+  frugal_bench::TransformerShape const shape{
+      .layers = 6, .batch = 16, .tokens = 128, .channels = 384, .heads = 6, .words = 512};
+  torch::manual_seed(7);
+  at::Tensor const text = at::randint(0, shape.words, {4096, shape.tokens + 1}, at::kLong);
+  torch::manual_seed(1);
+  nn::Sequential const net = frugal_bench::make_gpt(shape);
+  return {.net = net,
+          .data = {text.slice(1, 0, shape.tokens).contiguous(), text.slice(1, 1).contiguous()},
+          .batch = shape.batch,
+          .judged = 64};
+}
+
+Job job_named(std::string const& name) {
+  if (name == "mlp") return mlp();
+  if (name == "convnet") return convnet();
+  return transformer();
+}
+
+// ---- the clock ----------------------------------------------------------------------------------
+
+void wait_for(c10::Device device) {
+  if (device.is_cuda()) c10::cuda::device_synchronize();
+}
+
+/// Is told of each step. After the timed steps come short bursts behind a synchronise: in them the
+/// host never waits for the device, so their median is what a step costs the host.
+class Clock {
+ public:
+  static constexpr std::uint64_t burst = 2, bursts = 50;
+
+  Clock(std::uint64_t warmup, std::uint64_t steps, c10::Device device)
+      : warmup_(warmup), steps_(steps), device_(device) {}
+
+  std::uint64_t all_steps() const { return warmup_ + steps_ + burst * bursts; }
+
+  void done(std::uint64_t step) {
+    if (step < warmup_) return;
+    if (step == warmup_) {
+      wait_for(device_);
+      begin_ = now();
+      return;
+    }
+    if (step < warmup_ + steps_) return;
+    if (step == warmup_ + steps_) {
+      host_ = since_begin();
+      wait_for(device_);
+      wall_ = since_begin();
+      begin_ = now();
+      return;
+    }
+    if ((step - warmup_ - steps_) % burst != 0) return;
+    launches_.push_back(since_begin() / static_cast<double>(burst));
+    wait_for(device_);
+    begin_ = now();
+  }
+
+  void tell(json& line) const {
+    auto const count = static_cast<double>(steps_);
+    std::vector<double> sorted = launches_;
+    std::sort(sorted.begin(), sorted.end());
+    line["steps"] = steps_;
+    line["warmup"] = warmup_;
+    line["seconds"] = wall_;
+    line["seconds_per_step"] = wall_ / count;
+    line["host_seconds_per_step"] = host_ / count;
+    line["launch_seconds_per_step"] = sorted.empty() ? json() : json(sorted[sorted.size() / 2]);
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static clock::time_point now() { return clock::now(); }
+  double since_begin() const { return std::chrono::duration<double>(now() - begin_).count(); }
+
+  std::uint64_t warmup_, steps_;
+  c10::Device device_;
+  clock::time_point begin_{};
+  double host_ = 0;  // until the host has launched all
+  double wall_ = 0;  // until the device has done all
+  std::vector<double> launches_;
+};
+
+struct Stopwatch {
+  struct kind : fr::observer_kind {
+    static constexpr std::string_view name = "Stopwatch";
+  };
+  using listens = fr::list<fr::on::step>;
+
+  Clock* clock = nullptr;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Stopwatch const& settings) : clock_(settings.clock) {}
+    void on_step(fr::Step<Context>& phase) { clock_->done(phase.counters().step); }
+
+   private:
+    Clock* clock_;
+  };
+};
+
+// ---- by frugal ----------------------------------------------------------------------------------
+
+/// CudaCapture, which counts: a Graph that gave up runs eagerly and would pass for a slow one.
+class Counted {
+ public:
+  class Recording {
+   public:
+    explicit Recording(fr::CudaCapture::Recording recording) : recording_(std::move(recording)) {}
+    void replay() {
+      ++replays;
+      recording_.replay();
+    }
+
+   private:
+    fr::CudaCapture::Recording recording_;
+  };
+
+  static void require(c10::Device device) { fr::CudaCapture::require(device); }
+  void begin(c10::Device device) { inner_.begin(device); }
+  void on_side_stream(std::function<void()> const& body) { inner_.on_side_stream(body); }
+  Recording capture(std::vector<at::Generator> const& generators,
+                    std::function<void()> const& body) {
+    Recording recording(inner_.capture(generators, body));
+    ++captures;
+    return recording;
+  }
+  void forget() { inner_.forget(); }
+
+  static inline std::uint64_t captures = 0, replays = 0;
+
+ private:
+  fr::CudaCapture inner_;
+};
+
+template <class... Policies>
+json by_frugal(Job& job, fr::Resident& source, Clock& clock, c10::Device device,
+               Policies const&... policies) {
+  fr::Trainer trainer{job.net,
+                      fr::CrossEntropy{},
+                      fr::Settings{.steps = clock.all_steps(), .device = device},
+                      fr::Optimize<fr::AdamW>{.lr = learning_rate},
+                      Stopwatch{.clock = &clock},
+                      policies...};
+  fr::Report const report = trainer.fit(source);
+  return {{"captures", Counted::captures},
+          {"replays", Counted::replays},
+          {"train_loss", report.train_loss},
+          {"advice", report.advice}};
+}
+
+// ---- by hand ------------------------------------------------------------------------------------
+
+/// Epoch after epoch of batches, copied into tensors that stay: on a GPU through page-locked
+/// memory, of which a slot is filled again once its copy is done.
+class Feed {
+ public:
+  Feed(fr::Resident& source, c10::Device device) : source_(source), device_(device) {
+    source_.seek({});
+    fr::Batch const like = next();
+    auto const on_device = [&](at::Tensor const& t) {
+      return at::empty(t.sizes(), t.options().device(device));
+    };
+    here_ = {on_device(like.data), on_device(like.target)};
+    source_.seek({});
+    if (!device.is_cuda()) return;
+    auto const locked = [](at::Tensor const& t) {
+      return at::empty(t.sizes(), t.options().pinned_memory(true));
+    };
+    for (Slot& slot : slots_) slot.batch = {locked(like.data), locked(like.target)};
+  }
+
+  fr::Batch const& here() const { return here_; }
+
+  /// Copies the next batch there, behind what the current stream has to do.
+  void advance() {
+    fr::Batch const batch = next();
+    if (!device_.is_cuda()) return copy(batch);
+    Slot& slot = slots_[at_++ % slots_.size()];
+    slot.copied.synchronize();
+    slot.batch.data.copy_(batch.data);
+    slot.batch.target.copy_(batch.target);
+    copy(slot.batch);
+    slot.copied.record();
+  }
+
+ private:
+  struct Slot {
+    fr::Batch batch{};
+    at::cuda::CUDAEvent copied{};
+  };
+
+  fr::Batch next() {
+    std::optional<fr::Batch> batch = source_.next();
+    if (!batch) {
+      source_.seek({0, ++epoch_, 0});
+      batch = source_.next();
+    }
+    return std::move(*batch);
+  }
+  void copy(fr::Batch const& from) {
+    here_.data.copy_(from.data, /*non_blocking=*/true);
+    here_.target.copy_(from.target, /*non_blocking=*/true);
+  }
+
+  fr::Resident& source_;
+  c10::Device device_;
+  fr::Batch here_;
+  std::array<Slot, 4> slots_{};
+  std::size_t at_ = 0;
+  std::uint64_t epoch_ = 0;
+};
+
+/// The work of a step, which reads and writes tensors that stay.
+class HandStep {
+ public:
+  HandStep(nn::Sequential net, fr::Batch const& batch, c10::Device device)
+      : net_(std::move(net)), batch_(batch) {
+    net_->to(device);
+    net_->train();
+    parameters_ = net_->parameters();
+    auto const number = at::TensorOptions(at::kFloat).device(device);
+    one_ = at::ones({}, number);
+    total_ = at::zeros({}, number);
+    rate_ = at::full({}, learning_rate, number);
+    counter_ = at::zeros({}, number);
+    at::NoGradGuard const no_gradients;
+    for (at::Tensor const& each : parameters_) {
+      first_.push_back(at::zeros_like(each));
+      second_.push_back(at::zeros_like(each));
+      counters_.push_back(counter_);
+    }
+  }
+
+  void run() {
+    at::Tensor const loss = at::cross_entropy_loss(net_->forward(batch_.data), batch_.target);
+    loss.backward(one_);
+    at::NoGradGuard const no_gradients;
+    std::vector<at::Tensor> gradients;
+    gradients.reserve(parameters_.size());
+    for (at::Tensor const& each : parameters_) gradients.push_back(each.grad());
+    counter_.add_(1);
+    at::_fused_adamw_(parameters_, gradients, first_, second_, {}, counters_, rate_, 0.9, 0.999,
+                      1e-2, 1e-8, /*amsgrad=*/false, /*maximize=*/false);
+    total_.add_(loss);
+  }
+  void drop_gradients() {
+    for (at::Tensor const& each : parameters_) each.mutable_grad().reset();
+  }
+  double total() const { return total_.item<double>(); }
+
+ private:
+  nn::Sequential net_;
+  fr::Batch batch_;
+  std::vector<at::Tensor> parameters_, first_, second_, counters_;
+  at::Tensor one_, total_, rate_, counter_;
+};
+
+/// On a CPU the step is run where a GPU replays it.
+class ByHand {
+ public:
+  ByHand(Job& job, fr::Resident& source, c10::Device device)
+      : device_(device), feed_(source, device), step_(job.net, feed_.here(), device) {}
+
+  json train(Clock& clock) {
+    std::uint64_t const warmup = 3;
+    if (device_.is_cuda()) side_ = c10::cuda::getStreamFromPool(false, device_.index());
+    for (std::uint64_t step = 1; step <= clock.all_steps(); ++step) {
+      if (device_.is_cuda() && step == warmup + 1) capture();
+      feed_.advance();
+      if (graph_) {
+        graph_->replay();
+      } else {
+        eagerly();
+      }
+      clock.done(step);
+    }
+    wait_for(device_);
+    return {{"captures", graph_ ? 1 : 0},
+            {"mean_loss", step_.total() / static_cast<double>(clock.all_steps())},
+            {"advice", json::array()}};
+  }
+
+  /// Seconds of a replay behind another: the device's part of a step, without its data.
+  json replay_seconds() {
+    if (!graph_) return {};
+    constexpr int replays = 200;
+    wait_for(device_);
+    auto const begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < replays; ++i) graph_->replay();
+    wait_for(device_);
+    std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - begin;
+    return spent.count() / replays;
+  }
+
+ private:
+  void eagerly() {
+    step_.drop_gradients();
+    if (!side_) return step_.run();
+    // Only in the warm-up, where waiting costs nothing.
+    wait_for(device_);
+    {
+      c10::cuda::CUDAStreamGuard const guard(*side_);
+      step_.run();
+    }
+    wait_for(device_);
+  }
+
+  void capture() {
+    step_.drop_gradients();
+    wait_for(device_);
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    c10::cuda::CUDAStreamGuard const guard(*side_);
+    graph_ = std::make_unique<at::cuda::CUDAGraph>();
+    graph_->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    step_.run();
+    graph_->capture_end();
+    wait_for(device_);
+  }
+
+  c10::Device device_;
+  Feed feed_;
+  HandStep step_;
+  std::optional<c10::cuda::CUDAStream> side_;
+  std::unique_ptr<at::cuda::CUDAGraph> graph_;
+};
+
+// ---- what is printed ----------------------------------------------------------------------------
+
+/// On the same samples for every way, outside the clock.
+double judged_loss(Job& job, c10::Device device) {
+  torch::NoGradGuard const no_gradients;
+  fr::Batch const some{job.data.data.slice(0, 0, job.judged).to(device),
+                       job.data.target.slice(0, 0, job.judged).to(device)};
+  return fr::CrossEntropy{}(job.net, some).value.item<double>();
+}
+
+std::string cuda_version(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+void tell_of(json& line, c10::Device device) {
+  line["torch"] = TORCH_VERSION;
+  line["device"] = "cpu";
+  if (!device.is_cuda()) return;
+  auto const& properties = *at::cuda::getDeviceProperties(device.index());
+  int driver = 0;
+  int runtime = 0;
+  // What fails here leaves a 0, which is told as such.
+  static_cast<void>(cudaDriverGetVersion(&driver));
+  static_cast<void>(cudaRuntimeGetVersion(&runtime));
+  line["device"] = properties.name;
+  line["cuda"] = cuda_version(runtime);
+  line["cuda_of_driver"] = cuda_version(driver);
+}
+
+void tell_peaks(json& line, c10::Device device) {
+  line["peak_allocated"] = line["peak_reserved"] = nullptr;
+  if (!device.is_cuda()) return;
+  auto const stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
+  line["peak_allocated"] = stats.allocated_bytes[0].peak;
+  line["peak_reserved"] = stats.reserved_bytes[0].peak;
+}
+
+json measure(std::string const& name, std::string const& how, Clock& clock, c10::Device device) {
+  Job job = job_named(name);
+  fr::Resident source(job.data, {.batch = job.batch, .drop_last = true});
+  json line{{"job", name},        {"how", how},   {"by", how == "hand" ? "hand" : "frugal"},
+            {"batch", job.batch}, {"tf32", true}, {"precision", "FP32"}};
+  std::optional<ByHand> by_hand;
+  if (how == "eager") {
+    line.update(by_frugal(job, source, clock, device));
+  } else if (how == "eager+device") {
+    line.update(by_frugal(job, source, clock, device, fr::Device<>{}));
+  } else if (how == "graph") {
+    line.update(by_frugal(job, source, clock, device, fr::Graph<fr::WholeStep, Counted>{}));
+  } else if (how == "graph+device") {
+    line.update(
+        by_frugal(job, source, clock, device, fr::Graph<fr::WholeStep, Counted>{}, fr::Device<>{}));
+  } else {
+    by_hand.emplace(job, source, device);
+    line.update(by_hand->train(clock));
+  }
+  clock.tell(line);
+  tell_peaks(line, device);
+  line["loss"] = judged_loss(job, device);
+  if (by_hand) line["replay_seconds_per_step"] = by_hand->replay_seconds();
+  return line;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string job = "mlp";
+  std::string how = "graph";
+  std::string where = "cuda";
+  std::uint64_t steps = 1000;
+  std::uint64_t warmup = 100;
+  bool only_device = false;
+  CLI::App app("One job on a GPU, eagerly or as a CUDA graph.");
+  app.add_option("--job", job)->check(CLI::IsMember({"mlp", "convnet", "transformer"}));
+  app.add_option("--how", how)
+      ->check(CLI::IsMember({"eager", "eager+device", "graph", "graph+device", "hand"}));
+  app.add_option("--device", where)->check(CLI::IsMember({"cuda", "cpu"}));
+  app.add_option("--steps", steps)->check(CLI::PositiveNumber);
+  app.add_option("--warmup", warmup, "a graph is captured within the first 4")
+      ->check(CLI::Range(5, 1000000));
+  app.add_flag("--info", only_device, "only say which device there is");
+  CLI11_PARSE(app, argc, argv);
+
+  bool const on_gpu = where == "cuda";
+  if (on_gpu && c10::cuda::device_count() == 0) {
+    std::cout << "no GPU found\n";
+    return not_run;
+  }
+  c10::Device const device = on_gpu ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU);
+  if (!on_gpu && how.starts_with("graph") && !only_device) {
+    std::cout << json{{"not_run", "Graph<WholeStep> needs a GPU"}} << '\n';
+    return not_run;
+  }
+  at::set_num_threads(1);
+  at::globalContext().setAllowTF32CuBLAS(true);
+  at::globalContext().setAllowTF32CuDNN(true);
+  try {
+    json line;
+    if (!only_device) {
+      Clock clock(warmup, steps, device);
+      line = measure(job, how, clock, device);
+    }
+    tell_of(line, device);
+    std::cout << line << std::endl;
+  } catch (std::exception const& error) {  // fr::Error among them
+    std::cerr << error.what() << std::endl;
+    return 1;
+  }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA graphs that count what is done with them: a run whose every capture fails goes on eagerly,
+// with the same bits, and nothing but a count tells the two apart.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <frugal/policy/graph.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal_test::gpu {
+
+struct CaptureLog {
+  int side_streams = 0;  ///< windows of warm-up
+  int captures = 0;      ///< recordings that were begun
+  int broken_off = 0;    ///< of these, those that failed
+  int replays = 0;
+  int forgets = 0;
+};
+
+class CountingCapture {
+ public:
+  class Recording {
+   public:
+    Recording(frugal::CudaCapture::Recording recording, std::shared_ptr<CaptureLog> log)
+        : recording_(std::move(recording)), log_(std::move(log)) {}
+    void replay() {
+      recording_.replay();
+      ++log_->replays;
+    }
+
+   private:
+    frugal::CudaCapture::Recording recording_;
+    std::shared_ptr<CaptureLog> log_;
+  };
+
+  CountingCapture() = default;
+  explicit CountingCapture(std::shared_ptr<CaptureLog> log) : log_(std::move(log)) {}
+
+  static void require(c10::Device device) { frugal::CudaCapture::require(device); }
+  void begin(c10::Device device) { cuda_.begin(device); }
+
+  void on_side_stream(std::function<void()> const& body) {
+    ++log_->side_streams;
+    cuda_.on_side_stream(body);
+  }
+
+  Recording capture(std::vector<at::Generator> const& generators,
+                    std::function<void()> const& body) {
+    ++log_->captures;
+    try {
+      return {cuda_.capture(generators, body), log_};
+    } catch (...) {
+      ++log_->broken_off;
+      throw;
+    }
+  }
+
+  void forget() {
+    ++log_->forgets;
+    cuda_.forget();
+  }
+
+ private:
+  frugal::CudaCapture cuda_;
+  std::shared_ptr<CaptureLog> log_ = std::make_shared<CaptureLog>();
+};
+
+using Counted = frugal::Graph<frugal::WholeStep, CountingCapture>;
+
+constexpr int never = 1 << 20;  // windows of warm-up
+
+/// The setting of a recipe whose captures are counted.
+inline Counted counted(std::shared_ptr<CaptureLog> log, int warm_up = 3) {
+  Counted graph;
+  graph.warm_up = warm_up;
+  graph.backend = CountingCapture(std::move(log));
+  return graph;
+}
+
+/// How many lines of a report's advice contain `text`.
+inline int lines_with(std::string const& text, std::vector<std::string> const& advice) {
+  int lines = 0;
+  for (std::string const& each : advice) lines += each.find(text) != std::string::npos ? 1 : 0;
+  return lines;
+}
+
+}  // namespace frugal_test::gpu

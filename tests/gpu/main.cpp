@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The main of every program of tests/gpu: nothing is tested, and nothing passed, where there is no
+// GPU.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <c10/cuda/CUDAFunctions.h>
+
+#include <cstdio>
+
+int main(int argc, char** argv) {
+  constexpr int not_run = 77;
+  if (c10::cuda::device_count() == 0) {
+    std::puts("no GPU found");
+    return not_run;
+  }
+  doctest::Context context(argc, argv);
+  int const code = context.run();
+  if (code == 0 && !context.shouldExit()) std::puts("\nall cases ran");
+  return code;
+}

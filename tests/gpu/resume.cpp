@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Case 6: a run that dies on a GPU goes on in the bits of one that was not stopped, eagerly and
+// with Graph; across CPU and GPU it goes on with losses that are near.
+#include <doctest/doctest.h>
+
+#include <frugal/frugal.hpp>
+
+#include "support/dying_runs.hpp"
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace frugal_test::gpu_resume {
+
+using namespace frugal_test::support;
+using namespace frugal_test::support::dying_runs;
+using namespace frugal::literals;
+using frugal::Every;
+
+c10::Device const any_gpu(c10::kCUDA);
+c10::Device const first_gpu(c10::kCUDA, 0);
+c10::Device const cpu(c10::kCPU);
+
+/// Steps after which a run dies: its next micro-batch is 2, 6 or 14.
+std::vector<std::uint64_t> const deaths{1, 5, 13};
+
+bool advises(frugal::Report const& report, std::string const& words) {
+  for (std::string const& line : report.advice) {
+    if (line.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+template <class... Ps>
+Outcome run_eagerly(Job const& job, Ps const&... policies) {
+  return run(job, frugal::Optimize<frugal::AdamW>{.lr = 1e-2}, frugal::ClipNorm<0.5_r>{},
+             frugal::Average<frugal::Ema<0.9_r>>{}, frugal::Checkpoint<Every<3>>{}, policies...);
+}
+
+/// Stops after `job.dies_at` - 1 steps on one device, as a kill would, and goes on on the other.
+Outcome stopped(Job job, std::uint64_t step, c10::Device from, c10::Device to) {
+  job.dies_at = step + 1;
+  job.device = from;
+  CHECK(run_eagerly(job).died);
+  job.dies_at = 0;
+  job.device = to;
+  Outcome rest = run_eagerly(job);
+  REQUIRE(rest.report.resumed);
+  CHECK(rest.report.resumed->step == step - step % 3);
+  return rest;
+}
+
+TEST_CASE("eagerly, a run that died goes on in the same bits, however its GPU is spelt") {
+  TemporaryFolder const folder;
+  Outcome const whole = run_eagerly({.folder = folder / "whole", .device = first_gpu});
+  CHECK(whole.report.steps == 33);
+  for (std::uint64_t const step : deaths) {
+    CAPTURE(step);
+    for (bool const named : {false, true}) {
+      CAPTURE(named);
+      auto const where = folder / (std::to_string(step) + (named ? "-named" : ""));
+      Outcome const rest = stopped({.folder = where}, step, named ? first_gpu : any_gpu, first_gpu);
+      CHECK(same_bits(rest.tensors, whole.tensors));
+      CHECK(rest.report.train_loss == whole.report.train_loss);
+      CHECK_FALSE(advises(rest.report, "the checkpoint was saved on"));
+    }
+  }
+}
+
+/// A replayed step does not call the objective, so a step's end is where this run dies.
+struct Dies {
+  struct kind : frugal::observer_kind {
+    static constexpr std::string_view name = "test.Dies";
+  };
+  using listens = frugal::list<frugal::on::step>;
+  using after = everything;
+
+  std::uint64_t at = 0;  ///< steps; 0: never
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Dies const& settings) : at_(settings.at) {}
+    void on_step(frugal::Step<Context>& phase) {
+      if (phase.counters().step == at_) throw Gone{};
+    }
+
+   private:
+    std::uint64_t at_;
+  };
+};
+
+/// The run of dying_runs with Graph, and with an objective that asks the device for nothing.
+Outcome run_captured(std::filesystem::path const& folder, std::uint64_t dies_after,
+                     c10::Device device) {
+  Outcome outcome;
+  auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
+  frugal::Trainer trainer{module,
+                          frugal::CrossEntropy{},
+                          frugal::Settings{.run = folder, .epochs = 3, .seed = 7, .device = device},
+                          frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
+                          frugal::ClipNorm<0.5_r>{},
+                          frugal::Average<frugal::Ema<0.9_r>>{},
+                          frugal::Checkpoint<Every<3>>{},
+                          frugal::Graph<frugal::WholeStep>{},
+                          Dies{.at = dies_after}};
+  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::Resident valid(samples(15, 92), {.batch = 4});
+  try {
+    outcome.report = trainer.fit(train, valid);
+  } catch (Gone const&) {
+    outcome.died = true;
+  }
+  module->to(c10::kCPU);
+  outcome.tensors = tensors_of(*module);
+  return outcome;
+}
+
+TEST_CASE("with Graph, a run that died goes on in the same bits") {
+  TemporaryFolder const folder;
+  Outcome const whole = run_captured(folder / "whole", 0, first_gpu);
+  CHECK(whole.report.steps == 33);
+  CHECK_FALSE(advises(whole.report, "cannot be captured"));
+  for (std::uint64_t const step : deaths) {
+    CAPTURE(step);
+    auto const where = folder / std::to_string(step);
+    CHECK(run_captured(where, step, any_gpu).died);
+    Outcome const rest = run_captured(where, 0, first_gpu);
+    REQUIRE(rest.report.resumed);
+    CHECK(rest.report.resumed->step == step - step % 3);
+    CHECK_FALSE(advises(rest.report, "cannot be captured"));
+    CHECK(same_bits(rest.tensors, whole.tensors));
+    CHECK(rest.report.train_loss == whole.report.train_loss);
+  }
+}
+
+TEST_CASE("a run goes on from GPU to CPU and back, says so, and has losses that are near") {
+  TemporaryFolder const folder;
+  // Dropout would draw other numbers on the other device.
+  Mlp::Shape const shape{.dropout = 0, .norm = true};
+  auto const crosses = [&](std::string const& name, c10::Device from, c10::Device to,
+                           std::string const& kind) {
+    CAPTURE(name);
+    Outcome const whole =
+        run_eagerly({.folder = folder / (name + "-whole"), .shape = shape, .device = from});
+    Outcome const rest = stopped({.folder = folder / name, .shape = shape}, 13, from, to);
+    CHECK(advises(rest.report, "the checkpoint was saved on " + kind));
+    CHECK(rest.report.steps == 33);
+    REQUIRE(rest.losses.size() == 33 - 12);
+    for (std::size_t i = 0; i < rest.losses.size(); ++i) {
+      CAPTURE(i);
+      double const expected = whole.losses.at(12 + i);
+      CHECK(std::abs(rest.losses[i] - expected) < 1e-3 * std::abs(expected) + 1e-4);
+    }
+  };
+  crosses("down", first_gpu, cpu, "cuda");
+  crosses("up", cpu, first_gpu, "cpu");
+}
+
+TEST_CASE("a run that went to the CPU and came back ends as one that stayed, nearly") {
+  TemporaryFolder const folder;
+  Mlp::Shape const shape{.dropout = 0, .norm = true};
+  Outcome const whole =
+      run_eagerly({.folder = folder / "whole", .shape = shape, .device = first_gpu});
+  Job job{.folder = folder / "there and back", .shape = shape, .device = first_gpu};
+  job.dies_at = 8;  // after 7 steps; saved at 6
+  CHECK(run_eagerly(job).died);
+  job.device = cpu;
+  job.dies_at = 9;  // after 14 steps; saved at 12
+  CHECK(run_eagerly(job).died);
+  job.device = first_gpu;
+  job.dies_at = 0;
+  Outcome const rest = run_eagerly(job);
+  REQUIRE(rest.report.resumed);
+  CHECK(rest.report.resumed->step == 12);
+  CHECK(advises(rest.report, "the checkpoint was saved on cpu"));
+  CHECK(std::abs(rest.report.train_loss - whole.report.train_loss) <
+        1e-3 * std::abs(whole.report.train_loss) + 1e-4);
+}
+
+}  // namespace frugal_test::gpu_resume

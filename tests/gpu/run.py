@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the programs of tests/gpu: run.py --bin FOLDER --out FOLDER [--only NAME]
+
+Each in a process of its own, with a time limit and a log: one that hangs or crashes does not take
+the others along. What matters most comes first, and what the time does not suffice for is not run.
+OUT/tests.json has the results, for bench/gpu_report.py.
+Exit codes: 0 all passed; 1 some failed or were not run; 77 all were started, and found no GPU.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TITLE = re.compile(r"^// Case (\d+): (.*)$")
+# In the order of what is learnt: with two minutes, 1, 3 and 4.
+ORDER = (1, 3, 4, 2, 6, 7, 9, 8, 5, 10, 12, 11, 13)
+NO_GPU = 77
+NO_SANITIZER = "there is no compute-sanitizer"
+SANITIZED = ("graph", "device_depth")  # their first test each, under compute-sanitizer
+
+
+def cases(folder: Path) -> list[dict]:
+    """The programs' names and titles, which stand on the first lines of their sources."""
+    found = []
+    for source in sorted(folder.glob("*.cpp")):
+        lines = source.read_text().splitlines()[:8]
+        for at, line in enumerate(lines):
+            if match := TITLE.match(line):
+                title = [match[2]]
+                for more in lines[at + 1:]:
+                    if not more.startswith("// ") or more.startswith("// Shapes:"):
+                        break
+                    title.append(more[3:])
+                found.append({"name": source.stem, "case": int(match[1]), "title": " ".join(title),
+                              "command": [f"gpu_{source.stem}"]})
+    for name in SANITIZED:
+        found.append({"name": f"memcheck_{name}", "case": 13,
+                      "title": f"compute-sanitizer finds nothing in gpu_{name}'s first test.",
+                      "command": ["compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "1",
+                                  f"gpu_{name}", "--last=1"]})
+    return sorted(found, key=lambda each: (ORDER.index(each["case"]), each["name"]))
+
+
+def told_by(log: Path) -> str:
+    """The line of a log that says most of what went wrong."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    for line in lines:
+        if "ERROR" in line or "error while loading" in line:
+            return line[:200]
+    return lines[-1][:200] if lines else "it said nothing"
+
+
+def command_of(case: dict, binaries: Path) -> tuple[list[str], str]:
+    """The command with whole paths, and why it cannot be run."""
+    line = []
+    for word in case["command"]:
+        if word.startswith("gpu_"):
+            program = binaries / word
+            if not program.exists():
+                return [], f"{word} was not built"
+            line.append(str(program))
+        elif word == "compute-sanitizer":
+            found = shutil.which(word) or shutil.which(word, path="/usr/local/cuda/bin")
+            if not found:
+                return [], NO_SANITIZER
+            line.append(found)
+        else:
+            line.append(word)
+    return line, ""
+
+
+def run(case: dict, binaries: Path, out: Path, limit: float) -> dict:
+    said = {key: case[key] for key in ("name", "case", "title")} | {"seconds": 0.0, "why": ""}
+    line, missing = command_of(case, binaries)
+    if missing:
+        return said | {"result": "not run", "why": missing}
+    log = out / f"{case['name']}.log"
+    began = time.monotonic()
+    with log.open("w") as file:
+        # A group of its own: what it has started goes with it.
+        process = subprocess.Popen(line, stdout=file, stderr=subprocess.STDOUT, cwd=out,
+                                   stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            code = process.wait(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return said | {"result": "failed", "seconds": limit,
+                           "why": f"it had not ended after {limit:.0f} s; see {log.name}"}
+    said["seconds"] = round(time.monotonic() - began, 1)
+    if code == NO_GPU:
+        return said | {"result": "not run", "why": "no GPU found"}
+    if code < 0:
+        name = signal.Signals(-code).name
+        return said | {"result": "failed", "why": f"{name}: {told_by(log)}; see {log.name}"}
+    # A test may end the process with 0 in its middle: who came to the end says so.
+    if code == 0 and "all cases ran" in log.read_text(errors="replace"):
+        return said | {"result": "passed"}
+    return said | {"result": "failed", "why": f"exit code {code}: {told_by(log)}; see {log.name}"}
+
+
+def machine() -> dict:
+    asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(asked, capture_output=True, text=True, timeout=20)
+        name, driver = answer.stdout.splitlines()[0].split(", ")
+    except (OSError, subprocess.TimeoutExpired, IndexError, ValueError):
+        name, driver = "", ""
+    return {"device": name, "driver": driver, "date": datetime.date.today().isoformat()}
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--bin", type=Path, required=True, help="folder of the programs")
+    arguments.add_argument("--out", type=Path, required=True, help="folder for logs and results")
+    arguments.add_argument("--sources", type=Path, default=HERE, help=argparse.SUPPRESS)
+    arguments.add_argument("--seconds", type=float, default=450, help="for all of them")
+    arguments.add_argument("--limit", type=float, default=60, help="for one, in seconds")
+    arguments.add_argument("--only", action="append", help="one case by its name or number")
+    options = arguments.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    told = []
+    for case in cases(options.sources):
+        if options.only and not {case["name"], str(case["case"])} & set(options.only):
+            continue
+        left = options.seconds - (time.monotonic() - began)
+        if left < 5:
+            told.append({key: case[key] for key in ("name", "case", "title")}
+                        | {"result": "not run", "seconds": 0.0, "why": "the time was used up"})
+            continue
+        result = run(case, options.bin.resolve(), options.out, min(options.limit, left))
+        told.append(result)
+        print(f"{result['result']:8} {result['name']:22} {result['seconds']:6.1f} s  {result['why']}",
+              flush=True)
+    if not told:
+        print("there is no such case; the names are those of tests/gpu", file=sys.stderr)
+        return 1
+    (options.out / "tests.json").write_text(json.dumps(machine() | {"cases": told}, indent=1) + "\n")
+    count = {what: sum(each["result"] == what for each in told)
+             for what in ("passed", "failed", "not run")}
+    print(f"\n{count['passed']} passed, {count['failed']} failed, {count['not run']} not run")
+    reasons = {each["why"] for each in told}
+    if "no GPU found" in reasons:
+        print("no GPU found")
+        # All that is to be run was started, and said so.
+        return NO_GPU if reasons <= {"no GPU found", NO_SANITIZER} else 1
+    return 0 if count["passed"] == len(told) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
