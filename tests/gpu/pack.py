@@ -23,7 +23,8 @@ LIBRARIES = ("libxxhash.so.0", "libz.so.1")
 # For building there: headers, and what CMake finds them by. Debian's names of packages.
 PACKAGES = ("rapidjson-dev", "nlohmann-json3-dev", "libxxhash-dev", "zlib1g-dev", "doctest-dev",
             "libbenchmark-dev", "libbenchmark1debian", "libxxhash0", "zlib1g", "libcli11-dev")
-HANA = re.compile(r"^/usr/include/boost/(hana(/|\.hpp$)|version\.hpp$)")
+# FindBoost looks for boost/config.hpp.
+HANA = re.compile(r"^/usr/include/boost/(hana(/|\.hpp$)|config(/|\.hpp$)|version\.hpp$)")
 
 
 class Failed(Exception):
