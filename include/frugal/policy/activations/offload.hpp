@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 #include <vector>
+
 namespace frugal::detail {
 
 class OffloadStream;
@@ -70,15 +71,16 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
 
   /// `again`: others will ask for it as well.
   at::Tensor give_back(Offloaded& what, bool again) {
+    // Goes after the lock: the last to hold one takes the lock to drop it.
+    std::shared_ptr<Offloaded> before;
     std::scoped_lock const lock(mutex_);
     wait_for_leaving(0);
     send_for(what);
     what.arrived->block(computes());
     at::Tensor back = what.back;
     if (!again) what.back.reset();
-    if (what.number > 0 && what.number < saved_.size()) {
-      if (auto const before = saved_[what.number - 1].lock()) send_for(*before);
-    }
+    if (what.number > 0 && what.number < saved_.size()) before = saved_[what.number - 1].lock();
+    if (before) send_for(*before);
     return back;
   }
 
