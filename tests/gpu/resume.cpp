@@ -30,13 +30,6 @@ c10::Device const cpu(c10::kCPU);
 /// Steps after which a run dies: its next micro-batch is 2, 6 or 14.
 std::vector<std::uint64_t> const deaths{1, 5, 13};
 
-bool advises(frugal::Report const& report, std::string const& words) {
-  for (std::string const& line : report.advice) {
-    if (line.find(words) != std::string::npos) return true;
-  }
-  return false;
-}
-
 template <class... Ps>
 Outcome run_eagerly(Job const& job, Ps const&... policies) {
   return run(job, frugal::Optimize<frugal::AdamW>{.lr = 1e-2}, frugal::ClipNorm<0.5_r>{},
@@ -100,27 +93,11 @@ struct Dies {
 /// The run of dying_runs with Graph, and with an objective that asks the device for nothing.
 Outcome run_captured(std::filesystem::path const& folder, std::uint64_t dies_after,
                      c10::Device device) {
-  Outcome outcome;
-  auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
-  frugal::Trainer trainer{module,
-                          frugal::CrossEntropy{},
-                          frugal::Settings{.run = folder, .epochs = 3, .seed = 7, .device = device},
-                          frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
-                          frugal::ClipNorm<0.5_r>{},
-                          frugal::Average<frugal::Ema<0.9_r>>{},
-                          frugal::Checkpoint<Every<3>>{},
-                          frugal::Graph<frugal::WholeStep>{},
-                          Dies{.at = dies_after}};
-  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
-  frugal::Resident valid(samples(15, 92), {.batch = 4});
-  try {
-    outcome.report = trainer.fit(train, valid);
-  } catch (Gone const&) {
-    outcome.died = true;
-  }
-  module->to(c10::kCPU);
-  outcome.tensors = tensors_of(*module);
-  return outcome;
+  Job const job{.folder = folder, .device = device};
+  return run_with(job, frugal::CrossEntropy{}, frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
+                  frugal::ClipNorm<0.5_r>{}, frugal::Average<frugal::Ema<0.9_r>>{},
+                  frugal::Checkpoint<Every<3>>{}, frugal::Graph<frugal::WholeStep>{},
+                  Dies{.at = dies_after});
 }
 
 TEST_CASE("with Graph, a run that died goes on in the same bits") {

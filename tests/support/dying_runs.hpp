@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Runs that die in their middle, as on a machine that goes without a word, and what they leave.
@@ -49,14 +50,21 @@ struct Outcome {
   std::vector<double> losses;
 };
 
+/// Does a line of the report's advice have these words?
+inline bool advises(frugal::Report const& report, std::string const& words) {
+  return std::any_of(report.advice.begin(), report.advice.end(), [&](std::string const& line) {
+    return line.find(words) != std::string::npos;
+  });
+}
+
 /// On the job's device, three epochs of 11 batches (the last ragged), shuffled, with dropout and
 /// normalisation.
-template <class... Ps>
-Outcome run(Job const& job, Ps const&... policies) {
+template <class Objective, class... Ps>
+Outcome run_with(Job const& job, Objective const& objective, Ps const&... policies) {
   Outcome outcome;
   auto const module = std::make_shared<Mlp>(job.shape);
   frugal::Trainer trainer{
-      module, Witness{.losses = &outcome.losses, .dies_at = job.dies_at},
+      module, objective,
       frugal::Settings{
           .run = job.folder, .epochs = job.epochs, .seed = job.seed, .device = job.device},
       policies...};
@@ -69,6 +77,15 @@ Outcome run(Job const& job, Ps const&... policies) {
   }
   module->to(c10::kCPU);
   outcome.tensors = tensors_of(*module);
+  return outcome;
+}
+
+/// The same, with every loss seen.
+template <class... Ps>
+Outcome run(Job const& job, Ps const&... policies) {
+  std::vector<double> losses;
+  Outcome outcome = run_with(job, Witness{.losses = &losses, .dies_at = job.dies_at}, policies...);
+  outcome.losses = std::move(losses);
   return outcome;
 }
 
