@@ -152,11 +152,19 @@ function(_frugal_torch_add_cuda root)
   _frugal_torch_nvidia(lib_dirs lib "${root}")
   _frugal_torch_nvidia(include_dirs include "${root}")
   set(toolkit "${CUDAToolkit_ROOT}" "$ENV{CUDA_HOME}" "$ENV{CUDA_PATH}" /usr/local/cuda)
+  find_program(_frugal_nvcc NAMES nvcc NO_CACHE HINTS ${toolkit} PATH_SUFFIXES bin)
+  if(_frugal_nvcc)
+    get_filename_component(_frugal_nvcc "${_frugal_nvcc}" REALPATH)
+    get_filename_component(_frugal_nvcc "${_frugal_nvcc}/../.." ABSOLUTE)
+    list(APPEND toolkit "${_frugal_nvcc}")
+  endif()
   set(missing "")
 
-  foreach(header cuda_runtime_api.h cublas_v2.h nccl.h)
+  # The wheel with cuda_runtime_api.h includes crt/host_defines.h, which lies in a wheel of its own
+  # that torch does not demand: hence a toolkit's, where the wheel is not there.
+  foreach(header cuda_runtime_api.h crt/host_defines.h cublas_v2.h nccl.h)
     find_path(_frugal_dir NAMES ${header} NO_CACHE
-      HINTS ${include_dirs} ${toolkit} PATH_SUFFIXES include)
+      HINTS ${include_dirs} ${toolkit} PATH_SUFFIXES include targets/x86_64-linux/include)
     if(_frugal_dir)
       list(APPEND include_dirs "${_frugal_dir}")
     else()
