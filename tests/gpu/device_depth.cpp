@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -114,8 +115,8 @@ void holds(Ended const& plain) {
     CAPTURE(i);
     CHECK(at::equal(ended.losses[i], plain.losses[i]));
   }
-  // Otherwise the host was slow, and the rest proves nothing.
-  CHECK(ended.ahead > steps / 2);
+  // Otherwise the host was slow, and the rest proves nothing. A sanitizer slows it.
+  if (std::getenv("FRUGAL_SLOWED") == nullptr) CHECK(ended.ahead > steps / 2);
   CHECK(batches <= static_cast<double>(Depth + 2));
   CHECK(batches >= static_cast<double>(Depth));
 }
