@@ -30,8 +30,8 @@ gpu_pack() {
   # What is measured is optimised.
   cuda_flavour 2.11.0 release "$root/build/gpu-release"
   build "$root/build/gpu-release" bench_gpu
-  python3 "$root/tests/gpu/pack.py" --programs "$root/build/cuda-2.11.0/gpu" \
-    --programs "$root/build/gpu-release/gpu" "$1"
+  python3 "$root/tests/gpu/pack.py" --tests "$root/build/cuda-2.11.0/gpu" \
+    --bench "$root/build/gpu-release/gpu" "$1"
 }
 
 # There: against the machine's own torch, with what the archive has brought. Nothing is fetched.
@@ -42,11 +42,15 @@ gpu_build() {
   done
   need_torch
   mkdir -p "$root/build/gpu"
+  rm -f "$root/build/gpu/.whole"
+  # FRUGAL_BUILD_TESTS would have libarchive and libcurl looked for, which no program here needs.
   cmake -S "$root" -B "$root/build/gpu" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" -DCMAKE_PREFIX_PATH="$root/gpu/sysroot/usr" \
-    -DFRUGAL_CUDA=ON -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_BUILD_EXAMPLES=OFF >"$log" 2>&1 ||
+    -DFRUGAL_CUDA=ON -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_BUILD_EXAMPLES=OFF \
+    -DFRUGAL_ARCHIVE=OFF -DFRUGAL_NOTICES=OFF >"$log" 2>&1 ||
     { cat "$log" >&2 && die "configuring build/gpu failed; the output is above."; }
   build "$root/build/gpu" gpu_programs bench_gpu
+  touch "$root/build/gpu/.whole"
 }
 
 # Sets `binaries` to the folder of the programs, and LD_LIBRARY_PATH so that they find what they need.
@@ -54,7 +58,8 @@ gpu_ready() {
   need_torch
   local version
   version=$(sed -n "s/^__version__ = '\([0-9]*\.[0-9]*\).*/\1/p" "$torch/version.py" 2>/dev/null)
-  if [ -d "$root/build/gpu/gpu" ]; then
+  # A build that failed half-way leaves some programs, and no stamp.
+  if [ -e "$root/build/gpu/.whole" ]; then
     binaries=$root/build/gpu/gpu
   elif [ -d "$root/gpu/bin" ]; then
     binaries=$root/gpu/bin
@@ -64,15 +69,18 @@ gpu_ready() {
     gpu_build
     binaries=$root/build/gpu/gpu
   fi
-  local path=$torch/lib folder library
+  local path=$torch/lib folder library known
   for folder in "$torch"/../nvidia/*/lib; do [ ! -d "$folder" ] || path=$path:$folder; done
   # Of the libraries that were brought those alone that are missing: others may need their own.
   mkdir -p "$state/gpu-lib"
+  known=$(ldconfig -p 2>/dev/null) || known=
   for library in "$root"/gpu/lib/*; do
     [ -e "$library" ] || continue
-    ldconfig -p 2>/dev/null | grep -q "${library##*/} " || ln -sf "$library" "$state/gpu-lib/"
+    [[ $known == *"${library##*/} "* ]] || ln -sf "$library" "$state/gpu-lib/"
   done
   export LD_LIBRARY_PATH=$path:$state/gpu-lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  # The first program to start reads LibTorch's libraries from the disk: not within a case's limit.
+  timeout 120 "$binaries/bench_gpu" --info >/dev/null 2>&1 || true
 }
 
 gpu_test() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packs all that a visit to a GPU needs: pack.py --programs FOLDER... FILE.tar.gz
+"""Packs all that a visit to a GPU needs: pack.py --tests FOLDER --bench FOLDER FILE.tar.gz
 
 The sources; under gpu/ the programs, the libraries and headers that such a machine lacks, the data
 and the commit. It is meant for a machine with Python's torch, and without a network.
@@ -8,6 +8,7 @@ and the commit. It is meant for a machine with Python's torch, and without a net
 
 import argparse
 import io
+import json
 import re
 import subprocess
 import sys
@@ -17,6 +18,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TOP = "frugal-gpu"
 LIMIT = 50_000_000  # bytes
+BENCH = "bench_gpu"  # of the programs the one that is timed
+# Two commands, each within ten minutes. A machine that is lent for one command at a time brings back
+# the folder OUT alone, in which the results are left as well; the second may find a bare machine.
+VISIT = """\
+    tar xzf {file} && {top}/dev test --gpu; code=$?
+    tar czf "${{OUT:-.}}/test-logs.tgz" -C {top}/build gpu-results; (exit $code)
+
+    [ -d {top} ] || tar xzf {file}; {top}/dev bench gpu; code=$?
+    tar czf "${{OUT:-.}}/bench-logs.tgz" -C {top}/build gpu-results; (exit $code)
+"""
 DATA = Path("/usr/share/datasets/fashion-mnist")
 # What the programs are linked to and a machine may lack.
 LIBRARIES = ("libxxhash.so.0", "libz.so.1")
@@ -81,17 +92,42 @@ def stripped(program: Path, folder: Path) -> Path:
     return out
 
 
-def pack(file: Path, folders: list[Path]) -> None:
+def programs_of(tests: Path, bench: Path) -> dict[str, Path]:
+    """By name. CI leaves a bench_gpu beside the tests, which nobody optimised: it is passed over."""
+    found = {each.name: each for each in tests.iterdir() if each.is_file() and each.name != BENCH}
+    for each in bench.iterdir():
+        if each.is_file() and each.name in found:
+            raise Failed(f"{each.name} is in {tests} and in {bench}; remove one of them")
+        if each.is_file():
+            found[each.name] = each
+    if BENCH not in found or len(found) == 1:
+        raise Failed(f"programs are missing in {tests} or {bench}; ./dev gpu pack builds them")
+    return dict(sorted(found.items()))
+
+
+def require_optimised(program: Path) -> None:
+    said = output_of(str(program), "--info", "--device", "cpu")
+    if not json.loads(said.splitlines()[-1]).get("optimised"):
+        raise Failed(f"{program} was built without optimisation; its figures would say nothing")
+
+
+def version(root: Path) -> str:
+    """The commit, and whether the files that are packed differ from it."""
+    commit = output_of("git", "-C", str(root), "rev-parse", "HEAD").strip()
+    changed = output_of("git", "-C", str(root), "status", "--porcelain", "--untracked-files=no")
+    return f"{commit}{' with changes' if changed.strip() else ''}\n"
+
+
+def pack(file: Path, tests: Path, bench: Path) -> None:
+    programs = programs_of(tests, bench)
+    require_optimised(programs[BENCH])
     archive = Archive(file)
     for name in output_of("git", "-C", str(ROOT), "ls-files", "-z").split("\0"):
         if name and (ROOT / name).exists():
             archive.add(ROOT / name, name)
     scratch = file.parent / (file.name + ".stripped")
     scratch.mkdir(exist_ok=True)
-    programs = [each for folder in folders for each in sorted(folder.iterdir()) if each.is_file()]
-    if not programs:
-        raise Failed(f"no programs in {' and '.join(map(str, folders))}; ./dev gpu pack builds them")
-    for program in programs:
+    for program in programs.values():
         copy = stripped(program, scratch)
         archive.add(copy, f"gpu/bin/{program.name}")
         copy.unlink()
@@ -108,25 +144,24 @@ def pack(file: Path, folders: list[Path]) -> None:
         archive.add(each, f"gpu/data/fashion-mnist/{each.name}")
     if words := text():
         archive.add_bytes(words, "gpu/data/text.txt")
-    commit = output_of("git", "-C", str(ROOT), "rev-parse", "HEAD").strip()
-    changed = output_of("git", "-C", str(ROOT), "status", "--porcelain").strip()
-    archive.add_bytes(f"{commit}{' with changes' if changed else ''}\n".encode(), "VERSION")
+    archive.add_bytes(version(ROOT).encode(), "VERSION")
     archive.tar.close()
 
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--programs", type=Path, action="append", required=True)
+    arguments.add_argument("--tests", type=Path, required=True, help="folder of gpu_*")
+    arguments.add_argument("--bench", type=Path, required=True, help=f"folder of {BENCH}, optimised")
     arguments.add_argument("file", type=Path)
     options = arguments.parse_args()
     try:
-        pack(options.file.resolve(), options.programs)
-    except (Failed, OSError) as error:
+        pack(options.file.resolve(), options.tests, options.bench)
+    except (Failed, OSError, ValueError) as error:
         print(f"pack: {error}", file=sys.stderr)
         return 1
     size = options.file.stat().st_size
-    print(f"{options.file}: {size / 1e6:.1f} MB. There: tar xzf {options.file.name} && cd {TOP} && "
-          "./dev test --gpu && ./dev bench gpu")
+    print(f"{options.file}: {size / 1e6:.1f} MB. There, in two commands of ten minutes at most:\n")
+    print(VISIT.format(file=options.file.name, top=TOP), end="")
     if size > LIMIT:
         print(f"pack: that is over {LIMIT // 1_000_000} MB", file=sys.stderr)
         return 1
