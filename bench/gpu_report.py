@@ -28,9 +28,9 @@ NAMES = {
     ("hand", "hand"): "CUDA graph by hand, LibTorch",
     ("torch", "eager"): "PyTorch",
     ("torch", "cudagraph"): "PyTorch, `torch.cuda.graph` by hand",
-    ("torch", "compile"): "PyTorch, `torch.compile`, reduce-overhead",
-    ("lightning", "lightning"): "Lightning",
-    ("accelerate", "accelerate"): "Accelerate",
+    ("torch", "compile"): "PyTorch, `torch.compile` of forward and backward, optimizer eager",
+    ("lightning", "lightning"): "Lightning, DataLoader",
+    ("accelerate", "accelerate"): "Accelerate, DataLoader",
 }
 
 
@@ -47,9 +47,9 @@ def read(path: pathlib.Path | None) -> dict:
 
 
 def has_results(found: dict) -> bool:
-    """A dry run on a CPU is none."""
+    """A dry run on a CPU is none, nor is a trial of a program that was built unoptimised."""
     ran = any(case.get("result") in RAN for case in found.get("cases", []))
-    return ran and found.get("device", "cpu") != "cpu"
+    return ran and found.get("device", "cpu") != "cpu" and found.get("optimised", True)
 
 
 def cell(text: object) -> str:
@@ -67,7 +67,8 @@ def of_the_machine(found: dict) -> str:
         parts.append(f"CUDA {found['cuda']}, torch {found.get('torch', 'unknown')}")
     parts.append(found.get("date", "date unknown"))
     if "commit" in found:
-        parts.append(f"commit {found['commit'][:12]}")
+        name, *changes = found["commit"].split(" ", 1)
+        parts.append(" ".join([f"commit {name[:12]}", *changes]))  # "with changes"
     return ", ".join(parts)
 
 

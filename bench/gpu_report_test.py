@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shows that gpu_report.py writes what was measured, between its markers alone, and that gpu.py's
-bars and verdicts tell a graph that was replayed from one that was not."""
+"""Shows that gpu_report.py writes what was measured, between its markers alone."""
 
 import contextlib
 import io
@@ -43,6 +42,8 @@ def bench() -> dict:
         case("frugal", "graph", 55e-6),
         case("hand", "hand", 51e-6, replay_seconds_per_step=40e-6),
         case("frugal", "eager", 300e-6),
+        case("frugal", "eager+device", 290e-6),
+        case("torch", "cudagraph", 52e-6),
     ]
     lost = case("lightning", "lightning", 0) | {"figures": {}, "rounds": [], "result": "not run"}
     cases.append(lost | {"why": "lightning is not installed"})
@@ -114,58 +115,23 @@ class Report(unittest.TestCase):
     def test_what_did_not_run_is_no_result(self):
         self.assertFalse(has_results(TESTS | {"cases": TESTS["cases"][2:]}))
 
+    def test_a_trial_of_an_unoptimised_program_is_no_result(self):
+        self.assertTrue(has_results(bench() | {"optimised": True}))
+        self.assertFalse(has_results(bench() | {"optimised": False}))
+
+    def test_a_commit_with_changes_is_shown_as_such(self):
+        name = "0123456789abcdef"
+        self.assertIn(", commit 0123456789ab,", text_of(bench() | {"commit": name}, {}))
+        changed = text_of(bench() | {"commit": name + " with changes"}, {})
+        self.assertIn(", commit 0123456789ab with changes,", changed)
+
+    def test_every_case_has_a_name_in_the_tables(self):
+        ways = {way for cases in gpu.CASES.values() for way in cases}
+        self.assertEqual(ways, set(gpu_report.NAMES))
+
     def test_the_page_of_the_docs_has_the_markers(self):
         page = (HERE.parent / "docs" / "gpu.md").read_text()
         self.assertEqual((page.count(BEGIN), page.count(END)), (1, 1))
-
-
-class Bars(unittest.TestCase):
-    def results(self, graph: float, hand: float, eager: float) -> list[str]:
-        cases = [case("frugal", "graph", graph), case("hand", "hand", hand)]
-        cases.append(case("frugal", "eager", eager))
-        return [bar["result"] for bar in gpu.bars_of(cases)[:3]]
-
-    def test_the_bars_hold_at_their_edges(self):
-        self.assertEqual(self.results(1.1, 1.0, 3.31), ["passed", "passed", "passed"])
-        self.assertEqual(self.results(1.2, 1.0, 3.5), ["failed", "failed", "passed"])
-
-    def test_a_bar_without_its_cases_did_not_run(self):
-        self.assertEqual(gpu.bars_of([])[0]["result"], "not run")
-
-    def test_losses_that_differ_fail(self):
-        cases = [case("frugal", "graph", 1, loss=1.0), case("hand", "hand", 1, loss=1.3)]
-        self.assertEqual(gpu.bars_of(cases)[2]["result"], "failed")
-
-
-class Verdicts(unittest.TestCase):
-    def judged(self, code: int, line: dict | None, how: str = "graph") -> str:
-        text = "" if line is None else json.dumps(line)
-        with tempfile.TemporaryDirectory() as folder:
-            log = Path(folder) / "log"
-            log.write_text("command\nerror\n")
-            return gpu.judge(code, text, log, 60, how)[0]
-
-    def test_a_graph_that_gave_up_has_failed(self):
-        line = {"seconds_per_step": 1.0, "loss": 1.0, "steps": 10, "captures": 1, "replays": 10}
-        line["advice"] = []
-        self.assertEqual(self.judged(0, line), "passed")
-        self.assertEqual(self.judged(0, line | {"captures": 0, "replays": 0}), "failed")
-        self.assertEqual(self.judged(0, line | {"captures": 0, "replays": 0}, "eager"), "passed")
-
-    def test_hangs_crashes_and_silence_have_failed(self):
-        self.assertEqual(self.judged(124, None), "failed")
-        self.assertEqual(self.judged(-11, None), "failed")
-        self.assertEqual(self.judged(0, None), "failed")
-        self.assertEqual(self.judged(0, {"seconds_per_step": 1.0, "loss": None}), "failed")
-
-    def test_what_is_not_installed_did_not_run(self):
-        self.assertEqual(self.judged(77, {"not_run": "it is not installed"}), "not run")
-
-    def test_a_case_that_hangs_is_ended(self):
-        with tempfile.TemporaryDirectory() as folder:
-            log = Path(folder) / "a.log"
-            command = [sys.executable, "-c", "import time; time.sleep(60)"]
-            self.assertEqual(gpu.run(command, log, 0.5, gpu.environment(folder))[0], 124)
 
 
 if __name__ == "__main__":

@@ -22,12 +22,15 @@ try:
     import torch
     from torch import nn
     from torch.nn import functional as F
+    from torch.utils.data import DataLoader, TensorDataset
 except ImportError as error:
     print(json.dumps({"not_run": f"torch cannot be imported: {error}"}))
     sys.exit(NOT_RUN)
 
 LEARNING_RATE = 1e-3
-BURST, BURSTS = 2, 50  # as in rounds.cpp
+# As in rounds.cpp. One step: in a second, a copy from pageable memory would wait for the kernels of
+# the first.
+BURST, BURSTS = 1, 100
 
 
 def not_run(reason: str) -> NoReturn:
@@ -108,14 +111,25 @@ def images() -> tuple[torch.Tensor, torch.Tensor]:
     return noisy, torch.where(torch.rand(count) < 0.2, random, label)
 
 
+def sequences() -> torch.Tensor:
+    """Each word follows from the one before, but for a fifth that are random: the loss has a floor,
+    and falls only where training works."""
+    torch.manual_seed(7)
+    words = [torch.randint(0, 512, (4096,))]
+    for _ in range(128):
+        noise = torch.rand(4096) < 0.2
+        random = torch.randint(0, 512, (4096,))
+        words.append(torch.where(noise, random, (words[-1] * 5 + 1) % 512))
+    return torch.stack(words, 1)
+
+
 class Job:
     """Data on the host, a network on the CPU with its first weights."""
 
     def __init__(self, name: str):
         self.name, self.judged = name, 4096
         if name == "transformer":
-            torch.manual_seed(7)
-            text = torch.randint(0, 512, (4096, 129))
+            text = sequences()
             self.data, self.target = text[:, :128].contiguous(), text[:, 1:].contiguous()
         else:
             self.data, self.target = images()
@@ -144,6 +158,30 @@ class Job:
             self.batch, self.judged = 16, 64
             blocks = [Embedding(512, 128, 384), *(Block(384, 6) for _ in range(6)), Head(512, 384)]
             self.net = nn.Sequential(*blocks)
+
+
+class Samples(TensorDataset):
+    """Is indexed once for a whole batch: sample by sample, it would be that which is measured."""
+
+    def __getitems__(self, rows: list[int]) -> list[torch.Tensor]:
+        index = torch.tensor(rows)
+        return [each.index_select(0, index) for each in self.tensors]
+
+
+def as_it_is(batch: list[torch.Tensor]) -> list[torch.Tensor]:
+    return batch
+
+
+def loader_of(job: Job, device: torch.device) -> DataLoader:
+    # Not sampler=BatchSampler(...) and batch_size=None, which Accelerate 1.15 refuses in one process.
+    return DataLoader(
+        Samples(job.data, job.target),
+        batch_size=job.batch,
+        shuffle=True,
+        drop_last=True,
+        collate_fn=as_it_is,
+        pin_memory=device.type == "cuda",
+    )
 
 
 class Feed:

@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rival: the plain loop with its model, fused AdamW and DataLoader prepared by Accelerate."""
 
-from common_gpu import F, LEARNING_RATE, Clock, Job, answer, arguments, not_run, torch, train
+from common_gpu import (
+    F,
+    LEARNING_RATE,
+    Clock,
+    Job,
+    answer,
+    arguments,
+    loader_of,
+    not_run,
+    torch,
+    train,
+)
 
 try:
     from accelerate import Accelerator
+    from accelerate.utils import DataLoaderConfiguration
 except ImportError:
     not_run("accelerate is not installed")
-
-from torch.utils.data import DataLoader, TensorDataset
 
 
 def endless(loader):
@@ -20,16 +30,12 @@ def main() -> None:
     args = arguments(["accelerate"], ["mlp"])
     job, clock = Job(args.job), Clock(args)
     on_gpu = args.device.type == "cuda"
-    accelerator = Accelerator(cpu=not on_gpu)
-    loader = DataLoader(
-        TensorDataset(job.data, job.target),
-        batch_size=job.batch,
-        shuffle=True,
-        drop_last=True,
-        pin_memory=on_gpu,
-    )
+    loading = DataLoaderConfiguration(non_blocking=on_gpu)
+    accelerator = Accelerator(cpu=not on_gpu, dataloader_config=loading)
     optimizer = torch.optim.AdamW(job.net.parameters(), lr=LEARNING_RATE, fused=True)
-    net, optimizer, loader = accelerator.prepare(job.net, optimizer, loader)
+    net, optimizer, loader = accelerator.prepare(
+        job.net, optimizer, loader_of(job, args.device)
+    )
     batches = endless(loader)
 
     def step() -> None:

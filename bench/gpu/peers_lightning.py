@@ -2,14 +2,13 @@
 """Rival: Lightning as its documentation recommends it, with a DataLoader and fused AdamW; logger,
 progress bar and checkpoints off."""
 
-from common_gpu import F, LEARNING_RATE, Clock, Job, answer, arguments, not_run, torch
+from common_gpu import F, LEARNING_RATE, Clock, Job, answer, arguments, loader_of, not_run, torch
 
 try:
     import lightning
+    from lightning.pytorch.plugins.environments import LightningEnvironment
 except ImportError:
     not_run("lightning is not installed")
-
-from torch.utils.data import DataLoader, TensorDataset
 
 
 class Classifier(lightning.LightningModule):
@@ -37,25 +36,20 @@ def main() -> None:
     args = arguments(["lightning"], ["mlp"])
     job, clock = Job(args.job), Clock(args)
     on_gpu = args.device.type == "cuda"
-    loader = DataLoader(
-        TensorDataset(job.data, job.target),
-        batch_size=job.batch,
-        shuffle=True,
-        drop_last=True,
-        pin_memory=on_gpu,
-    )
     trainer = lightning.Trainer(
         accelerator="gpu" if on_gpu else "cpu",
         devices=1,
         max_epochs=-1,
         max_steps=clock.all_steps(),
         callbacks=[Told(clock)],
+        # Named, so that Lightning does not ask mpi4py for another, which may start MPI and hang.
+        plugins=[LightningEnvironment()],
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    trainer.fit(Classifier(job.net), loader)
+    trainer.fit(Classifier(job.net), loader_of(job, args.device))
     answer(args, "lightning", "lightning", job, clock)
 
 

@@ -51,7 +51,12 @@ def compiled(job: Job, feed: Feed, clock: Clock, device: torch.device) -> dict:
     begin = time.perf_counter()
     objective = torch.compile(objective, mode="reduce-overhead", dynamic=False)
     eager(job, feed, clock, device, objective)
-    return {"seconds_in_all": time.perf_counter() - begin}
+    seconds = time.perf_counter() - begin
+    from torch._dynamo.utils import counters
+
+    skips = counters["inductor"]["cudagraph_skips"]  # compiled, and not captured
+    advice = [f"cudagraph_skips: {skips}"] if skips else []
+    return {"seconds_in_all": seconds, "advice": advice}
 
 
 def cudagraph(job: Job, feed: Feed, clock: Clock, device: torch.device) -> dict:
