@@ -176,4 +176,52 @@ TEST_CASE("losses that wait are read with one conversion, whatever their types")
   CHECK(ledger.mean() == 1.0);
 }
 
+TEST_CASE("losses that nobody asks for move together, and not one of them is read") {
+  constexpr std::size_t chunk = LossLedger::a_chunk;
+  constexpr int many = 2 * chunk + 7;
+  LossLedger now;
+  LossLedger later(LossLedger::Reading::when_asked);
+  at::Tensor const first = scalar(1.0);
+  auto const operators = support::operators_of([&] {
+    for (int i = 0; i < many; ++i) {
+      at::Tensor const loss = i == 0 ? first : scalar(1.0 / (i + 1));
+      now.add(loss, i + 1, {});
+      later.add(loss, i + 1, {});
+    }
+  });
+  CHECK(operators.at("aten::stack") == 2);
+  CHECK(operators.count("aten::_to_copy") == 0);
+  CHECK(first.storage().use_count() == 1);  // its 512 bytes are free
+  CHECK(later.mean() == now.mean());
+  CHECK(later.last() == now.last());
+}
+
+TEST_CASE("a ledger goes back behind losses that have moved together") {
+  constexpr std::size_t chunk = LossLedger::a_chunk;
+  // A mark before the first chunk, within one, at its end, and before as many as two of them.
+  for (std::size_t const kept : {std::size_t{0}, chunk / 2, chunk, chunk + 3}) {
+    LossLedger ledger(LossLedger::Reading::when_asked);
+    double sum = 0;
+    for (std::size_t i = 0; i < kept; ++i) {
+      ledger.add(scalar(static_cast<double>(i)), 1, {});
+      sum += static_cast<double>(i);
+    }
+    LossLedger::Mark const mark = ledger.mark();
+    for (std::size_t i = 0; i < 2 * chunk; ++i) ledger.add(scalar(nan), 1, {});
+    ledger.go_back(mark);
+    ledger.add(scalar(0.5), 1, {});
+    CHECK(ledger.mean() == (sum + 0.5) / static_cast<double>(kept + 1));
+    CHECK(ledger.last() == 0.5);
+  }
+}
+
+TEST_CASE("an error names the step of a loss that has moved together with others") {
+  LossLedger ledger(LossLedger::Reading::when_asked);
+  for (std::uint64_t i = 0; i < LossLedger::a_chunk + 10; ++i) {
+    ledger.add(scalar(i == 77 ? nan : 1.0), 1, at_step(2, i, 3 * i));
+  }
+  CHECK_THROWS_WITH_AS(ledger.settle(), doctest::Contains("epoch 2, step 77, micro-batch 231"),
+                       frugal::NonFiniteLossError);
+}
+
 }  // namespace frugal_test::loop_ledger

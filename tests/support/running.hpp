@@ -24,6 +24,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -98,11 +99,13 @@ inline bool same_bits(std::map<std::string, at::Tensor> const& a,
 /// How often each operator goes through LibTorch's dispatcher while `body` runs, in this thread.
 template <class Body>
 std::map<std::string, int> operators_of(Body&& body) {
-  static thread_local std::map<std::string, int> seen;
+  static std::mutex guard;
+  static std::map<std::string, int> seen;  // backward has a thread of its own on a device
   seen.clear();
   auto const handle = at::addThreadLocalCallback(
       at::RecordFunctionCallback([](at::RecordFunction const& function)
                                      -> std::unique_ptr<at::ObserverContext> {
+        std::scoped_lock const lock(guard);
         ++seen[function.name()];
         return nullptr;
       }).scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));

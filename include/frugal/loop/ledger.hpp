@@ -40,11 +40,14 @@ inline double host_scalar(at::Tensor const& scalar) {
 /// A loss in host memory is looked at once it is there, before backward, so that a non-finite
 /// one never reaches the weights. A loss on a device is kept as a tensor and looked at when
 /// somebody asks (mean(), last()) or the epoch ends: no step waits for the device, and the
-/// error still names the step that did it.
+/// error still names the step that did it. An allocator gives the smallest tensor 512 bytes, so
+/// losses that nobody asks for move together, on the device, `a_chunk` at a time.
 class LossLedger {
  public:
   /// When a loss in host memory is looked at; one on a device always is when asked.
   enum class Reading { at_once, when_asked };
+
+  static constexpr std::size_t a_chunk = 4096;
 
   explicit LossLedger(Reading host = Reading::at_once) : host_(host) {}
 
@@ -53,17 +56,19 @@ class LossLedger {
     if (loss.is_cpu() && host_ == Reading::at_once) {
       enter(detail::host_scalar(loss), weight, at.epoch, at.step, at.micro_batch);
     } else {
-      pending_.push_back({loss.detach(), weight, at.epoch, at.step, at.micro_batch});
+      if (losses_.size() == a_chunk) pack();
+      losses_.push_back(loss.detach());
+      pending_.push_back({weight, at.epoch, at.step, at.micro_batch});
     }
   }
 
   /// Reads what is still on a device; one wait, however many losses.
   void settle() {
     if (pending_.empty()) return;
-    std::vector<at::Tensor> losses;
-    losses.reserve(pending_.size());
-    for (Pending const& entry : pending_) losses.push_back(entry.loss);
-    at::Tensor const host = at::stack(losses).cpu().to(at::kDouble);
+    if (!losses_.empty()) pack();
+    at::Tensor const all = packed_.size() == 1 ? packed_.front() : at::cat(packed_);
+    at::Tensor const host = all.cpu().to(at::kDouble);
+    packed_.clear();
     std::vector<Pending> entries;
     entries.swap(pending_);
     double const* value = static_cast<double const*>(host.const_data_ptr());
@@ -86,6 +91,8 @@ class LossLedger {
 
   void reset() {
     pending_.clear();
+    losses_.clear();
+    packed_.clear();
     sum_ = weight_ = 0;
   }
 
@@ -97,7 +104,11 @@ class LossLedger {
   };
   Mark mark() const { return {pending_.size(), sum_, weight_, last_}; }
   void go_back(Mark const& mark) {
-    pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(mark.pending), pending_.end());
+    while (pending_.size() > mark.pending) {
+      if (losses_.empty()) unpack();
+      losses_.pop_back();
+      pending_.pop_back();
+    }
     sum_ = mark.sum;
     weight_ = mark.weight;
     last_ = mark.last;
@@ -112,11 +123,20 @@ class LossLedger {
   }
 
  private:
+  /// Where a loss that has not been read comes from.
   struct Pending {
-    at::Tensor loss;
     double weight;
     std::uint64_t epoch, step, micro_batch;
   };
+
+  void pack() {
+    packed_.push_back(at::stack(losses_));
+    losses_.clear();
+  }
+  void unpack() {
+    losses_ = packed_.back().unbind();
+    packed_.pop_back();
+  }
 
   void enter(double value, double weight, std::uint64_t epoch, std::uint64_t step,
              std::uint64_t micro_batch) {
@@ -141,6 +161,8 @@ class LossLedger {
 
   Reading host_;
   std::vector<Pending> pending_;
+  std::vector<at::Tensor> packed_;  // their losses: first these,
+  std::vector<at::Tensor> losses_;  // then these
   double sum_ = 0;
   double weight_ = 0;
   double last_ = std::numeric_limits<double>::quiet_NaN();
