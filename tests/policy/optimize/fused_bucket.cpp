@@ -67,7 +67,8 @@ void leaves_no_trace(std::vector<Step> const& steps) {
     if (!steps[i].overflows) without.step(number, steps[i].of_both, std::nullopt);
   }
   for (std::size_t i = 0; i < 2; ++i) {
-    CHECK(support::same_bits({{"", with.parameters.tensors[i]}}, {{"", without.parameters.tensors[i]}}));
+    CHECK(support::same_bits({{"", with.parameters.tensors[i]}},
+                             {{"", without.parameters.tensors[i]}}));
   }
 }
 

@@ -43,7 +43,7 @@ struct Optimize<Adagrad> {
   template <class Context>
   using State = detail::FusedState<Optimize, Context>;
 
-  static constexpr bool has_first_step = false;
+  static bool has_first_step() { return false; }
   static std::size_t moment_count() { return 1; }
   static std::string moment_name(std::size_t) { return "sum"; }
   double initial(std::size_t) const { return initial_accumulator; }

@@ -77,7 +77,7 @@ struct Optimize<AdamW> {
   template <class Context>
   using State = detail::FusedState<Optimize, Context>;
 
-  static constexpr bool has_first_step = false;
+  static bool has_first_step() { return false; }
   std::size_t moment_count() const { return amsgrad ? 3 : 2; }
   static std::string moment_name(std::size_t m) { return detail::adam_moment_name(m); }
   static double initial(std::size_t) { return 0.0; }
@@ -121,7 +121,7 @@ struct Optimize<Adam> {
   template <class Context>
   using State = detail::FusedState<Optimize, Context>;
 
-  static constexpr bool has_first_step = false;
+  static bool has_first_step() { return false; }
   std::size_t moment_count() const { return amsgrad ? 3 : 2; }
   static std::string moment_name(std::size_t m) { return detail::adam_moment_name(m); }
   static double initial(std::size_t) { return 0.0; }

@@ -13,34 +13,10 @@
 
 #include <frugal/error.hpp>
 #include <frugal/loop/parameters.hpp>
+#include <frugal/policy/optimize/fused_step.hpp>
 #include <frugal/policy/optimize/step_counters.hpp>
 
 namespace frugal::detail {
-
-inline double scaled_rate(double lr, double factor) { return lr * factor; }
-/// CUDA's kernels take a rate in float, the CPU's in double.
-inline at::Tensor scaled_rate(double lr, at::Tensor const& factor) {
-  at::Tensor const rate = factor.mul(lr);
-  return rate.is_cpu() ? rate : rate.to(at::kFloat);
-}
-
-/// What a fused kernel is given: lists of equal length, one entry a parameter.
-struct FusedLists {
-  std::vector<at::Tensor> parameters;
-  std::vector<std::vector<at::Tensor>> moments;  ///< one list a moment
-  std::vector<at::Tensor> steps;                 ///< float scalars, already counting this step
-};
-
-/// `Rate` is double, or a tensor where the step is captured.
-template <class Rate>
-struct FusedStep {
-  FusedLists const& lists;
-  std::vector<at::Tensor> const& gradients;
-  Rate lr;
-  double weight_decay;
-  bool first;                          ///< the first step of every parameter in the lists
-  std::optional<at::Tensor> overflow;  ///< where it is 1, the kernel changes nothing
-};
 
 /// Parameters that one kernel call updates: one group, one device, one dtype.
 ///
@@ -58,9 +34,9 @@ class FusedBucket {
     for (auto& moment : moments_) moment.emplace_back();
   }
 
-  /// One kernel call, or two when parameters begin at different steps (SGD's first step). With a
-  /// factor that is a tensor no number of the host goes into it, whatever the device: such a step
-  /// can be captured.
+  /// One kernel call, or two where some begin and others do not (SGD's first step), or where only
+  /// the device knows. With a factor that is a tensor no number of the host goes into it, whatever
+  /// the device: such a step can be captured.
   template <class Rule, class Factor>
   void step(Rule const& rule, GradientList const& all, Factor const& factor,
             at::Tensor const& overflow) {
@@ -72,13 +48,19 @@ class FusedBucket {
     if (whole ? active_ != parameters_.size() : changed_) regroup(rule, whole);
     std::vector<at::Tensor> const& laid_out = as_the_parameters(gradients);
     counters_.count(on_host, overflow);
-    auto const lr = scaled_rate(lr_, factor);
+    auto const lr = scaled_rate(factor);
     auto const flag = overflow.defined() ? std::optional(overflow) : std::nullopt;
-    if (Rule::has_first_step && counters_.mixed()) {
-      step_apart(rule, laid_out, lr, flag);
+    FusedStep<Rate<Factor>> const step{
+        lists_, laid_out, lr, weight_decay_, !counters_.some_have_begun(), flag};
+    if (!rule.has_first_step()) {
+      rule.apply(step);
+    } else if (flag && !counters_.all_surely_begun()) {
+      step_as_the_device_knows(rule, step);
+    } else if (counters_.mixed()) {
+      apply_to(rule, step, true, flag, [&](std::size_t i) { return !counters_.has_begun(i); });
+      apply_to(rule, step, false, flag, [&](std::size_t i) { return counters_.has_begun(i); });
     } else {
-      bool const first = !counters_.some_have_begun();
-      rule.apply(FusedStep<Rate<Factor>>{lists_, laid_out, lr, weight_decay_, first, flag});
+      rule.apply(step);
     }
     counters_.end_step();
     gradients_.clear();
@@ -111,6 +93,16 @@ class FusedBucket {
   template <class Factor>
   using Rate = std::conditional_t<std::same_as<Factor, double>, double, at::Tensor>;
 
+  double scaled_rate(double factor) const { return lr_ * factor; }
+  /// CUDA's kernels take a rate in float, the CPU's in double. Into a tensor that stays: one kernel
+  /// that multiplies and rounds.
+  at::Tensor const& scaled_rate(at::Tensor const& factor) {
+    if (!rate_.defined()) {
+      rate_ = at::empty({}, factor.options().dtype(factor.is_cpu() ? at::kDouble : at::kFloat));
+    }
+    return at::mul_out(rate_, factor, at::scalar_tensor(lr_, at::kDouble));
+  }
+
   static at::Tensor unfilled_like(at::Tensor const& parameter) {
     return at::empty_like(parameter, at::TensorOptions().requires_grad(false),
                           at::MemoryFormat::Preserve);
@@ -133,11 +125,11 @@ class FusedBucket {
 
   template <class Rule>
   void regroup(Rule const& rule, bool whole) {
+    active_ = 0;  // until all of it is done: what waits for a device may throw
     chosen_.clear();
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (whole || parameters_[i].grad().defined()) chosen_.push_back(i);
     }
-    active_ = chosen_.size();
     moved_ = true;
     counters_.choose(chosen_);
     lists_ = {
@@ -155,6 +147,7 @@ class FusedBucket {
         lists_.moments[m].push_back(moments_[m][i]);
       }
     }
+    active_ = chosen_.size();
   }
 
   /// Gradients as their parameters lie: where they do, which autograd sees to, the same.
@@ -170,25 +163,37 @@ class FusedBucket {
     return aligned_.empty() ? gradients : aligned_;
   }
 
+  /// An overflow may have undone a step that the host counted as the first. Each counter's
+  /// parameters are given twice, and one of the kernels finds a flag that tells it to do nothing.
   template <class Rule, class Rate>
-  void step_apart(Rule const& rule, std::vector<at::Tensor> const& gradients, Rate const& lr,
-                  std::optional<at::Tensor> const& overflow) {
-    for (bool const first : {true, false}) {
-      FusedLists part{
-          .parameters = {}, .moments = {moments_.size(), std::vector<at::Tensor>{}}, .steps = {}};
-      std::vector<at::Tensor> some;
-      for (std::size_t i = 0; i < active_; ++i) {
-        if (counters_.has_begun(chosen_[i]) == first) continue;
-        part.parameters.push_back(lists_.parameters[i]);
-        part.steps.push_back(lists_.steps[i]);
-        for (std::size_t m = 0; m < moments_.size(); ++m) {
-          part.moments[m].push_back(lists_.moments[m][i]);
-        }
-        some.push_back(gradients[i]);
-      }
-      if (some.empty()) continue;
-      rule.apply(FusedStep<Rate>{part, some, lr, weight_decay_, first, overflow});
+  void step_as_the_device_knows(Rule const& rule, FusedStep<Rate> const& step) {
+    for (at::Tensor const& counter : counters_.counting()) {
+      // It has counted this step already, unless that overflows.
+      at::Tensor const begun = counter.gt(1).to(at::kFloat);
+      auto const counts = [&](std::size_t i) { return counters_[i].is_same(counter); };
+      apply_to(rule, step, true, at::maximum(*step.overflow, begun), counts);
+      apply_to(rule, step, false, at::maximum(*step.overflow, 1 - begun), counts);
     }
+  }
+
+  /// To those parameters alone for whose number `which` is true.
+  template <class Rule, class Rate, class Which>
+  void apply_to(Rule const& rule, FusedStep<Rate> const& step, bool first,
+                std::optional<at::Tensor> const& overflow, Which const& which) {
+    FusedLists some{
+        .parameters = {}, .moments = {moments_.size(), std::vector<at::Tensor>{}}, .steps = {}};
+    std::vector<at::Tensor> gradients;
+    for (std::size_t i = 0; i < active_; ++i) {
+      if (!which(chosen_[i])) continue;
+      some.parameters.push_back(lists_.parameters[i]);
+      some.steps.push_back(lists_.steps[i]);
+      for (std::size_t m = 0; m < moments_.size(); ++m) {
+        some.moments[m].push_back(lists_.moments[m][i]);
+      }
+      gradients.push_back(step.gradients[i]);
+    }
+    if (gradients.empty()) return;
+    rule.apply(FusedStep<Rate>{some, gradients, step.lr, weight_decay_, first, overflow});
   }
 
   [[noreturn]] void refuse_sparse(std::size_t i) const {
@@ -209,6 +214,7 @@ class FusedBucket {
   std::vector<std::size_t> chosen_;  // parameters in the lists
   std::size_t active_ = 0;           // how many
   FusedLists lists_;
+  at::Tensor rate_;  // where the device is told the rate
   std::vector<at::Tensor> gradients_;
   std::vector<at::Tensor> aligned_;  // in their place, where some lie otherwise
   bool changed_ = false;

@@ -42,8 +42,8 @@ struct Optimize<SGD> {
   template <class Context>
   using State = detail::FusedState<Optimize, Context>;
 
-  // The first step fills the momentum buffer with the bare gradient.
-  static constexpr bool has_first_step = true;
+  // The first step fills the momentum buffer with the bare gradient: without dampening, as others.
+  bool has_first_step() const { return momentum != 0 && dampening != 0; }
   std::size_t moment_count() const { return momentum != 0 ? 1 : 0; }
   static std::string moment_name(std::size_t) { return "momentum_buffer"; }
   static double initial(std::size_t) { return 0.0; }

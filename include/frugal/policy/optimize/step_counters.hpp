@@ -16,12 +16,14 @@ namespace frugal::detail {
 ///
 /// Those that have counted alike share one tensor, so that counting costs one operation and not one
 /// per tensor. A parameter that misses a gradient does not count that step (as in PyTorch), and the
-/// counters part. Which have begun the host knows by itself: no step reads them from a device.
+/// counters part. Which have begun the host knows by itself: no step reads them from a device. With
+/// a flag there it is sure of that only once somebody has read them, as a save does.
 class StepCounters {
  public:
   void add(at::Tensor const& parameter) {
     counters_.push_back(counter_at(parameter, 0));
     begun_.push_back(false);
+    sure_.push_back(false);
   }
 
   at::Tensor const& operator[](std::size_t i) const { return counters_[i]; }
@@ -41,6 +43,9 @@ class StepCounters {
     look_who_has_begun();
   }
 
+  /// The distinct tensors of those that count.
+  std::vector<at::Tensor> const& counting() const { return counting_; }
+
   /// Counts a step. `in_place`: counters in host memory are numbers, and need no operator.
   void count(bool in_place, at::Tensor const& overflow) {
     for (at::Tensor const& counter : counting_) {
@@ -53,7 +58,7 @@ class StepCounters {
       }
     }
   }
-  /// That step is over.
+  /// That step is over. It was one, if no flag said otherwise.
   void end_step() {
     if (all_have_begun_) return;
     for (std::size_t const i : chosen_) begun_[i] = true;
@@ -61,12 +66,14 @@ class StepCounters {
   }
 
   bool has_begun(std::size_t i) const { return begun_[i]; }
+  /// Does no step that an overflow may have undone count as the first of one that counts?
+  bool all_surely_begun() const { return all_surely_begun_; }
   bool some_have_begun() const { return some_have_begun_; }
   /// Is this the first step of some of those that count, and not of all?
   bool mixed() const { return some_have_begun_ && !all_have_begun_; }
 
   /// All of them, with one wait for a device.
-  std::vector<double> read() const {
+  std::vector<double> read() {
     std::vector<at::Tensor> distinct;
     std::vector<std::size_t> which;
     std::map<at::TensorImpl const*, std::size_t> known;
@@ -85,13 +92,15 @@ class StepCounters {
     std::vector<double> counts;
     counts.reserve(which.size());
     for (std::size_t const i : which) counts.push_back(values[i]);
+    for (std::size_t i = 0; i < counts.size(); ++i) sure_[i] = begun_[i] = counts[i] != 0;
+    look_who_has_begun();
     return counts;
   }
 
   /// Loads one, which lies where its parameter does: perhaps elsewhere than it was made.
   void set(std::size_t i, at::Tensor const& parameter, double count) {
     counters_[i] = counter_at(parameter, count);
-    begun_[i] = count != 0;
+    sure_[i] = begun_[i] = count != 0;
   }
 
  private:
@@ -102,18 +111,22 @@ class StepCounters {
   void look_who_has_begun() {
     some_have_begun_ = false;
     all_have_begun_ = true;
+    all_surely_begun_ = true;
     for (std::size_t const i : chosen_) {
       some_have_begun_ = some_have_begun_ || begun_[i];
       all_have_begun_ = all_have_begun_ && begun_[i];
+      all_surely_begun_ = all_surely_begun_ && sure_[i];
     }
   }
 
   std::vector<at::Tensor> counters_;
   std::vector<bool> begun_;
+  std::vector<bool> sure_;  // has a number that was read said so?
   std::vector<std::size_t> chosen_;
   std::vector<at::Tensor> counting_;  // the distinct tensors among the chosen
   bool some_have_begun_ = false;
   bool all_have_begun_ = false;
+  bool all_surely_begun_ = false;
 };
 
 }  // namespace frugal::detail
