@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <torch/csrc/autograd/custom_function.h>
+
 #include <frugal/data/prefetch.hpp>
 #include <frugal/policy/activations.hpp>
 #include <frugal/policy/average.hpp>
@@ -256,6 +258,32 @@ TEST_CASE("a step that waits for the device is not captured, and the report says
   CHECK(report.advice[0].find("goes on eagerly") != std::string::npos);
   CHECK(report.advice[0].find("operation not permitted when stream is capturing") !=
         std::string::npos);
+}
+
+/// The identity; its gradient looks at a number on the way.
+struct AsksInBackward : torch::autograd::Function<AsksInBackward> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, at::Tensor const& loss) {
+    return loss.clone();
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list const& gradients) {
+    static_cast<void>(gradients[0].item<double>());
+    return gradients;
+  }
+};
+
+TEST_CASE("a capture that fails in backward leaves nothing that the eager steps after it use") {
+  auto const deed = [](Mlp&, frugal::Loss& loss) {
+    loss.value = AsksInBackward::apply(loss.value);
+  };
+  RecorderLog idle;
+  RecorderLog log;
+  auto const eager = fit_with(deed, replayed(idle, 100));
+  auto const failed = fit_with(deed, replayed(log));
+  CHECK(idle.count("capture") == 0);
+  CHECK(log.count("broken off") == 1);
+  CHECK(failed.steps == eager.steps);
+  CHECK(failed.train_loss == eager.train_loss);
 }
 
 TEST_CASE("weights that differ between batches of one shape are not replayed") {

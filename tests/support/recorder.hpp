@@ -158,16 +158,12 @@ class Recorder {
       body();
     } catch (...) {
       undo();
+      spoil(session.tape);
       note("broken off");
       throw;
     }
     undo();
-    at::NoGradGuard const no_gradients;
-    for (Tape::Step const& step : session.tape.steps_) {
-      for (at::Tensor const& each : step.results) {
-        if (each.defined() && each.is_floating_point()) each.detach().fill_(std::nan(""));
-      }
-    }
+    spoil(session.tape);
     return std::move(session.tape);
   }
 
@@ -181,6 +177,16 @@ class Recorder {
     std::map<c10::StorageImpl*, std::vector<char>> before{};  // what others' memory held
     std::vector<at::Tensor> keep{};
   };
+
+  // What was written down is not done: nothing that was made meanwhile has a value.
+  static void spoil(Tape const& tape) {
+    at::NoGradGuard const no_gradients;
+    for (Tape::Step const& step : tape.steps_) {
+      for (at::Tensor const& each : step.results) {
+        if (each.defined() && each.is_floating_point()) each.detach().fill_(std::nan(""));
+      }
+    }
+  }
 
   static Session*& running() {
     static thread_local Session* session = nullptr;

@@ -98,9 +98,10 @@ class Passes {
   Loss capture(Batch const& batch, int times) {
     Loss loss = forward(batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
-    window_.forget_seed();
-    backward<Audience::all>(loss);
-    window_.forget_seed();
+    {
+      typename decltype(window_)::OwnSeed const own(window_);
+      backward<Audience::all>(loss);
+    }
     for (int k = 0; k < times; ++k) window_.add(batch, *loss.weight);
     Backward<Context> phase(run_);
     emit<on::backward, Audience::all>(phase);

@@ -53,8 +53,18 @@ class Window {
     }
   }
 
-  /// The next seed is filled anew, so that a graph which captures it fills it itself.
-  void forget_seed() { cached_ = at::Tensor(); }
+  /// For its span seeds are filled anew, so that a graph which captures one fills it itself; and
+  /// after it again, also when the capture failed, which has filled nothing.
+  class OwnSeed {
+   public:
+    explicit OwnSeed(Window& window) : window_(window) { window_.cached_ = at::Tensor(); }
+    OwnSeed(OwnSeed const&) = delete;
+    OwnSeed& operator=(OwnSeed const&) = delete;
+    ~OwnSeed() { window_.cached_ = at::Tensor(); }
+
+   private:
+    Window& window_;
+  };
 
   template <class B>
   void add(B const& batch, double weight) {
