@@ -16,7 +16,7 @@ namespace frugal::detail {
 inline bool tells_of_memory(std::string_view text) {
   for (char const* const words :
        {"can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
-        "CUDNN_STATUS_ALLOC_FAILED", "NVML_SUCCESS == r"}) {
+        "CUDNN_STATUS_ALLOC_FAILED", "NVML_SUCCESS =="}) {
     if (text.find(words) != std::string_view::npos) return true;
   }
   return false;
