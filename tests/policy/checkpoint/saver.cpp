@@ -9,7 +9,10 @@
 #include "support/running.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -105,6 +108,78 @@ TEST_CASE("who asks for a save that a thread cannot write is told that it is not
       frugal::Checkpoint<Every<4>, Async>{.on_failure = OnFailure::GoOn}, frugal::Log<Every<100>>{},
       Saboteur{.folder = folder.path(), .away_at = 6, .back_at = 15, .saved = &saved});
   CHECK_FALSE(saved);
+}
+
+/// Does something to the run's folder in the middle of the run.
+struct Meddler {
+  using kind = support::kinds::restore;
+  using listens = frugal::list<frugal::on::step>;
+
+  std::function<void()> deed;
+  std::uint64_t at = 0;  ///< step
+
+  template <class Context>
+  struct State {
+    using transient = void;
+    std::function<void()> deed;
+    std::uint64_t at;
+    explicit State(Meddler const& settings) : deed(settings.deed), at(settings.at) {}
+    void on_step(frugal::Step<Context>& phase) {
+      if (phase.counters().step != at) return;
+      phase.save();  // nothing is being written meanwhile
+      deed();
+    }
+  };
+};
+
+template <class Policy>
+void leaves_another_run_alone(Policy policy) {
+  policy.on_failure = OnFailure::GoOn;  // which does not go on with another run's folder
+  TemporaryFolder const folder;
+  auto const here = folder / "a";
+  std::unique_ptr<frugal::RunDirectory> other;
+  Steps const theirs{4, 8, 12};
+  Meddler const meddler{.deed =
+                            [&] {
+                              std::filesystem::rename(here, folder / "was");
+                              other = std::make_unique<frugal::RunDirectory>(here);
+                              for (std::uint64_t const step : theirs) save(*other, step);
+                            },
+                        .at = 10};
+  CHECK_THROWS_WITH_AS(
+      run({.folder = here}, Optimizer{}, policy, frugal::Log<Every<100>>{}, meddler),
+      doctest::Contains("this run has lost its run directory"), frugal::LockError);
+  CHECK((steps_in(here) == theirs));
+  CHECK(entries(here / "checkpoints") == theirs.size());
+  CHECK_FALSE(std::filesystem::exists(here / "metrics.jsonl"));
+}
+
+TEST_CASE("a run whose folder was renamed leaves the run that has the name now alone") {
+  leaves_another_run_alone(frugal::Checkpoint<Every<4>, Keep<1>>{});
+  leaves_another_run_alone(frugal::Checkpoint<Every<4>, Keep<1>, Async>{});
+}
+
+template <class Policy>
+void advises_of_what_stays(Policy policy) {
+  TemporaryFolder const folder;
+  // What is being deleted gets a longer name, and this one is as long as a name can be.
+  Meddler const meddler{.deed =
+                            [&] {
+                              std::filesystem::rename(
+                                  newest_in(folder.path()),
+                                  folder / "checkpoints" / std::string(255, 'x'));
+                            },
+                        .at = 10};
+  frugal::Report const report = run({.folder = folder.path()}, Optimizer{}, policy, meddler).report;
+  CHECK(report.steps == 33);
+  CHECK(advises(report, "a checkpoint that is to go cannot be deleted"));
+  CHECK_FALSE(advises(report, "a checkpoint was not written"));
+  CHECK(steps_in(folder.path()).size() == 2);
+}
+
+TEST_CASE("a checkpoint that cannot be deleted is told, and the run goes on") {
+  advises_of_what_stays(frugal::Checkpoint<Every<4>, Keep<1>>{});
+  advises_of_what_stays(frugal::Checkpoint<Every<4>, Keep<1>, Async>{});
 }
 
 /// Looks, whenever a save takes the run's state, which checkpoint is the newest on the disk.

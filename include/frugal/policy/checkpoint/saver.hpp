@@ -71,6 +71,7 @@ class Saver {
       writer_->wait();  // the snapshot is still being written from
       report_failure(run);
     }
+    tell_left(run);
     snapshot_.take(run, recipe_);
     if (writer_) {
       writer_->submit([this] { write(); });
@@ -97,6 +98,7 @@ class Saver {
       writer_->wait();
       report_failure(run);
     }
+    tell_left(run);
     beat(run);
   }
 
@@ -168,12 +170,22 @@ class Saver {
     retain(*directory_, options_.retention);
   }
 
+  /// While nobody writes.
+  void tell_left(AnyRun& run) {
+    for (Damage const& each : directory_->take_left()) {
+      run.advise("a checkpoint that is to go cannot be deleted: " + each.folder.string() + ": " +
+                 each.why);
+    }
+  }
+
   /// Throws a job's StoreError, or reports it, as the user chose. False: there was one.
   template <class Job>
   bool bears(AnyRun& run, Job&& job) const {
     try {
       job();
       return true;
+    } catch (LockError const&) {
+      throw;  // the folder is another run's: there is no next time
     } catch (StoreError const& error) {
       if (options_.on_failure == OnFailure::Stop) throw;
       run.advise(std::string("a checkpoint was not written: ") + error.what());

@@ -84,6 +84,7 @@ class Snapshot {
 
   /// Writes what was taken. Needs no step to wait: any thread may do it.
   SavedCheckpoint write(RunDirectory& directory) {
+    directory.require_lock();  // before the files below are looked for where they no longer are
     // What the checkpoint counts on has to be on the disk before it is.
     for (auto const& file : files_) File::open(file).sync();
     CheckpointWriter writer = directory.begin(step_);
