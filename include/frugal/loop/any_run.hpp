@@ -216,8 +216,9 @@ struct AnyRun {
     archive("epoch_loss", epoch_loss);
     std::uint64_t count = validations.size();  // NOLINT(misc-const-correctness): loading fills it
     archive("validations", count);
-    validations.resize(count);
-    for (std::size_t i = 0; i < validations.size(); ++i) {
+    if (Archive::loading) validations.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (Archive::loading) validations.emplace_back();  // one by one: the count may be damaged
       archive.scope("validation." + std::to_string(i),
                     [&](auto& inner) { validations[i].persist(inner); });
     }

@@ -85,6 +85,8 @@ class MemoryReader {
       }
     } else if constexpr (detail::ListOfValues<T>) {
       std::uint64_t const size = get<std::uint64_t>(path, "a list");
+      // Each item is a value of its own: a count beyond these would take memory for nothing.
+      if (size > memory_.values.size()) refuse(path, "its items were not saved");
       value.resize(size);
       for (std::size_t i = 0; i < size; ++i) {
         typename T::value_type item = value[i];

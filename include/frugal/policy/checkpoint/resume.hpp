@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
 
 #include <filesystem>
 #include <iterator>
@@ -20,6 +21,8 @@
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/store/checkpoint.hpp>
+#include <frugal/store/checkpoint_list.hpp>
+#include <frugal/store/manifest.hpp>
 #include <frugal/store/mapped_file.hpp>
 #include <frugal/store/run_directory.hpp>
 #include <frugal/store/safetensors.hpp>
@@ -94,15 +97,37 @@ inline std::vector<std::string> load_weights(torch::nn::Module& module, Safetens
   return unmatched;
 }
 
+[[noreturn]] inline void refuse_file(std::filesystem::path const& where, std::string why) {
+  throw FormatError({.what = "a checkpoint cannot be resumed from",
+                     .where = where.string(),
+                     .why = std::move(why),
+                     .mend = "Use another checkpoint, or restore this one from a copy."});
+}
+
+/// A file of a checkpoint that is whole. FormatError unless its manifest lists it: a file that it
+/// does not list has no hash, and was not verified with the others.
+inline std::filesystem::path file_of(SavedCheckpoint const& checkpoint, std::string const& name) {
+  for (FileEntry const& entry : checkpoint.manifest.files) {
+    if (entry.name == name) return checkpoint.folder / name;
+  }
+  refuse_file(checkpoint.folder / Manifest::file_name, "it does not list " + name);
+}
+
 /// The file of weights that a path means: a .safetensors file, a checkpoint's folder, or a run's,
 /// whose newest whole checkpoint is taken. StoreError where there is none.
 inline std::filesystem::path weights_in(std::filesystem::path const& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return path;
+  if (std::filesystem::exists(path / Manifest::file_name, ignored)) {
+    SavedCheckpoint const checkpoint = read_checkpoint(path);
+    auto file = file_of(checkpoint, "model.safetensors");
+    verify(checkpoint);
+    return file;
+  }
   auto file = path / "model.safetensors";
   if (std::filesystem::exists(file, ignored)) return file;
   auto const newest = RunDirectory(path, Access::read).newest_valid();
-  if (newest.checkpoint) return newest.checkpoint->folder / "model.safetensors";
+  if (newest.checkpoint) return file_of(*newest.checkpoint, "model.safetensors");
   throw StoreError({.what = "there are no weights to begin with",
                     .where = path.string(),
                     .why = "it has no checkpoint that is whole",
@@ -126,10 +151,34 @@ inline std::string forget_other_generators(Memory& memory, c10::Device device) {
 }
 
 inline StateFile read_state(SavedCheckpoint const& checkpoint) {
-  auto const path = checkpoint.folder / StateFile::file_name;
+  auto const path = file_of(checkpoint, StateFile::file_name);
   MappedFile const file(path);
   auto const bytes = file.bytes();
   return StateFile::parse({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, path);
+}
+
+/// FormatError for generators' states that LibTorch would not take, before anything is changed.
+inline void require_generators(Memory const& memory, c10::Device device,
+                               std::filesystem::path const& where) {
+  for (auto const& [name, generator] : generators_of(device)) {
+    auto const saved = memory.tensors.find("generators/" + name);
+    if (saved == memory.tensors.end()) continue;
+    at::Tensor const& state = saved->second;
+    at::Tensor const here = state_of_generator(generator);
+    std::string const place = where.string() + ", tensor '" + saved->first + "'";
+    if (state.scalar_type() != here.scalar_type() || state.sizes() != here.sizes()) {
+      refuse_file(place, "it is " + type_and_shape(state) + ", and a generator's state " +
+                             type_and_shape(here));
+    }
+    if (name != "cpu") continue;
+    try {
+      at::Generator tried = generator.clone();
+      tried.set_state(state);
+    } catch (c10::Error const& error) {
+      std::string const why = error.what_without_backtrace();
+      refuse_file(place, why.substr(0, why.find('\n')));
+    }
+  }
 }
 
 /// Puts a run where the checkpoint left it. StateError names the first difference if it is of
@@ -154,16 +203,23 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
     why.append(" is ").append(there).append(" there and ").append(policy).append(" here");
     refuse_checkpoint(state_path, std::move(why));
   }
-  Safetensors const weights = Safetensors::open(checkpoint.folder / "model.safetensors");
+  Safetensors const weights = Safetensors::open(file_of(checkpoint, "model.safetensors"));
   require_same_tensors(run.root, weights, !state.weights.empty());
 
-  Safetensors const tensors = Safetensors::open(checkpoint.folder / "optimizer.safetensors");
+  Safetensors const tensors = Safetensors::open(file_of(checkpoint, "optimizer.safetensors"));
   Memory memory;
   memory.values = state.values;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    memory.tensors.emplace(tensors[i].name, tensor_in_file(tensors[i]));
+    at::Tensor tensor = tensor_in_file(tensors[i]);
+    if (!tensor.defined()) {
+      refuse_file(tensors.name(), "tensor '" + std::string(tensors[i].name) + "' is of a type " +
+                                      "that LibTorch lacks, " +
+                                      std::string(dtype_name(tensors[i].dtype)));
+    }
+    memory.tensors.emplace(tensors[i].name, std::move(tensor));
   }
   auto const saved_on = forget_other_generators(memory, run.settings.device);
+  require_generators(memory, run.settings.device, tensors.name());
   at::NoGradGuard const no_gradients;
   MemoryReader reader(memory);
   try {
@@ -171,6 +227,14 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
     persist_generators(reader, run.settings.device);
   } catch (StateError const& error) {
     refuse_checkpoint(state_path, "'" + error.fault().where + "': " + error.fault().why);
+  } catch (c10::Error const& error) {
+    // A policy that takes a tensor as it comes leaves it to LibTorch to refuse it.
+    std::string const why = error.what_without_backtrace();
+    refuse_file(tensors.name(), why.substr(0, why.find('\n')));
+  }
+  if (run.counters.step != checkpoint.step()) {
+    refuse_file(state_path, "it is of step " + std::to_string(run.counters.step) +
+                                ", and the manifest says " + std::to_string(checkpoint.step()));
   }
   if (auto const unread = reader.unread()) {
     refuse_checkpoint(state_path, "it has '" + *unread + "', for which this recipe has no place");

@@ -132,7 +132,7 @@ class Saver {
     }
     if (options_.resume != Resume::Weights) return;
     if (elsewhere) return take_weights(run, weights_in(options_.from));
-    if (newest.checkpoint) take_weights(run, newest.checkpoint->folder / "model.safetensors");
+    if (newest.checkpoint) take_weights(run, file_of(*newest.checkpoint, "model.safetensors"));
   }
 
   void resume_exactly(AnyRun& run, bool moves, SavedCheckpoint const& checkpoint,
