@@ -22,7 +22,7 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/kinds.hpp>
 #include <frugal/loop/phase.hpp>
-#include <frugal/watch/json_line.hpp>
+#include <frugal/store/json_line.hpp>
 
 namespace frugal {
 
@@ -79,7 +79,7 @@ struct Log {
       file_.reset(std::fopen(path_.c_str(), "ae"));
       if (!file_) fail("opened");
       phase.writes_to(path_);
-      watch::JsonLine line = begin_line("begin", phase);
+      detail::JsonLine line = begin_line("begin", phase);
       line.add("parameters", parameter_count(phase.parameters()));
       line.add("seed", phase.settings().seed);
       // Held back until there is another line: who is refused here, because another trainer works
@@ -91,7 +91,7 @@ struct Log {
       if constexpr (!Cadence::per_epoch) {
         if (!Cadence::due_at_step(phase.counters())) return;
         write_events(phase);
-        watch::JsonLine line = begin_line("step", phase);
+        detail::JsonLine line = begin_line("step", phase);
         line.add("loss", phase.last_loss());
         line.add("lr_factor", phase.learning_rate_factor());
         if (phase.gradient_norm().known()) line.add("gradient_norm", phase.gradient_norm().value());
@@ -103,14 +103,14 @@ struct Log {
 
     void on_validated(Validated<Context>& phase) {
       write_events(phase);
-      watch::JsonLine line = begin_line("validation", phase);
+      detail::JsonLine line = begin_line("validation", phase);
       for (auto const& [name, value] : phase.metrics) line.add(name, value);
       write(std::move(line));
     }
 
     void on_epoch_end(EpochEnd<Context>& phase) {
       write_events(phase);
-      watch::JsonLine line = begin_line("epoch", phase);
+      detail::JsonLine line = begin_line("epoch", phase);
       line.add("loss", phase.mean_loss());
       add_speed(line, phase);
       write(std::move(line));
@@ -121,7 +121,7 @@ struct Log {
       // A run that had ended and is started again ends once.
       if (ended_at_ == phase.counters().step) return;
       ended_at_ = phase.counters().step;
-      watch::JsonLine line = begin_line("end", phase);
+      detail::JsonLine line = begin_line("end", phase);
       line.add("stopped_by", phase.stopped_by());
       write(std::move(line));
     }
@@ -136,7 +136,9 @@ struct Log {
       // loads what it has saved before there is a file.
       if (!Archive::loading || !file_) return;
       cut_to_ = size;
-      if (size != 0) first_.clear();  // it has begun before
+      // Whoever copies a run may leave its log behind. Then this one has a beginning of its own.
+      if (size > length()) lost_ = size - length();
+      if (size != 0 && length() != 0) first_.clear();  // it has begun before
     }
 
    private:
@@ -144,11 +146,11 @@ struct Log {
       void operator()(std::FILE* file) const { std::fclose(file); }
     };
 
-    static watch::JsonLine begin_line(std::string_view event, Phase<Context> const& phase) {
+    static detail::JsonLine begin_line(std::string_view event, Phase<Context> const& phase) {
       return begin_line(event, phase.counters(), phase.seconds());
     }
-    static watch::JsonLine begin_line(std::string_view event, Counters const& at, double seconds) {
-      watch::JsonLine line;
+    static detail::JsonLine begin_line(std::string_view event, Counters const& at, double seconds) {
+      detail::JsonLine line;
       line.add("event", event)
           .add("step", at.step)
           .add("epoch", at.epoch)
@@ -158,7 +160,7 @@ struct Log {
     }
 
     /// A speed that was measured since the last line with one.
-    void add_speed(watch::JsonLine& line, Step<Context> const& phase) {
+    void add_speed(detail::JsonLine& line, Step<Context> const& phase) {
       if (!phase.speed() || phase.speed()->step == speed_of_) return;
       Speed const& speed = *phase.speed();
       speed_of_ = speed.step;
@@ -176,7 +178,7 @@ struct Log {
       return count;
     }
 
-    void write(watch::JsonLine line) {
+    void write(detail::JsonLine line) {
       std::string const text = std::exchange(first_, {}) + std::move(line).str();
 
       if (std::uint64_t const size = std::exchange(cut_to_, uncut); size < length()) {
@@ -187,9 +189,13 @@ struct Log {
     }
 
     void write_events(Phase<Context> const& phase) {
+      if (std::uint64_t const lost = std::exchange(lost_, 0); lost != 0) {
+        phase.advise("the log " + path_.string() + " lacks " + std::to_string(lost) +
+                     " bytes that it had at the checkpoint: it goes on with lines missing");
+      }
       for (; events_ < phase.events().size(); ++events_) {
         Event const& event = phase.events()[events_];
-        watch::JsonLine line = begin_line(event.name, event.at, event.seconds);
+        detail::JsonLine line = begin_line(event.name, event.at, event.seconds);
         for (auto const& [name, value] : event.fields) {
           std::visit([&, &key = name](auto const& each) { line.add(key, each); }, value);
         }
@@ -218,6 +224,7 @@ struct Log {
 
     std::string first_;
     std::uint64_t cut_to_ = uncut;
+    std::uint64_t lost_ = 0;  ///< bytes that the file is shorter than at the checkpoint
     std::size_t events_ = 0;  ///< that are written
     std::optional<std::uint64_t> ended_at_;
     std::optional<std::uint64_t> speed_of_;  ///< step of the last one that was written

@@ -265,6 +265,25 @@ TEST_CASE("the log of a resumed run has the lines of one that was not, and what 
   CHECK(resumes[0].at("seconds_lost") >= 0.0);
 }
 
+TEST_CASE("a run that was copied without its log goes on with a new one, and is told") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 15};
+  CHECK(run(job, Optimizer{}, frugal::Log<Every<2>>{}, frugal::Checkpoint<Every<4>>{}).died);
+  std::filesystem::remove(folder / "metrics.jsonl");
+  job.dies_at = 0;
+  frugal::Report const report =
+      run(job, Optimizer{}, frugal::Log<Every<2>>{}, frugal::Checkpoint<Every<4>>{}).report;
+  CHECK(advises(report, "it goes on with lines missing"));
+  auto const lines = lines_of(text_of(folder / "metrics.jsonl"));
+  REQUIRE_FALSE(lines.empty());
+  CHECK(nlohmann::json::parse(lines.front()).at("event") == "begin");
+  // Where it is all there, nothing is said.
+  Job const again{.folder = folder.path(), .epochs = 4};
+  CHECK_FALSE(advises(
+      run(again, Optimizer{}, frugal::Log<Every<2>>{}, frugal::Checkpoint<Every<4>>{}).report,
+      "lines missing"));
+}
+
 TEST_CASE("a checkpoint before a resumed run's first line does not count what is to be cut") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, std::vector<std::uint64_t> const& deaths) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
-#include <frugal/watch/json_line.hpp>
-
 #include <doctest/doctest.h>
+
+#include <frugal/store/json_line.hpp>
 
 #include <limits>
 #include <nlohmann/json.hpp>
 
-namespace frugal_test::watch_json_line {
+namespace frugal_test::store_json_line {
 
-using frugal::watch::JsonLine;
+using frugal::detail::JsonLine;
 
 nlohmann::json read(JsonLine line) { return nlohmann::json::parse(std::move(line).str()); }
 
@@ -51,8 +51,16 @@ TEST_CASE("numbers that JSON has no word for are null") {
   CHECK(json["inf"].is_null());
 }
 
+TEST_CASE("a line with bytes that are no text is JSON all the same") {
+  JsonLine line;
+  line.add("path", "runs/\xff\xfe").add("\xc3", 1);
+  auto const json = read(std::move(line));
+  CHECK(json["path"] == "runs/\xef\xbf\xbd\xef\xbf\xbd");
+  CHECK(json["\xef\xbf\xbd"] == 1);
+}
+
 TEST_CASE("an object without members is an object") {
   CHECK(std::move(JsonLine()).str() == "{}\n");
 }
 
-}  // namespace frugal_test::watch_json_line
+}  // namespace frugal_test::store_json_line
