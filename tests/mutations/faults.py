@@ -69,10 +69,18 @@ FAULTS = (
     Fault(
         name="takeover-without-second-look",
         breaks="Who replaces a dead owner does not look again whether it is still the dead one's: two win.",
-        file="include/frugal/store/lock.hpp",
-        old="      require_dead(detail::read_owner(held), held);  // still the dead one's?\n",
+        file="include/frugal/store/owner_file.hpp",
+        old="      require_dead(path_, lock_);  // still the dead one's?\n",
         new="",
         check=test("^torch-free: store/lock$"),
+    ),
+    Fault(
+        name="lock-not-looked-at",
+        breaks="Whoever deletes checkpoints does not look whether the folder is still the one that is locked.",
+        file="include/frugal/store/lock.hpp",
+        old="    detail::require_same_file(path_, id_);\n",
+        new="",
+        check=test("^torch-free: store/(lock|run_directory)$"),
     ),
     Fault(
         name="stamp-of-the-manifest-alone",

@@ -319,6 +319,12 @@ TEST_CASE("an owner of another machine who had the kernel's lock has lost it") {
   CHECK(lock.left_by()->host == "spot-17");
 }
 
+TEST_CASE("a program that has started itself anew by exec is not refused by what it was before") {
+  TemporaryFolder folder;
+  support::write_text(folder / "lock", LockOwner::here().text());
+  CHECK(refusal(folder / "lock", LockBy::kernel) == "not refused");
+}
+
 TEST_CASE("an owner's file whose making was reported as a failure is ours all the same") {
   TemporaryFolder folder;
   link_says_eexist = true;

@@ -5,6 +5,7 @@
 #include <frugal/store/file_id.hpp>
 #include <frugal/store/io_error.hpp>
 #include <frugal/store/lock_owner.hpp>
+#include <frugal/store/owner_file.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,7 +14,6 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -43,7 +43,7 @@ class RunLock {
     try {
       take(by);
     } catch (...) {
-      release();
+      ::close(descriptor_);
       throw;
     }
   }
@@ -53,7 +53,8 @@ class RunLock {
   ~RunLock() {
     // Nothing can be done about a failure, and a filled file only costs the next owner a remark.
     if (::ftruncate(descriptor_, 0) != 0) errno = 0;
-    release();
+    owner_file_.reset();
+    ::close(descriptor_);
   }
 
   /// Who held it before and did not come to an orderly end.
@@ -62,8 +63,8 @@ class RunLock {
   /// LockError unless the name that was locked still means the file that is locked. The lock moves
   /// with a folder that is renamed, and what is written by name goes to whatever stands there now.
   void require_held() const {
-    require_same(path_, id_);
-    if (!owner_file_.empty()) require_same(owner_file_, owner_id_);
+    detail::require_same_file(path_, id_);
+    if (owner_file_) owner_file_->require_held();
   }
 
  private:
@@ -88,34 +89,32 @@ class RunLock {
     id_ = detail::FileId::of(status);
   }
 
-  /// Only what is still this lock's: the owner's file of a folder that was renamed away may be
-  /// another trainer's by now.
-  void release() noexcept {
-    if (!owner_file_.empty() && detail::FileId::of(owner_file_) == owner_id_) {
-      ::unlink(owner_file_.c_str());
-    }
-    ::close(descriptor_);
-  }
-
   void take(LockBy by) {
     bool const by_kernel = by != LockBy::owner_file && take_kernel_lock(by);
-    if (!by_kernel) take_owner_file();
+    if (!by_kernel) owner_file_.emplace(path_);
     left_by_ = detail::read_owner(path_);
-    // Of another machine nothing is known: the kernel's lock says that it is gone, a file does not.
-    auto const life = left_by_ ? left_by_->life() : LockOwner::Life::dead;
-    if (life == LockOwner::Life::alive || (life == LockOwner::Life::unknown && !by_kernel)) {
-      throw refusal(left_by_, hint({path_}));
-    }
+    if (left_by_) require_gone(*left_by_, by_kernel);
     write(LockOwner::here().text());
-    if (!by_kernel) return;
-    auto const held = owner_path();
-    if (!detail::FileId::of(held)) return;
+    auto const other = detail::OwnerFile::path_of(path_);
+    if (!by_kernel || !detail::FileId::of(other)) return;
     try {
-      require_dead(detail::read_owner(held), held);
+      detail::OwnerFile::require_dead(other, path_);
     } catch (...) {
       write(left_by_ ? left_by_->text() : "");
       throw;
     }
+  }
+
+  /// LockError if whom the file names may be at work.
+  void require_gone(LockOwner const& owner, bool by_kernel) const {
+    auto const life = owner.life();
+    bool gone = life == LockOwner::Life::dead;
+    // The kernel's lock says of other machines that their owner is gone; a file does not.
+    gone = gone || (life == LockOwner::Life::unknown && by_kernel);
+    // A program that has started itself anew by exec() has lost the kernel's lock, and kept its
+    // number.
+    gone = gone || (owner.pid == ::getpid() && by_kernel);
+    if (!gone) throw detail::lock_refusal(path_, owner, detail::removal_hint({path_}));
   }
 
   /// False where the file system has no such locks.
@@ -125,99 +124,10 @@ class RunLock {
       result = ::flock(descriptor_, LOCK_EX | LOCK_NB);
     } while (result != 0 && errno == EINTR);
     if (result == 0) return true;
-    if (errno == EWOULDBLOCK) throw refusal(detail::read_owner(path_), "");
+    if (errno == EWOULDBLOCK) throw detail::lock_refusal(path_, detail::read_owner(path_), "");
     bool const unknown = errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS;
     if (by == LockBy::automatic && unknown) return false;
     throw detail::io_error("flock", path_, errno);
-  }
-
-  std::filesystem::path owner_path() const {
-    auto path = path_;
-    path += ".owner";
-    return path;
-  }
-
-  void take_owner_file() {
-    auto const held = owner_path();
-    auto mine = path_;
-    mine += "." + host_name() + "." + std::to_string(::getpid());
-    try {
-      detail::write_small_file(mine, LockOwner::here().text());
-      auto const id = detail::FileId::of(mine);
-      if (!id) throw detail::io_error("lstat", mine, errno);
-      // link() is atomic also over networks, where O_EXCL was not always. There it may also say
-      // EEXIST of its own deed, when the answer to the first try was lost.
-      if (::link(mine.c_str(), held.c_str()) != 0) {
-        int const code = errno;
-        if (detail::FileId::of(held) != id) {
-          if (code != EEXIST) throw detail::io_error("link", held, code);
-          replace_dead_owner(held, mine);
-        }
-      }
-      owner_id_ = *id;
-      owner_file_ = held;
-    } catch (...) {
-      ::unlink(mine.c_str());
-      throw;
-    }
-    ::unlink(mine.c_str());
-  }
-
-  /// Two that find the same dead owner must not both win, nor one remove the other's new file: who
-  /// makes the folder may replace, the other is refused.
-  void replace_dead_owner(std::filesystem::path const& held, std::filesystem::path const& mine) {
-    auto door = path_;
-    door += ".takeover";
-    require_dead(detail::read_owner(held), held);
-    if (::mkdir(door.c_str(), 0777) != 0) {
-      throw refusal(std::nullopt,
-                    "If nobody else is starting right now, remove " + door.string() + ".");
-    }
-    try {
-      require_dead(detail::read_owner(held), held);  // still the dead one's?
-      if (::rename(mine.c_str(), held.c_str()) != 0) throw detail::io_error("rename", held, errno);
-    } catch (...) {
-      ::rmdir(door.c_str());
-      throw;
-    }
-    ::rmdir(door.c_str());
-  }
-
-  void require_dead(std::optional<LockOwner> const& owner,
-                    std::filesystem::path const& held) const {
-    if (!owner || owner->life() != LockOwner::Life::dead) {
-      bool const both = owner && detail::read_owner(path_) == owner;
-      throw refusal(owner, both ? hint({held, path_}) : hint({held}));
-    }
-  }
-
-  static std::string hint(std::initializer_list<std::filesystem::path> files) {
-    std::string names;
-    for (auto const& file : files) names += (names.empty() ? "" : " and ") + file.string();
-    return "If that process is gone for certain, remove " + names + ".";
-  }
-
-  static void require_same(std::filesystem::path const& path, detail::FileId const& held) {
-    auto const now = detail::FileId::of(path);
-    if (now == held) return;
-    if (!now && errno != ENOENT && errno != ENOTDIR) throw detail::io_error("lstat", path, errno);
-    throw LockError({.what = "this run has lost its run directory",
-                     .where = path.string(),
-                     .why = now ? "another file has this name than the one that was locked: the "
-                                  "folder was renamed, or replaced"
-                                : "the file that was locked has no longer this name: the folder "
-                                  "was renamed, or removed",
-                     .mend = "Start again with the folder that is meant; nothing was written to "
-                             "this one, or deleted in it, since."});
-  }
-
-  LockError refusal(std::optional<LockOwner> const& owner, std::string const& hint) const {
-    std::string mend = "Stop that one, or give another run directory.";
-    if (!hint.empty()) mend += " " + hint;
-    return LockError({.what = "another trainer works in this run directory",
-                      .where = path_.string(),
-                      .why = owner ? "it is " + owner->words() : "it has not said who it is",
-                      .mend = std::move(mend)});
   }
 
   void write(std::string const& text) {
@@ -229,10 +139,9 @@ class RunLock {
   }
 
   std::filesystem::path path_;
-  std::filesystem::path owner_file_;  ///< empty with a kernel lock
+  std::optional<detail::OwnerFile> owner_file_;  ///< empty with a kernel lock
   int descriptor_ = -1;
-  detail::FileId id_;        ///< of what is open
-  detail::FileId owner_id_;  ///< of the owner's file
+  detail::FileId id_;  ///< of what is open
   std::optional<LockOwner> left_by_;
 };
 

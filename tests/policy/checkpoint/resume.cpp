@@ -8,6 +8,7 @@
 #include "support/files.hpp"
 #include "support/running.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -298,6 +299,34 @@ TEST_CASE("a count of what was not saved is refused before there is memory for i
 TEST_CASE("a state of another step than its manifest's is refused") {
   CHECK(said_of_forged(edited("counters/step", 7)).find("it is of step 7, and the manifest says") !=
         std::string::npos);
+}
+
+TEST_CASE("a checkpoint with a state of version 1 goes on in the same bits") {
+  TemporaryFolder const folder;
+  using Saves = frugal::Checkpoint<Every<4>, frugal::KeepBest<>>;
+  Outcome const whole = run({.folder = folder / "whole"}, Optimizer{}, Saves{});
+  Job job{.folder = folder / "old", .dies_at = 20};
+  CHECK(run(job, Optimizer{}, Saves{}).died);
+  std::size_t lists = 0;
+  forge(job.folder, [&](Files& files) {
+    auto state = nlohmann::json::parse(files.at("state.json"));
+    nlohmann::json values = nlohmann::json::object();
+    for (auto const& [path, value] : state.at("values").items()) {
+      values[path] = value.is_array() ? nlohmann::json(value.size()) : value;
+      if (!value.is_array()) continue;
+      ++lists;
+      for (std::size_t i = 0; i < value.size(); ++i)
+        values[path + "." + std::to_string(i)] = value[i];
+    }
+    state["values"] = values;
+    state["version"] = 1;
+    files["state.json"] = state.dump();
+  });
+  CHECK(lists > 0);
+  job.dies_at = 0;
+  Outcome const resumed = run(job, Optimizer{}, Saves{});
+  CHECK(resumed.report.resumed);
+  CHECK(same_bits(resumed.tensors, whole.tensors));
 }
 
 TEST_CASE("a state of a newer version is refused, not passed over") {
