@@ -73,6 +73,7 @@ class ChildProcess {
     auto [said, says] = pipe_of(command[0]);
     auto [end, ends] = pipe_of(command[0]);
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (std::string const& argument : command) {
       arguments.push_back(const_cast<char*>(argument.c_str()));
     }
