@@ -7,6 +7,7 @@
 #include <frugal/store/commit.hpp>
 #include <frugal/store/folder.hpp>
 #include <frugal/store/lock.hpp>
+#include <frugal/store/removal.hpp>
 #include <frugal/store/verified.hpp>
 
 #include <algorithm>
@@ -16,7 +17,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -35,12 +35,6 @@ enum class Access {
 struct NewestValid {
   std::optional<SavedCheckpoint> checkpoint;
   std::vector<Damage> damaged;
-};
-
-/// What became of checkpoints that were to go.
-struct Removal {
-  std::vector<SavedCheckpoint> removed;  ///< no checkpoint any more
-  std::vector<Damage> left;              ///< what is still there, and why
 };
 
 /// The folder of one run: its lock and its checkpoints. One thread at a time.
@@ -150,26 +144,26 @@ class RunDirectory {
           continue;
         }
       } catch (StoreError const& error) {
-        leave(out, checkpoint.folder, error.fault().why);
+        deleter_.leave(checkpoint.folder, error.fault().why, out);
         continue;
       }
       moved.push_back(to);
       out.removed.push_back(checkpoint);
     }
     require_lock();
-    delete_files(std::move(moved), out);
+    deleter_.remove(checkpoints_folder(), std::move(moved), out);
     return out;
   }
 
   /// For retention that could not find out what is to go: it is told like a failed deletion.
   Removal could_not_look(StoreError const& error) {
     Removal out;
-    leave(out, checkpoints_folder(), error.fault().where + ": " + error.fault().why);
+    deleter_.leave(checkpoints_folder(), error.fault().where + ": " + error.fault().why, out);
     return out;
   }
 
   /// What could not be deleted since this was asked last; each once, however often it is tried.
-  std::vector<Damage> take_left() { return std::exchange(left_, {}); }
+  std::vector<Damage> take_left() { return deleter_.take_left(); }
 
   /// StoreError unless it was opened for changes; LockError if the folder is another one by now.
   void require_lock() const {
@@ -198,40 +192,11 @@ class RunDirectory {
     }
   }
 
-  /// The files of folders that have lost their names, and of those that an earlier call left.
-  void delete_files(std::vector<std::filesystem::path> moved, Removal& out) {
-    if (!moved.empty()) {
-      try {
-        sync_folder(checkpoints_folder());
-      } catch (StoreError const& error) {
-        // The old names may come back, and would name folders that are half empty.
-        for (auto const& path : moved) leave(out, path, error.fault().why);
-        moved.clear();
-      }
-    }
-    for (auto& path : std::exchange(unfinished_, {})) moved.push_back(std::move(path));
-    for (auto& path : moved) {
-      try {
-        remove_tree(path);
-      } catch (StoreError const& error) {
-        leave(out, path, error.fault().why);
-        unfinished_.push_back(std::move(path));
-      }
-    }
-  }
-
-  void leave(Removal& out, std::filesystem::path const& path, std::string const& why) {
-    out.left.push_back({path, why});
-    if (told_.insert(path).second) left_.push_back({path, why});
-  }
-
   std::filesystem::path folder_;
   std::unique_ptr<RunLock> lock_;  ///< null for Access::read
   std::uint64_t next_serial_ = 1;
   std::vector<std::string> notes_;
-  std::vector<std::filesystem::path> unfinished_;  ///< folders without a name that are still there
-  std::vector<Damage> left_;
-  std::set<std::filesystem::path> told_;
+  detail::Deleter deleter_;
   detail::Verified verified_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "support/files.hpp"
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -51,6 +52,14 @@ TEST_CASE("numbers that no run could have written are nothing") {
     CAPTURE(text);
     CHECK_FALSE(reads(text));
   }
+}
+
+TEST_CASE("a heartbeat does not write to where a symbolic link leads") {
+  TemporaryFolder const folder;
+  std::ofstream(folder / "thesis.txt") << "three years of work";
+  std::filesystem::create_symlink("thesis.txt", folder / "heartbeat");
+  Heartbeat(folder / "heartbeat").beat({.step = 1, .seconds = 1});
+  CHECK(support::text_of(folder / "thesis.txt") == "three years of work");
 }
 
 TEST_CASE("a heartbeat that cannot be written is no error") {

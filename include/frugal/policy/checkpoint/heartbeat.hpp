@@ -31,7 +31,7 @@ class Heartbeat {
 
   Heartbeat() = default;
   explicit Heartbeat(std::filesystem::path const& path)
-      : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)) {}
+      : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {}
   Heartbeat(Heartbeat const&) = delete;
   Heartbeat& operator=(Heartbeat const&) = delete;
   ~Heartbeat() {
