@@ -116,7 +116,7 @@ class Checkpoint<Options...>::State {
     look_at_ = interval_.next_look();
     saver_.beat(run);
     saver_.report_failure(run);
-    if (due || best_.take_improvement()) begin_save(run);
+    if (due || best_.improved()) begin_save(run);
   }
 
   void on_validated(Validated<Context>& phase) {
@@ -126,7 +126,7 @@ class Checkpoint<Options...>::State {
   void on_epoch_end(EpochEnd<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
     saver_.report_failure(run);
-    if (Cadence::due_at_epoch_end(run.counters) || best_.take_improvement()) begin_save(run);
+    if (Cadence::due_at_epoch_end(run.counters) || best_.improved()) begin_save(run);
   }
 
   void on_fit_end(FitEnd<Context>& phase) {
@@ -161,6 +161,9 @@ class Checkpoint<Options...>::State {
  private:
   void begin_save(AnyRun& run) {
     if (auto const cost = saver_.save(run)) interval_.saved(*cost, Clock::now());
+    // Whatever it is made for, it has the weights of the last improvement: a second save of these
+    // would take another one's place.
+    best_.forget_improvement();
   }
 
   double share_;
