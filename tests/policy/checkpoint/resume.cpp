@@ -103,6 +103,95 @@ TEST_CASE("a checkpoint of another run is refused with the first difference name
         "'policies/EarlyStop/best': it was not saved");
 }
 
+/// The newest checkpoint of a folder, as frugal wrote it before version 2 of state.json.
+void write_version_1(std::filesystem::path const& folder, frugal::detail::Slots const& recipe) {
+  frugal::RunDirectory directory(folder);
+  frugal::SavedCheckpoint const saved = *directory.newest_valid().checkpoint;
+  auto state = nlohmann::json::parse(text_of(saved.folder / "state.json"));
+  state.at("version") = 1;
+  REQUIRE(state.erase("circumstances") == 1);
+  for (auto const& [slot, filling] : recipe) state.at("recipe").at(slot) = filling.compiled;
+  auto& values = state.at("values");
+  for (char const* const name :
+       {"run/advice", "policies/Checkpoint/failures", "policies/Log/tail"}) {
+    REQUIRE(values.erase(name) == 1);
+  }
+  std::string const text = state.dump();
+  auto writer = directory.begin(saved.step());
+  for (char const* const name : {"model.safetensors", "optimizer.safetensors", "state.json"}) {
+    std::string const bytes =
+        name == std::string("state.json") ? text : text_of(saved.folder / name);
+    writer.add(name, [&](auto& sink) { sink.write(bytes_of(bytes)); });
+  }
+  directory.commit(writer, saved.manifest.metrics);
+}
+
+TEST_CASE(
+    "a checkpoint of the version before is gone on from, in the same bits and without advice") {
+  using namespace frugal::literals;
+  TemporaryFolder const folder;
+  frugal::ClipNorm<0.5_r> const clip;
+  frugal::Checkpoint<Every<4>> const saves;
+  Job job{.folder = folder / "whole"};
+  Outcome const whole = run(job, Optimizer{}, clip, frugal::Log<Every<2>>{}, saves);
+  job.folder = folder / "old";
+  job.dies_at = 11;
+  run(job, Optimizer{}, clip, frugal::Log<Every<2>>{}, saves);
+  write_version_1(job.folder,
+                  frugal::detail::slots_of(frugal::list<Optimizer, frugal::ClipNorm<0.5_r>>{}));
+  job.dies_at = 0;
+  Outcome const resumed = run(job, Optimizer{}, clip, frugal::Log<Every<2>>{}, saves);
+  REQUIRE(resumed.report.resumed);
+  CHECK(resumed.report.resumed->step == 8);
+  CHECK(resumed.report.advice.empty());
+  CHECK(same_bits(resumed.tensors, whole.tensors));
+  auto const steps = [](std::filesystem::path const& log) {
+    std::vector<int> found;
+    for (std::string const& line : lines_of(text_of(log))) {
+      auto const json = nlohmann::json::parse(line);
+      if (json.at("event") == "step") found.push_back(json.at("step"));
+    }
+    return found;
+  };
+  CHECK(steps(folder / "old" / "metrics.jsonl") == steps(folder / "whole" / "metrics.jsonl"));
+}
+
+TEST_CASE("one of the version before that another compiler has spelt is taken, with an advice") {
+  using namespace frugal::literals;
+  TemporaryFolder const folder;
+  frugal::ClipNorm<0.5_r> const clip;
+  Job job{.folder = folder.path(), .dies_at = 11};
+  run(job, Optimizer{}, clip, frugal::Log<>{}, frugal::Checkpoint<Every<4>>{});
+  frugal::detail::Slots spelt{{"Clip", {"", "ClipNorm<(Rational){1l,2l}>"}}};
+  write_version_1(job.folder, spelt);
+  job.dies_at = 0;
+  Outcome const resumed =
+      run(job, Optimizer{}, clip, frugal::Log<>{}, frugal::Checkpoint<Every<4>>{});
+  REQUIRE(resumed.report.resumed);
+  CHECK(advises(resumed.report, "Clip is ClipNorm<(Rational){1l,2l}> there"));
+}
+
+TEST_CASE("another number of threads, or another length of an epoch, is told at a resume") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 6};
+  run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
+  job.dies_at = 0;
+  int const threads = at::get_num_threads();
+  at::set_num_threads(threads + 1);
+  Outcome const resumed =
+      run(job, Optimizer{}, frugal::Accumulate<1>{}, frugal::Checkpoint<Every<4>>{});
+  at::set_num_threads(threads);
+  CHECK(advises(resumed.report, std::to_string(threads) + " threads and goes on with " +
+                                    std::to_string(threads + 1)));
+  CHECK_FALSE(advises(resumed.report, "steps in an epoch"));
+
+  frugal::Trainer longer{std::make_shared<Mlp>(job.shape), frugal::CrossEntropy{},
+                         frugal::Settings{.run = job.folder, .epochs = 4, .seed = job.seed},
+                         Optimizer{}, frugal::Checkpoint<Every<4>>{}};
+  frugal::Resident train(samples(51), {.batch = 4, .shuffle = true});
+  CHECK(advises(longer.fit(train, train), "11 steps in an epoch and goes on with 13"));
+}
+
 TEST_CASE("a checkpoint with the state of a policy that is gone is refused") {
   TemporaryFolder const folder;
   Job const job{.folder = folder.path(), .epochs = 1};
@@ -175,7 +264,7 @@ TEST_CASE("a state of a newer version is refused, not passed over") {
     frugal::RunDirectory directory(folder.path());
     auto const from = directory.newest_valid().checkpoint->folder;
     auto state = nlohmann::json::parse(text_of(from / "state.json"));
-    state["version"] = 2;
+    state["version"] = frugal::detail::StateFile::newest_version + 1;
     std::string const text = state.dump();
     frugal::CheckpointWriter writer = directory.begin(99);
     for (std::string const name : {"model.safetensors", "optimizer.safetensors"}) {

@@ -56,6 +56,7 @@ TEST_CASE("a state file gives back every value, bit for bit and of its type") {
   file.seconds = 2;
   file.recipe = {{"optimizer", "AdamW"}, {"precision", "FP32"}};
   file.weights = "BF16";
+  file.circumstances = {{"threads", 2}};
   for (std::size_t i = 0; i < values.size(); ++i) {
     file.values.emplace("policy/" + std::to_string(i), values[i]);
   }
@@ -64,6 +65,8 @@ TEST_CASE("a state file gives back every value, bit for bit and of its type") {
   CHECK(read.seconds == 2.0);
   CHECK(read.recipe == file.recipe);
   CHECK(read.weights == "BF16");
+  CHECK(read.circumstances == file.circumstances);
+  CHECK(read.version == StateFile::newest_version);
   REQUIRE(read.values.size() == values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     CAPTURE(i);
@@ -90,6 +93,23 @@ TEST_CASE("a state file is JSON to other readers, also without any value") {
   CHECK(read.at("values").at("c").at("bits") == "7ff8000000000000");
 }
 
+TEST_CASE("a state file of version 1 has no circumstances, and is known by its number") {
+  StateFile file;
+  file.recipe = {{"clip", "NoClip"}};
+  std::string text = file.text();
+  auto const cut = [&](std::string const& part, std::string const& with) {
+    auto const at = text.find(part);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, part.size(), with);
+  };
+  cut("\"version\": 2", "\"version\": 1");
+  cut(" \"circumstances\": {},\n", "");
+  StateFile const read = parsed(text);
+  CHECK(read.version == 1);
+  CHECK(read.circumstances.empty());
+  CHECK(read.recipe.at("clip") == "NoClip");
+}
+
 TEST_CASE("what is wrong with a state file is named") {
   std::string const good = StateFile{}.text();
   auto const with = [&](std::string const& from, std::string const& to) {
@@ -108,11 +128,13 @@ TEST_CASE("what is wrong with a state file is named") {
   CHECK(why(with("\"recipe\": {}", "\"recipe\": []")) == "\"recipe\" is no object");
   CHECK(why(with("\"recipe\": {}", R"("recipe": {"clip": 1})")) ==
         R"(the recipe's "clip" is no text)");
+  CHECK(why(with("\"circumstances\": {}", R"("circumstances": {"threads": -1})")) ==
+        "\"threads\" is no whole number");
   CHECK(why(with("\"values\": {}", R"("values": {"a/b": []})")) == R"(the value of "a/b" is none)");
   CHECK(why(with("\"values\": {}", R"("values": {"a": {"bits": "xyz"}})")) == "a number is none");
   CHECK(why(with("\"values\": {}", R"("values": {"a": {"bytes": "0g"}})")) == "a number is none");
   CHECK(why(with("\"values\": {}", R"("values": {"a": {}})")) == "\"bits\" is missing");
-  CHECK_THROWS_AS(parsed(with("\"version\": 1", "\"version\": 2")), frugal::NewerFormatError);
+  CHECK_THROWS_AS(parsed(with("\"version\": 2", "\"version\": 3")), frugal::NewerFormatError);
 }
 
 }  // namespace frugal_test::policy_checkpoint_state_file

@@ -16,7 +16,8 @@
 #include <frugal/loop/memory.hpp>
 #include <frugal/loop/memory_reader.hpp>
 #include <frugal/loop/run_state.hpp>
-#include <frugal/policy/checkpoint/snapshot.hpp>
+#include <frugal/policy/checkpoint/circumstances.hpp>
+#include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/store/checkpoint.hpp>
@@ -125,6 +126,29 @@ inline std::string forget_other_generators(Memory& memory, c10::Device device) {
   return saved_on;
 }
 
+/// Throws the first slot that is filled otherwise. Returns a line for each of which that is not
+/// known, since an earlier version has spelt it as its compiler does.
+inline std::vector<std::string> require_same_recipe(StateFile const& state, Slots const& recipe,
+                                                    std::filesystem::path const& where) {
+  std::vector<std::string> doubts;
+  for (auto const& [slot, here] : recipe) {
+    auto const saved = state.recipe.find(slot);
+    std::string const there = saved == state.recipe.end() ? "nothing" : saved->second;
+    bool const old = state.version < 2;
+    NameFits const fits = old ? fits_old_name(there, here) : there == here.name ? NameFits::yes : NameFits::no;
+    if (fits == NameFits::yes) continue;
+    std::string why = slot;
+    why.append(" is ").append(there).append(" there and ");
+    why.append(old ? here.compiled : here.name).append(" here");
+    if (fits == NameFits::no) refuse_checkpoint(where, std::move(why));
+    doubts.push_back(
+        "the checkpoint was written by frugal before version 2 of state.json, which "
+        "spelt a recipe as its compiler does: " +
+        why + ". If that is not the same, stop this run");
+  }
+  return doubts;
+}
+
 inline StateFile read_state(SavedCheckpoint const& checkpoint) {
   auto const path = checkpoint.folder / StateFile::file_name;
   MappedFile const file(path);
@@ -146,14 +170,7 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
     refuse_checkpoint(state_path, "its seed is " + std::to_string(state.seed) +
                                       ", and here it is " + std::to_string(run.settings.seed));
   }
-  for (auto const& [slot, policy] : recipe) {
-    auto const saved = state.recipe.find(slot);
-    std::string const there = saved == state.recipe.end() ? "nothing" : saved->second;
-    if (there == policy) continue;
-    std::string why = slot;
-    why.append(" is ").append(there).append(" there and ").append(policy).append(" here");
-    refuse_checkpoint(state_path, std::move(why));
-  }
+  std::vector<std::string> const doubts = require_same_recipe(state, recipe, state_path);
   Safetensors const weights = Safetensors::open(checkpoint.folder / "model.safetensors");
   require_same_tensors(run.root, weights, !state.weights.empty());
 
@@ -176,6 +193,8 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
     refuse_checkpoint(state_path, "it has '" + *unread + "', for which this recipe has no place");
   }
   load_weights(run.root, weights);
+  for (std::string const& doubt : doubts) run.advise(doubt);
+  compare_circumstances(run, state.circumstances);
   if (std::string const here = kind_of_device(run.settings.device); saved_on != here && !moves) {
     run.advise("the checkpoint was saved on " + saved_on + " and this run goes on on " + here +
                ": what draws random numbers there, such as dropout, goes on with others, and sums "

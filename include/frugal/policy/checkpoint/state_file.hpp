@@ -26,12 +26,15 @@ namespace frugal::detail {
 /// that JSON has no word for as {"bits": "7ff8000000000000"}.
 struct StateFile {
   static constexpr char const* file_name = "state.json";
-  static constexpr std::uint64_t newest_version = 1;
+  /// 1 has a recipe as the compiler spelt it, and no circumstances.
+  static constexpr std::uint64_t newest_version = 2;
 
+  std::uint64_t version = newest_version;
   std::uint64_t seed = 0;
   double seconds = 0;                         ///< of training so far
   std::map<std::string, std::string> recipe;  ///< what fills each slot
   std::string weights;                        ///< type that they are stored in; empty: their own
+  std::map<std::string, std::uint64_t> circumstances{};  ///< see circumstances.hpp
   std::map<std::string, Memory::Value> values;
 
   std::string text() const {
@@ -41,6 +44,8 @@ struct StateFile {
     append(out, seconds);
     out += ",\n \"weights\": ";
     append(out, weights);
+    out += ",\n \"circumstances\": ";
+    append_members(out, circumstances, [&](std::uint64_t value) { append(out, value); });
     out += ",\n \"recipe\": ";
     append_members(out, recipe, [&](std::string const& name) { append(out, name); });
     out += ",\n \"values\": ";
@@ -68,6 +73,7 @@ struct StateFile {
                                       "Resume::Weights."});
     }
     StateFile out;
+    out.version = fields.number(all, "version");
     // Any 64 bits, unlike what JsonFields::number counts.
     auto const seed = fields.member(all, "seed").as_unsigned();
     if (!seed) fields.fail("\"seed\" is no whole number");
@@ -76,6 +82,13 @@ struct StateFile {
     if (!seconds) fields.fail("\"seconds\" is no number");
     out.seconds = *seconds;
     out.weights = fields.text(all, "weights");
+    if (out.version >= 2) {
+      for (Json const& each : fields.object(all, "circumstances")) {
+        auto const value = each.as_unsigned();
+        if (!value) fields.fail("\"" + std::string(each.name()) + "\" is no whole number");
+        out.circumstances.emplace(each.name(), *value);
+      }
+    }
     for (Json const& name : fields.object(all, "recipe")) {
       if (!name.is(Json::Kind::text)) {
         fields.fail("the recipe's \"" + name.name() + "\" is no text");
