@@ -78,13 +78,49 @@ TEST_CASE("a hint is given once, and an event has the place and the time at whic
 
   run.counters.step = 9;
   run.go_on({.from = "there", .step = 9}, 100.0);
+  std::size_t told = 0;
+  run.loggers.emplace_back([&] { told = run.events.size(); });
   run.record({.name = "resume"});
+  CHECK(told == 1);
   REQUIRE(run.events.size() == 1);
   CHECK(run.events[0].at.step == 9);
   CHECK(run.events[0].seconds >= 100.0);
   CHECK(run.seconds() >= run.events[0].seconds);
   REQUIRE(run.resumed);
   CHECK(run.resumed->from == "there");
+}
+
+TEST_CASE("advice outlasts a resume, beside what the new process has said before it loads") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  States states;
+  AnyRun run{.root = *module, .settings = settings};
+  run.policies = PolicyStates::of(states);
+  run.advise("more memory");
+  Memory memory = saved(run);
+
+  AnyRun other{.root = *module, .settings = settings};
+  other.policies = PolicyStates::of(states);
+  other.advise("a faster disk");
+  other.advise("more memory");
+  MemoryReader reader(memory);
+  other.persist(reader);
+  CHECK_FALSE(reader.unread());
+  CHECK(other.advice == std::vector<std::string>{"more memory", "a faster disk"});
+}
+
+TEST_CASE("a run that was saved before advice was loads as well, and keeps its own") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  States states;
+  AnyRun run{.root = *module, .settings = settings};
+  run.policies = PolicyStates::of(states);
+  Memory memory = saved(run);
+  REQUIRE(memory.values.erase("run/advice") == 1);
+  run.advise("more memory");
+  MemoryReader reader(memory);
+  run.persist(reader);
+  CHECK(run.advice == std::vector<std::string>{"more memory"});
 }
 
 TEST_CASE("who writes the checkpoint sees the run's files and place, and says that it goes on") {

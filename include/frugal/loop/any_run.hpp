@@ -148,10 +148,12 @@ struct AnyRun {
   double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, or its part
   Unfinished unfinished{};
   std::vector<std::string> advice{};
-  std::vector<Event> events{};                 ///< for those who log, oldest first
-  std::vector<std::filesystem::path> files{};  ///< what a checkpoint has to find on the disk
+  std::vector<Event> events{};                   ///< for those who log, oldest first
+  std::vector<std::function<void()>> loggers{};  ///< called when there is one more
+  std::vector<std::filesystem::path> files{};    ///< what a checkpoint has to find on the disk
   std::optional<Resumed> resumed{};
   bool preempted = false;  ///< the machine goes; what could be saved is
+  std::string unsaved{};   ///< why the last save that was asked for is not on the disk
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   double seconds_before = 0;  ///< of training, in processes before this one
 
@@ -179,11 +181,12 @@ struct AnyRun {
     advice.push_back(text);
   }
 
-  /// What happened to the run itself; those who log write it with their next line.
+  /// What happened to the run itself, for those who log.
   void record(Event event) {
     event.at = counters;
     event.seconds = seconds();
     events.push_back(std::move(event));
+    for (auto const& look : loggers) look();
   }
 
   /// Training goes on from a checkpoint at which it had taken `seconds`.
@@ -214,12 +217,26 @@ struct AnyRun {
   void persist_record(Archive& archive) {
     archive("stopped_by", stopped_by);
     archive("epoch_loss", epoch_loss);
+    persist_advice(archive);
     std::uint64_t count = validations.size();  // NOLINT(misc-const-correctness): loading fills it
     archive("validations", count);
     validations.resize(count);
     for (std::size_t i = 0; i < validations.size(); ++i) {
       archive.scope("validation." + std::to_string(i),
                     [&](auto& inner) { validations[i].persist(inner); });
+    }
+  }
+
+  /// Nothing takes advice back, neither a resume nor a return to an earlier state.
+  template <class Archive>
+  void persist_advice(Archive& archive) {
+    if constexpr (Archive::loading) {
+      if (!archive.holds("advice")) return;  // the checkpoint of an earlier version
+      std::vector<std::string> const here = std::exchange(advice, {});
+      archive("advice", advice);
+      for (std::string const& text : here) advise(text);
+    } else {
+      archive("advice", advice);
     }
   }
 };

@@ -35,7 +35,9 @@ inline Report report_of(AnyRun const& run, double seconds) {
           .advice = run.advice,
           .resumed = run.resumed,
           .preempted = run.preempted,
-          .skipped = run.counters.skipped};
+          .skipped = run.counters.skipped,
+          .seconds_before = run.seconds_before,
+          .unsaved = run.unsaved};
 }
 
 }  // namespace frugal::detail

@@ -44,7 +44,7 @@ class Phase {
   double seconds() const { return run_->seconds(); }
   /// One line for the user, given once and never as an exception.
   void advise(std::string const& text) const { run_->advise(text); }
-  /// What happened to the run itself; those who log write it with their next line.
+  /// What happened to the run itself, for those who log.
   void record(Event event) const { run_->record(std::move(event)); }
   std::vector<Event> const& events() const { return run_->events; }
 

@@ -16,8 +16,8 @@
 #include <frugal/policy/checkpoint/best.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
+#include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/saver.hpp>
-#include <frugal/policy/checkpoint/snapshot.hpp>
 
 namespace frugal {
 
@@ -28,7 +28,7 @@ namespace frugal {
 /// Cost    between saves the comparison of a counter; at a save, all of the writing, or with Async
 ///         a copy of the state into host memory that is kept for the next one.
 /// State   what it saves: module, optimizer, schedule, counters, generators, the data's cursor and
-///         every policy's state; of its own, the best metrics so far.
+///         every policy's state; of its own, the best metrics so far and how many saves failed.
 /// Errors  SettingsError without Settings::run; LockError while another trainer works there;
 ///         StateError for a checkpoint of another run, naming the first difference; StoreError
 ///         when it cannot be written (see on_failure).
@@ -156,14 +156,15 @@ class Checkpoint<Options...>::State {
       look_at_ = 0;
     }
     best_.persist(archive);
+    saver_.persist(archive);
   }
 
  private:
   void begin_save(AnyRun& run) {
-    if (auto const cost = saver_.save(run)) interval_.saved(*cost, Clock::now());
     // Whatever it is made for, it has the weights of the last improvement: a second save of these
     // would take another one's place.
     best_.forget_improvement();
+    if (auto const cost = saver_.save(run)) interval_.saved(*cost, Clock::now());
   }
 
   double share_;

@@ -91,7 +91,8 @@ struct grace_in<Grace<Seconds>, Os...> {
 }  // namespace detail
 
 /// Ends the run in good order when its machine is taken away: the step is finished, the run is
-/// saved, and the process ends with code 75, so that whoever started it starts it again.
+/// saved, and the process ends with code 75, so that whoever started it starts it again. Where it
+/// could not be saved and Checkpoint goes on all the same (OnFailure::GoOn), the code is 74.
 ///
 /// Lever   price per hour: spot machines cost 60-90% less and vanish at short notice.
 /// Cost    a look at a flag in each step, and before each batch of a validation or rehearsal.
@@ -129,8 +130,8 @@ struct Spot {
   Preempted then = Preempted::Exit;
   [[no_unique_address]] notices_type notices{};
 
-  /// Ends the process if that is wanted. No destructor runs: threads of data sources may be at
-  /// work.
+  /// Ends the process with the report's code if that is wanted. No destructor runs: threads of data
+  /// sources may be at work.
   template <class Report>
   void end_process(Report const& report) const {
     if (then != Preempted::Exit) return;
@@ -138,8 +139,13 @@ struct Spot {
     for (std::string const& advice : report.advice) std::cerr << "advice: " << advice << '\n';
     std::cerr << "frugal: preempted "
               << (report.steps == 0 ? std::string("before the first step")
-                                    : "at step " + std::to_string(report.steps))
-              << "; exit code " << report.exit_code() << " asks to be run again\n";
+                                    : "at step " + std::to_string(report.steps));
+    if (report.unsaved.empty()) {
+      std::cerr << "; exit code " << report.exit_code() << " asks to be run again\n";
+    } else {
+      std::cerr << ", and that is not saved: " << report.unsaved << "; exit code "
+                << report.exit_code() << " is an error of input and output\n";
+    }
     std::fflush(nullptr);
     std::_Exit(report.exit_code());
   }
@@ -172,13 +178,14 @@ struct Spot {
     /// notice came in the middle of a validation.
     void leave(Step<Context>& phase) {
       auto const start = std::chrono::steady_clock::now();
-      if (!phase.save()) phase.advise("preempted, and the last steps could not be saved");
+      bool const saved = phase.save();
+      if (!saved) phase.advise("preempted, and the last steps could not be saved");
       std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
       phase.record({"preempted",
                     {{"by", signals_.asked() ? signals_.name() : watch_.text()},
                      {"save_seconds", spent.count()}}});
       phase.preempt();
-      watch_.saved();
+      if (saved) watch_.saved();
       abandon();
     }
 

@@ -98,6 +98,59 @@ TEST_CASE("or it is reported and tried again at the next time, as the user choos
   goes_on(frugal::Checkpoint<Every<4>, Async>{});
 }
 
+TEST_CASE("failures are one line of advice, the last of them and how many there were") {
+  TemporaryFolder const folder;
+  // Nothing at 8 and 12, and as much in the second run, whose count goes on.
+  auto const start = [&](std::uint64_t epochs, std::uint64_t away) {
+    return run({.folder = folder.path(), .epochs = epochs}, Optimizer{},
+               frugal::Checkpoint<Every<4>>{.on_failure = OnFailure::GoOn},
+               Saboteur{.folder = folder.path(), .away_at = away, .back_at = away + 8})
+        .report;
+  };
+  auto const lines = [](frugal::Report const& report) {
+    std::vector<std::string> found;
+    for (std::string const& line : report.advice) {
+      if (line.find("a checkpoint was not written: ") == 0) found.push_back(line);
+    }
+    return found;
+  };
+  auto const first = lines(start(2, 6));
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].find("step-00000012") != std::string::npos);
+  CHECK(first[0].ends_with(" (2 times)"));
+  auto const second = lines(start(4, 25));
+  REQUIRE(second.size() == 1);
+  CHECK(second[0].find("step-00000032") != std::string::npos);
+  CHECK(second[0].ends_with(" (4 times)"));
+}
+
+template <class Policy>
+void reports_its_end(Policy policy) {
+  policy.on_failure = OnFailure::GoOn;
+  TemporaryFolder const folder;
+  auto const report = run({.folder = folder.path()}, Optimizer{}, policy,
+                          Saboteur{.folder = folder.path(), .away_at = 6})
+                          .report;
+  CHECK(report.steps == 33);
+  CHECK(report.unsaved.find("step-00000033") != std::string::npos);
+  CHECK(report.exit_code() == 74);
+}
+
+TEST_CASE("a run whose end could not be saved says so in its report, and in its exit code") {
+  reports_its_end(frugal::Checkpoint<Every<4>>{});
+  reports_its_end(frugal::Checkpoint<Every<4>, Async>{});
+}
+
+TEST_CASE("a run whose saves failed, but not its last one, is saved") {
+  TemporaryFolder const folder;
+  auto const report = run({.folder = folder.path()}, Optimizer{},
+                          frugal::Checkpoint<Every<4>, Async>{.on_failure = OnFailure::GoOn},
+                          Saboteur{.folder = folder.path(), .away_at = 6, .back_at = 15})
+                          .report;
+  CHECK(report.unsaved.empty());
+  CHECK(report.exit_code() == 0);
+}
+
 TEST_CASE("who asks for a save that a thread cannot write is told that it is not there") {
   TemporaryFolder const folder;
   bool saved = true;

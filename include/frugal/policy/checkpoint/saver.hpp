@@ -19,6 +19,7 @@
 #include <frugal/policy/checkpoint/heartbeat.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
+#include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/resume.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/writer.hpp>
@@ -91,17 +92,29 @@ class Saver {
     bears(run, [&] { std::rethrow_exception(failure); });
   }
 
-  /// Waits for the disk.
+  /// Waits for the disk, and has the report say whether it has this moment.
   void finish(AnyRun& run) {
     if (writer_) {
       writer_->wait();
       report_failure(run);
     }
+    run.unsaved = has_saved(run) ? std::string() : failure_;
     beat(run);
   }
 
   /// Seconds from the beginning of the last save until the disk had it.
   double seconds() const { return cost_.stall + (writer_ ? writer_->seconds() : 0.0); }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    std::uint64_t failures = failures_;  // NOLINT(misc-const-correctness): loading fills it
+    if constexpr (Archive::loading) {
+      if (!archive.holds("failures")) return;  // the checkpoint of an earlier version
+    }
+    archive("failures", failures);
+    // Rollback goes back; what has failed since has failed.
+    failures_ = std::max(failures_, failures);
+  }
 
  private:
   /// The moment of the run that a save holds: two saves of one place are the same.
@@ -170,22 +183,40 @@ class Saver {
 
   /// Throws a job's StoreError, or reports it, as the user chose. False: there was one.
   template <class Job>
-  bool bears(AnyRun& run, Job&& job) const {
+  bool bears(AnyRun& run, Job&& job) {
     try {
       job();
       return true;
     } catch (StoreError const& error) {
       if (options_.on_failure == OnFailure::Stop) throw;
-      run.advise(std::string("a checkpoint was not written: ") + error.what());
-      run.record({"checkpoint_failed", {{"error", std::string(error.what())}}});
+      failure_ = error.what();
+      advise_of_failure(run);
+      run.record({"checkpoint_failed", {{"error", failure_}}});
       return false;
     }
+  }
+
+  // One line for all of them, since each names another folder: the last one, and how many. Where a
+  // run has resumed, it counts on.
+  void advise_of_failure(AnyRun& run) {
+    static constexpr char const* begin = "a checkpoint was not written: ";
+    std::string line = begin + failure_;
+    if (++failures_ > 1) line += " (" + std::to_string(failures_) + " times)";
+    for (std::string& known : run.advice) {
+      if (known.starts_with(begin)) {
+        known = std::move(line);
+        return;
+      }
+    }
+    run.advise(line);
   }
 
   Options options_;
   Slots recipe_;
   Snapshot snapshot_;
   SaveCost cost_{};
+  std::string failure_;         ///< the last one
+  std::uint64_t failures_ = 0;  ///< that were borne, those before a resume included
   std::optional<Place> saved_;
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<Heartbeat> heartbeat_;
