@@ -17,8 +17,8 @@ namespace frugal_test::checkpoint_recipe_name {
 
 using namespace frugal;
 using namespace frugal::literals;
-using frugal::detail::NameFits;
 using frugal::detail::fits_old_name;
+using frugal::detail::NameFits;
 using frugal::detail::portable_name;
 using frugal::detail::recipe_name;
 

@@ -81,7 +81,8 @@ constexpr std::string name_of_value() {
 template <class T>
 constexpr std::string recipe_name();
 
-constexpr std::string joined_name(std::string_view bare, std::initializer_list<std::string> arguments) {
+constexpr std::string joined_name(std::string_view bare,
+                                  std::initializer_list<std::string> arguments) {
   std::string out(bare);
   char const* before = "<";
   for (std::string const& each : arguments) {
@@ -109,11 +110,13 @@ constexpr std::string name_by_shape(std::type_identity<P<Vs...>>, NameShape<3>) 
 }
 template <template <auto, class...> class P, auto V, class... Ts>
 constexpr std::string name_by_shape(std::type_identity<P<V, Ts...>>, NameShape<2>) {
-  return joined_name(bare_name(type_name<P<V, Ts...>>()), {name_of_value<V>(), recipe_name<Ts>()...});
+  return joined_name(bare_name(type_name<P<V, Ts...>>()),
+                     {name_of_value<V>(), recipe_name<Ts>()...});
 }
 template <template <class, auto...> class P, class T, auto... Vs>
 constexpr std::string name_by_shape(std::type_identity<P<T, Vs...>>, NameShape<1>) {
-  return joined_name(bare_name(type_name<P<T, Vs...>>()), {recipe_name<T>(), name_of_value<Vs>()...});
+  return joined_name(bare_name(type_name<P<T, Vs...>>()),
+                     {recipe_name<T>(), name_of_value<Vs>()...});
 }
 template <class T>
 constexpr std::string name_by_shape(std::type_identity<T>, NameShape<0>) {

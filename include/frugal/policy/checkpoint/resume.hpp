@@ -135,7 +135,9 @@ inline std::vector<std::string> require_same_recipe(StateFile const& state, Slot
     auto const saved = state.recipe.find(slot);
     std::string const there = saved == state.recipe.end() ? "nothing" : saved->second;
     bool const old = state.version < 2;
-    NameFits const fits = old ? fits_old_name(there, here) : there == here.name ? NameFits::yes : NameFits::no;
+    NameFits const fits = old                  ? fits_old_name(there, here)
+                          : there == here.name ? NameFits::yes
+                                               : NameFits::no;
     if (fits == NameFits::yes) continue;
     std::string why = slot;
     why.append(" is ").append(there).append(" there and ");
