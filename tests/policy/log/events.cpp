@@ -100,7 +100,7 @@ std::map<std::string, int> counts(std::filesystem::path const& file) {
 }
 
 /// 11 steps an epoch, of which two windows have a loss that is no number.
-template <class... Ps>
+template <class Lines = Every<100>, class... Ps>
 frugal::Report broken(std::filesystem::path const& folder, int dies_at, Ps const&... policies) {
   struct Gone {};
   frugal::Batch data = samples(44);
@@ -113,8 +113,8 @@ frugal::Report broken(std::filesystem::path const& folder, int dies_at, Ps const
     return frugal::CrossEntropy{}(module, batch);
   };
   frugal::Trainer trainer{
-      std::make_shared<Mlp>(), objective,         frugal::Settings{.run = folder, .epochs = 1},
-      Optimize<SGD>{},         Log<Every<100>>{}, policies...};
+      std::make_shared<Mlp>(), objective,    frugal::Settings{.run = folder, .epochs = 1},
+      Optimize<SGD>{},         Log<Lines>{}, policies...};
   try {
     return trainer.fit(Resident(data, {.batch = 4, .shuffle = false}));
   } catch (Gone const&) {
@@ -124,9 +124,12 @@ frugal::Report broken(std::filesystem::path const& folder, int dies_at, Ps const
 
 TEST_CASE("two returns to one kept state are two lines") {
   TemporaryFolder const folder;
-  broken(folder.path(), 0, frugal::Rollback<Every<100>>{});
-  CHECK(counts(folder / "metrics.jsonl")["rollback"] == 2);
-  CHECK(counts(folder / "metrics.jsonl")["begin"] == 1);
+  // With a line for each step: those of the first return stand before the second one.
+  broken<Every<1>>(folder.path(), 0, frugal::Rollback<Every<100>>{});
+  auto found = counts(folder / "metrics.jsonl");
+  CHECK(found["rollback"] == 2);
+  CHECK(found["begin"] == 1);
+  CHECK(found["step"] == 9);
 }
 
 TEST_CASE("an event that is saved before its line is in the log of the run that resumes") {
