@@ -10,13 +10,13 @@
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/mapped.hpp>
 #include <frugal/data/mnist.hpp>
-#include <frugal/data/placed.hpp>
+#include <frugal/policy/device/placed.hpp>
 #include <frugal/data/prefetch.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/activations.hpp>
@@ -27,7 +27,7 @@
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/device.hpp>
 #include <frugal/policy/early_stop.hpp>
-#include <frugal/policy/find_learning_rate.hpp>
+#include <frugal/find_learning_rate.hpp>
 #include <frugal/policy/flush_denormals.hpp>
 #include <frugal/policy/graph.hpp>
 #include <frugal/policy/keep_memory.hpp>
@@ -44,5 +44,5 @@
 #include <frugal/policy/throughput.hpp>
 #include <frugal/policy/validate.hpp>
 #include <frugal/version.hpp>
-#include <frugal/watch/explain.hpp>
-#include <frugal/watch/report.hpp>
+#include <frugal/explain.hpp>
+#include <frugal/loop/report.hpp>

@@ -8,7 +8,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/range.hpp>
-#include <frugal/loop/devices.hpp>
+#include <frugal/libtorch/devices.hpp>
 #include <frugal/loop/fit.hpp>
 #include <frugal/policy/accumulate.hpp>        // IWYU pragma: keep
 #include <frugal/policy/clip.hpp>              // IWYU pragma: keep

@@ -7,7 +7,7 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/loop/counters.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/loop/phase.hpp>
 
 #include <cstdint>

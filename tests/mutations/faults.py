@@ -212,7 +212,7 @@ FAULTS = (
     Fault(
         name="no-wait-for-the-copy",
         breaks="The stream that computes does not wait for the copy of its batch.",
-        file="include/frugal/data/side_stream.hpp",
+        file="include/frugal/libtorch/side_stream.hpp",
         old="    staging_.let_wait(computes(), turn);\n",
         new="    staging_.let_wait(stream_, turn);\n",
         check=test("^device: placed$"),
@@ -220,7 +220,7 @@ FAULTS = (
     Fault(
         name="copy-overtakes-the-step",
         breaks="A batch is copied into memory that a kernel of an earlier step still reads.",
-        file="include/frugal/data/side_stream.hpp",
+        file="include/frugal/libtorch/side_stream.hpp",
         old="    if (is_used_) used_.block(copies);\n",
         new="    if (is_used_ && copies.id() < 0) used_.block(copies);\n",
         check=test("^device: placed$"),
@@ -228,7 +228,7 @@ FAULTS = (
     Fault(
         name="offloaded-memory-given-away",
         breaks="The allocator gives an activation's memory away while it is copied to the host.",
-        file="include/frugal/policy/activations/offload.hpp",
+        file="include/frugal/libtorch/offload.hpp",
         old="      leaving_.front().copied.block(computes());\n",
         new="",
         check=test("^device: offload$"),
@@ -236,7 +236,7 @@ FAULTS = (
     Fault(
         name="generator-by-number",
         breaks="A checkpoint of cuda:0 is not taken up on cuda:1.",
-        file="include/frugal/loop/generators.hpp",
+        file="include/frugal/libtorch/generators.hpp",
         old="    all.emplace_back(kind_of_device(device), context",
         new="    all.emplace_back(device.str(), context",
         check=test("^device: resume$"),
@@ -350,7 +350,7 @@ FAULTS = (
     Fault(
         name="other-dropout-in-backward",
         breaks="A recomputed function draws other random numbers than in its forward pass.",
-        file="include/frugal/policy/recompute/surroundings.hpp",
+        file="include/frugal/libtorch/recompute/surroundings.hpp",
         old="      set_state_of_generator(generator, each.state);\n",
         new="",
         check=test("^policy: recompute$"),

@@ -13,7 +13,7 @@
 #include <frugal/policy/smoke.hpp>
 #include <frugal/policy/throughput.hpp>
 #include <frugal/trainer.hpp>
-#include <frugal/watch/explain.hpp>
+#include <frugal/explain.hpp>
 
 #include "support/files.hpp"
 #include "support/running.hpp"

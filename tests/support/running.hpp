@@ -14,10 +14,10 @@
 #include <cstdint>
 #include <frugal/compose/policy.hpp>
 #include <frugal/data/resident.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <functional>

@@ -5,7 +5,7 @@
 #include <frugal/data/loading.hpp>
 #include <frugal/data/resident.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
+#include <frugal/data/batch.hpp>
 
 #include <ATen/ATen.h>
 #include <torch/data/datasets/base.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/data/source.hpp>
-#include <frugal/loop/batch.hpp>
+#include <frugal/data/batch.hpp>
 
 #include <ATen/ATen.h>
 

@@ -5,7 +5,7 @@
 #include <frugal/data/idx.hpp>
 #include <frugal/data/idx_tensor.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
+#include <frugal/data/batch.hpp>
 
 #include <ATen/ATen.h>
 

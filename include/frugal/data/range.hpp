@@ -3,7 +3,7 @@
 
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
+#include <frugal/data/batch.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -20,10 +20,10 @@
 #include <frugal/loop/event.hpp>
 #include <frugal/loop/horizon.hpp>
 #include <frugal/loop/ledger.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
 #include <frugal/loop/metrics.hpp>
-#include <frugal/loop/parameters.hpp>
+#include <frugal/libtorch/parameters.hpp>
 #include <frugal/loop/settings.hpp>
 #include <frugal/loop/speed.hpp>
 

@@ -8,9 +8,9 @@
 #include <string>
 
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
+#include <frugal/data/batch.hpp>
 #include <frugal/loop/counters.hpp>
-#include <frugal/loop/parameters.hpp>
+#include <frugal/libtorch/parameters.hpp>
 
 // How the loop fails: kept apart so that the loop reads from top to bottom.
 namespace frugal::detail {

@@ -19,16 +19,16 @@
 #include <frugal/loop/ends.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/fit_traits.hpp>
-#include <frugal/loop/generators.hpp>
+#include <frugal/libtorch/generators.hpp>
 #include <frugal/loop/horizon.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/loop/measure.hpp>
 #include <frugal/loop/move.hpp>
 #include <frugal/loop/passes.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/loop/rehearsal.hpp>
 #include <frugal/loop/split_window.hpp>
-#include <frugal/watch/report.hpp>
+#include <frugal/loop/report.hpp>
 
 namespace frugal {
 

@@ -3,7 +3,7 @@
 
 #include <frugal/compose/composition.hpp>
 #include <frugal/loop/captures.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal::detail {
 

@@ -15,7 +15,7 @@
 #include <frugal/compose/list.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
+#include <frugal/data/batch.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/ledger.hpp>
 #include <frugal/loop/metrics.hpp>

@@ -4,9 +4,9 @@
 #include <ATen/core/grad_mode.h>
 
 #include <frugal/loop/any_run.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
 
 namespace frugal::detail {
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
-#include <frugal/loop/parameters.hpp>
+#include <frugal/data/batch.hpp>
+#include <frugal/libtorch/parameters.hpp>
 
 namespace frugal {
 

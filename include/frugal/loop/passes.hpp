@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <frugal/compose/interrupted.hpp>
-#include <frugal/loop/batch.hpp>
+#include <frugal/data/batch.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/fit_traits.hpp>
 #include <frugal/loop/kept_window.hpp>

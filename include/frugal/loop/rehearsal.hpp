@@ -16,9 +16,9 @@
 #include <frugal/data/source.hpp>
 #include <frugal/loop/any_run.hpp>
 #include <frugal/loop/failure.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
 #include <frugal/loop/rewind.hpp>
 #include <frugal/loop/run_state.hpp>
 

@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include <frugal/loop/generators.hpp>
+#include <frugal/libtorch/generators.hpp>
 #include <frugal/loop/measure.hpp>
-#include <frugal/loop/parameters.hpp>
+#include <frugal/libtorch/parameters.hpp>
 
 namespace frugal::detail {
 

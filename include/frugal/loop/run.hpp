@@ -3,7 +3,7 @@
 
 #include <frugal/loop/any_run.hpp>
 #include <frugal/loop/horizon.hpp>
-#include <frugal/loop/parameters.hpp>
+#include <frugal/libtorch/parameters.hpp>
 #include <frugal/loop/settings.hpp>
 
 namespace frugal {

@@ -9,10 +9,10 @@
 #include <variant>
 
 #include <frugal/loop/any_run.hpp>
-#include <frugal/loop/generators.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
+#include <frugal/libtorch/generators.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
 
 namespace frugal::detail {
 

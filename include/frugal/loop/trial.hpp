@@ -9,11 +9,11 @@
 #include <utility>
 
 #include <frugal/data/source.hpp>
-#include <frugal/loop/batch.hpp>
-#include <frugal/loop/host_meter.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
+#include <frugal/data/batch.hpp>
+#include <frugal/libtorch/host_meter.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
 #include <frugal/loop/rewind.hpp>
 #include <frugal/loop/run.hpp>
 

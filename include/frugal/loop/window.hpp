@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
+#include <frugal/data/batch.hpp>
 #include <frugal/loop/objective.hpp>
 
 namespace frugal {

@@ -12,7 +12,7 @@
 
 #include <frugal/loop/any_run.hpp>
 #include <frugal/loop/counters.hpp>
-#include <frugal/loop/generators.hpp>
+#include <frugal/libtorch/generators.hpp>
 #include <frugal/loop/ledger.hpp>
 
 namespace frugal::detail {

@@ -12,7 +12,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/auto_batch/memory.hpp>

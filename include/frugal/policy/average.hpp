@@ -14,7 +14,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/average/batch_norm.hpp>  // IWYU pragma: keep
 #include <frugal/policy/average/rules.hpp>

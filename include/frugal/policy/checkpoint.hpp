@@ -11,7 +11,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/checkpoint/best.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>

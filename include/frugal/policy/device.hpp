@@ -7,9 +7,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/data/placed.hpp>
-#include <frugal/loop/devices.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/device/placed.hpp>
+#include <frugal/libtorch/devices.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/loop/phase.hpp>
 
 namespace frugal {

@@ -17,12 +17,12 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/loop/phase.hpp>
-#include <frugal/policy/graph/backend.hpp>
+#include <frugal/libtorch/capture_backend.hpp>
 #include <frugal/policy/graph/capturable.hpp>
 #include <frugal/policy/graph/captured_step.hpp>
-#include <frugal/policy/graph/cuda.hpp>   // IWYU pragma: keep
+#include <frugal/libtorch/cuda_capture.hpp>   // IWYU pragma: keep
 #include <frugal/policy/graph/eager.hpp>  // IWYU pragma: keep
 #include <frugal/policy/graph/shapes.hpp>
 

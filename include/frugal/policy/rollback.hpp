@@ -12,9 +12,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_writer.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_writer.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/loop/run_state.hpp>
 

@@ -10,7 +10,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/counters.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/loop/phase.hpp>
 
 namespace frugal {

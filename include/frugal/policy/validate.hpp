@@ -3,7 +3,7 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/loop/measure.hpp>  // IWYU pragma: keep
 #include <frugal/loop/phase.hpp>
 

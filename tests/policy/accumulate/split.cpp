@@ -10,7 +10,7 @@
 #include <frugal/policy/activations.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
-#include <frugal/policy/find_learning_rate.hpp>
+#include <frugal/find_learning_rate.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/rollback.hpp>

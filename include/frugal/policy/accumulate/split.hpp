@@ -9,9 +9,9 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/batch_norms.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/out_of_memory.hpp>
+#include <frugal/libtorch/batch_norms.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/libtorch/out_of_memory.hpp>
 #include <frugal/loop/phase.hpp>
 #include <frugal/policy/accumulate.hpp>
 

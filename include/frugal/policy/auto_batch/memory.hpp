@@ -15,8 +15,8 @@
 #include <cstdint>
 #include <exception>
 
-#include <frugal/loop/host_meter.hpp>
-#include <frugal/loop/out_of_memory.hpp>
+#include <frugal/libtorch/host_meter.hpp>
+#include <frugal/libtorch/out_of_memory.hpp>
 
 namespace frugal::detail {
 

@@ -11,11 +11,11 @@
 
 #include <frugal/data/range.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/loop/batch.hpp>
-#include <frugal/loop/batch_norms.hpp>
+#include <frugal/data/batch.hpp>
+#include <frugal/libtorch/batch_norms.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/measure.hpp>
-#include <frugal/loop/parameters.hpp>
+#include <frugal/libtorch/parameters.hpp>
 
 namespace frugal {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
-#include <frugal/loop/parameters.hpp>
+#include <frugal/data/batch.hpp>
+#include <frugal/libtorch/parameters.hpp>
 
 namespace frugal {
 

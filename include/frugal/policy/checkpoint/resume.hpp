@@ -12,9 +12,9 @@
 
 #include <frugal/error.hpp>
 #include <frugal/loop/any_run.hpp>
-#include <frugal/loop/generators.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_reader.hpp>
+#include <frugal/libtorch/generators.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
 #include <frugal/loop/run_state.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>

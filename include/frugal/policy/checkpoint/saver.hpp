@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <frugal/loop/any_run.hpp>
-#include <frugal/loop/memory_writer.hpp>
+#include <frugal/state/memory_writer.hpp>
 #include <frugal/policy/checkpoint/heartbeat.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
 #include <frugal/policy/checkpoint/options.hpp>

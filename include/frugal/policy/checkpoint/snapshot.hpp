@@ -13,8 +13,8 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/list.hpp>
 #include <frugal/loop/any_run.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_writer.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_writer.hpp>
 #include <frugal/loop/run_state.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <variant>
 
-#include <frugal/loop/memory.hpp>
+#include <frugal/state/memory.hpp>
 #include <frugal/store/hash.hpp>
 #include <frugal/store/json_fields.hpp>
 #include <frugal/store/json_text.hpp>

@@ -10,9 +10,9 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/captures.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/loop/phase.hpp>
-#include <frugal/policy/precision/autocast.hpp>
+#include <frugal/libtorch/autocast.hpp>
 #include <frugal/policy/precision/flag_queue.hpp>
 #include <frugal/policy/precision/fp32.hpp>
 #include <frugal/policy/precision/hardware.hpp>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/loop/memory_reader.hpp>
+#include <frugal/state/memory_reader.hpp>
 
 namespace frugal {
 
