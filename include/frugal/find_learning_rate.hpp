@@ -17,7 +17,7 @@
 #include <frugal/data/range.hpp>
 #include <frugal/error.hpp>
 #include <frugal/loop/fit.hpp>
-#include <frugal/loop/rewind.hpp>
+#include <frugal/state/snapshot.hpp>
 #include <frugal/trainer.hpp>
 #include <frugal/watch/rate_curve.hpp>
 
@@ -178,14 +178,16 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
       << trainer.template policy<kinds::clip>() << trainer.template policy<kinds::optimizer>()
       << detail::RangeTest{.range = range, .lr = lr, .curve = &curve};
 
-  Settings settings = trainer.settings();
+  Settings settings = trainer.resolved_settings();
   settings.run.clear();
   settings.epochs.reset();
   settings.steps = range.steps;
   auto&& source = as_source(std::forward<Train>(train));
   using source_type = std::remove_reference_t<decltype(source)>;
-  {
-    detail::Rewind const rewind(base_module(trainer.module()), settings.device);
+  AnyRun run{.root = base_module(trainer.module()), .settings = settings};
+  Snapshot<AnyRun> before;
+  before.take(run, Part::module | Part::modes | Part::generators);
+  detail::undone(before, run, [&] {
     try {
       detail::Fit<context, Objective, source_type, void>(trainer.module(), trainer.objective(),
                                                          settings, values, source, nullptr)
@@ -194,7 +196,7 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
       if (curve.points.empty()) throw;  // the very first loss is of no rate's making
       curve.diverged = true;
     }
-  }
+  });
   source.seek(Cursor{settings.seed, 0, 0});
   curve.suggestion = detail::steepest(curve.points);
   return curve;

@@ -44,7 +44,7 @@ TEST_CASE("a run saves where it stands and its policies' states, and another one
   run.counters.step = 7;
   run.rate.scale = 0.25;
   run.stopped_by = "EarlyStop";
-  run.unfinished = {.hook = 4, .subscriber = 2};
+  run.unfinished = {.hook = "on_step", .told = {"Log", "Log.1"}};
   run.validations.resize(1);
   run.validations[0].step = 5;
   run.validations[0].metrics.set("loss", 0.5);
@@ -61,10 +61,36 @@ TEST_CASE("a run saves where it stands and its policies' states, and another one
   CHECK(other.counters == run.counters);
   CHECK(other.rate.scale == 0.25);
   CHECK(other.stopped_by == "EarlyStop");
-  CHECK(other.unfinished.subscriber == 2);
+  CHECK(other.unfinished.hook == "on_step");
+  CHECK(other.unfinished.told == std::vector<std::string>{"Log", "Log.1"});
   REQUIRE(other.validations.size() == 1);
   CHECK(other.validations[0].metrics["loss"] == 0.5);
   CHECK(saved(other) == memory);
+}
+
+TEST_CASE("a checkpoint with numbers in place of names says what was broken off") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  States states;
+  AnyRun run{.root = *module, .settings = settings};
+  run.policies = PolicyStates::of(states);
+  auto const loaded = [&](std::uint64_t hook, std::uint64_t subscriber) {
+    Memory memory = saved(run);
+    std::erase_if(memory.values,
+                  [](auto const& entry) { return entry.first.starts_with("broken_off/"); });
+    memory.values["unfinished/hook"] = hook;
+    memory.values["unfinished/subscriber"] = subscriber;
+    AnyRun other{.root = *module, .settings = settings};
+    other.policies = PolicyStates::of(states);
+    MemoryReader reader(memory);
+    other.persist(reader);
+    CHECK_FALSE(reader.unread());
+    return other.unfinished;
+  };
+  CHECK(loaded(7, 3).hook == "on_step");
+  CHECK(loaded(7, 3).first == 3);
+  CHECK(loaded(10, 0).hook == "on_epoch_end");
+  CHECK(loaded(std::uint64_t(-1), 0).hook.empty());
 }
 
 TEST_CASE("a hint is given once, and an event has the place and the time at which it was told") {
@@ -92,12 +118,12 @@ TEST_CASE("who writes the checkpoint sees the run's files and place, and says th
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;
   frugal::Run<Context> run(module, settings, {});
-  run.unfinished.hook = 7;
+  run.unfinished.hook = "on_step";
   frugal::FitBegin<Context> phase(run);
   phase.writes_to("metrics.jsonl");
   phase.resumed({.from = "there", .step = 9}, 100.0);
   CHECK(phase.files() == std::vector<std::filesystem::path>{"metrics.jsonl"});
-  CHECK(phase.unfinished() == 7);
+  CHECK(phase.unfinished() == "on_step");
   CHECK(phase.seconds() >= 100.0);
   REQUIRE(run.resumed);
   CHECK(run.resumed->step == 9);

@@ -8,7 +8,7 @@
 #include <frugal/data/source.hpp>
 #include <frugal/loop/counters.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -18,7 +18,7 @@
 #include <frugal/state/memory.hpp>
 #include <frugal/state/memory_reader.hpp>
 #include <frugal/state/memory_writer.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <functional>
 #include <limits>

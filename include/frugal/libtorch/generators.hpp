@@ -39,33 +39,21 @@ inline void set_state_of_generator(at::Generator& generator, at::Tensor const& s
   generator.set_state(state);
 }
 
-/// Puts the generators back where they were unless it is dismissed; nothing where not `Wanted`.
-template <bool Wanted>
-class KeepGenerators {
+/// Where the generators of a run are.
+class GeneratorStates {
  public:
-  explicit KeepGenerators(c10::Device) {}
-  void dismiss() {}
-};
-template <>
-class KeepGenerators<true> {
- public:
-  explicit KeepGenerators(c10::Device device) : generators_(generators_of(device)) {
-    for (auto const& [name, generator] : generators_) {
-      states_.push_back(state_of_generator(generator));
+  void take(c10::Device device) {
+    states_.clear();
+    for (auto const& [name, generator] : generators_of(device)) {
+      states_.emplace_back(generator, state_of_generator(generator));
     }
   }
-  KeepGenerators(KeepGenerators const&) = delete;
-  KeepGenerators& operator=(KeepGenerators const&) = delete;
-  ~KeepGenerators() {
-    for (std::size_t i = 0; i < states_.size(); ++i) {
-      set_state_of_generator(generators_[i].second, states_[i]);
-    }
+  void restore() {
+    for (auto& [generator, state] : states_) set_state_of_generator(generator, state);
   }
-  void dismiss() { states_.clear(); }
 
  private:
-  std::vector<std::pair<std::string, at::Generator>> generators_;
-  std::vector<at::Tensor> states_;
+  std::vector<std::pair<at::Generator, at::Tensor>> states_;
 };
 
 }  // namespace frugal::detail

@@ -16,6 +16,7 @@
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
 #include <frugal/data/batch.hpp>
+#include <frugal/libtorch/modes.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/ledger.hpp>
 #include <frugal/loop/metrics.hpp>
@@ -103,39 +104,6 @@ struct measurement_of;
 template <class... Ms>
 struct measurement_of<list<Ms...>> {
   using type = Measurement<Ms...>;
-};
-
-/// Puts every submodule back into the mode it was in: a frozen BatchNorm stays frozen.
-class KeepModes {
- public:
-  explicit KeepModes(torch::nn::Module& module) : module_(module), training_(module.is_training()) {
-    bool alike = true;
-    module.apply([this, &alike](torch::nn::Module& part) {
-      alike = alike && part.is_training() == training_;
-    });
-    if (alike) return;  // then one mode is all that there is to keep
-    parts_ = module.modules(/*include_self=*/false);
-    for (auto const& part : parts_) parts_training_.push_back(part->is_training());
-  }
-  KeepModes(KeepModes const&) = delete;
-  KeepModes& operator=(KeepModes const&) = delete;
-  ~KeepModes() {
-    // train() recurses, and modules() lists parents before children: each ends in its own mode.
-    module_.train(training_);
-    for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->train(parts_training_[i]);
-  }
-
- private:
-  torch::nn::Module& module_;
-  bool training_;
-  std::vector<std::shared_ptr<torch::nn::Module>> parts_;
-  std::vector<bool> parts_training_;
-};
-
-/// Puts every submodule into evaluation mode, and back into the mode it was in.
-class EvaluationMode : KeepModes {
- public:
-  explicit EvaluationMode(torch::nn::Module& module) : KeepModes(module) { module.eval(); }
 };
 
 /// One pass over a source without gradients, always in the order of epoch 0.

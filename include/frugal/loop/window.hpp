@@ -66,11 +66,15 @@ class Window {
 
   /// Makes the sum of the gradients that of the weighted mean.
   void settle(std::vector<at::Tensor> const& gradients) const {
-    if constexpr (N != 1) {
-      if (weight_ == unit_ || weight_ == 0 || gradients.empty()) return;
-      at::NoGradGuard const no_gradients;
-      at::_foreach_mul_(gradients, unit_ / weight_);
-    }
+    if constexpr (N != 1) settle(gradients, weight_);
+  }
+  /// The same where the window is this process' share of one that weighs `all`: its share of the
+  /// sum over all processes.
+  void settle(std::vector<at::Tensor> const& gradients, double all) const {
+    double const unit = N == 1 ? weight_ : unit_;
+    if (all == unit || all == 0 || gradients.empty()) return;
+    at::NoGradGuard const no_gradients;
+    at::_foreach_mul_(gradients, unit / all);
   }
 
   bool empty() const { return micro_batches_ == 0; }

@@ -14,7 +14,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
 #include <frugal/libtorch/staging.hpp>
 #include <frugal/libtorch/offload.hpp>
 #include <frugal/libtorch/packing.hpp>

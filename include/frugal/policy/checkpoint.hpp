@@ -12,7 +12,7 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
 #include <frugal/policy/checkpoint/best.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
@@ -51,6 +51,7 @@ struct Checkpoint {
 
   using kind = kinds::checkpoint;
   using listens = list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end>;
+  using provides = list<service::save>;
   using conflicts =
       std::conditional_t<options::half, list<conflict<kinds::audit, half_and_audit>>, list<>>;
 

@@ -14,7 +14,7 @@
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
 #include <frugal/loop/speed.hpp>
 #include <frugal/watch/flops.hpp>
 #include <frugal/watch/peak.hpp>

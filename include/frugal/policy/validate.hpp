@@ -5,7 +5,7 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/loop/measure.hpp>  // IWYU pragma: keep
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
 
 namespace frugal {
 

@@ -15,7 +15,7 @@
 #include <frugal/libtorch/generators.hpp>
 #include <frugal/state/memory.hpp>
 #include <frugal/state/memory_reader.hpp>
-#include <frugal/loop/run_state.hpp>
+#include <frugal/state/module_tensors.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>

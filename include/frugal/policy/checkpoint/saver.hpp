@@ -107,7 +107,7 @@ class Saver {
   /// The moment of the run that a save holds: two saves of one place are the same.
   struct Place {
     Counters counters;
-    std::uint64_t unfinished;
+    std::string unfinished;
     std::size_t validations;
     bool operator==(Place const&) const = default;
   };

@@ -15,7 +15,7 @@
 #include <frugal/loop/any_run.hpp>
 #include <frugal/state/memory.hpp>
 #include <frugal/state/memory_writer.hpp>
-#include <frugal/loop/run_state.hpp>
+#include <frugal/state/snapshot.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/store/commit.hpp>
@@ -67,7 +67,7 @@ class Snapshot {
 
   /// Copies the run, whose recipe fills its slots so. When this returns, the step may go on.
   void take(AnyRun& run, Slots const& recipe) {
-    state_.take(run, copies_, weights_);
+    state_.take(run, Part::good, copies_, weights_);
     header_ = {.seed = run.settings.seed,
                .seconds = run.seconds(),
                .recipe = recipe,
@@ -120,7 +120,7 @@ class Snapshot {
 
   Copies copies_;
   at::ScalarType weights_;
-  RunState state_;
+  frugal::Snapshot<AnyRun> state_;
   StateFile header_;
   std::uint64_t step_ = 0;
   std::vector<std::filesystem::path> files_;

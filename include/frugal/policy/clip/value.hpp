@@ -9,7 +9,7 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/compose/rational.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
 
 namespace frugal {
 

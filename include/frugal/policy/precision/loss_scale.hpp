@@ -67,6 +67,12 @@ class LossScale {
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, overflow_, inverse());
   }
 
+  /// What `reduce` makes of the flag of this process is the flag.
+  template <class Reduce>
+  void agree(Reduce&& reduce) {
+    overflow_ = reduce(std::move(overflow_));
+  }
+
   /// The scale of the next window.
   void update() {
     at::NoGradGuard const no_gradients;

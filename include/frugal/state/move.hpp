@@ -3,7 +3,6 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include <frugal/loop/any_run.hpp>
 #include <frugal/state/memory.hpp>
 #include <frugal/state/memory_reader.hpp>
 #include <frugal/state/memory_writer.hpp>
@@ -19,7 +18,8 @@ namespace frugal::detail {
 ///
 /// What is not persisted has to be of one step, or look where its tensors are needed: the gradients
 /// and the flag of an overflow end with their window, and the loop's own constants compare devices.
-inline void move_run(AnyRun& run, c10::Device to) {
+template <class Run>
+void move_run(Run& run, c10::Device to) {
   at::NoGradGuard const no_gradients;
   Memory state;
   MemoryWriter writer(state, Copies::none);
