@@ -152,4 +152,23 @@ TEST_CASE("a module without tensors has nothing to put back") {
   CHECK(dropout->parameters().empty());
 }
 
+TEST_CASE("a snapshot that was saved and loaded puts back what the first one would") {
+  Subject subject;
+  auto const before = tensors_of(subject.module);
+  Snapshot<AnyRun> snapshot;
+  CHECK(snapshot.empty());
+  snapshot.take(subject.run, Part::module);
+  CHECK_FALSE(snapshot.empty());
+  frugal::Memory file;
+  frugal::MemoryWriter writer(file);
+  snapshot.persist(writer);
+  subject.change();
+  Snapshot<AnyRun> loaded;
+  frugal::MemoryReader reader(file);
+  loaded.persist(reader);
+  CHECK_FALSE(loaded.empty());
+  loaded.restore(subject.run, Part::module);
+  CHECK(same_bits(before, tensors_of(subject.module)));
+}
+
 }  // namespace frugal_test::state_snapshot

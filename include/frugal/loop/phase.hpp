@@ -8,8 +8,12 @@
 
 #include <frugal/loop/run.hpp>
 #include <frugal/loop/services.hpp>
+#include <frugal/state/snapshot.hpp>
 
 namespace frugal {
+
+/// A run at one moment, for a policy that goes back there; see Resting::take.
+using RunSnapshot = Snapshot<AnyRun>;
 
 template <class Context>
 class Phase;
@@ -64,6 +68,13 @@ struct Resting : Phase<Context> {
   /// Loads or saves where training stands and every policy's state (not the module's tensors).
   void persist(MemoryWriter& archive) { this->run().persist(archive); }
   void persist(MemoryReader& archive) { this->run().persist(archive); }
+  /// Keeps parts of the run as they are now; Part::good is all that a run can be taken back to.
+  void take(RunSnapshot& into, Part parts, Copies copies = Copies::on_host) {
+    into.take(this->run(), parts, copies);
+  }
+  /// Puts back what was taken. With Part::states this State is loaded, too: what the policy knows
+  /// of the time since then it keeps aside.
+  void restore(RunSnapshot& from) { from.restore(this->run()); }
   /// The event that was broken off at this moment, by its hook's name; empty if none was.
   std::string const& unfinished() const { return this->run().unfinished.hook; }
   /// On top of what the schedule says, until it is set again.

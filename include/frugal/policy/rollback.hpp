@@ -12,10 +12,8 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/policy/kinds.hpp>
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_writer.hpp>
 #include <frugal/loop/phases.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/state/snapshot.hpp>
 
 namespace frugal {
@@ -38,8 +36,7 @@ struct Rollback {
                 "frugal: Rollback keeps its state at steps. Write Every<100>, or another cadence "
                 "in steps, micro-batches, samples or tokens.");
   using kind = kinds::rollback;
-  using listens =
-      list<on::fit_begin, on::ready, on::window, on::loss, on::step, on::undo>;
+  using listens = list<on::fit_begin, on::ready, on::window, on::loss, on::step, on::undo>;
   using provides = list<service::recover>;
 
   static constexpr About about{Term::runs_to_convergence, "at its cadence a copy of the state"};
@@ -123,7 +120,7 @@ class Rollback<Cadence>::State {
     skips_.push_back({error.window.epoch, error.window.position});
     double const scale = phase.learning_rate_scale() * settings_.slow_down;
     busy_ = true;
-    good_.restore(detail::run_of(phase));
+    phase.restore(good_);
     busy_ = false;
     step_ = kept_step_;
     mean_ = kept_mean_;
@@ -210,7 +207,7 @@ class Rollback<Cadence>::State {
 
   void keep(Resting<Context>& phase) {
     busy_ = true;
-    good_.take(detail::run_of(phase), Part::good);
+    phase.take(good_, Part::good);
     busy_ = false;
     kept_step_ = phase.counters().step;
     kept_mean_ = mean_;
@@ -227,15 +224,14 @@ class Rollback<Cadence>::State {
     }
     archive("kept_step", kept_step_);
     archive.scope("kept", [&](auto& inner) { kept_mean_.persist(inner); });
-    archive.scope("module", [&](auto& inner) { persist_memory(inner, good_.module); });
-    archive.scope("run", [&](auto& inner) { persist_memory(inner, good_.run); });
+    good_.persist(archive);
   }
 
   Rollback settings_;
-  Snapshot<AnyRun> good_;
+  RunSnapshot good_;
   std::uint64_t kept_step_ = nothing;
   std::uint64_t step_ = 0;
-  LossError::Window at_{};             ///< the window at hand
+  LossError::Window at_{};            ///< the window at hand
   std::uint64_t bad_step_ = nothing;  ///< of an old checkpoint
   std::vector<Skip> skips_;
   int returns_ = 0;

@@ -29,9 +29,9 @@ enum class Part : unsigned {
   slots = 8,        ///< the states of the slots alone, and what the run has of its last step
   generators = 16,  ///< those that a run on its device draws from
   window = 32,      ///< what the passes of a window change: buffers, counters, losses
-  good = module | states | generators,              ///< what a run can be taken back to
-  all = module | modes | slots | generators,        ///< what tries leave no trace in
-  passes = window | generators,                     ///< what a window is begun anew from
+  good = module | states | generators,        ///< what a run can be taken back to
+  all = module | modes | slots | generators,  ///< what tries leave no trace in
+  passes = window | generators,               ///< what a window is begun anew from
 };
 constexpr Part operator|(Part a, Part b) {
   return static_cast<Part>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -44,6 +44,9 @@ constexpr bool holds(Part parts, Part one) {
 ///
 /// `restore` may throw, as what it copies to a device may; it is a call and no destructor's work.
 /// Gradients are in no snapshot: a run that is put back has none.
+///
+/// A policy whose State keeps one shows it to its archive with `persist`. Part::states has every
+/// policy's state, that State included; the snapshot itself is left out of what it takes.
 template <class Run>
 class Snapshot {
  public:
@@ -54,6 +57,7 @@ class Snapshot {
   void take(Run& from, Part parts, Copies copies = Copies::on_host,
             at::ScalarType floats = at::ScalarType::Undefined) {
     at::NoGradGuard const no_gradients;
+    Busy const busy(busy_);
     parts_ = parts;
     if (holds(parts, Part::module)) take_module(from.root, copies, floats);
     if (holds(parts, Part::modes)) modes_.take(from.root);
@@ -71,6 +75,7 @@ class Snapshot {
   /// Puts back what was taken, or `only` some of it.
   void restore(Run& into, std::optional<Part> only = std::nullopt) {
     at::NoGradGuard const no_gradients;
+    Busy const busy(busy_);
     Part const parts = only.value_or(parts_);
     into.gradients.clear();
     into.parameters.reset_gradients();
@@ -85,7 +90,33 @@ class Snapshot {
     }
   }
 
+  /// Nothing has been taken, or loaded.
+  bool empty() const { return parts_ == Part{}; }
+
+  /// Saves or loads a snapshot of Part::good, for a policy whose resumed run may have to go back to
+  /// it.
+  template <class Archive>
+  void persist(Archive& archive) {
+    if (busy_) return;
+    archive.scope("module", [&](auto& inner) { persist_memory(inner, module); });
+    archive.scope("run", [&](auto& inner) { persist_memory(inner, run); });
+    if (!Archive::loading) return;
+    parts_ = module.values.empty() ? Part{} : Part::good;
+    device_.reset();
+  }
+
  private:
+  /// While it is taken or put back its own State is, too.
+  struct Busy {
+    explicit Busy(bool& flag) : flag_(flag) { flag_ = true; }
+    Busy(Busy const&) = delete;
+    Busy& operator=(Busy const&) = delete;
+    ~Busy() { flag_ = false; }
+
+   private:
+    bool& flag_;
+  };
+
   bool keeps_run() const { return holds(parts_, Part::states) || holds(parts_, Part::slots); }
 
   void take_module(torch::nn::Module& from, Copies copies, at::ScalarType floats) {
@@ -102,7 +133,7 @@ class Snapshot {
   void restore_module(torch::nn::Module& into) const {
     bool moved = false;
     detail::visit_tensors(into, [&](std::string const&, at::Tensor const& tensor) {
-      moved = moved || tensor.device() != *device_;
+      moved = moved || (device_ && tensor.device() != *device_);
     });
     if (moved) into.to(*device_);
     detail::visit_tensors(into, [&](std::string const& name, at::Tensor const& tensor) {
@@ -161,6 +192,7 @@ class Snapshot {
   }
 
   Part parts_{};
+  bool busy_ = false;
   std::optional<c10::Device> device_;
   detail::Modes modes_;
   detail::GeneratorStates generators_;
