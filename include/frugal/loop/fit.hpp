@@ -226,6 +226,8 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       run_.unfinished = {std::string(Hook::name), std::move(told)};
       run_.is_left = true;
     }
+    // The event may have taken long: a validation, a save. Processes agree before it alone.
+    if constexpr (!has<service::reduce>) run_.is_left = run_.is_left || asks_to_leave(run_);
     if (run_.is_left) leave_run(/*has_begun=*/true);
   }
 
