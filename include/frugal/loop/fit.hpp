@@ -192,13 +192,17 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
 
   bool pass_over_window() {
     std::uint64_t samples = 0;
+    bool empty = true;
     for (int k = 0; k < Traits::batches; ++k) {
       auto batch = train_.next();
       if (!batch) break;
+      empty = false;
       samples += static_cast<std::uint64_t>(batch_traits<batch_of<Train>>::samples(*batch));
     }
+    if (empty) return false;
     run_.counters.position += samples;
-    return samples != 0;
+    ++run_.counters.passed_over;
+    return true;
   }
 
   /// No step is left to the run. Its last one may be the epoch's last too: one look past it tells.
