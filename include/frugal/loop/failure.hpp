@@ -46,6 +46,15 @@ inline void require_parameters(Parameters const& parameters) {
                              "parameter with set_requires_grad(true)."});
 }
 
+/// A policy of on::module replaces parts of the module: the fit, and its caller, hold the whole.
+inline void require_same_module(torch::nn::Module const& now, torch::nn::Module const& before) {
+  if (&now == &before) return;
+  throw ModuleError({.what = "a policy has put another module in the trainer's place",
+                     .where = "on_module",
+                     .why = "the fit trains the module that it was given, whoever else holds it",
+                     .mend = "Replace parts of it, with replace_module."});
+}
+
 [[noreturn]] inline void refuse_empty_source(std::string const& which, std::uint64_t epoch) {
   throw EmptySourceError({.what = "the " + which + " source has no batch",
                           .where = "epoch " + std::to_string(epoch),

@@ -86,6 +86,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     Assembly<Context> assembly(run_);
     engine_.template emit<on::module>(assembly);
     if constexpr (Engine::template has_subscribers<on::module>) {
+      require_same_module(base_module(run_.module), run_.root);
       run_.parameters = Parameters::of(run_.root);
     }
     c10::Device begins_on = run_.settings.device;
