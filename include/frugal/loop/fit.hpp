@@ -116,7 +116,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     Ready<Context> ready(run_);
     engine_.template emit<on::ready>(ready);
     // A resumed run may have ended, or been left in the middle of an event.
-    if (!run_.stopped_by.empty()) stopped_ = true;
+    heed(run_.stopped_by.empty() ? flow::proceed : flow::stop);
     Unfinished left = std::exchange(run_.unfinished, {});
     if (left.first) left.told = Engine::names_of_first(*left.first);
     if (left.hook == on::step::name) tell<on::step, Step<Context>>(std::move(left.told));
@@ -242,7 +242,9 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   }
 
   void heed(flow verdict) {
-    stopped_ = run_.reduce(Quantity::stop, verdict == flow::stop ? 1.0 : 0.0) != 0 || stopped_;
+    if (run_.reduce(Quantity::stop, verdict == flow::stop ? 1.0 : 0.0) == 0) return;
+    stopped_ = true;
+    if (run_.stopped_by.empty()) run_.stopped_by = another_process;
   }
   bool stopped_ = false;
 };

@@ -12,8 +12,11 @@
 // Leaving a run before its end, so that it can be gone on with.
 namespace frugal::detail {
 
-/// Does anybody ask for it: a policy, or who gave Settings::stop? Of one process; the first who does
-/// is remembered.
+/// Who asked, where no policy of this process did.
+inline constexpr std::string_view another_process = "another process";
+
+/// Does anybody ask for it: a policy, or who gave Settings::stop? Of one process; the first who
+/// does is remembered.
 template <class Context>
 bool asks_to_leave(Run<Context>& run) {
   auto const who = [&](std::string_view kind) {
@@ -42,6 +45,7 @@ template <class Context>
 void leave(Run<Context>& run, bool has_begun) {
   using Clock = std::chrono::steady_clock;
   auto const start = Clock::now();
+  if (run.left_for.empty()) run.left_for = another_process;
   Resting<Context> at(run);
   bool const saved = has_begun && at.save();
   if (has_begun && !saved && provided<service::save, typename Context::policies>) {

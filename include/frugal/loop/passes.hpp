@@ -229,7 +229,7 @@ class Passes {
   template <Audience audience>
   void gather() {
     run_.gradients.collect(run_.parameters);
-    if constexpr (provided<service::reduce, typename Context::policies>) {
+    if constexpr (Traits::shares) {
       window_.settle(run_.gradients.tensors(),
                      run_.reduce(Quantity::window_weight, window_.weight()));
     } else {
@@ -241,7 +241,7 @@ class Passes {
 
   Run<Context>& run_;
   Objective& objective_;
-  Window<Traits::splits ? 0 : Traits::micro_batches> window_;
+  Window<Traits::splits ? 0 : Traits::micro_batches, Traits::shares> window_;
   [[no_unique_address]] KeptWindow<Batch, reevaluates> kept_;
 };
 

@@ -51,6 +51,8 @@ struct RecipeTraits<list<Ps...>> {
   static constexpr bool splits = micro_batches == 0;
   /// Batches of the source to a window.
   static constexpr int batches = splits ? 1 : micro_batches;
+  /// Is a window this process' share of one, and what its backward passes start from its weight?
+  static constexpr bool shares = provided<service::reduce, list<Ps...>>;
   /// Does the optimizer compute a window's loss more than once?
   static constexpr bool reevaluates = (false || ... || says_reevaluates<Ps>());
   /// What is measured in a validation, beside the loss.
