@@ -5,14 +5,18 @@
 
 #include <frugal/frugal.hpp>
 
+#include "support/files.hpp"
 #include "support/running.hpp"
 
 #include <algorithm>
 #include <array>
 #include <barrier>
+#include <filesystem>
 #include <limits>
 #include <memory>
+#include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -138,17 +142,20 @@ struct Outcome {
   Seen seen;
 };
 
-template <class Train, class... Ps>
-Outcome fit(Train& train, Ps const&... policies) {
+template <class... Ps>
+Outcome fit(std::vector<fr::Batch>& train, int rank, std::filesystem::path const& folder,
+            Ps const&... policies) {
   Outcome outcome;
   auto const module = std::make_shared<Mlp>();
+  auto valid = shares({{3, 1}}, rank);
   fr::Trainer trainer{module,
                       fr::CrossEntropy{},
-                      fr::Settings{.epochs = 3},
+                      fr::Settings{.run = folder, .epochs = 3},
+                      fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
                       fr::Optimize<fr::SGD>{.lr = 0.1, .momentum = 0.9},
                       Spy{.seen = &outcome.seen},
                       policies...};
-  outcome.report = trainer.fit(train);
+  outcome.report = trainer.fit(train, valid);
   outcome.tensors = tensors_of(*module);
   return outcome;
 }
@@ -180,10 +187,10 @@ template <class... Ps>
 void end_in_the_same_weights(std::vector<std::array<std::int64_t, 2>> const& sizes,
                              Ps const&... policies) {
   auto all = shares(sizes, whole);
-  Outcome const one = fit(all, policies...);
+  Outcome const one = fit(all, whole, {}, policies...);
   auto const two = both([&](Pair& pair, int rank) {
     auto train = shares(sizes, rank);
-    return fit(train, DataParallel{.pair = &pair, .rank = rank}, policies...);
+    return fit(train, rank, {}, DataParallel{.pair = &pair, .rank = rank}, policies...);
   });
   CHECK(same_bits(two[0].tensors, two[1].tensors));
   CHECK(apart(two[0], one) < 1e-6);
@@ -192,6 +199,8 @@ void end_in_the_same_weights(std::vector<std::array<std::int64_t, 2>> const& siz
     CHECK(each.report.train_loss == doctest::Approx(one.report.train_loss).epsilon(1e-6));
     REQUIRE(each.seen.epoch_losses.size() == 3);
     CHECK(each.seen.epoch_losses[0] == doctest::Approx(one.seen.epoch_losses[0]).epsilon(1e-6));
+    CHECK(each.report.last()["loss"] == doctest::Approx(one.report.last()["loss"]));
+    CHECK(each.report.last()["accuracy"] == one.report.last()["accuracy"]);
   }
   CHECK(two[0].report.samples + two[1].report.samples == one.report.samples);
 }
@@ -210,7 +219,7 @@ TEST_CASE(
 TEST_CASE("asked in one process, both leave after the same step") {
   auto const two = both([&](Pair& pair, int rank) {
     auto train = shares({{2, 2}}, rank);
-    return fit(train, DataParallel{.pair = &pair, .rank = rank},
+    return fit(train, rank, {}, DataParallel{.pair = &pair, .rank = rank},
                rank == 0 ? Asks{} : Asks{.leave_at = 14});
   });
   for (Outcome const& each : two) {
@@ -223,17 +232,24 @@ TEST_CASE("asked in one process, both leave after the same step") {
 }
 
 TEST_CASE("a verdict of one process ends the run in both") {
-  auto const two = both([&](Pair& pair, int rank) {
-    auto train = shares({{2, 2}}, rank);
-    return fit(train, DataParallel{.pair = &pair, .rank = rank},
-               rank == 1 ? Asks{} : Asks{.stop_at = 5});
-  });
+  TemporaryFolder const folder;
+  auto const start = [&](std::uint64_t stop_at) {
+    return both([&](Pair& pair, int rank) {
+      auto train = shares({{2, 2}}, rank);
+      return fit(train, rank, folder / std::to_string(rank),
+                 DataParallel{.pair = &pair, .rank = rank}, fr::Checkpoint<fr::Every<1>>{},
+                 rank == 1 ? Asks{} : Asks{.stop_at = stop_at});
+    });
+  };
+  auto const two = start(5);
   for (Outcome const& each : two) {
     CHECK_FALSE(each.report.preempted);
     CHECK(each.report.steps == 5);
   }
   CHECK(two[0].report.stopped_by == "outside.Asks");
   CHECK(two[1].report.stopped_by == "another process");
+  // Started again, both are at their end: what one knows is enough.
+  for (Outcome const& each : start(1000)) CHECK(each.report.steps == 5);
 }
 
 /// Its gradient is infinite in one batch, by number.
