@@ -227,9 +227,9 @@ class Engine {
     try {
       (tell_unless_told(std::index_sequence<Is>{}), ...);
     } catch (Interrupted const&) {
-      told.clear();
+      // On top of those before: a recipe that changed may have another order.
       std::size_t at = 0;
-      ((at++ < heard ? told.push_back(scope_of(Is)) : void()), ...);
+      ((at++ < heard ? note(told, scope_of(Is)) : void()), ...);
       throw;
     }
     return verdict;
@@ -290,6 +290,10 @@ class Engine {
         state.persist(inner);
       });
     }
+  }
+
+  static void note(std::vector<std::string>& told, std::string const& scope) {
+    if (std::ranges::find(told, scope) == told.end()) told.push_back(scope);
   }
 
   /// "Log", "Log.1" for a second one.
