@@ -178,7 +178,7 @@ TEST_CASE("Trainer::smoke that is told to go has failed, and says why") {
                           Stays{.then = frugal::Preempted::Return}};
   frugal::Resident train(samples(12), {.batch = 4});
   CHECK_FALSE(trainer.smoke(train, out));
-  CHECK(out.str().find("the machine is about to go") != std::string::npos);
+  CHECK(out.str().find("the run is to be left") != std::string::npos);
 }
 
 TEST_CASE("a second SIGTERM changes nothing") {
@@ -262,6 +262,7 @@ TEST_CASE("the handler is the former one again after fit") {
 struct SlowCheckpoint {
   using kind = frugal::kinds::checkpoint;
   using listens = frugal::list<frugal::on::step>;
+  using provides = frugal::list<frugal::service::save>;
   template <class Context>
   struct State {
     using transient = void;
