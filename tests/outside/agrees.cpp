@@ -62,6 +62,7 @@ struct DataParallel {
     explicit State(DataParallel const& settings)
         : pair_(settings.pair), rank_(settings.rank), adds_gradients_(settings.adds_gradients) {}
 
+    // [begin members]
     double reduce(fr::Quantity what, double value) {
       return pair_->join(rank_, value, [&](double a, double b) {
         return is_verdict(what) ? std::max(a, b) : a + b;
@@ -85,6 +86,7 @@ struct DataParallel {
         parameter.grad().copy_(sum);
       }
     }
+    // [end members]
 
    private:
     static bool is_verdict(fr::Quantity what) {

@@ -50,6 +50,7 @@ struct Adapt {
     using transient = void;
     explicit State(Adapt const& settings) : rank_(settings.rank) {}
 
+    // [begin hook]
     void on_module(fr::Assembly<Context>& phase) {
       torch::nn::SequentialImpl& layers = *phase.module();
       std::uint32_t index = 0;
@@ -63,6 +64,7 @@ struct Adapt {
         layers.replace_module(name, adapted);
       }
     }
+    // [end hook]
 
    private:
     std::int64_t rank_;

@@ -22,6 +22,7 @@ namespace frugal_test::outside_second_rollback {
 namespace fr = frugal;
 using namespace support;
 
+// [begin policy]
 struct PassOver {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "outside.PassOver";
@@ -70,6 +71,7 @@ struct PassOver {
     std::vector<std::uint64_t> bad_;  ///< epoch and position of each window that is passed over
   };
 };
+// [end policy]
 
 /// The loss of the nth training batch is NaN; 0: of none.
 struct Spoilt {

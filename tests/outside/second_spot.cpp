@@ -25,6 +25,7 @@ struct Left {
   std::string by;
 };
 
+// [begin policy]
 struct Leaves {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "outside.Leaves";
@@ -50,6 +51,7 @@ struct Leaves {
     fr::Outcome<Left> const* left_;
   };
 };
+// [end policy]
 
 /// Counts what it is told, over all processes of a run.
 struct Told {

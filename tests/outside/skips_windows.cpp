@@ -33,6 +33,7 @@ struct TwoOfThree {
     using transient = void;  // the counters know all of it
     explicit State(TwoOfThree const& settings) : budget_(settings.budget) {}
 
+    // [begin hook]
     fr::flow on_window(fr::WindowBegin<Context>& phase) const {
       fr::Counters const& now = phase.counters();
       std::uint64_t const windows = now.step + now.skipped + now.passed_over;
@@ -40,6 +41,7 @@ struct TwoOfThree {
       if (windows % 3 == 2) phase.skip();
       return fr::flow::proceed;
     }
+    // [end hook]
 
    private:
     std::uint64_t budget_;
