@@ -72,8 +72,9 @@ struct Resting : Phase<Context> {
   void take(RunSnapshot& into, Part parts, Copies copies = Copies::on_host) {
     into.take(this->run(), parts, copies);
   }
-  /// Puts back what was taken. With Part::states this State is loaded, too: what the policy knows
-  /// of the time since then it keeps aside.
+  /// Puts back what was taken, in `recover`, `fit_begin` or `ready`: the loop seeks the source
+  /// after these. With Part::states this State is loaded, too: what the policy knows of the time
+  /// since then it keeps aside.
   void restore(RunSnapshot& from) { from.restore(this->run()); }
   /// The event that was broken off at this moment, by its hook's name; empty if none was.
   std::string const& unfinished() const { return this->run().unfinished.hook; }

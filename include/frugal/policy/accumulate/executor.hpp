@@ -77,7 +77,7 @@ class SplitExecutor {
     std::int64_t found = 0;
     // The copies lie in host memory: what tries how much a device holds must not fill it.
     std::int64_t const live = HostMeter::live();
-    Snapshot<AnyRun> before;
+    RunSnapshot before;
     before.take(run_, Part::all);
     std::int64_t const held = HostMeter::live() - live;
     split.trying(true);
@@ -157,7 +157,7 @@ class SplitExecutor {
 
   Run<Context>& run_;
   Passes& passes_;
-  Snapshot<AnyRun> start_;
+  RunSnapshot start_;
 };
 
 }  // namespace frugal::detail
