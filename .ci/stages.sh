@@ -114,6 +114,7 @@ run_example() {
 run_archive_example() {
   local step run=$state/examples/archived failed=0
   for step in 1 2 3; do "$root/build/tests/tests/fault_save" save "$run" "$step" || return 1; done
+  mkdir -p "$run-cold"
   run_example archive_checkpoints --run "$run" --to "$run-cold" || failed=1
   run_example archive_checkpoints --run "$run" --to "$run-cold" --older-than 0 --go || failed=1
   run_example archive_checkpoints --run "$run" --put "cp {file} $run-cold/{name}" \

@@ -79,10 +79,18 @@ struct SmokeError : Error {
 
 /// A loss with which training cannot go on; `where` has step, epoch and micro-batch.
 struct LossError : Error {
-  LossError(Fault fault, std::uint64_t step_, double loss_)
-      : Error(std::move(fault)), step(step_), loss(loss_) {}
+  /// Where the window of the loss begins. A window that is no step has the step of another one, so
+  /// that the place in the data tells windows apart, and the step does not.
+  struct Window {
+    std::uint64_t epoch = 0;     ///< epochs that were complete
+    std::uint64_t position = 0;  ///< samples of its epoch before it
+    std::uint64_t step = 0;      ///< optimizer steps that were complete
+  };
 
-  std::uint64_t step;  ///< optimizer steps that were complete before the window of this loss
+  LossError(Fault fault, Window const& of, double loss_)
+      : Error(std::move(fault)), window(of), loss(loss_) {}
+
+  Window window;
   double loss;
 };
 

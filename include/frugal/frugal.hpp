@@ -10,13 +10,12 @@
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/mapped.hpp>
 #include <frugal/data/mnist.hpp>
-#include <frugal/data/placed.hpp>
 #include <frugal/data/prefetch.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
+#include <frugal/explain.hpp>
+#include <frugal/find_learning_rate.hpp>
+#include <frugal/loop/report.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/activations.hpp>
@@ -26,8 +25,8 @@
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/device.hpp>
+#include <frugal/policy/device/placed.hpp>
 #include <frugal/policy/early_stop.hpp>
-#include <frugal/policy/find_learning_rate.hpp>
 #include <frugal/policy/flush_denormals.hpp>
 #include <frugal/policy/graph.hpp>
 #include <frugal/policy/keep_memory.hpp>
@@ -43,6 +42,7 @@
 #include <frugal/policy/start.hpp>
 #include <frugal/policy/throughput.hpp>
 #include <frugal/policy/validate.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
 #include <frugal/version.hpp>
-#include <frugal/watch/explain.hpp>
-#include <frugal/watch/report.hpp>

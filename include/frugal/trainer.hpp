@@ -8,7 +8,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/range.hpp>
-#include <frugal/loop/devices.hpp>
+#include <frugal/libtorch/devices.hpp>
 #include <frugal/loop/fit.hpp>
 #include <frugal/policy/accumulate.hpp>        // IWYU pragma: keep
 #include <frugal/policy/clip.hpp>              // IWYU pragma: keep
@@ -113,9 +113,15 @@ class Trainer {
   bool smoke(Train&& train, std::ostream& out = std::cerr, std::size_t batches = 2) {
     auto&& source = as_source(std::forward<Train>(train));
     using source_type = std::remove_reference_t<decltype(source)>;
-    detail::Fit<context, Objective, source_type, void> fit(module_, objective_, settings_,
-                                                           policies_, source, nullptr);
-    std::vector<Check> const checks = fit.rehearsal(batches);
+    std::vector<Check> checks;
+    try {
+      Settings const settings = resolved_settings();
+      detail::Fit<context, Objective, source_type, void> fit(module_, objective_, settings,
+                                                             policies_, source, nullptr);
+      checks = fit.rehearsal(batches);
+    } catch (DeviceError const& error) {
+      checks = {{"set-up", false, error.what()}};
+    }
     print(out, checks);
     return all_passed(checks);
   }
@@ -124,6 +130,16 @@ class Trainer {
   Module const& module() const { return module_; }
   Objective& objective() { return objective_; }
   Settings& settings() { return settings_; }
+  /// The settings of a fit: with the device, and its number, on which that will be.
+  Settings resolved_settings() const {
+    Settings resolved = settings_;
+    if constexpr (detail::provided<service::placing, ordered>) {
+      resolved.device = provider<service::placing>().chosen(settings_.device);
+    } else {
+      resolved.device = detail::with_index(settings_.device);
+    }
+    return resolved;
+  }
   Settings const& settings() const { return settings_; }
 
   /// The value of the policy of a kind, for reading it and changing its run-time settings.
@@ -146,27 +162,31 @@ class Trainer {
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
                   "at::Tensor nor frugal::Loss.");
     Report report = run_fit<Train, Valid>(train, valid);
-    if constexpr (detail::has<kinds::spot, ordered>) {
-      if (report.preempted) policy<kinds::spot>().end_process(report);
+    if constexpr (detail::provided<service::ending, ordered>) {
+      provider<service::ending>().after_fit(report);
     }
     return report;
   }
 
   template <class Train, class Valid>
   Report run_fit(Train& train, std::add_pointer_t<Valid> valid) {
-    auto const run = [this]<class T, class V>(T& placed, V* watched) {
-      return detail::Fit<context, Objective, T, V>(module_, objective_, settings_, policies_,
-                                                   placed, watched)
+    Settings const settings = resolved_settings();
+    auto const run = [&, this]<class T, class V>(T& source, V* watched) {
+      return detail::Fit<context, Objective, T, V>(module_, objective_, settings, policies_, source,
+                                                   watched)
           .run();
     };
-    if constexpr (detail::has<kinds::device, ordered>) {
-      auto const& device = policy<kinds::device>();
-      settings_.device = device.chosen(settings_.device);
-      return device.template surround<Valid>(train, valid, run);
+    if constexpr (detail::provided<service::placing, ordered>) {
+      return provider<service::placing>().template surround<Valid>(train, valid, run);
     } else {
-      settings_.device = detail::with_index(settings_.device);
       return run(train, valid);
     }
+  }
+
+  template <class Service>
+  auto const& provider() const {
+    using Provider = typename detail::provider_of<Service, void, ordered>::type;
+    return policy<typename Provider::kind>();
   }
 
   Module module_;

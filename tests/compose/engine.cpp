@@ -152,6 +152,43 @@ TEST_CASE("an exception of a subscriber is the caller's, and those after it are 
   CHECK(notes.lines == Lines{"Alpha"});
 }
 
+/// Is broken off.
+template <class Kind>
+struct Breaker {
+  using kind = Kind;
+  using listens = list<on::step>;
+  template <class>
+  struct State {
+    explicit State(Breaker const&) {}
+    void on_step(Notes&) { throw frugal::Interrupted{}; }
+  };
+};
+
+TEST_CASE("an event that was broken off is told on to those who have not heard all of it") {
+  auto const nobody = [](std::string_view) {};
+  std::vector<std::string> told;
+  Notes notes;
+  {
+    values_of<Teller<alpha>, Breaker<beta>, Teller<gamma>> const values;
+    engine_for<list<>, Teller<alpha>, Breaker<beta>, Teller<gamma>> engine(values);
+    CHECK_THROWS_AS(engine.emit_to_others<on::step>(told, notes, nobody), frugal::Interrupted);
+  }
+  CHECK(told == Lines{"Alpha"});
+  // Broken off once more, in another order: who has heard it is not forgotten.
+  told.emplace_back("Delta");
+  {
+    values_of<Teller<alpha>, Breaker<beta>, Teller<delta>> const values;
+    engine_for<list<>, Teller<alpha>, Breaker<beta>, Teller<delta>> engine(values);
+    CHECK_THROWS_AS(engine.emit_to_others<on::step>(told, notes, nobody), frugal::Interrupted);
+  }
+  CHECK(told == Lines{"Alpha", "Delta"});
+  // The recipe has lost one of them, and has one more.
+  values_of<Teller<beta>, Teller<delta>, Teller<epsilon>> const values;
+  engine_for<list<>, Teller<beta>, Teller<delta>, Teller<epsilon>> engine(values);
+  engine.emit_to_others<on::step>(told, notes, nobody);
+  CHECK(notes.lines == Lines{"Alpha", "Beta", "Epsilon"});
+}
+
 // Persistence.
 struct Archive {
   static constexpr bool loading = false;

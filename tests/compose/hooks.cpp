@@ -122,7 +122,7 @@ TEST_CASE("every hook has an index of its own that is its place in the list of a
     return std::array{Hooks::index...};
   }(frugal::all_hooks{});
   for (std::size_t i = 0; i < indices.size(); ++i) CHECK(indices[i] == i);
-  CHECK(indices.size() == 13);
+  CHECK(indices.size() == 21);
 }
 
 TEST_CASE("hooks are named after their members") {
@@ -131,20 +131,25 @@ TEST_CASE("hooks are named after their members") {
 }
 
 TEST_CASE(
-    "a run may be stopped when it begins, after steps, epochs and validations, and only there") {
+    "a run may be stopped when it begins, before windows, after steps, epochs and validations, and "
+    "only there") {
   CHECK(on::fit_begin::may_stop);
+  CHECK(on::window::may_stop);
   CHECK(on::step::may_stop);
   CHECK(on::validated::may_stop);
   CHECK(on::epoch_end::may_stop);
   int count = 0;
   []<class... Hooks>(list<Hooks...>, int& sum) { ((sum += Hooks::may_stop), ...); }(
       frugal::all_hooks{}, count);
-  CHECK(count == 4);
+  CHECK(count == 5);
 }
 
 TEST_CASE("around-hooks are those that get a continuation") {
   CHECK(frugal::is_around<around::forward>);
   CHECK(frugal::is_around<around::validate>);
+  CHECK(frugal::is_around<around::fit>);
+  CHECK(frugal::is_around<around::epoch>);
+  CHECK(frugal::is_around<around::micro_batch>);
   CHECK_FALSE(frugal::is_around<on::step>);
 }
 

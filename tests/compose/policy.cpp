@@ -73,7 +73,8 @@ TEST_CASE("a card says of a policy what its type says") {
   CHECK_FALSE(card.slot);
   CHECK(card.repeatable);
   CHECK_FALSE(card.null);
-  CHECK(card.listens == ((1U << 0) | (1U << 11)));
+  CHECK(card.listens ==
+        ((1U << frugal::on::fit_begin::index) | (1U << frugal::on::fit_end::index)));
   REQUIRE(card.before.size() == 1);
   CHECK(card.before[0].kind == "Delta");
   REQUIRE(card.after.size() == 2);

@@ -28,7 +28,30 @@ struct Counter {
     using transient = void;
     explicit State(Counter const& counter) : out_(counter.out) {}
 
+    void on_module(frugal::Assembly<Context>&) { *out_ += 'm'; }
+    template <class Next>
+    void around_fit(frugal::FitRun<Context> const&, Next&& next) {
+      *out_ += '{';
+      next();
+      *out_ += '}';
+    }
     void on_fit_begin(frugal::FitBegin<Context>&) { *out_ += '('; }
+    void on_ready(frugal::Ready<Context>&) { *out_ += 'r'; }
+    template <class Next>
+    void around_epoch(frugal::EpochRun<Context> const&, Next&& next) {
+      *out_ += 'E';
+      next();
+      *out_ += 'e';
+    }
+    void on_window(frugal::WindowBegin<Context>&) { *out_ += 'w'; }
+    template <class Next>
+    void around_micro_batch(frugal::MicroBatchRun<Context> const& phase, Next&& next) {
+      *out_ += phase.first ? 'F' : '.';
+      next();
+      *out_ += phase.last ? 'L' : '.';
+    }
+    void on_leave(frugal::Leaving<Context>&) { *out_ += 'q'; }
+    bool stop_requested(frugal::Phase<Context> const&) const { return false; }
     void on_epoch_begin(frugal::EpochBegin<Context>&) { *out_ += '['; }
     template <class Next>
     frugal::Loss around_forward(frugal::Forward<Context> const& phase, Next&& next) {
@@ -62,22 +85,27 @@ struct Counter {
 std::string expected(int epochs, int batches, int window, int valid_batches, int every) {
   std::string const validation =
       '<' + std::string(static_cast<std::size_t>(valid_batches), 'v') + ">!";
-  std::string text = "(";
+  std::string text = "m{(r";
   int step = 0;
   for (int epoch = 0; epoch < epochs; ++epoch) {
-    text += '[';
+    text += "E[";
     for (int batch = 0; batch < batches;) {
-      for (int i = 0; i < window && batch < batches; ++i, ++batch) text += "flb";
+      text += 'w';
+      for (int i = 0; i < window && batch < batches; ++i, ++batch) {
+        bool const last = i + 1 == window || batch + 1 == batches;
+        text += std::string(i == 0 ? "F" : ".") + "flb" + (last ? 'L' : '.');
+      }
       text += "gu";
       ++step;
       // The observer comes behind Validate, so it hears of a step after that step's validation.
       if (every != 0 && step % every == 0) text += validation;
       text += 's';
     }
+    text += 'w';  // an epoch has ended when the next window has no batch
     if (every == 0) text += validation;
-    text += ']';
+    text += "]e";
   }
-  return text + ')';
+  return text + ")}";
 }
 
 template <class... Ps>
@@ -122,7 +150,7 @@ TEST_CASE("no policy takes an event away or adds one, but Smoke, which rehearses
         plain);
   CHECK(
       events<Optimize<AdamW>, Accumulate<3>, frugal::Validate<frugal::Every<2>>, frugal::Smoke<2>>(
-          2) == "ff" + plain);
+          2) == "m{ff" + plain.substr(2));
   static_assert(Base::legal);
 }
 
@@ -161,7 +189,7 @@ TEST_CASE("a verdict to stop keeps the step's events from nobody and ends the ru
                           Counter{.out = &text}};
   auto const report = trainer.fit(frugal::Resident(samples(14), {.batch = 2}),
                                   frugal::Resident(samples(5, 92), {.batch = 2}));
-  CHECK(text == "([flbgusflbgu<vvv>!s)");
+  CHECK(text == "m{(rE[wFflbLguswFflbLgu<vvv>!se)}");
   CHECK(report.stopped_by == "test.Stopper");
   CHECK(report.steps == 2);
   CHECK(report.epochs == 0);

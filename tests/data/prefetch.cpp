@@ -47,6 +47,23 @@ Troubled<Deed> troubled(int at, Deed deed) {
   return {Resident(numbered(40), {.batch = 4}), at, std::move(deed)};
 }
 
+TEST_CASE("what LibTorch says of a batch reaches the trainer without the frames of its stack") {
+  Prefetch source(troubled(2, [] { at::ones({2, 3}).matmul(at::ones({2, 3})); }));
+  source.seek({.seed = 1});
+  source.next();
+  source.next();
+  std::string text;
+  try {
+    source.next();
+  } catch (WorkerError const& error) {
+    text = error.what();
+  }
+  CAPTURE(text);
+  CHECK(text.find("mat1 and mat2 shapes cannot be multiplied") != std::string::npos);
+  CHECK(text.find("Exception raised from") == std::string::npos);
+  CHECK(text.find("frame #") == std::string::npos);
+}
+
 TEST_CASE("a prefetched source gives the batches of the plain one, bit for bit and in order") {
   for (std::size_t const depth : {1U, 4U, 64U}) {
     Prefetch source(Resident(numbered(203), {.batch = 8}), {.depth = depth});

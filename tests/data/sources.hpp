@@ -2,8 +2,8 @@
 // What the tests of several sources share.
 #pragma once
 
+#include <frugal/data/batch.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/loop/batch.hpp>
 
 #include <ATen/ATen.h>
 

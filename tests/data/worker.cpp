@@ -4,8 +4,11 @@
 
 #include <frugal/data/worker.hpp>
 
+#include <signal.h>
+
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <future>
 #include <memory>
 #include <optional>
@@ -43,6 +46,25 @@ std::string message_of(Worker<int>& worker) {
     return error.what();
   }
   return "nothing was thrown";
+}
+
+TEST_CASE("a worker takes none of the signals that ask a run to end") {
+  Worker<bool> worker(
+      []() -> std::optional<bool> {
+        sigset_t mask;
+        sigemptyset(&mask);
+        pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+        return sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGUSR1) == 1 &&
+               sigismember(&mask, SIGINT) == 1;
+      },
+      {.depth = 1}, "x");
+  CHECK(worker.next() == true);
+}
+
+TEST_CASE("a worker's error has the words that it was told to make of what was thrown") {
+  Worker<int> worker([]() -> std::optional<int> { throw std::runtime_error("long"); }, {}, "x",
+                     [](std::exception const&) { return std::string("short"); });
+  CHECK(message_of(worker).find(": short. ") != std::string::npos);
 }
 
 TEST_CASE("a worker gives the items of its source in order, at every depth") {

@@ -6,9 +6,9 @@
 #include <set>
 #include <stdexcept>
 
-#include <frugal/data/placed.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/device.hpp>
+#include <frugal/policy/device/placed.hpp>
 #include <frugal/policy/optimize/adam.hpp>
 #include <frugal/policy/optimize/any.hpp>
 #include <frugal/policy/smoke.hpp>

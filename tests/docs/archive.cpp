@@ -36,6 +36,7 @@ TEST_CASE(
     "docs/store/archive.md: what is called there moves old checkpoints and brings them back") {
   support::TemporaryFolder folder;
   fr::ColdFolder const cold{folder / "cold"};
+  std::filesystem::create_directory(cold.folder);
   {
     fr::RunDirectory run(folder / "demo");
     for (std::uint64_t step = 1; step <= 3; ++step) support::save(run, step);

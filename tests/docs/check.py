@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NO_PAGE = {"kinds", "watched"}  # policy/*.hpp that are no policies
+CALLED_BY_HAND = {"find_learning_rate"}  # a function over a trainer, whose page is among the policies'
 NEED_CODE = ("README.md", "docs/policy/", "docs/store/", "docs/cluster/", "docs/writing_a_policy.md",
              "docs/loop.md", "docs/data.md")
 
@@ -202,7 +203,7 @@ def check(root: Path) -> list[str]:
     policies = {p.stem for p in (root / "include/frugal/policy").glob("*.hpp")} - NO_PAGE
     described = {Path(p).stem for p in pages if p.startswith("docs/policy/")}
     faults += [f"policy/{name}.hpp has no page docs/policy/{name}.md" for name in sorted(policies - described)]
-    faults += [f"docs/policy/{name}.md has no policy/{name}.hpp" for name in sorted(described - policies)]
+    faults += [f"docs/policy/{name}.md has no policy/{name}.hpp" for name in sorted(described - policies - CALLED_BY_HAND)]
     return faults
 
 

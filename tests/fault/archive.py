@@ -114,11 +114,13 @@ def fail(bench: Bench) -> int:
             context = f"{bench.how}: {act} at {k} of {len(calls)}, {call} {path}"
             done = bench.broken("move", at=k, do=act)
             context += f": exit code {done.returncode}, {done.stderr.strip()}"
-            assert done.returncode in (0, 3), context
+            assert done.returncode in (0, 3, 4), context
             if act == "short":
                 assert done.returncode == 0 or bench.how == "command", context
             if done.returncode == 3:
                 assert done.stderr.startswith("frugal: "), context
+            elif done.returncode == 4:
+                assert done.stderr.startswith("stayed: "), context
             elif act not in ("EINTR", "short") and bench.how == "folder":
                 assert call in MAY_BE_IGNORED, f"{context}: the failure was not noticed"
             bench.look(context)

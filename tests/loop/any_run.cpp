@@ -23,7 +23,7 @@ struct States {
   std::int64_t count = 0;
 
   template <class Archive>
-  void persist(Archive& archive) {
+  void persist(Archive& archive, bool = false) {
     archive.scope("Counting", [&](auto& inner) { inner("count", count); });
   }
 };
@@ -44,7 +44,7 @@ TEST_CASE("a run saves where it stands and its policies' states, and another one
   run.counters.step = 7;
   run.rate.scale = 0.25;
   run.stopped_by = "EarlyStop";
-  run.unfinished = {.hook = 4, .subscriber = 2};
+  run.unfinished = {.hook = "on_step", .told = {"Log", "Log.1"}};
   run.validations.resize(1);
   run.validations[0].step = 5;
   run.validations[0].metrics.set("loss", 0.5);
@@ -61,10 +61,36 @@ TEST_CASE("a run saves where it stands and its policies' states, and another one
   CHECK(other.counters == run.counters);
   CHECK(other.rate.scale == 0.25);
   CHECK(other.stopped_by == "EarlyStop");
-  CHECK(other.unfinished.subscriber == 2);
+  CHECK(other.unfinished.hook == "on_step");
+  CHECK(other.unfinished.told == std::vector<std::string>{"Log", "Log.1"});
   REQUIRE(other.validations.size() == 1);
   CHECK(other.validations[0].metrics["loss"] == 0.5);
   CHECK(saved(other) == memory);
+}
+
+TEST_CASE("a checkpoint with numbers in place of names says what was broken off") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  States states;
+  AnyRun run{.root = *module, .settings = settings};
+  run.policies = PolicyStates::of(states);
+  auto const loaded = [&](std::uint64_t hook, std::uint64_t subscriber) {
+    Memory memory = saved(run);
+    std::erase_if(memory.values,
+                  [](auto const& entry) { return entry.first.starts_with("broken_off/"); });
+    memory.values["unfinished/hook"] = hook;
+    memory.values["unfinished/subscriber"] = subscriber;
+    AnyRun other{.root = *module, .settings = settings};
+    other.policies = PolicyStates::of(states);
+    MemoryReader reader(memory);
+    other.persist(reader);
+    CHECK_FALSE(reader.unread());
+    return other.unfinished;
+  };
+  CHECK(loaded(7, 3).hook == "on_step");
+  CHECK(loaded(7, 3).first == 3);
+  CHECK(loaded(10, 0).hook == "on_epoch_end");
+  CHECK(loaded(std::uint64_t(-1), 0).hook.empty());
 }
 
 TEST_CASE("a hint is given once, and an event has the place and the time at which it was told") {
@@ -78,7 +104,10 @@ TEST_CASE("a hint is given once, and an event has the place and the time at whic
 
   run.counters.step = 9;
   run.go_on({.from = "there", .step = 9}, 100.0);
+  std::size_t told = 0;
+  run.loggers.emplace_back([&] { told = run.events.size(); });
   run.record({.name = "resume"});
+  CHECK(told == 1);
   REQUIRE(run.events.size() == 1);
   CHECK(run.events[0].at.step == 9);
   CHECK(run.events[0].seconds >= 100.0);
@@ -87,17 +116,59 @@ TEST_CASE("a hint is given once, and an event has the place and the time at whic
   CHECK(run.resumed->from == "there");
 }
 
+TEST_CASE("advice outlasts a resume, beside what the new process has said before it loads") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  AnyRun run{.root = *module, .settings = settings};
+  run.advise("more memory");
+  Memory memory;
+  MemoryWriter writer(memory);
+  run.persist_advice(writer);
+
+  AnyRun other{.root = *module, .settings = settings};
+  other.advise("a faster disk");
+  other.advise("more memory");
+  MemoryReader reader(memory);
+  other.persist_advice(reader);
+  CHECK_FALSE(reader.unread());
+  CHECK(other.advice == std::vector<std::string>{"more memory", "a faster disk"});
+}
+
+TEST_CASE("a run that was saved before advice was loads as well, and keeps its own") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  AnyRun run{.root = *module, .settings = settings};
+  run.advise("more memory");
+  Memory const nothing;
+  MemoryReader reader(nothing);
+  run.persist_advice(reader);
+  CHECK(run.advice == std::vector<std::string>{"more memory"});
+}
+
+TEST_CASE("a run that goes back keeps what it has said since") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  States states;
+  AnyRun run{.root = *module, .settings = settings};
+  run.policies = PolicyStates::of(states);
+  Memory const before = saved(run);
+  run.advise("more memory");
+  MemoryReader reader(before);
+  run.persist(reader);
+  CHECK(run.advice == std::vector<std::string>{"more memory"});
+}
+
 TEST_CASE("who writes the checkpoint sees the run's files and place, and says that it goes on") {
   using Context = frugal::Context<torch::nn::Linear>;
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;
   frugal::Run<Context> run(module, settings, {});
-  run.unfinished.hook = 7;
+  run.unfinished.hook = "on_step";
   frugal::FitBegin<Context> phase(run);
   phase.writes_to("metrics.jsonl");
   phase.resumed({.from = "there", .step = 9}, 100.0);
   CHECK(phase.files() == std::vector<std::filesystem::path>{"metrics.jsonl"});
-  CHECK(phase.unfinished() == 7);
+  CHECK(phase.unfinished() == "on_step");
   CHECK(phase.seconds() >= 100.0);
   REQUIRE(run.resumed);
   CHECK(run.resumed->step == 9);

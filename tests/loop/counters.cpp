@@ -94,7 +94,7 @@ TEST_CASE("all counts survive a resume, and so does what the last window added")
   CHECK(archive.seen == std::vector<std::string>{"epoch", "position", "step", "micro_batch",
                                                  "sample", "token", "skipped",
                                                  "window_micro_batches", "window_samples",
-                                                 "window_tokens", "window_skipped"});
+                                                 "window_tokens", "window_skipped", "passed_over"});
   CHECK(counters.epoch == 1);
   CHECK(counters.token == 6);
   CHECK(counters.skipped == 7);

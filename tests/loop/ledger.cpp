@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <frugal/loop/ledger.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
 
 #include "stand_ins.hpp"
 #include "support/running.hpp"

@@ -7,8 +7,8 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/loop/counters.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/policy/kinds.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -41,6 +41,19 @@ TEST_CASE("other weights are measured against the first") {
   CHECK(window.seed(loss_of(30)).item<double>() == 1.5);
 }
 
+TEST_CASE("a share of a window starts from its weights, and is divided by what all shares weigh") {
+  Window<1, true> one;
+  Window<2, true> two;
+  one.open();
+  two.open();
+  CHECK(one.seed(loss_of(6)).item<double>() == 6.0);
+  CHECK(two.seed(loss_of(4)).item<double>() == 4.0);
+  CHECK(two.seed(loss_of(2)).item<double>() == 2.0);
+  at::Tensor const gradient = at::full({2}, 24.0);
+  two.settle({gradient}, 12);
+  CHECK(at::equal(gradient, at::full({2}, 2.0)));
+}
+
 TEST_CASE("a seed has the loss's type and asks for no gradient") {
   Window<2> window;
   window.open();

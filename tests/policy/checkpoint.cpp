@@ -162,6 +162,18 @@ TEST_CASE("KeepBest saves each improvement when it is measured, and keeps the be
   CHECK(kept.manifest.metrics.at("loss") == best);
 }
 
+TEST_CASE("an improvement that the cadence saves is saved once, and takes one place of Keep") {
+  TemporaryFolder const folder;
+  // Each epoch's end improves the loss, and its cadence is due there as well.
+  run({.folder = folder / "epochs", .epochs = 4}, Optimizer{},
+      frugal::Validate<Every<1, frugal::Epoch>>{},
+      frugal::Checkpoint<Every<1, frugal::Epoch>, frugal::KeepBest<>, Keep<4>>{});
+  CHECK((steps_in(folder / "epochs") == Steps{11, 22, 33, 44}));
+  run({.folder = folder / "steps", .epochs = 1}, Optimizer{}, frugal::Validate<Every<3>>{},
+      frugal::Checkpoint<Every<3>, frugal::KeepBest<>, Keep<9>>{});
+  CHECK((steps_in(folder / "steps") == Steps{0, 3, 6, 9, 11}));
+}
+
 TEST_CASE("what was best before a resume is best after it") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, std::vector<std::uint64_t> const& deaths) {

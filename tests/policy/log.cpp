@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+#include <optional>
+
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/log.hpp>
 #include <frugal/policy/schedule.hpp>
@@ -156,11 +162,50 @@ TEST_CASE("a log that cannot be opened names its file and the reason") {
   CHECK(fault.why == "Not a directory");
 }
 
-TEST_CASE("a full disk is an error and no silence") {
-  auto const fault = fault_of<frugal::DataError>([] { fit({}, Log<>{.path = "/dev/full"}); });
-  CHECK(fault.what == "the log cannot be written");
-  CHECK(fault.where == "/dev/full");
-  CHECK(fault.why == "No space left on device");
+TEST_CASE("a full disk is one line of advice, and no end of the run") {
+  frugal::Report const report = fit({}, Log<Every<1>>{.path = "/dev/full"});
+  CHECK(report.steps == 10);
+  REQUIRE(report.advice.size() == 1);
+  CHECK(report.advice[0].find("the log /dev/full cannot be written (No space left on device)") ==
+        0);
+}
+
+/// Lets no file of this process grow beyond a size while it lives.
+class SizeLimit {
+ public:
+  explicit SizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    rlimit const less{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &less);
+  }
+  SizeLimit(SizeLimit const&) = delete;
+  SizeLimit& operator=(SizeLimit const&) = delete;
+  ~SizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
+};
+
+TEST_CASE("lines that could not be written are written when there is room again, each whole") {
+  TemporaryFolder const folder;
+  std::optional<SizeLimit> full;
+  Spy spy{.each_step = [&](frugal::Counters const& now) {
+    // In the middle of a line, at whatever length it is.
+    if (now.step == 3) full.emplace(std::filesystem::file_size(folder / "log") + 20);
+    if (now.step == 8) full.reset();
+  }};
+  frugal::Report const report = fit({}, Log<Every<1>>{.path = folder / "log"}, spy);
+  CHECK(report.advice.size() == 1);
+  std::vector<std::uint64_t> steps;
+  for (Json const& event : events_in(folder / "log")) {
+    if (event.at("event") == "step") steps.push_back(event.at("step"));
+  }
+  CHECK(steps == std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
 }
 
 }  // namespace frugal_test::policy_log

@@ -53,6 +53,23 @@ TEST_CASE("in a file there is a line a step at a cadence of 0, one a validation,
   CHECK(begins_with(lines.back(), "10 steps in "));
 }
 
+TEST_CASE("the line of an epoch's end has that epoch's number, and calls its loss a mean") {
+  File const file(std::tmpfile());
+  Seen seen;
+  fit(Progress<>{.out = file.get(), .line_seconds = 0}, Spy{.seen = &seen});
+  auto const lines = lines_of(everything_in(file.get()));
+  auto const loss = [](std::string const& name, double value) {
+    return "  " + name + " " + frugal::watch::short_number(value);
+  };
+  CHECK(begins_with(lines.at(4), "epoch 1/2  step 5/10  "));
+  CHECK(lines[4].find(loss("loss", seen.losses[4])) != std::string::npos);
+  CHECK(begins_with(lines.at(6), "epoch 1/2  step 5/10  "));
+  CHECK(lines[6].find(loss("mean loss", seen.epoch_losses[0])) != std::string::npos);
+  CHECK(begins_with(lines.at(7), "epoch 2/2  step 6/10  "));
+  CHECK(lines[7].find("mean") == std::string::npos);
+  CHECK(begins_with(lines.at(lines.size() - 2), "epoch 2/2  step 10/10  "));
+}
+
 TEST_CASE("between two lines some time passes: a short run has its first step and its epochs") {
   File const file(std::tmpfile());
   fit(Progress<>{.out = file.get(), .line_seconds = 1e6});

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -178,7 +179,7 @@ TEST_CASE("Trainer::smoke that is told to go has failed, and says why") {
                           Stays{.then = frugal::Preempted::Return}};
   frugal::Resident train(samples(12), {.batch = 4});
   CHECK_FALSE(trainer.smoke(train, out));
-  CHECK(out.str().find("the machine is about to go") != std::string::npos);
+  CHECK(out.str().find("Spot asks that the run be left") != std::string::npos);
 }
 
 TEST_CASE("a second SIGTERM changes nothing") {
@@ -194,18 +195,18 @@ TEST_CASE("a second SIGTERM changes nothing") {
   for (std::uint64_t step = 1; step <= 5; ++step) CHECK(trainer.fit(train).steps == step);
 }
 
-/// How a process ends that is told to go in its first step, and leaves its end to Spot.
+/// How a process ends that is told to go in its first step, and leaves its end to Spot; what it
+/// says is in the file `stderr`.
 template <class... Ps>
 int end_of_process(std::filesystem::path const& folder, Ps const&... policies) {
   pid_t const child = ::fork();
   if (child == 0) {
-    if (std::freopen("/dev/null", "w", stderr) == nullptr) std::_Exit(3);
+    if (std::freopen((folder / "stderr").c_str(), "w", stderr) == nullptr) std::_Exit(3);
     at::set_num_threads(1);
     auto const module = std::make_shared<Mlp>();
     Witness const witness{[](bool) { ::raise(SIGTERM); }};
     frugal::Trainer trainer{module,      witness, frugal::Settings{.run = folder, .epochs = 2},
-                            Optimizer{}, Saves{}, Stays{},
-                            policies...};
+                            Optimizer{}, Stays{}, policies...};
     frugal::Resident train(samples(12), {.batch = 4});
     trainer.fit(train);
     std::_Exit(4);
@@ -217,12 +218,78 @@ int end_of_process(std::filesystem::path const& folder, Ps const&... policies) {
 
 TEST_CASE("by default the process ends with code 75, and the run is saved") {
   TemporaryFolder const folder;
-  int const status = end_of_process(folder.path());
+  int const status = end_of_process(folder.path(), Saves{});
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 75);
   auto const newest = frugal::RunDirectory(folder.path(), frugal::Access::read).newest_valid();
   REQUIRE(newest.checkpoint);
   CHECK(newest.checkpoint->step() == 1);
+}
+
+/// A notice that comes when it is told to.
+struct ToldNotices {
+  bool const* told = nullptr;
+  bool* saved = nullptr;
+  struct Watch {
+    explicit Watch(ToldNotices const& settings) : was_saved(settings.saved), told(settings.told) {}
+    bool pending() const { return told && *told; }
+    static std::string text() { return "the test"; }
+    static std::string warning() { return ""; }
+    void saved() { *was_saved = true; }
+    bool* was_saved;
+    bool const* told;
+  };
+};
+
+/// Puts a file in the place of the folder of checkpoints.
+struct Spoiler {
+  using kind = support::kinds::spy;
+  using listens = frugal::list<frugal::on::step>;
+  std::filesystem::path folder;
+  template <class Context>
+  struct State {
+    using transient = void;
+    std::filesystem::path folder;
+    explicit State(Spoiler const& settings) : folder(settings.folder) {}
+    void on_step(frugal::Step<Context>&) {
+      std::filesystem::rename(folder / "checkpoints", folder / "aside");
+      std::ofstream(folder / "checkpoints") << "no folder";
+    }
+  };
+};
+
+TEST_CASE("a process whose run could not be saved does not end with the code of one that is") {
+  TemporaryFolder const folder;
+  int const status = end_of_process(folder.path(), Saves{.on_failure = frugal::OnFailure::GoOn},
+                                    Spoiler{.folder = folder.path()});
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 74);
+  std::string const said = text_of(folder / "stderr");
+  CHECK(said.find("frugal: preempted at step 1, and that is not saved: frugal: the call mkdir") !=
+        std::string::npos);
+  CHECK(said.find("exit code 74 is an error") != std::string::npos);
+}
+
+TEST_CASE("the cloud is not told that the machine may go when nothing could be saved") {
+  TemporaryFolder const folder;
+  bool told = true;
+  bool acknowledged = false;
+  frugal::Spot<SigtermSave, ToldNotices> const spot{
+      .then = frugal::Preempted::Return, .notices = {.told = &told, .saved = &acknowledged}};
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          frugal::CrossEntropy{},
+                          frugal::Settings{.run = folder.path(), .epochs = 2},
+                          Optimizer{},
+                          Saves{.on_failure = frugal::OnFailure::GoOn},
+                          spot,
+                          Spoiler{.folder = folder.path()}};
+  frugal::Resident train(samples(12), {.batch = 4});
+  frugal::Report const report = trainer.fit(train);
+  CHECK(report.preempted);
+  CHECK(report.steps == 1);
+  CHECK(report.exit_code() == 74);
+  CHECK(report.unsaved.find("mkdir") != std::string::npos);
+  CHECK_FALSE(acknowledged);
 }
 
 /// Raises SIGTERM when its state goes: after Spot's, which comes later in the order of policies,
@@ -243,7 +310,7 @@ struct Late {
 
 TEST_CASE("a SIGTERM after the save, when all is taken down, does not change the code") {
   TemporaryFolder const folder;
-  int const status = end_of_process(folder.path(), Late{});
+  int const status = end_of_process(folder.path(), Saves{}, Late{});
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 75);
 }
@@ -262,6 +329,7 @@ TEST_CASE("the handler is the former one again after fit") {
 struct SlowCheckpoint {
   using kind = frugal::kinds::checkpoint;
   using listens = frugal::list<frugal::on::step>;
+  using provides = frugal::list<frugal::service::save>;
   template <class Context>
   struct State {
     using transient = void;
@@ -287,21 +355,6 @@ TEST_CASE("a save that takes longer than the grace is told of before it is neede
   CHECK(advice[0].find("a checkpoint takes 42.5 s and the machine gives 30 s notice") == 0);
   CHECK(advice_of(frugal::Spot<SigtermSave, frugal::Grace<120>>{}).empty());
 }
-
-/// A notice that comes when it is told to.
-struct ToldNotices {
-  bool const* told = nullptr;
-  bool* saved = nullptr;
-  struct Watch {
-    explicit Watch(ToldNotices const& settings) : was_saved(settings.saved), told(settings.told) {}
-    bool pending() const { return told && *told; }
-    static std::string text() { return "the test"; }
-    static std::string warning() { return ""; }
-    void saved() { *was_saved = true; }
-    bool* was_saved;
-    bool const* told;
-  };
-};
 
 TEST_CASE("a notice is a signal by another way") {
   TemporaryFolder const folder;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Device copies the tensors of a batch, and has to be shown them. Give batch_traits<YourBatch> a static each_tensor(batch, show) that calls show(tensor) for each, or take Device out.
-#include <frugal/data/placed.hpp>
+#include <frugal/policy/device/placed.hpp>
 
 using namespace frugal;
 

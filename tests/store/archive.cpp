@@ -56,6 +56,7 @@ std::set<std::string> names_in(std::filesystem::path const& folder) {
 struct Run {
   Run() {
     for (std::uint64_t step = 1; step <= 4; ++step) save(run, step, {{"loss", 1.0 / double(step)}});
+    std::filesystem::create_directory(cold);
   }
   std::filesystem::path of(std::uint64_t step) const {
     return run.checkpoints_folder() / frugal::detail::step_name(step);
@@ -78,7 +79,7 @@ TEST_CASE("by default nothing is moved, and what would be is said") {
   Archive archive(t.run, ColdFolder{t.cold});
   CHECK(steps_of(archive.move(later()).moved) == Steps{1, 2, 3});
   CHECK(steps_of(t.run.list().whole) == Steps{4, 3, 2, 1});
-  CHECK_FALSE(std::filesystem::exists(t.cold));
+  CHECK(names_in(t.cold).empty());
   CHECK_FALSE(std::filesystem::exists(t.run.folder() / "archive"));
 }
 
@@ -373,6 +374,81 @@ TEST_CASE("what an earlier move left in cold storage goes, and another run's doe
   CHECK(Archive(t.run, ColdFolder{t.cold}, for_real).move(later()).moved.size() == 3);
   CHECK_FALSE(std::filesystem::exists(ours));
   CHECK(std::filesystem::exists(theirs));
+}
+
+TEST_CASE("a folder of cold storage that is missing is refused, and not made") {
+  Run t;
+  Archive archive(t.run, ColdFolder{t.folder / "mnt" / "cold"}, for_real);
+  CHECK_THROWS_WITH_AS(archive.move(later()), doctest::Contains("may not be mounted"),
+                       frugal::StoreError);
+  CHECK_THROWS_WITH_AS(archive.restore(9), doctest::Contains("may not be mounted"),
+                       frugal::StoreError);
+  CHECK_FALSE(std::filesystem::exists(t.folder / "mnt"));
+  CHECK(steps_of(t.run.list().whole) == Steps{4, 3, 2, 1});
+}
+
+TEST_CASE("an index that names another step for what is in cold storage restores nothing") {
+  Run t;
+  Archive archive(t.run, ColdFolder{t.cold}, for_real);
+  archive.move(later());
+  auto const path = t.run.folder() / "archive" / "index.json";
+  std::string text = support::text_of(path);
+  std::string const step = "\"step\": 2";
+  text.replace(text.find(step), step.size(), "\"step\": 9");
+  support::write_text(path, text);
+  CHECK_THROWS_WITH_AS(archive.restore(9),
+                       doctest::Contains("it has step 2 and serial 2, and the index says 9 and 2"),
+                       frugal::FormatError);
+  CHECK(names_in(t.run.checkpoints_folder()) == std::set<std::string>{"step-00000004"});
+}
+
+TEST_CASE("a command that hangs is ended, and the lock is free behind it") {
+  Run t;
+  auto storage = copying(t.cold);
+  storage.put = {"tail", "-f", "/dev/null", "{file}", "{name}"};
+  storage.patience = 1s;
+  CHECK_THROWS_WITH_AS(Archive(t.run, storage, for_real).move(later()),
+                       doctest::Contains("it had not ended after 1 s and was killed"),
+                       frugal::StoreError);
+  CHECK(steps_of(t.run.list().whole) == Steps{4, 3, 2, 1});
+  storage.patience = 0s;
+  CHECK_THROWS_AS(Archive(t.run, storage, for_real), frugal::SettingsError);
+}
+
+TEST_CASE("what a command fetches fills no disk, however much comes") {
+  Run t;
+  Archive(t.run, copying(t.cold), for_real).move(later());
+  auto storage = copying(t.cold);
+  auto const size = t.folder / "size";
+  storage.get = {"sh",    "-c",     "head -c 200000000 /dev/zero > \"$1\"; wc -c < \"$1\" > \"$2\"",
+                 "sh",    "{file}", size.string(),
+                 "{name}"};
+  CHECK_THROWS_AS(Archive(t.run, storage).restore(2), frugal::FormatError);
+  std::uint64_t const fetched = std::stoull(support::text_of(size));
+  CHECK(fetched > 0);
+  CHECK(fetched <= (std::uint64_t{17} << 20));
+  CHECK(names_in(t.run.checkpoints_folder()) == std::set<std::string>{"step-00000004"});
+}
+
+TEST_CASE("an index of version 0, or with what is not known, is damaged") {
+  Run t;
+  Archive archive(t.run, ColdFolder{t.cold}, for_real);
+  archive.move(later());
+  auto const path = t.run.folder() / "archive" / "index.json";
+  std::string const good = support::text_of(path);
+  auto const with = [&](std::string const& from, std::string const& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    support::write_text(path, text);
+  };
+  with("\"version\": 1", "\"version\": 0");
+  CHECK_THROWS_WITH_AS(archive.list(), doctest::Contains("there was never a version 0"),
+                       frugal::FormatError);
+  with("\"version\": 1", "\"version\": 1, \"version\": 1");
+  CHECK_THROWS_WITH_AS(archive.list(), doctest::Contains("is there twice"), frugal::FormatError);
+  with("\"serial\"", "\"colour\": 1, \"serial\"");
+  CHECK_THROWS_WITH_AS(archive.list(), doctest::Contains("\"colour\" is not known"),
+                       frugal::FormatError);
 }
 
 TEST_CASE("a damaged index stops everything before anything is deleted") {

@@ -118,7 +118,7 @@ TEST_CASE("an index whose fields are not what they should be says which") {
     try {
       ArchiveIndex index(folder / "index.json");
     } catch (frugal::FormatError const& error) {
-      CHECK(error.fault().where == (folder / "index.json").string());
+      CHECK(error.fault().where.starts_with((folder / "index.json").string()));
       return error.fault().why;
     }
     return "nothing was thrown";

@@ -160,11 +160,27 @@ TEST_CASE("checkpoints are listed newest first by the order in which they were s
 TEST_CASE("the names of folders have no say in which checkpoint is the newest") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  std::filesystem::rename(save(run, 3).folder, run.checkpoints_folder() / "step-00000999");
+  std::filesystem::rename(save(run, 3).folder, run.checkpoints_folder() / "zero loss");
   std::filesystem::rename(save(run, 20).folder, run.checkpoints_folder() / "best so far");
   auto const list = run.list();
   CHECK(steps_of(list.whole) == std::vector<std::uint64_t>{20, 3});
   CHECK(list.whole[0].folder.filename() == "best so far");
+}
+
+TEST_CASE("a folder whose name says another step than its manifest is damaged, and says both") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  std::filesystem::rename(save(run, 3).folder, run.checkpoints_folder() / "step-00000999");
+  std::filesystem::rename(save(run, 4).folder, run.checkpoints_folder() / "step-00000999.2");
+  // Copies that people made, and names of theirs.
+  for (std::string const name : {"step-5", "step-00000005.2", "step-00000999-copy", "step-", "5"}) {
+    std::filesystem::rename(save(run, 5).folder, run.checkpoints_folder() / name);
+  }
+  auto const list = run.list();
+  CHECK(list.whole.size() == 5);
+  REQUIRE(list.damaged.size() == 2);
+  CHECK(list.damaged[0].why.find("it is of step 3, and the folder's name says 999") !=
+        std::string::npos);
 }
 
 TEST_CASE("neither times of files nor the time in the manifest decide which is the newest") {

@@ -4,6 +4,7 @@
 
 #include <frugal/store/cold_storage.hpp>
 
+#include <chrono>
 #include <string>
 
 namespace frugal_test::store_cold_storage {
@@ -45,6 +46,12 @@ TEST_CASE("commands that would put every checkpoint in one place, or none, are r
     CHECK(refused(ColdCommand{.put = put, .get = command, .verify = {}}) ==
           "ColdCommand::get" + both);
   }
+}
+
+TEST_CASE("commands without any time are refused") {
+  CHECK(refused(ColdCommand{
+            .put = put, .get = get, .verify = {}, .patience = std::chrono::seconds(0)}) ==
+        "ColdCommand::patience: it is not above 0");
 }
 
 TEST_CASE("commands that never look at what they put are refused") {

@@ -13,12 +13,26 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
+
+namespace {
+/// A network's file system that has made the link and lost its answer.
+bool link_says_eexist = false;
+}  // namespace
+
+// In place of the C library's.
+extern "C" int link(char const* from, char const* to) noexcept {
+  int const result = ::linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
+  if (!link_says_eexist) return result;
+  errno = EEXIST;
+  return -1;
+}
 
 namespace frugal_test::store_lock {
 
@@ -221,6 +235,105 @@ TEST_CASE("an owner's file that says nothing is not taken for a dead owner's") {
 TEST_CASE("a lock in a folder that is missing is an error of the file system") {
   TemporaryFolder folder;
   CHECK_THROWS_AS(RunLock(folder / "none" / "lock"), frugal::IoError);
+}
+
+TEST_CASE("a lock is lost when its folder is renamed, and another run has the name") {
+  with_both([](LockBy by) {
+    TemporaryFolder folder;
+    std::filesystem::create_directory(folder / "a");
+    RunLock const first(folder / "a" / "lock", by);
+    CHECK_NOTHROW(first.require_held());
+    std::filesystem::rename(folder / "a", folder / "was");
+    CHECK_THROWS_AS(first.require_held(), LockError);
+    std::filesystem::create_directory(folder / "a");
+    RunLock const second(folder / "a" / "lock", by);
+    CHECK_THROWS_AS(first.require_held(), LockError);
+    CHECK_NOTHROW(second.require_held());
+  });
+}
+
+TEST_CASE("who has lost its folder takes nothing of the next owner's with it") {
+  TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "a");
+  {
+    RunLock const first(folder / "a" / "lock", LockBy::owner_file);
+    std::filesystem::rename(folder / "a", folder / "was");
+    std::filesystem::create_directory(folder / "a");
+    support::write_text(folder / "a" / "lock.owner", "another's");
+  }
+  CHECK(support::text_of(folder / "a" / "lock.owner") == "another's");
+}
+
+TEST_CASE("an owner's file that somebody replaced is a lost lock") {
+  TemporaryFolder folder;
+  RunLock const lock(folder / "lock", LockBy::owner_file);
+  support::write_text(folder / "other", LockOwner::here().text());
+  std::filesystem::rename(folder / "other", folder / "lock.owner");
+  CHECK_THROWS_AS(lock.require_held(), LockError);
+}
+
+TEST_CASE("a lock that is a symbolic link is refused, and what it leads to is left alone") {
+  with_both([](LockBy by) {
+    TemporaryFolder folder;
+    support::write_text(folder / "thesis.txt", "three years of work");
+    std::filesystem::create_symlink("thesis.txt", folder / "lock");
+    CHECK_THROWS_WITH_AS(RunLock(folder / "lock", by), doctest::Contains("symbolic link"),
+                         frugal::StoreError);
+    CHECK(support::text_of(folder / "thesis.txt") == "three years of work");
+  });
+}
+
+TEST_CASE("trainers find each other where only one of them has the kernel's lock") {
+  auto const other_way = [](LockBy by) {
+    return by == LockBy::kernel ? LockBy::owner_file : LockBy::kernel;
+  };
+  with_both([&](LockBy by) {
+    TemporaryFolder folder;
+    OtherTrainer other(folder / "lock", by);
+    std::string const who = "process " + std::to_string(other.pid());
+    CHECK(refusal(folder / "lock", other_way(by)).find(who) != std::string::npos);
+    // The refusal has taken nothing from the one that is there.
+    CHECK(refusal(folder / "lock", by).find(who) != std::string::npos);
+    other.kill();
+    CHECK(refusal(folder / "lock", other_way(by)) == "not refused");
+  });
+}
+
+TEST_CASE("the kernel's lock does not hide an owner's file of another machine") {
+  TemporaryFolder folder;
+  LockOwner owner = LockOwner::here();
+  owner.host = "spot-17";
+  support::write_text(folder / "lock.owner", owner.text());
+  CHECK(refusal(folder / "lock", LockBy::kernel).find("on spot-17") != std::string::npos);
+  CHECK(support::text_of(folder / "lock").empty());
+}
+
+TEST_CASE("an owner of another machine who had the kernel's lock has lost it") {
+  TemporaryFolder folder;
+  LockOwner owner = LockOwner::here();
+  owner.host = "spot-17";
+  support::write_text(folder / "lock", owner.text());
+  // Without the kernel's word nothing is known of it.
+  CHECK(refusal(folder / "lock", LockBy::owner_file).find("on spot-17") != std::string::npos);
+  RunLock const lock(folder / "lock", LockBy::kernel);
+  CHECK(lock.left_by()->host == "spot-17");
+}
+
+TEST_CASE("a program that has started itself anew by exec is not refused by what it was before") {
+  TemporaryFolder folder;
+  support::write_text(folder / "lock", LockOwner::here().text());
+  CHECK(refusal(folder / "lock", LockBy::kernel) == "not refused");
+}
+
+TEST_CASE("an owner's file whose making was reported as a failure is ours all the same") {
+  TemporaryFolder folder;
+  link_says_eexist = true;
+  std::string const first = refusal(folder / "lock", LockBy::owner_file);
+  RunLock const lock(folder / "lock", LockBy::owner_file);
+  std::string const second = refusal(folder / "lock", LockBy::owner_file);
+  link_says_eexist = false;
+  CHECK(first == "not refused");
+  CHECK(second.find("process " + std::to_string(::getpid())) != std::string::npos);
 }
 
 TEST_CASE("an owner's text reads back as it was") {

@@ -203,7 +203,7 @@ TEST_CASE("retention deletes folders, and says which") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   for (std::uint64_t step = 1; step <= 5; ++step) save(run, step);
-  auto const gone = frugal::retain(run, {.last = 2, .best = {}});
+  auto const gone = frugal::retain(run, {.last = 2, .best = {}}).removed;
   CHECK(steps_of(gone) == Steps{3, 2, 1});
   CHECK(steps_of(run.list().whole) == Steps{5, 4});
   for (SavedCheckpoint const& checkpoint : gone) {
@@ -218,8 +218,37 @@ TEST_CASE("retention does not delete the last valid checkpoint when all newer on
     SavedCheckpoint const checkpoint = save(run, step);
     if (step > 2) support::flip_bit(checkpoint.folder / "model.safetensors", 5);
   }
-  CHECK(steps_of(frugal::retain(run, {.last = 1, .best = {}})) == Steps{1});
+  CHECK(steps_of(frugal::retain(run, {.last = 1, .best = {}}).removed) == Steps{1});
   CHECK(run.newest_valid().checkpoint->step() == 2);
+}
+
+TEST_CASE("checkpoints that cannot be listed now are told, and none is deleted") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  for (std::uint64_t step = 1; step <= 3; ++step) save(run, step);
+  // A newer library's is not to be judged, so neither is what to keep beside it.
+  auto const newer = run.checkpoints_folder() / "step-00000009";
+  std::filesystem::create_directory(newer);
+  std::string const body = R"({"format": "frugal checkpoint", "version": 9)";
+  support::write_text(newer / "manifest.json",
+                      body + ",\n  \"xxh3\": \"" +
+                          frugal::hex_of(frugal::Hash::of(support::bytes_of(body))) + "\"\n}\n");
+  auto const removal = frugal::retain(run, {.last = 1, .best = {}});
+  CHECK(removal.removed.empty());
+  REQUIRE(removal.left.size() == 1);
+  CHECK(removal.left[0].why.find("its version is 9") != std::string::npos);
+  CHECK(run.take_left().size() == 1);
+}
+
+TEST_CASE("retention deletes nothing in a folder that is another run's by now") {
+  TemporaryFolder folder;
+  RunDirectory old(folder / "run");
+  for (std::uint64_t step = 1; step <= 3; ++step) save(old, step);
+  std::filesystem::rename(folder / "run", folder / "was");
+  RunDirectory next(folder / "run");
+  for (std::uint64_t step = 1; step <= 3; ++step) save(next, step);
+  CHECK_THROWS_AS(frugal::retain(old, {.last = 1, .best = {}}), frugal::LockError);
+  CHECK(next.list().whole.size() == 3);
 }
 
 TEST_CASE("retention deletes nothing when no checkpoint is valid") {
@@ -228,7 +257,7 @@ TEST_CASE("retention deletes nothing when no checkpoint is valid") {
   for (std::uint64_t step = 1; step <= 3; ++step) {
     support::flip_bit(save(run, step).folder / "state.json", 5);
   }
-  CHECK(frugal::retain(run, {.last = 1, .best = {}}).empty());
+  CHECK(frugal::retain(run, {.last = 1, .best = {}}).removed.empty());
   CHECK(run.list().whole.size() == 3);
 }
 

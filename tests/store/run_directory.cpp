@@ -7,11 +7,37 @@
 #include "support/checkpoints.hpp"
 #include "support/files.hpp"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <string>
+
+namespace {
+std::string unlink_refuses;  ///< a name that is held open elsewhere
+bool fsync_fails = false;
+}  // namespace
+
+// In place of the C library's.
+extern "C" int unlinkat(int folder, char const* path, int flags) noexcept {
+  if (!unlink_refuses.empty() && path == unlink_refuses) {
+    errno = EBUSY;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_unlinkat, folder, path, flags));
+}
+extern "C" int fsync(int descriptor) {
+  if (fsync_fails) {
+    errno = EIO;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_fsync, descriptor));
+}
 
 namespace frugal_test::store_run_directory {
 
@@ -116,6 +142,37 @@ TEST_CASE("saves are numbered on after a restart, so that the later save of a st
   CHECK(save(run, 1).manifest.serial == before + 1);
 }
 
+/// As a forger would: with a serial of his own, and the hash that it needs.
+void reseal(std::filesystem::path const& folder, std::uint64_t serial) {
+  frugal::Manifest manifest = frugal::read_checkpoint(folder).manifest;
+  manifest.serial = serial;
+  support::write_text(folder / "manifest.json", manifest.text());
+}
+
+TEST_CASE("a serial beyond the largest is damage, and saves are counted on without it") {
+  TemporaryFolder folder;
+  {
+    RunDirectory run(folder / "run");
+    save(run, 1);
+    reseal(save(run, 2).folder, frugal::Manifest::largest_serial + 1);
+  }
+  RunDirectory run(folder / "run");
+  CHECK(run.newest_valid().checkpoint->step() == 1);
+  CHECK(run.list().damaged.size() == 1);
+  CHECK(save(run, 3).manifest.serial == 2);
+}
+
+TEST_CASE("behind the largest serial there is no save that could not be read again") {
+  TemporaryFolder folder;
+  {
+    RunDirectory run(folder / "run");
+    reseal(save(run, 2).folder, frugal::Manifest::largest_serial);
+  }
+  RunDirectory run(folder / "run");
+  CHECK(run.newest_valid().checkpoint->step() == 2);
+  CHECK_THROWS_WITH_AS(run.begin(3), doctest::Contains("no number left"), frugal::StoreError);
+}
+
 TEST_CASE("a checkpoint that was known to be whole is not believed once a file of it was touched") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
@@ -133,11 +190,119 @@ TEST_CASE("gold is not removed, even when it was marked after the list was made"
   SavedCheckpoint const one = save(run, 1);
   SavedCheckpoint const two = save(run, 2);
   support::write_text(one.folder / "gold", "");
-  auto const removed = run.remove({one, two});
-  REQUIRE(removed.size() == 1);
-  CHECK(removed[0].step() == 2);
+  auto const removal = run.remove({one, two});
+  REQUIRE(removal.removed.size() == 1);
+  CHECK(removal.removed[0].step() == 2);
+  CHECK(removal.left.empty());
   REQUIRE(run.list().whole.size() == 1);
   CHECK(run.list().whole[0].gold);
+}
+
+/// All that lies in a folder, by path.
+std::map<std::string, std::string> tree_of(std::filesystem::path const& folder) {
+  std::map<std::string, std::string> tree;
+  for (auto const& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    tree[entry.path().string()] = entry.is_regular_file() ? support::text_of(entry.path()) : "";
+  }
+  return tree;
+}
+
+TEST_CASE("a run whose folder was renamed touches nothing of the run that has the name by now") {
+  TemporaryFolder folder;
+  RunDirectory old(folder / "a");
+  SavedCheckpoint const one = save(old, 1);
+  frugal::CheckpointWriter under_way = old.begin(2);
+  under_way.add("state.json", [](auto& sink) { sink.write(support::bytes_of("{}")); });
+  std::filesystem::rename(folder / "a", folder / "was");
+  {
+    RunDirectory next(folder / "a");
+    save(next, 1);
+    save(next, 2);
+    auto const before = tree_of(folder / "a");
+    CHECK_THROWS_AS(old.begin(3), frugal::LockError);
+    CHECK_THROWS_AS(old.commit(under_way), frugal::LockError);
+    CHECK_THROWS_AS(old.remove({one}), frugal::LockError);
+    CHECK_THROWS_WITH_AS(old.require_lock(), doctest::Contains((folder / "a").string().c_str()),
+                         frugal::LockError);
+    CHECK(tree_of(folder / "a") == before);
+  }
+  CHECK(RunDirectory(folder / "was", Access::read).list().whole.size() == 1);
+}
+
+TEST_CASE("a checkpoint whose files cannot be deleted is none any more, and is told once") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  SavedCheckpoint const one = save(run, 1);
+  SavedCheckpoint const two = save(run, 2);
+  SavedCheckpoint const three = save(run, 3);
+  unlink_refuses = "model.safetensors";
+  auto const first = run.remove({one, two});
+  auto const again = run.remove({three});
+  unlink_refuses.clear();
+  CHECK(first.removed.size() == 2);
+  REQUIRE(first.left.size() == 2);
+  CHECK(first.left[0].why == "Device or resource busy");
+  CHECK(first.left[0].folder.filename().string().starts_with(".tmp-step-00000001-"));
+  CHECK(run.list().whole.empty());
+  CHECK(again.removed.size() == 1);
+  CHECK(again.left.size() == 3);
+  CHECK(run.take_left().size() == 3);
+  CHECK(run.take_left().empty());
+}
+
+TEST_CASE("what could not be deleted is deleted by the next call that can") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  SavedCheckpoint const one = save(run, 1);
+  unlink_refuses = "model.safetensors";
+  run.remove({one});
+  unlink_refuses.clear();
+  CHECK(support::entries(run.checkpoints_folder()) == 1);
+  CHECK(run.remove({}).left.empty());
+  CHECK(support::entries(run.checkpoints_folder()) == 0);
+}
+
+TEST_CASE("a checkpoint that cannot be renamed stays, is told, and does not hinder the others") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  SavedCheckpoint one = save(run, 1);
+  SavedCheckpoint const two = save(run, 2);
+  // A name has 255 bytes at most, and what is being deleted gets a longer one.
+  auto const long_name = run.checkpoints_folder() / std::string(250, 'x');
+  std::filesystem::rename(one.folder, long_name);
+  one.folder = long_name;
+  auto const removal = run.remove({one, two});
+  REQUIRE(removal.removed.size() == 1);
+  CHECK(removal.removed[0].step() == 2);
+  REQUIRE(removal.left.size() == 1);
+  CHECK(removal.left[0].folder == long_name);
+  CHECK(removal.left[0].why == "File name too long");
+  CHECK(run.holds(one));
+}
+
+TEST_CASE("files stay where the disk may not know that their folder has no name any more") {
+  TemporaryFolder folder;
+  RunDirectory run(folder / "run");
+  SavedCheckpoint const one = save(run, 1);
+  fsync_fails = true;
+  auto const removal = run.remove({one});
+  fsync_fails = false;
+  REQUIRE(removal.left.size() == 1);
+  CHECK(support::entries(removal.left[0].folder) == 4);
+}
+
+TEST_CASE("gold whose name a crash has taken is not removed at the next start") {
+  TemporaryFolder folder;
+  {
+    RunDirectory run(folder / "run");
+    SavedCheckpoint const one = save(run, 1);
+    support::write_text(one.folder / "gold", "");
+    std::filesystem::rename(one.folder, run.checkpoints_folder() / ".tmp-step-00000001-1-0");
+  }
+  RunDirectory run(folder / "run");
+  CHECK(support::entries(run.checkpoints_folder() / ".tmp-step-00000001-1-0") == 5);
+  REQUIRE(run.notes().size() == 1);
+  CHECK(run.notes()[0].find("gold") != std::string::npos);
 }
 
 std::size_t descriptors() {

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <frugal/policy/graph/backend.hpp>
+#include <frugal/libtorch/capture_backend.hpp>
 #include <functional>
 #include <map>
 #include <memory>

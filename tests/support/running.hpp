@@ -14,12 +14,12 @@
 #include <cstdint>
 #include <frugal/compose/policy.hpp>
 #include <frugal/data/resident.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recompute.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
 #include <functional>
 #include <limits>
 #include <map>

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <frugal/compose/interrupted.hpp>
 #include <frugal/compose/legality.hpp>
+#include <frugal/compose/services.hpp>
 #include <frugal/compose/storage.hpp>
 
 namespace frugal {
@@ -61,7 +65,8 @@ constexpr bool well_formed(all_hooks hooks) {
     using State = typename state_of<P, Context>::type;
     constexpr bool keeps =
         std::is_empty_v<State> || persists<State> || requires { typename State::transient; };
-    return agree<P, State, Context>(Listens{}, hooks) && rules::not_persistent::say<keeps, P>();
+    return agree<P, State, Context>(Listens{}, hooks) && rules::not_persistent::say<keeps, P>() &&
+           delivers<P, State, Context>(typename provides_of<P>::type{});
   }
 }
 
@@ -114,17 +119,50 @@ class Engine {
     }(subscribers<Hook>());
   }
 
-  /// The same for an event that can be broken off and told on later: from the `first` subscriber
-  /// on, by their places in the order. An Interrupted that passes through learns where it was.
+  /// The same for an event that can be broken off and told on later: to those who are not among
+  /// `told`, by the names of their scopes. Where an Interrupted passes through, `told` are those
+  /// who have heard all of it.
   template <class Hook, class Phase, class Who>
-  flow emit_from(std::size_t first, Phase& phase, Who&& who) {
-    return emit_rest<Hook>(first, phase, who, subscribers<Hook>());
+  flow emit_to_others(std::vector<std::string>& told, Phase& phase, Who&& who) {
+    return emit_rest<Hook>(told, phase, who, subscribers<Hook>());
+  }
+
+  /// The names of the scopes of the first `count` policies of the order.
+  static std::vector<std::string> names_of_first(std::size_t count) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < std::min(count, cards.size()); ++i) names.push_back(scope_of(i));
+    return names;
+  }
+
+  /// Asks every subscriber. True if one says so; then `who(kind)` has heard of each that does.
+  template <class Hook, class Phase, class Who>
+  bool ask(Phase& phase, Who&& who) {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      return (false | ... | asked<Hook, Is>(phase, who));
+    }(subscribers<Hook>());
   }
 
   /// Calls `body` inside every subscriber's guard; the first in the order is the outermost.
   template <class Hook, class Phase, class Body>
   decltype(auto) surround(Phase& phase, Body&& body) {
     return nest<Hook, 0>(phase, body);
+  }
+
+  /// Does a policy of the recipe provide the service?
+  template <class Service>
+  static constexpr bool provides = (false || ... || detail::is_provided_by<Service, Ps>);
+
+  /// The state of the policy that does.
+  template <class Service>
+  auto& provider() {
+    static_assert(provides<Service>, "frugal: no policy of this recipe provides that service.");
+    constexpr std::size_t index = [] {
+      constexpr bool found[] = {detail::is_provided_by<Service, Ps>...};
+      std::size_t i = 0;
+      while (!found[i]) ++i;
+      return i;
+    }();
+    return detail::get<index>(states_);
   }
 
   /// The state of the policy of a kind.
@@ -143,16 +181,10 @@ class Engine {
   /// Shows every persistent state to the archive, each in a scope named after its kind
   /// ("Log", "Log.1" for a second one), in the computed order: the schema of a checkpoint. A State
   /// that says `using dispensable = void` may be missing there, or be there and not here.
+  /// With `slots_alone`, those of observers are not shown.
   template <class Archive>
-  void persist(Archive& archive) {
-    persist_each(archive, std::index_sequence_for<Ps...>{});
-  }
-  /// The same for the slots alone.
-  template <class Archive>
-  void persist_slots(Archive& archive) {
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (persist_slot<Is>(archive), ...);
-    }(std::index_sequence_for<Ps...>{});
+  void persist(Archive& archive, bool slots_alone = false) {
+    persist_each(archive, slots_alone, std::index_sequence_for<Ps...>{});
   }
 
  private:
@@ -181,19 +213,32 @@ class Engine {
   }
 
   template <class Hook, class Phase, class Who, std::size_t... Is>
-  flow emit_rest(std::size_t first, Phase& phase, Who&& who, std::index_sequence<Is...>) {
+  flow emit_rest(std::vector<std::string>& told, Phase& phase, Who&& who,
+                 std::index_sequence<Is...>) {
     flow verdict = flow::proceed;
-    [[maybe_unused]] auto const guarded = [&]<std::size_t I>(std::index_sequence<I>) {
-      if (I < first) return;
-      try {
+    std::size_t heard = 0;
+    [[maybe_unused]] auto const tell_unless_told = [&]<std::size_t I>(std::index_sequence<I>) {
+      if (told.empty() || std::ranges::find(told, scope_of(I)) == told.end()) {
         verdict |= tell<Hook, I>(phase, who);
-      } catch (Interrupted& interrupted) {
-        interrupted.subscriber = I;
-        throw;
       }
+      ++heard;
     };
-    (guarded(std::index_sequence<Is>{}), ...);
+    try {
+      (tell_unless_told(std::index_sequence<Is>{}), ...);
+    } catch (Interrupted const&) {
+      // On top of those before: a recipe that changed may have another order.
+      std::size_t at = 0;
+      ((at++ < heard ? note(told, scope_of(Is)) : void()), ...);
+      throw;
+    }
     return verdict;
+  }
+
+  template <class Hook, std::size_t I, class Phase, class Who>
+  bool asked(Phase& phase, Who&& who) {
+    bool const answer = Hook::call(detail::get<I>(states_), phase);
+    if (answer) who(cards[I].kind);
+    return answer;
   }
 
   template <class Hook, std::size_t I, class Phase, class Who>
@@ -213,10 +258,6 @@ class Engine {
   void tell_slot(Phase& phase) {
     if constexpr (cards[I].slot) Hook::call(detail::get<I>(states_), phase);
   }
-  template <std::size_t I, class Archive>
-  void persist_slot(Archive& archive) {
-    if constexpr (cards[I].slot) persist_one<I>(archive);
-  }
 
   template <class Hook, std::size_t Depth, class Phase, class Body>
   decltype(auto) nest(Phase& phase, Body& body) {
@@ -229,17 +270,14 @@ class Engine {
   }
 
   template <class Archive, std::size_t... Is>
-  void persist_each(Archive& archive, std::index_sequence<Is...>) {
-    (persist_one<Is>(archive), ...);
+  void persist_each(Archive& archive, bool slots_alone, std::index_sequence<Is...>) {
+    ((slots_alone && !cards[Is].slot ? void() : persist_one<Is>(archive)), ...);
   }
   template <std::size_t I, class Archive>
   void persist_one(Archive& archive) {
     auto& state = detail::get<I>(states_);
     if constexpr (detail::persists<std::remove_reference_t<decltype(state)>>) {
-      std::size_t before = 0;
-      for (std::size_t i = 0; i < I; ++i) before += cards[i].kind == cards[I].kind;
-      std::string scope(cards[I].kind);
-      if (before != 0) scope.append(1, '.').append(std::to_string(before));
+      std::string const scope = scope_of(I);
       constexpr bool dispensable =
           requires { typename std::remove_reference_t<decltype(state)>::dispensable; };
       if constexpr (dispensable && requires { archive.has(scope); }) {
@@ -251,6 +289,19 @@ class Engine {
         state.persist(inner);
       });
     }
+  }
+
+  static void note(std::vector<std::string>& told, std::string const& scope) {
+    if (std::ranges::find(told, scope) == told.end()) told.push_back(scope);
+  }
+
+  /// "Log", "Log.1" for a second one.
+  static std::string scope_of(std::size_t which) {
+    std::size_t before = 0;
+    for (std::size_t i = 0; i < which; ++i) before += cards[i].kind == cards[which].kind;
+    std::string scope(cards[which].kind);
+    if (before != 0) scope.append(1, '.').append(std::to_string(before));
+    return scope;
   }
 
   [[no_unique_address]] states states_;

@@ -27,7 +27,7 @@ struct any_continuation {
 
 // C++ cannot ask "has this class a member of that name, whatever its signature?". But a name
 // that two bases have is ambiguous, so `&probe::name` stops compiling exactly when State has it.
-// One probe for all hooks: a class for each would be thirteen for every policy of every recipe.
+// One probe for all hooks: a class for each would be twenty for every policy of every recipe.
 struct hook_names;
 template <class State, class Names = hook_names>
 struct name_probe : State, Names {};
@@ -70,34 +70,48 @@ struct name_probe : State, Names {};
     FRUGAL_SENTENCE(misreturned,                                                                  \
                     "frugal: this policy's " #member                                              \
                     " returns what nobody would look at. Return void; a flow where the run may "  \
-                    "end; what next() returns in an around-hook.");                               \
+                    "end; what next() returns in an around-hook; a bool in a query.");            \
   };                                                                                              \
   }
 
-// The closed list, in the order of a run (the loop is drawn in docs/loop.md); undo, which most
-// runs never meet, is last. A number is for ever: checkpoints have it.
-FRUGAL_HOOK(on, fit_begin, on_fit_begin, 0, true, "(FitBegin<Context>&).")
-FRUGAL_HOOK(on, epoch_begin, on_epoch_begin, 1, false, "(EpochBegin<Context> const&).")
-FRUGAL_HOOK(around, forward, around_forward, 2, false,
+// The closed list, in the order of a run (the loop is drawn in docs/loop.md); what most runs never
+// meet is last. The numbers are bits of a mask, and nothing that is saved has them.
+FRUGAL_HOOK(on, module, on_module, 0, false, "(Assembly<Context>&).")
+FRUGAL_HOOK(around, fit, around_fit, 1, false,
+            "(FitRun<Context> const&, auto&& next) and call next().")
+FRUGAL_HOOK(on, fit_begin, on_fit_begin, 2, true, "(FitBegin<Context>&).")
+FRUGAL_HOOK(on, ready, on_ready, 3, false, "(Ready<Context>&).")
+FRUGAL_HOOK(around, epoch, around_epoch, 4, false,
+            "(EpochRun<Context> const&, auto&& next) and call next().")
+FRUGAL_HOOK(on, epoch_begin, on_epoch_begin, 5, false, "(EpochBegin<Context> const&).")
+FRUGAL_HOOK(on, window, on_window, 6, true, "(WindowBegin<Context>&).")
+FRUGAL_HOOK(around, micro_batch, around_micro_batch, 7, false,
+            "(MicroBatchRun<Context> const&, auto&& next) and call next().")
+FRUGAL_HOOK(around, forward, around_forward, 8, false,
             "(Forward<Context> const&, auto&& next) and return next().")
-FRUGAL_HOOK(on, loss, on_loss, 3, false, "(LossReady<Context>&).")
-FRUGAL_HOOK(on, backward, on_backward, 4, false, "(Backward<Context> const&).")
-FRUGAL_HOOK(on, gradients, on_gradients, 5, false, "(Gradients<Context>&).")
-FRUGAL_HOOK(on, update, on_update, 6, false, "(Update<Context>&).")
-FRUGAL_HOOK(on, step, on_step, 7, true, "(Step<Context>&).")
-FRUGAL_HOOK(around, validate, around_validate, 8, false,
+FRUGAL_HOOK(on, loss, on_loss, 9, false, "(LossReady<Context>&).")
+FRUGAL_HOOK(on, backward, on_backward, 10, false, "(Backward<Context> const&).")
+FRUGAL_HOOK(on, gradients, on_gradients, 11, false, "(Gradients<Context>&).")
+FRUGAL_HOOK(on, update, on_update, 12, false, "(Update<Context>&).")
+FRUGAL_HOOK(on, step, on_step, 13, true, "(Step<Context>&).")
+FRUGAL_HOOK(around, validate, around_validate, 14, false,
             "(ValidationRun<Context> const&, auto&& next) and return next().")
-FRUGAL_HOOK(on, validated, on_validated, 9, true, "(Validated<Context>&).")
-FRUGAL_HOOK(on, epoch_end, on_epoch_end, 10, true, "(EpochEnd<Context>&).")
-FRUGAL_HOOK(on, fit_end, on_fit_end, 11, false, "(FitEnd<Context> const&).")
-FRUGAL_HOOK(on, undo, on_undo, 12, false, "(Undo<Context> const&).")
+FRUGAL_HOOK(on, validated, on_validated, 15, true, "(Validated<Context>&).")
+FRUGAL_HOOK(on, epoch_end, on_epoch_end, 16, true, "(EpochEnd<Context>&).")
+FRUGAL_HOOK(on, fit_end, on_fit_end, 17, false, "(FitEnd<Context> const&).")
+FRUGAL_HOOK(on, undo, on_undo, 18, false, "(Undo<Context> const&).")
+FRUGAL_HOOK(on, leave, on_leave, 19, false, "(Leaving<Context>&).")
+FRUGAL_HOOK(query, stop_requested, stop_requested, 20, false,
+            "(Phase<Context> const&) and return a bool.")
 
 #undef FRUGAL_HOOK
 
 /// Every hook there is. A policy listens to some of these and to nothing else.
-using all_hooks = list<on::fit_begin, on::epoch_begin, around::forward, on::loss, on::backward,
-                       on::gradients, on::update, on::step, around::validate, on::validated,
-                       on::epoch_end, on::fit_end, on::undo>;
+using all_hooks =
+    list<on::module, around::fit, on::fit_begin, on::ready, around::epoch, on::epoch_begin,
+         on::window, around::micro_batch, around::forward, on::loss, on::backward, on::gradients,
+         on::update, on::step, around::validate, on::validated, on::epoch_end, on::fit_end,
+         on::undo, on::leave, query::stop_requested>;
 
 namespace detail {
 
@@ -120,6 +134,12 @@ inline constexpr unsigned named_mask<State, list<Hooks...>> =
 /// Hooks that get a continuation and return what it returns.
 template <class Hook>
 inline constexpr bool is_around =
-    std::same_as<Hook, around::forward> || std::same_as<Hook, around::validate>;
+    std::same_as<Hook, around::fit> || std::same_as<Hook, around::epoch> ||
+    std::same_as<Hook, around::micro_batch> || std::same_as<Hook, around::forward> ||
+    std::same_as<Hook, around::validate>;
+
+/// Hooks that are asked, and answer with a bool; whoever is asked, all are.
+template <class Hook>
+inline constexpr bool is_query = std::same_as<Hook, query::stop_requested>;
 
 }  // namespace frugal

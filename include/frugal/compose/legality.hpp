@@ -48,11 +48,39 @@ constexpr bool repeats(std::array<Card, N> const& cards, std::size_t which) {
   return false;
 }
 
+/// Does one before this have its kind's name for another kind?
+template <std::size_t N>
+constexpr bool shares_name(std::array<Card, N> const& cards, std::size_t which) {
+  for (std::size_t i = 0; i < which; ++i) {
+    if (cards[i].key == cards[which].key &&
+        cards[i].identity.data() != cards[which].identity.data()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Does one before this provide the service?
+template <std::size_t N>
+constexpr bool is_provided_before(std::array<Card, N> const& cards, std::size_t which,
+                                  unsigned long long service) {
+  for (std::size_t i = 0; i < which; ++i) {
+    for (Edge const& edge : cards[i].provides) {
+      if (edge.key == service) return true;
+    }
+  }
+  return false;
+}
+
 /// The first rule that a recipe breaks, as its sentence; empty when the recipe is legal.
 template <std::size_t N>
 constexpr std::string_view fault_of(std::array<Card, N> const& cards, Order<N> const& order) {
   for (std::size_t i = 0; i < N; ++i) {
+    if (shares_name(cards, i)) return rules::one_name::text;
     if (repeats(cards, i)) return rules::duplicate::text;
+    for (Edge const& edge : cards[i].provides) {
+      if (is_provided_before(cards, i, edge.key)) return edge.sentence;
+    }
     for (Edge const& edge : cards[i].needs) {
       if (!has_kind(cards, edge.key, edge.slot)) return edge.sentence;
     }
@@ -87,12 +115,20 @@ struct Refusals {
                                      kind_key<typename edge<Conflicts, rules::conflicting>::kind>),
                 P, typename edge<Conflicts, rules::conflicting>::kind>());
   }
+  template <class P, std::size_t I, class... Services>
+  static constexpr bool say_provides(list<Services...>) {
+    return (true & ... &
+            Services::twice::template say<!is_provided_before(cards, I, kind_key<Services>), P>());
+  }
   template <std::size_t... Is>
   static constexpr bool say(std::index_sequence<Is...>) {
-    constexpr bool duplicates = (true & ... & rules::duplicate::say<!repeats(cards, Is), Ps>());
+    constexpr bool names = (true & ... & rules::one_name::say<!shares_name(cards, Is), Ps>());
+    constexpr bool duplicates =
+        (true & ... & rules::duplicate::say<shares_name(cards, Is) || !repeats(cards, Is), Ps>());
+    constexpr bool services = (true & ... & say_provides<Ps, Is>(typename provides_of<Ps>::type{}));
     constexpr bool needs = (true & ... & say_needs<Ps>(typename needs_of<Ps>::type{}));
     constexpr bool conflicts = (true & ... & say_conflicts<Ps>(typename conflicts_of<Ps>::type{}));
-    return duplicates & needs & conflicts & say_cycle();
+    return names & duplicates & services & needs & conflicts & say_cycle();
   }
   // The offenders are those that could not be placed: the cycle, and what waits for it.
   static constexpr bool say_cycle() {
@@ -158,9 +194,13 @@ constexpr bool fits() {
     return Hook::mistyped::template say<false, P>();
   } else {
     using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>()));
-    constexpr bool stops = std::same_as<Result, flow>;
-    return Hook::cannot_stop::template say<Hook::may_stop || !stops, P>() &&
-           Hook::misreturned::template say<stops || std::is_void_v<Result>, P>();
+    if constexpr (is_query<Hook>) {
+      return Hook::misreturned::template say<std::same_as<Result, bool>, P>();
+    } else {
+      constexpr bool stops = std::same_as<Result, flow>;
+      return Hook::cannot_stop::template say<Hook::may_stop || !stops, P>() &&
+             Hook::misreturned::template say<stops || std::is_void_v<Result>, P>();
+    }
   }
 }
 
@@ -189,6 +229,13 @@ constexpr bool agree(list<Listens...>, list<Hooks...>) {
     return rules::unknown_hook::say<known, P>() &&
            (true & ... & agrees<P, State, Context, Hooks>());
   }
+}
+
+/// What a policy says that it provides is there.
+template <class P, class State, class Context, class... Services>
+constexpr bool delivers(list<Services...>) {
+  return (true & ... &
+          Services::unmet::template say<Services::template met<P, State, Context>, P>());
 }
 
 }  // namespace frugal::detail

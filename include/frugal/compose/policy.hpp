@@ -10,6 +10,7 @@
 #include <frugal/compose/kind.hpp>
 #include <frugal/compose/list.hpp>
 #include <frugal/compose/sentence.hpp>
+#include <frugal/compose/services.hpp>
 
 namespace frugal {
 
@@ -32,6 +33,7 @@ struct conflict {
 ///     using listens = list<on::validated>;          required; list<> for a plain setting
 ///     using needs, conflicts = list<...>;           kinds, need<...>, conflict<...>
 ///     using before, after = list<...>;              kinds, where the order matters
+///     using provides = list<...>;                   services: what it does for others
 ///     using demands = list<...>;                    of every policy: `met<P>` and a `sentence`
 ///     template <class Context> class State;         constructed from the policy's value
 template <class P>
@@ -56,6 +58,10 @@ FRUGAL_SENTENCE(conflicting,
 FRUGAL_SENTENCE(duplicate,
                 "frugal: this recipe has two policies of one kind, and room for one. The "
                 "compiler's note names the second: keep one of the two.");
+FRUGAL_SENTENCE(
+    one_name,
+    "frugal: two kinds of this recipe have one name, and names tell kinds apart: in the "
+    "order, in messages and in what is saved. Give your kind another name.");
 FRUGAL_SENTENCE(cycle,
                 "frugal: the order of these policies is a cycle: each wants to come after "
                 "another of them. Take one `before` or `after` out.");
@@ -195,7 +201,19 @@ struct Card {
   std::span<Edge const> conflicts;
   std::span<Edge const> before;
   std::span<Edge const> after;
+  std::span<Edge const> provides{};
+  std::span<char const> identity{};  ///< of the kind's type: two types may not have one name
   unsigned long long key = key_of(kind);
+};
+
+template <class Kind>
+inline constexpr char identity_of[1] = {};
+
+template <class List>
+struct service_edges;
+template <class... Ss>
+struct service_edges<list<Ss...>> {
+  static constexpr std::array<Edge, sizeof...(Ss)> value{Edge{Ss::name, false, Ss::twice::text}...};
 };
 
 template <class P>
@@ -209,6 +227,8 @@ inline constexpr Card card_of{P::kind::name,
                               edges<typename conflicts_of<P>::type, rules::conflicting>::value,
                               edges<typename before_of<P>::type, rules::cycle>::value,
                               edges<typename after_of<P>::type, rules::cycle>::value,
+                              service_edges<typename provides_of<P>::type>::value,
+                              identity_of<typename P::kind>,
                               kind_key<typename P::kind>};
 
 }  // namespace detail

@@ -34,6 +34,9 @@ class InflateReader {
     gzip_ = held_.size() >= 2 && held_[0] == 0x1f && held_[1] == 0x8b;
     if (gzip_) start_member();
   }
+  // What is held lies in the reader itself.
+  InflateReader(InflateReader const&) = delete;
+  InflateReader& operator=(InflateReader const&) = delete;
 
   /// Fills `out` as far as the input goes and returns how many bytes that was.
   std::size_t read(std::span<std::byte> out) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/batch.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/loop/batch.hpp>
 
 #include <ATen/ATen.h>
 

@@ -2,10 +2,10 @@
 // Shapes: N images, H rows, W columns.
 #pragma once
 
+#include <frugal/data/batch.hpp>
 #include <frugal/data/idx.hpp>
 #include <frugal/data/idx_tensor.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
 
 #include <ATen/ATen.h>
 

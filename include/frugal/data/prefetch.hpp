@@ -7,8 +7,10 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +38,14 @@ inline void limit_operator_threads(int threads) {
     set(threads);
   }
 #endif
+}
+
+/// LibTorch appends a page of frames to what its errors say.
+inline std::string words_without_backtrace(std::exception const& error) {
+  if (auto const* torch = dynamic_cast<c10::Error const*>(&error)) {
+    return torch->what_without_backtrace();
+  }
+  return error.what();
 }
 
 }  // namespace detail
@@ -122,7 +132,8 @@ class Prefetch {
       if (auto&& batch = source->next()) return std::optional<batch_type>(*std::move(batch));
       return std::nullopt;
     };
-    worker_ = std::make_unique<Worker<batch_type>>(std::move(produce), settings_, std::move(place));
+    worker_ = std::make_unique<Worker<batch_type>>(std::move(produce), settings_, std::move(place),
+                                                   &detail::words_without_backtrace);
   }
 
   static std::string place(Cursor const& cursor) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/batch.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -2,10 +2,10 @@
 // Shapes: N samples in the set, B in a batch, ... whatever one sample has.
 #pragma once
 
+#include <frugal/data/batch.hpp>
 #include <frugal/data/loading.hpp>
 #include <frugal/data/rows.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
 
 #include <ATen/ATen.h>
 

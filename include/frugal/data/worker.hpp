@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/store/signal_free_thread.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -150,15 +151,21 @@ inline std::string current_exception_name() {
 template <class T>
 class Worker {
  public:
+  /// What an exception of `produce` says, for a WorkerError.
+  using Words = std::string (*)(std::exception const&);
+
   /// `produce()` gives a std::optional<T>, nothing at the end. `place` says in errors where the
-  /// items begin.
+  /// items begin. Signals go to the program's own threads.
   template <class Produce>
-  Worker(Produce produce, Prefetching const& settings, std::string place)
+  Worker(
+      Produce produce, Prefetching const& settings, std::string place,
+      Words words = [](std::exception const& error) { return std::string(error.what()); })
       : patience_(checked(settings)),
         place_(std::move(place)),
+        words_(words),
         channel_(std::make_shared<detail::Channel<T>>(settings.depth)),
-        thread_(
-            [channel = channel_, work = std::move(produce)]() mutable { run(work, *channel); }) {}
+        thread_(detail::signal_free_thread(
+            [channel = channel_, work = std::move(produce)]() mutable { run(work, *channel); })) {}
 
   Worker(Worker const&) = delete;
   Worker& operator=(Worker const&) = delete;
@@ -227,7 +234,7 @@ class Worker {
     try {
       std::rethrow_exception(failure);
     } catch (std::exception const& error) {
-      std::throw_with_nested(fault(error.what()));
+      std::throw_with_nested(fault(words_(error)));
     } catch (...) {
       std::throw_with_nested(fault("it threw a value of type " + detail::current_exception_name()));
     }
@@ -271,11 +278,12 @@ class Worker {
 
   std::chrono::duration<double> patience_;
   std::string place_;
+  Words words_;
   std::uint64_t given_ = 0;
   bool hangs_ = false;
   bool left_behind_ = false;
   std::shared_ptr<detail::Channel<T>> channel_;
-  std::jthread thread_;
+  std::thread thread_;
 };
 
 }  // namespace frugal

@@ -16,16 +16,16 @@
 #include <vector>
 
 #include <frugal/compose/hooks.hpp>
+#include <frugal/libtorch/parameters.hpp>
 #include <frugal/loop/counters.hpp>
 #include <frugal/loop/event.hpp>
 #include <frugal/loop/horizon.hpp>
 #include <frugal/loop/ledger.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
 #include <frugal/loop/metrics.hpp>
-#include <frugal/loop/parameters.hpp>
 #include <frugal/loop/settings.hpp>
 #include <frugal/loop/speed.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
 
 namespace frugal {
 
@@ -80,17 +80,18 @@ struct Validation {
   }
 };
 
-/// An event that was broken off: which, and at which subscriber. A resumed run tells it on.
+/// An event that was broken off: which, and who has heard all of it. A resumed run tells the rest,
+/// whoever they are by then.
 struct Unfinished {
-  static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
-
-  std::uint64_t hook = none;     ///< its index among all_hooks
-  std::uint64_t subscriber = 0;  ///< a place in the computed order
+  std::string hook{};               ///< its name; empty: none
+  std::vector<std::string> told{};  ///< by the names of their scopes
+  /// In a checkpoint that has numbers in place of names: how many of the order have heard it.
+  std::optional<std::uint64_t> first{};
 
   template <class Archive>
   void persist(Archive& archive) {
     archive("hook", hook);
-    archive("subscriber", subscriber);
+    archive("told", told);
   }
 };
 
@@ -99,6 +100,23 @@ struct Check {
   std::string name;
   bool passed = false;
   std::string detail;
+};
+
+/// What phases ask of the loop itself, which knows the sources: a phase does not.
+class LoopCalls {
+ public:
+  virtual bool validates() const = 0;
+  virtual flow validate() = 0;
+  virtual std::vector<Check> rehearse(std::size_t batches) = 0;
+  virtual at::Tensor reevaluate() = 0;
+  virtual void settle() = 0;
+  virtual void move_to(c10::Device device) = 0;
+
+ protected:
+  LoopCalls() = default;
+  LoopCalls(LoopCalls const&) = default;
+  LoopCalls& operator=(LoopCalls const&) = default;
+  ~LoopCalls() = default;
 };
 
 /// The persist() of a recipe's states, for those who do not know the recipe: one call for each of
@@ -114,18 +132,21 @@ class PolicyStates {
     return states;
   }
 
-  void persist(MemoryWriter& archive) const { save_(engine_, archive); }
-  void persist(MemoryReader& archive) const { load_(engine_, archive); }
+  void persist(MemoryWriter& archive) const { save_(engine_, archive, false); }
+  void persist(MemoryReader& archive) const { load_(engine_, archive, false); }
+  /// Of the slots alone.
+  void persist_slots(MemoryWriter& archive) const { save_(engine_, archive, true); }
+  void persist_slots(MemoryReader& archive) const { load_(engine_, archive, true); }
 
  private:
   template <class Engine, class Archive>
-  static void call(void* engine, Archive& archive) {
-    static_cast<Engine*>(engine)->persist(archive);
+  static void call(void* engine, Archive& archive, bool slots_alone) {
+    static_cast<Engine*>(engine)->persist(archive, slots_alone);
   }
 
   void* engine_ = nullptr;
-  void (*save_)(void*, MemoryWriter&) = nullptr;
-  void (*load_)(void*, MemoryReader&) = nullptr;
+  void (*save_)(void*, MemoryWriter&, bool) = nullptr;
+  void (*load_)(void*, MemoryReader&, bool) = nullptr;
 };
 
 /// What changes while fitting and belongs to no policy, whatever the module's type and the recipe.
@@ -148,22 +169,21 @@ struct AnyRun {
   double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, or its part
   Unfinished unfinished{};
   std::vector<std::string> advice{};
-  std::vector<Event> events{};                 ///< for those who log, oldest first
-  std::vector<std::filesystem::path> files{};  ///< what a checkpoint has to find on the disk
+  std::vector<Event> events{};                   ///< for those who log, oldest first
+  std::vector<std::function<void()>> loggers{};  ///< called when there is one more
+  std::vector<std::filesystem::path> files{};    ///< what a checkpoint has to find on the disk
   std::optional<Resumed> resumed{};
   bool preempted = false;  ///< the machine goes; what could be saved is
+  std::string unsaved{};   ///< why the last save that was asked for is not on the disk
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   double seconds_before = 0;  ///< of training, in processes before this one
 
   c10::Device device = settings.device;  ///< where batches are placed at this moment
+  bool is_left = false;                  ///< after the event at hand
+  std::string left_for{};                ///< kind of the first policy that asked for that
   PolicyStates policies{};
-  std::function<flow()> validate{};        ///< empty without data
-  std::function<double()> save_seconds{};  ///< that the last one took; empty likewise
-  std::function<bool()> save{};  ///< a checkpoint now; empty in a recipe without Checkpoint
-  std::function<std::vector<Check>(std::size_t batches)> rehearse{};  ///< see policy/smoke.hpp
-  std::function<void()> settle{};  ///< see policy/auto_batch.hpp; empty in a recipe without it
-  std::function<at::Tensor()> reevaluate{};  ///< see policy/optimize/any.hpp
-  at::Tensor window_loss{};                  ///< likewise; kept for such optimizers alone
+  LoopCalls* loop = nullptr;  ///< there from before the first event on
+  at::Tensor window_loss{};   ///< for optimizers that reevaluate, alone
 
   /// Wall time of training, that before a resume included.
   double seconds() const {
@@ -179,11 +199,12 @@ struct AnyRun {
     advice.push_back(text);
   }
 
-  /// What happened to the run itself; those who log write it with their next line.
+  /// What happened to the run itself, for those who log.
   void record(Event event) {
     event.at = counters;
     event.seconds = seconds();
     events.push_back(std::move(event));
+    for (auto const& look : loggers) look();
   }
 
   /// Training goes on from a checkpoint at which it had taken `seconds`.
@@ -198,15 +219,52 @@ struct AnyRun {
   void persist(MemoryWriter& archive) { persist_all(archive); }
   void persist(MemoryReader& archive) { persist_all(archive); }
 
+  /// What is said stays said: a checkpoint has it, apart from the run's state, which may go back.
+  /// Beside it stands what this process has said before it loads.
+  template <class Archive>
+  void persist_advice(Archive& archive) {
+    if constexpr (Archive::loading) {
+      if (!archive.holds("advice")) return;  // the checkpoint of an earlier version
+      std::vector<std::string> const here = std::exchange(advice, {});
+      archive("advice", advice);
+      for (std::string const& text : here) advise(text);
+    } else {
+      archive("advice", advice);
+    }
+  }
+
  private:
   template <class Archive>
   void persist_all(Archive& archive) {
     archive.scope("counters", [&](auto& inner) { counters.persist(inner); });
     archive.scope("rate", [&](auto& inner) { rate.persist(inner); });
     archive.scope("ledger", [&](auto& inner) { ledger.persist(inner); });
-    archive.scope("unfinished", [&](auto& inner) { unfinished.persist(inner); });
+    persist_unfinished(archive);
     archive.scope("run", [&](auto& inner) { persist_record(inner); });
     archive.scope("policies", [&](auto& inner) { policies.persist(inner); });
+  }
+
+  /// Checkpoints from before names were saved have numbers, of the hook and of the subscriber.
+  template <class Archive>
+  void persist_unfinished(Archive& archive) {
+    if constexpr (Archive::loading) {
+      unfinished = {};
+      if (archive.has("unfinished")) {
+        std::uint64_t hook = 0;
+        std::uint64_t subscriber = 0;
+        archive.scope("unfinished", [&](auto& inner) {
+          inner("hook", hook);
+          inner("subscriber", subscriber);
+        });
+        constexpr std::uint64_t step_was = 7;
+        constexpr std::uint64_t epoch_end_was = 10;
+        if (hook == step_was) unfinished.hook = on::step::name;
+        if (hook == epoch_end_was) unfinished.hook = on::epoch_end::name;
+        unfinished.first = subscriber;
+        return;
+      }
+    }
+    archive.scope("broken_off", [&](auto& inner) { unfinished.persist(inner); });
   }
 
   /// What the report tells of the whole run, however many processes it took.
@@ -216,8 +274,9 @@ struct AnyRun {
     archive("epoch_loss", epoch_loss);
     std::uint64_t count = validations.size();  // NOLINT(misc-const-correctness): loading fills it
     archive("validations", count);
-    validations.resize(count);
-    for (std::size_t i = 0; i < validations.size(); ++i) {
+    if (Archive::loading) validations.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (Archive::loading) validations.emplace_back();  // one by one: the count may be damaged
       archive.scope("validation." + std::to_string(i),
                     [&](auto& inner) { validations[i].persist(inner); });
     }

@@ -15,6 +15,7 @@ struct Counters {
   std::uint64_t sample = 0;       ///< samples
   std::uint64_t token = 0;        ///< tokens (batch_traits::tokens)
   std::uint64_t skipped = 0;  ///< windows whose gradients overflowed: no steps (Precision<FP16>)
+  std::uint64_t passed_over = 0;  ///< windows that a policy has passed over: no steps either
 
   // What the last window added, and those before it that were skipped: a cadence in samples or
   // tokens is due when a step crosses a multiple, and needs no memory of its own to know that.
@@ -36,6 +37,10 @@ struct Counters {
     archive("window_samples", window_samples);
     archive("window_tokens", window_tokens);
     archive("window_skipped", window_skipped);
+    if constexpr (requires { archive.holds("passed_over"); }) {
+      if (!archive.holds("passed_over")) return;  // a checkpoint from before it was counted
+    }
+    archive("passed_over", passed_over);
   }
 
   friend bool operator==(Counters const&, Counters const&) = default;

@@ -3,10 +3,10 @@
 
 #include <torch/nn/module.h>
 
+#include <frugal/libtorch/devices.hpp>
 #include <frugal/loop/any_run.hpp>
-#include <frugal/loop/devices.hpp>
 #include <frugal/loop/failure.hpp>
-#include <frugal/watch/report.hpp>
+#include <frugal/loop/report.hpp>
 
 // What comes before a run's first event and after its last one.
 namespace frugal::detail {
@@ -35,7 +35,9 @@ inline Report report_of(AnyRun const& run, double seconds) {
           .advice = run.advice,
           .resumed = run.resumed,
           .preempted = run.preempted,
-          .skipped = run.counters.skipped};
+          .skipped = run.counters.skipped,
+          .seconds_before = run.seconds_before,
+          .unsaved = run.unsaved};
 }
 
 }  // namespace frugal::detail

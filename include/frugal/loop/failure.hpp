@@ -7,10 +7,10 @@
 #include <exception>
 #include <string>
 
+#include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
+#include <frugal/libtorch/parameters.hpp>
 #include <frugal/loop/counters.hpp>
-#include <frugal/loop/parameters.hpp>
 
 // How the loop fails: kept apart so that the loop reads from top to bottom.
 namespace frugal::detail {
@@ -44,6 +44,15 @@ inline void require_parameters(Parameters const& parameters) {
                                                    : "requires_grad is false on all of them",
                      .mend = "Register submodules with register_module, or unfreeze a "
                              "parameter with set_requires_grad(true)."});
+}
+
+/// A policy of on::module replaces parts of the module: the fit, and its caller, hold the whole.
+inline void require_same_module(torch::nn::Module const& now, torch::nn::Module const& before) {
+  if (&now == &before) return;
+  throw ModuleError({.what = "a policy has put another module in the trainer's place",
+                     .where = "on_module",
+                     .why = "the fit trains the module that it was given, whoever else holds it",
+                     .mend = "Replace parts of it, with replace_module."});
 }
 
 [[noreturn]] inline void refuse_empty_source(std::string const& which, std::uint64_t epoch) {

@@ -2,84 +2,59 @@
 #pragma once
 
 #include <ATen/Context.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <frugal/compose/interrupted.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/loop/captured_window.hpp>
 #include <frugal/loop/ends.hpp>
 #include <frugal/loop/failure.hpp>
-#include <frugal/loop/fit_traits.hpp>
-#include <frugal/loop/generators.hpp>
-#include <frugal/loop/horizon.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/loop/fit_parts.hpp>
+#include <frugal/loop/leaving.hpp>
 #include <frugal/loop/measure.hpp>
-#include <frugal/loop/move.hpp>
 #include <frugal/loop/passes.hpp>
-#include <frugal/loop/phase.hpp>
-#include <frugal/loop/rehearsal.hpp>
-#include <frugal/loop/split_window.hpp>
-#include <frugal/watch/report.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/loop/recipe_traits.hpp>
+#include <frugal/loop/report.hpp>
 
-namespace frugal {
-
-namespace detail {
-
-/// Stands where a recipe whose windows are not split has nothing.
-struct Unsplit {
-  Unsplit(auto const&, auto const&) {}
-};
+namespace frugal::detail {
 
 /// One fit: the loop, from top to bottom. `Valid` is void when there is no validation data.
 ///
 ///     begin, for each epoch: { for each window: { for each micro-batch: forward, backward;
 ///     gradients, update, step }, epoch end }, end
 template <class Context, class Objective, class Train, class Valid>
-class Fit {
-  using Module = typename Context::module_type;
+class Fit final : FitParts<Context, Objective, Train, Valid> {
+  using Parts = FitParts<Context, Objective, Train, Valid>;
   using Engine = typename Context::engine;
-  using TrainBatch = batch_of<Train>;
+  using Traits = traits_of<Context>;
+  using Parts::engine_, Parts::executor_, Parts::place, Parts::run_, Parts::stopper, Parts::train_,
+      Parts::valid_;
 
-  using Traits = FitTraits<typename Context::policies>;
-  template <class Kind>
-  using slot = typename Traits::template slot<Kind>;
-
-  using passes = Passes<Context, Objective, TrainBatch>;
-  using split_window =
-      std::conditional_t<Traits::splits, SplitWindow<Context, Objective, TrainBatch>, Unsplit>;
-
-  static constexpr bool validates = !std::is_void_v<Valid>;
-  static constexpr bool rolls_back = Traits::rolls_back;
-  static constexpr bool interruptible = Traits::interruptible;
-  static constexpr bool starts_on_cpu = Traits::starts_on_cpu;
+  template <class Service>
+  static constexpr bool has = Engine::template provides<Service>;
 
  public:
-  template <class Policies>
-  Fit(Module& module, Objective& objective, Settings const& settings, Policies const& policies,
-      Train& train, std::add_pointer_t<Valid> valid)
-      : train_(train),
-        valid_(valid),
-        engine_(policies),
-        run_(module, settings, detail::horizon_of(settings, train, Traits::micro_batches)),
-        passes_(run_, objective),
-        split_(run_, passes_) {}
+  using Parts::Parts;
 
   Report run() {
     auto const start = std::chrono::steady_clock::now();
+    run_.attach(engine_, *this);
     try {
-      if (begin()) {
-        while (going()) train_epoch();
-        end();
-      }
+      prepare();
+      FitRun<Context> phase(run_);
+      auto fit = [this] {
+        if (!begin()) return;
+        while (going()) epoch();
+        FitEnd<Context> ended(run_);
+        engine_.template emit<on::fit_end>(ended);
+      };
+      engine_.template surround<around::fit>(phase, fit);
     } catch (...) {
       // The caller gets the module back as if the broken step had never begun.
       run_.parameters.reset_gradients();
@@ -89,54 +64,64 @@ class Fit {
     return report_of(run_, spent.count());
   }
 
-  /// Only the optimizer is set up: it has state to save, and observers would write files.
+  /// Only the slots are set up: they have state to save, and observers would write files.
   std::vector<Check> rehearsal(std::size_t batches) {
     KeepModes const modes(run_.root);
+    run_.attach(engine_, *this);
     try {
       prepare();
       FitBegin<Context> phase(run_);
-      if constexpr (!std::same_as<typename slot<kinds::optimizer>::listens, list<>>) {
-        engine_.template state<kinds::optimizer>().on_fit_begin(phase);
-      }
-      return rehearse(batches);
+      engine_.template emit_to_slots<on::fit_begin>(phase);
+      return this->rehearse(batches);
     } catch (Error const& error) {
       return {{"set-up", false, error.what()}};
     } catch (Interrupted const&) {
-      return {{"time", false, "the machine is about to go"}};
+      return {{"time", false, run_.left_for + " asks that the run be left"}};
     }
   }
 
  private:
-  bool going() const {
-    return !stopped_ && run_.counters.epoch < run_.horizon.epochs &&
-           run_.counters.step < run_.horizon.steps;
+  /// The module as it is trained, on the device where the run begins.
+  void prepare() {
+    Assembly<Context> assembly(run_);
+    engine_.template emit<on::module>(assembly);
+    if constexpr (Engine::template has_subscribers<on::module>) {
+      require_same_module(base_module(run_.module), run_.root);
+      run_.parameters = Parameters::of(run_.root);
+    }
+    c10::Device begins_on = run_.settings.device;
+    if constexpr (has<service::beginning>) {
+      begins_on = engine_.template provider<service::beginning>().begins_on(run_.settings);
+    }
+    detail::prepare(run_, begins_on);
+    // A source that copies ahead has to know where to.
+    if constexpr (requires { train_.follow(run_.device); }) train_.follow(run_.device);
+    if constexpr (requires { valid_->follow(run_.device); }) {
+      if (valid_ != nullptr) valid_->follow(run_.device);
+    }
   }
 
-  /// False if the machine went before there was anything to train.
+  /// False if the run is left before there was anything to train.
   bool begin() {
-    prepare();
     // Not in prepare(): a rehearsal leaves the generators to whoever uses them.
     at::manual_seed(run_.settings.seed);
     FitBegin<Context> phase(run_);
     try {
-      heed(engine_.template emit<on::fit_begin>(phase, who()));
-      phase.settle();
+      heed(engine_.template emit<on::fit_begin>(phase, stopper()));
+      this->settle();
     } catch (Interrupted const&) {
-      if constexpr (interruptible) engine_.template state<kinds::spot>().abandon();
-      leave();
+      leave_run(/*has_begun=*/false);
       return false;
     }
+    Ready<Context> ready(run_);
+    engine_.template emit<on::ready>(ready);
     // A resumed run may have ended, or been left in the middle of an event.
-    if (!run_.stopped_by.empty()) stopped_ = true;
-    if constexpr (starts_on_cpu) {
-      if (engine_.template state<kinds::start>().moved_before()) move_when_due();
-    }
-    Unfinished const left = std::exchange(run_.unfinished, {});
-    if (left.hook == on::step::index) tell<on::step, Step<Context>>(left.subscriber);
-    if (left.hook == on::epoch_end::index) tell<on::epoch_end, EpochEnd<Context>>(left.subscriber);
-    if constexpr (rolls_back) {
-      Resting<Context> good(run_);
-      engine_.template state<kinds::rollback>().begin(good);
+    heed(run_.stopped_by.empty() ? flow::proceed : flow::stop);
+    Unfinished left = std::exchange(run_.unfinished, {});
+    if (left.first) left.told = Engine::names_of_first(*left.first);
+    if (left.hook == on::step::name) tell<on::step, Step<Context>>(std::move(left.told));
+    if (left.hook == on::epoch_end::name) {
+      tell<on::epoch_end, EpochEnd<Context>>(std::move(left.told));
     }
     // It may have been left at its last step, and not have come to what follows that step.
     if (!going() && run_.counters.position != 0) {
@@ -146,222 +131,122 @@ class Fit {
     return true;
   }
 
-  /// An event at which the run may end. One that can be broken off is told on by the run that
-  /// resumes this one.
-  template <class Hook, class Phase>
-  void tell(std::size_t first = 0) {
-    Phase phase(run_);
-    if constexpr (interruptible) {
+  bool going() const {
+    return !stopped_ && run_.counters.epoch < run_.horizon.epochs &&
+           run_.counters.step < run_.horizon.steps;
+  }
+
+  /// An epoch, or what is left of it; less where the run is taken back after a bad loss, into an
+  /// earlier one perhaps.
+  void epoch() {
+    EpochRun<Context> phase(run_);
+    auto windows = [this] { train_windows(); };
+    if constexpr (has<service::recover>) {
       try {
-        heed(engine_.template emit_from<Hook>(first, phase, who()));
-      } catch (Interrupted const& at) {
-        run_.unfinished = {Hook::index, at.subscriber};
-        engine_.template state<kinds::spot>().leave(phase);
-        leave();
-      }
-    } else {
-      heed(engine_.template emit<Hook>(phase, who()));
-    }
-  }
-
-  void leave() {
-    run_.preempted = stopped_ = true;
-    who()(kinds::spot::name);
-  }
-
-  void prepare() {
-    if constexpr (Traits::captures) slot<kinds::execution>::require(run_.settings.device);
-    detail::prepare(run_, starts_on_cpu ? c10::Device(c10::kCPU) : run_.settings.device);
-    // A source that copies ahead has to know where to.
-    if constexpr (requires { train_.follow(run_.device); }) train_.follow(run_.device);
-    if constexpr (requires { valid_->follow(run_.device); }) {
-      if (valid_ != nullptr) valid_->follow(run_.device);
-    }
-    run_.attach(engine_);
-    if constexpr (validates) run_.validate = [this] { return validate(); };
-    if constexpr (Traits::saves) {
-      run_.save = [this] {
-        Resting<Context> phase(run_);
-        return engine_.template state<kinds::checkpoint>().save(phase);
-      };
-      run_.save_seconds = [this] {
-        return engine_.template state<kinds::checkpoint>().save_seconds();
-      };
-    }
-    run_.rehearse = [this](std::size_t batches) { return rehearse(batches); };
-    if constexpr (Traits::reevaluates) run_.reevaluate = [this] { return windows().reevaluate(); };
-    if constexpr (Traits::probes) run_.settle = [this] { split_.probe(train_, place()); };
-  }
-
-  /// An epoch, or what is left of it; less where Rollback has to take the run back, into an earlier
-  /// one perhaps.
-  void train_epoch() {
-    if constexpr (rolls_back) {
-      try {
-        train_windows();
+        engine_.template surround<around::epoch>(phase, windows);
       } catch (LossError const& error) {
         run_.parameters.reset_gradients();
         run_.gradients.clear();
         run_.ledger.reset();
-        Resting<Context> phase(run_);
-        if (!engine_.template state<kinds::rollback>().go_back(phase, error)) throw;
+        Resting<Context> at(run_);
+        if (!engine_.template provider<service::recover>().recover(at, error)) throw;
       }
     } else {
-      train_windows();
+      engine_.template surround<around::epoch>(phase, windows);
     }
   }
 
   void train_windows() {
-    Counters& at = run_.counters;
     train_.seek(place());
-    bool const resumed = at.position != 0;
-    if (!resumed) {
+    bool empty = run_.counters.position == 0;
+    if (empty) {
       // Here and not at the epoch's end, whose checkpoint would go on with its losses.
       run_.ledger.reset();
       EpochBegin<Context> phase(run_);
       engine_.template emit<on::epoch_begin>(phase);
     }
-    std::uint64_t const before = at.micro_batch;
-    while (!stopped_ && at.step < run_.horizon.steps) {
-      if (train_window()) continue;
-      if (!resumed && at.micro_batch == before) refuse_empty_source("training", at.epoch);
+    while (!stopped_ && run_.counters.step < run_.horizon.steps) {
+      if (window()) {
+        empty = false;
+        continue;
+      }
+      if (stopped_) break;
+      if (empty) refuse_empty_source("training", run_.counters.epoch);
       end_epoch();
       return;
     }
     leave_epoch();
   }
 
-  /// No step is left to the run. Its last one may be the epoch's last too: one look past it tells.
-  void leave_epoch() {
-    run_.epoch_loss = run_.ledger.mean();
-    if (!stopped_ && !train_.next()) end_epoch();
-  }
-
-  Cursor place() const { return {run_.settings.seed, run_.counters.epoch, run_.counters.position}; }
-
-  void end_epoch() {
-    ++run_.counters.epoch;
-    run_.counters.position = 0;
-    run_.epoch_loss = run_.ledger.mean();
-    tell<on::epoch_end, EpochEnd<Context>>();
-  }
-
-  /// One optimizer step. Returns false when the epoch has no micro-batch left.
-  bool train_window() {
-    if constexpr (starts_on_cpu) move_when_due();
-    if constexpr (rolls_back) {
-      if (engine_.template state<kinds::rollback>().skips(run_.counters)) return skip_window();
+  /// At most one optimizer step. False if the epoch has no micro-batch left, or the run is stopped.
+  bool window() {
+    if constexpr (Engine::template has_subscribers<on::window>) {
+      WindowBegin<Context> phase(run_);
+      heed(engine_.template emit<on::window>(phase, stopper()));
+      if (stopped_) return false;
+      if (phase.skipped()) return pass_over_window();
     }
-    Trained const trained = next_window();
+    Trained const trained = executor_.train(train_);
     if (trained == Trained::a_step) tell<on::step, Step<Context>>();
     return trained != Trained::nothing;
   }
 
-  /// What passes over a window once more.
-  auto& windows() {
-    if constexpr (Traits::splits) {
-      return split_;
-    } else {
-      return passes_;
-    }
-  }
-
-  Trained next_window() {
-    if constexpr (Traits::captures) {
-      return train_captured_window(run_, passes_, train_);
-    } else if constexpr (Traits::splits) {
-      return split_.train(train_);
-    } else {
-      return passes_.train_window(train_);
-    }
-  }
-
-  /// From the CPU to the run's device, once its early phase is over.
-  void move_when_due() {
-    Resting<Context> phase(run_);
-    auto& start = engine_.template state<kinds::start>();
-    if (!start.due(phase)) return;
-    start.move(phase);
-    detail::move_run(run_, run_.settings.device);
-    // To Rollback a load is a return, after which it has nothing kept.
-    if constexpr (rolls_back) engine_.template state<kinds::rollback>().begin(phase);
-  }
-
-  /// Passes over the batches of one window.
-  bool skip_window() {
+  bool pass_over_window() {
     std::uint64_t samples = 0;
-    for (int k = 0; k < Traits::micro_batches; ++k) {
+    bool empty = true;
+    for (int k = 0; k < Traits::batches; ++k) {
       auto batch = train_.next();
       if (!batch) break;
-      samples += static_cast<std::uint64_t>(batch_traits<TrainBatch>::samples(*batch));
+      empty = false;
+      samples += static_cast<std::uint64_t>(batch_traits<batch_of<Train>>::samples(*batch));
     }
+    if (empty) return false;
     run_.counters.position += samples;
-    return samples != 0;
+    ++run_.counters.passed_over;
+    return true;
   }
 
-  flow validate() {
-    if constexpr (validates) {
-      ValidationRun<Context> phase(run_);
-      [[maybe_unused]] KeepGenerators<interruptible> generators(run_.device);
-      Metrics metrics = engine_.template surround<around::validate>(phase, [&] {
-        using measured = typename slot<kinds::validate>::metrics;
-        return detail::measure<measured>(*valid_, run_, [this](auto const& batch) {
-          passes_.heed_interrupts();
-          return passes_.forward(batch, /*training=*/false);
-        });
-      });
-      generators.dismiss();
-      // Validation on the training source itself has moved it.
-      if (static_cast<void const*>(valid_) == static_cast<void const*>(&train_)) {
-        train_.seek(place());
-      }
-      run_.validations.push_back({run_.counters.epoch, run_.counters.step, std::move(metrics)});
-      Validated<Context> validated(run_, run_.validations.back().metrics);
-      return engine_.template emit<on::validated>(validated, who());
-    } else {
-      return flow::proceed;
+  /// No step is left to the run. Its last one may be the epoch's last too: one look past it tells.
+  void leave_epoch() {
+    run_.epoch_loss = run_.mean_loss();
+    if (!stopped_ && !train_.next()) end_epoch();
+  }
+
+  void end_epoch() {
+    ++run_.counters.epoch;
+    run_.counters.position = 0;
+    run_.epoch_loss = run_.mean_loss();
+    tell<on::epoch_end, EpochEnd<Context>>();
+  }
+
+  /// An event at which the run may end, or be left. One that is broken off is told on by the run
+  /// that resumes this one: to those who are not among `told`.
+  template <class Hook, class Phase>
+  void tell(std::vector<std::string> told = {}) {
+    run_.is_left = run_.reduce(Quantity::stop, asks_to_leave(run_) ? 1.0 : 0.0) != 0;
+    Phase phase(run_);
+    try {
+      heed(engine_.template emit_to_others<Hook>(told, phase, stopper()));
+    } catch (Interrupted const&) {
+      run_.unfinished = {std::string(Hook::name), std::move(told)};
+      run_.is_left = true;
     }
+    // The event may have taken long: a validation, a save. Processes agree before it alone.
+    if constexpr (!has<service::reduce>) run_.is_left = run_.is_left || asks_to_leave(run_);
+    if (run_.is_left) leave_run(/*has_begun=*/true);
   }
 
-  std::vector<Check> rehearse(std::size_t batches) {
-    return Rehearsal(run_).run({.seek = [this](Cursor const& where) { train_.seek(where); },
-                                .next = [this] { return rehearse_batch(); }},
-                               batches);
-  }
-  std::optional<RehearsedBatches::Outcome> rehearse_batch() {
-    auto batch = train_.next();
-    if (!batch) return std::nullopt;
-    RehearsedBatches::Outcome outcome{.shapes = batch_text(*batch)};
-    passes_.heed_interrupts();
-    batch_traits<TrainBatch>::place(*batch, run_.device);
-    Loss loss = passes_.forward(*batch, /*training=*/true);
-    require_graph(loss.value, run_.counters);
-    loss.value.backward();
-    outcome.loss = loss.value.template item<double>();
-    return outcome;
+  void leave_run(bool has_begun) {
+    stopped_ = true;
+    leave(run_, has_begun);
   }
 
-  void end() {
-    FitEnd<Context> phase(run_);
-    engine_.template emit<on::fit_end>(phase);
+  void heed(flow verdict) {
+    if (run_.reduce(Quantity::stop, verdict == flow::stop ? 1.0 : 0.0) == 0) return;
+    stopped_ = true;
+    if (run_.stopped_by.empty()) run_.stopped_by = another_process;
   }
-
-  void heed(flow verdict) { stopped_ = stopped_ || verdict == flow::stop; }
-  auto who() {
-    return [this](std::string_view kind) {
-      if (run_.stopped_by.empty()) run_.stopped_by = kind;
-    };
-  }
-
-  Train& train_;
-  std::add_pointer_t<Valid> valid_;
-  Engine engine_;
-  Run<Context> run_;
-  passes passes_;
-  [[no_unique_address]] split_window split_;
   bool stopped_ = false;
 };
 
-}  // namespace detail
-
-}  // namespace frugal
+}  // namespace frugal::detail

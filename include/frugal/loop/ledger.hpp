@@ -54,11 +54,11 @@ class LossLedger {
   /// Throws NonFiniteLossError for a loss that is looked at at once.
   void add(at::Tensor const& loss, double weight, Counters const& at) {
     if (loss.is_cpu() && host_ == Reading::at_once) {
-      enter(detail::host_scalar(loss), weight, at.epoch, at.step, at.micro_batch);
+      enter(detail::host_scalar(loss), weight, place_of(at));
     } else {
       if (losses_.size() == a_chunk) pack();
       losses_.push_back(loss.detach());
-      pending_.push_back({weight, at.epoch, at.step, at.micro_batch});
+      pending_.push_back({weight, place_of(at)});
     }
   }
 
@@ -73,7 +73,7 @@ class LossLedger {
     entries.swap(pending_);
     double const* value = static_cast<double const*>(host.const_data_ptr());
     for (Pending const& entry : entries) {
-      enter(*value++, entry.weight, entry.epoch, entry.step, entry.micro_batch);
+      enter(*value++, entry.weight, entry.place);
     }
   }
 
@@ -81,6 +81,16 @@ class LossLedger {
   double mean() {
     settle();
     return weight_ == 0 ? std::numeric_limits<double>::quiet_NaN() : sum_ / weight_;
+  }
+
+  /// The same as its parts, for a mean over several processes.
+  struct Sum {
+    double losses = 0;
+    double weights = 0;
+  };
+  Sum sum() {
+    settle();
+    return {sum_, weight_};
   }
 
   /// The loss of the last micro-batch; NaN before the first. May wait for a device.
@@ -123,10 +133,17 @@ class LossLedger {
   }
 
  private:
+  struct Place {
+    LossError::Window window;
+    std::uint64_t micro_batch;
+  };
+  static Place place_of(Counters const& at) {
+    return {{at.epoch, at.position, at.step}, at.micro_batch};
+  }
   /// Where a loss that has not been read comes from.
   struct Pending {
     double weight;
-    std::uint64_t epoch, step, micro_batch;
+    Place place;
   };
 
   void pack() {
@@ -138,25 +155,24 @@ class LossLedger {
     packed_.pop_back();
   }
 
-  void enter(double value, double weight, std::uint64_t epoch, std::uint64_t step,
-             std::uint64_t micro_batch) {
+  void enter(double value, double weight, Place const& place) {
     if (!std::isfinite(value)) [[unlikely]]
-      refuse(value, epoch, step, micro_batch);
+      refuse(value, place);
     sum_ += value * weight;
     weight_ += weight;
     last_ = value;
   }
 
-  [[noreturn]] static void refuse(double value, std::uint64_t epoch, std::uint64_t step,
-                                  std::uint64_t micro_batch) {
+  [[noreturn]] static void refuse(double value, Place const& place) {
     throw NonFiniteLossError(
         {.what = std::string("the loss is ") + (std::isnan(value) ? "NaN" : "infinite"),
-         .where = "epoch " + std::to_string(epoch) + ", step " + std::to_string(step) +
-                  ", micro-batch " + std::to_string(micro_batch),
+         .where = "epoch " + std::to_string(place.window.epoch) + ", step " +
+                  std::to_string(place.window.step) + ", micro-batch " +
+                  std::to_string(place.micro_batch),
          .why = "the numbers diverged, or a sample holds NaN",
          .mend = "Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, and look at "
                  "the samples of that micro-batch."},
-        step, value);
+        place.window, value);
   }
 
   Reading host_;

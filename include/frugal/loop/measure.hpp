@@ -13,20 +13,24 @@
 #include <vector>
 
 #include <frugal/compose/list.hpp>
+#include <frugal/data/batch.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
+#include <frugal/libtorch/modes.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/ledger.hpp>
 #include <frugal/loop/metrics.hpp>
 #include <frugal/loop/objective.hpp>
+#include <frugal/loop/services.hpp>
 
 namespace frugal {
 
 /// Share of samples whose largest logit is at their label.
 ///
 /// The metric protocol: `name`, and `add(loss, batch)` which may keep tensors but must not read
-/// them; `result()` is called once, when the validation is over, and may wait for the device.
+/// them; `result()` is called once, when the validation is over, and may wait for the device. Where
+/// processes train together, `reduce(sum)` comes before it: `sum(x)` is x added up over all of
+/// them.
 struct Accuracy {
   static constexpr std::string_view name = "accuracy";
 
@@ -47,13 +51,23 @@ struct Accuracy {
     }
     labels_ += static_cast<double>(batch.target.numel());
   }
-  double result() const {
-    auto right = static_cast<double>(on_host_);
-    if (right_.defined()) right += right_.item<double>();
-    return labels_ == 0 ? 0.0 : right / labels_;
+  /// The labels of all processes.
+  template <class Sum>
+  void reduce(Sum&& sum) {
+    double const here = count_right();
+    right_ = at::Tensor();
+    on_host_ = static_cast<std::int64_t>(sum(here));
+    labels_ = sum(labels_);
   }
+  double result() const { return labels_ == 0 ? 0.0 : count_right() / labels_; }
 
  private:
+  double count_right() const {
+    auto right = static_cast<double>(on_host_);
+    if (right_.defined()) right += right_.item<double>();
+    return right;
+  }
+
   std::int64_t on_host_ = 0;
   at::Tensor right_;
   double labels_ = 0;
@@ -82,15 +96,39 @@ class Measurement {
 
   bool empty() const { return !any_; }
 
+  /// Of this process' validation, that of all.
+  template <class Join>
+  void reduce(Join&& join) {
+    on_host_ = join(Quantity::loss, sum());
+    sum_ = at::Tensor();
+    weight_ = join(Quantity::loss, weight_);
+    [[maybe_unused]] auto const add_up = [&](double counted) {
+      return join(Quantity::metric, counted);
+    };
+    std::apply([&](auto&... metric) { (reduce_one(metric, add_up), ...); }, metrics_);
+  }
+
   Metrics result() const {
     Metrics found;
-    found.set("loss", (sum_.defined() ? on_host_ + sum_.item<double>() : on_host_) / weight_);
+    found.set("loss", sum() / weight_);
     std::apply([&](auto const&... metric) { (found.set(metric.name, metric.result()), ...); },
                metrics_);
     return found;
   }
 
  private:
+  double sum() const { return sum_.defined() ? on_host_ + sum_.item<double>() : on_host_; }
+
+  template <class Metric, class Sum>
+  static void reduce_one(Metric& metric, Sum const& sum) {
+    static_assert(
+        requires { metric.reduce(sum); },
+        "frugal: a policy of this recipe makes processes agree, and a metric of Validate cannot be "
+        "added up over them. Write `template <class Sum> void reduce(Sum&& sum)` in it, with "
+        "`counted = sum(counted)` for each number that it has counted.");
+    metric.reduce(sum);
+  }
+
   double on_host_ = 0;
   at::Tensor sum_;
   double weight_ = 0;
@@ -103,39 +141,6 @@ struct measurement_of;
 template <class... Ms>
 struct measurement_of<list<Ms...>> {
   using type = Measurement<Ms...>;
-};
-
-/// Puts every submodule back into the mode it was in: a frozen BatchNorm stays frozen.
-class KeepModes {
- public:
-  explicit KeepModes(torch::nn::Module& module) : module_(module), training_(module.is_training()) {
-    bool alike = true;
-    module.apply([this, &alike](torch::nn::Module& part) {
-      alike = alike && part.is_training() == training_;
-    });
-    if (alike) return;  // then one mode is all that there is to keep
-    parts_ = module.modules(/*include_self=*/false);
-    for (auto const& part : parts_) parts_training_.push_back(part->is_training());
-  }
-  KeepModes(KeepModes const&) = delete;
-  KeepModes& operator=(KeepModes const&) = delete;
-  ~KeepModes() {
-    // train() recurses, and modules() lists parents before children: each ends in its own mode.
-    module_.train(training_);
-    for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->train(parts_training_[i]);
-  }
-
- private:
-  torch::nn::Module& module_;
-  bool training_;
-  std::vector<std::shared_ptr<torch::nn::Module>> parts_;
-  std::vector<bool> parts_training_;
-};
-
-/// Puts every submodule into evaluation mode, and back into the mode it was in.
-class EvaluationMode : KeepModes {
- public:
-  explicit EvaluationMode(torch::nn::Module& module) : KeepModes(module) { module.eval(); }
 };
 
 /// One pass over a source without gradients, always in the order of epoch 0.
@@ -151,6 +156,11 @@ Metrics measure(Valid& source, Run& run, Forward&& forward) {
     measurement.add(forward(*batch), *batch);
   }
   if (measurement.empty()) refuse_empty_source("validation", run.counters.epoch);
+  if constexpr (requires { typename Run::Engine; }) {
+    if constexpr (Run::Engine::template provides<service::reduce>) {
+      measurement.reduce([&](Quantity what, double value) { return run.reduce(what, value); });
+    }
+  }
   return measurement.result();
 }
 

@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <utility>
 
+#include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
-#include <frugal/loop/parameters.hpp>
+#include <frugal/libtorch/parameters.hpp>
 
 namespace frugal {
 

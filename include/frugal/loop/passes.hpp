@@ -6,13 +6,12 @@
 
 #include <utility>
 
-#include <frugal/compose/interrupted.hpp>
-#include <frugal/loop/batch.hpp>
+#include <frugal/data/batch.hpp>
 #include <frugal/loop/failure.hpp>
-#include <frugal/loop/fit_traits.hpp>
 #include <frugal/loop/kept_window.hpp>
 #include <frugal/loop/objective.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/loop/recipe_traits.hpp>
 #include <frugal/loop/run.hpp>
 #include <frugal/loop/window.hpp>
 
@@ -28,14 +27,26 @@ enum class Trained {
 /// Who hears of a pass. A trial is none but the slots': it transforms, and is not counted.
 enum class Audience { all, slots };
 
+/// Where in its window a micro-batch stands.
+struct InWindow {
+  bool first;
+  bool last;
+};
+
 /// The passes over the micro-batches of a window, forward and backward, and the update that ends
-/// it.
-template <class Context, class Objective, class Batch>
+/// it. What executors are made of.
+template <class ContextOfRun, class Objective, class BatchOfSource>
 class Passes {
-  using Traits = FitTraits<typename Context::policies>;
+  using Traits = traits_of<ContextOfRun>;
   static constexpr bool reevaluates = Traits::reevaluates;
 
  public:
+  using Context = ContextOfRun;
+  using Batch = BatchOfSource;
+  /// Does anybody have to know which micro-batch is the last of its window?
+  static constexpr bool places_matter =
+      Context::engine::template has_subscribers<around::micro_batch>;
+
   /// The run's engine has to be there before the first pass.
   Passes(Run<Context>& run, Objective& objective) : run_(run), objective_(objective) {}
   Passes(Passes const&) = delete;
@@ -47,6 +58,13 @@ class Passes {
   {
     kept_.open();
     window_.open();
+  }
+  /// The same window once more.
+  void reopen()
+    requires(!Traits::splits)
+  {
+    window_.open();
+    kept_.reopen();
   }
   /// A new window, of as many micro-batches as reopen() says.
   void open()
@@ -62,22 +80,23 @@ class Passes {
   }
   void keep(Batch&& batch) { kept_.keep(std::move(batch)); }
 
-  /// A window from the source, whole.
-  template <class Train>
-  Trained train_window(Train& source) {
-    open();
-    for (int k = 0; k < Traits::micro_batches; ++k) {
-      auto batch = source.next();
-      if (!batch) break;
-      train<Audience::all>(*batch);
-      keep(std::move(*batch));
-    }
-    return window_.empty() ? Trained::nothing : finish();
-  }
+  Run<Context>& run() { return run_; }
+  bool empty() const { return window_.empty(); }
 
   /// One micro-batch.
   template <Audience audience>
-  void train(Batch& batch) {
+  void train(Batch& batch, InWindow where) {
+    if constexpr (places_matter && audience == Audience::all) {
+      MicroBatchRun<Context> phase(run_, where.first, where.last);
+      auto body = [&] { pass<audience>(batch); };
+      run_.engine->template surround<around::micro_batch>(phase, body);
+    } else {
+      pass<audience>(batch);
+    }
+  }
+
+  template <Audience audience>
+  void pass(Batch& batch) {
     batch_traits<Batch>::place(batch, run_.device);
     Loss loss = forward(batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
@@ -188,24 +207,7 @@ class Passes {
     gather<Audience::all>();
     return run_.window_loss = kept_.mean(window_.weight());
   }
-  at::Tensor reevaluate()
-    requires(!Traits::splits)
-  {
-    return reevaluate([this](auto const& batches, auto const& pass) {
-      window_.open();
-      kept_.reopen();
-      for (Batch const& batch : batches) pass(batch);
-    });
-  }
-
   double weight() const { return window_.weight(); }
-
-  /// Before each batch of what is not training: a step is finished, a validation begun again.
-  void heed_interrupts() {
-    if constexpr (Traits::interruptible) {
-      if (run_.engine->template state<kinds::spot>().asked()) throw Interrupted{};
-    }
-  }
 
  private:
   template <class Hook, Audience audience, class Phase>
@@ -228,14 +230,19 @@ class Passes {
   template <Audience audience>
   void gather() {
     run_.gradients.collect(run_.parameters);
-    window_.settle(run_.gradients.tensors());
+    if constexpr (Traits::shares) {
+      window_.settle(run_.gradients.tensors(),
+                     run_.reduce(Quantity::window_weight, window_.weight()));
+    } else {
+      window_.settle(run_.gradients.tensors());
+    }
     Gradients<Context> phase(run_);
     emit<on::gradients, audience>(phase);
   }
 
   Run<Context>& run_;
   Objective& objective_;
-  Window<Traits::splits ? 0 : Traits::micro_batches> window_;
+  Window<Traits::splits ? 0 : Traits::micro_batches, Traits::shares> window_;
   [[no_unique_address]] KeptWindow<Batch, reevaluates> kept_;
 };
 

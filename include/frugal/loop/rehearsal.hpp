@@ -16,11 +16,11 @@
 #include <frugal/data/source.hpp>
 #include <frugal/loop/any_run.hpp>
 #include <frugal/loop/failure.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
-#include <frugal/loop/rewind.hpp>
-#include <frugal/loop/run_state.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/module_tensors.hpp>
+#include <frugal/state/snapshot.hpp>
 
 namespace frugal {
 
@@ -41,20 +41,37 @@ struct RehearsedBatches {
 /// back: parameters, buffers, gradients, generator, device, the source's place.
 class Rehearsal {
  public:
-  explicit Rehearsal(AnyRun& run)
-      : run_(run), on_host_(run), rewind_(run.root, c10::Device(c10::kCPU)) {}
-  Rehearsal(Rehearsal const&) = delete;
-  Rehearsal& operator=(Rehearsal const&) = delete;
-  ~Rehearsal() { run_.parameters.reset_gradients(); }
+  explicit Rehearsal(AnyRun& run) : run_(run) {}
 
   std::vector<Check> run(RehearsedBatches const& source, std::size_t batches) {
+    std::vector<Check> checks;
+    c10::Device const device = run_.device;
+    Snapshot<AnyRun> before;
+    before.take(run_, Part::outside);
+    auto const is_back = [&] { run_.device = device; };
+    try {
+      undone(before, run_, [&] { checks = on_host(source, batches); });
+    } catch (...) {
+      is_back();
+      throw;
+    }
+    is_back();
+    return checks;
+  }
+
+ private:
+  std::vector<Check> on_host(RehearsedBatches const& source, std::size_t batches) {
     Cursor const start{run_.settings.seed, run_.counters.epoch, run_.counters.position};
     std::vector<Check> checks;
     try {
+      if (!run_.device.is_cpu()) run_.root.to(c10::Device(c10::kCPU));
+      run_.device = c10::Device(c10::kCPU);
       source.seek(start);
       checks = passes(source, batches);
       checks.push_back(gradients());
       checks.push_back(round_trip());
+    } catch (c10::Error const& error) {
+      checks.push_back({"forward and backward", false, error.what_without_backtrace()});
     } catch (std::exception const& error) {
       checks.push_back({"forward and backward", false, error.what()});
     }
@@ -62,7 +79,6 @@ class Rehearsal {
     return checks;
   }
 
- private:
   std::vector<Check> passes(RehearsedBatches const& source, std::size_t batches) const {
     std::string shapes;
     std::string losses;
@@ -124,29 +140,7 @@ class Rehearsal {
     archive.scope("run", [&](auto& inner) { run_.persist(inner); });
   }
 
-  /// The module lies in host memory for the span of its life.
-  class OnHost {
-   public:
-    explicit OnHost(AnyRun& run) : run_(run), device_(run.device) {
-      move_to(c10::Device(c10::kCPU));
-    }
-    OnHost(OnHost const&) = delete;
-    OnHost& operator=(OnHost const&) = delete;
-    ~OnHost() { move_to(device_); }
-
-   private:
-    void move_to(c10::Device device) {
-      if (run_.device != device) run_.root.to(device);
-      run_.device = device;
-    }
-
-    AnyRun& run_;
-    c10::Device device_;
-  };
-
   AnyRun& run_;
-  OnHost on_host_;
-  Rewind rewind_;  // last: it is over before the module goes back to its device
 };
 
 }  // namespace detail

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <stop_token>
 
 namespace frugal {
 
@@ -21,6 +22,9 @@ struct Settings {
   std::uint64_t seed = 0;
   /// Where the module is moved and batches are placed.
   c10::Device device = c10::Device(c10::DeviceType::CPU);
+  /// Whoever holds its source asks with it that the run be left after the step at hand: saved, if
+  /// somebody saves, and to be gone on with.
+  std::stop_token stop{};
 };
 
 }  // namespace frugal

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
 #include <frugal/loop/objective.hpp>
 
 namespace frugal {
@@ -22,7 +22,10 @@ namespace frugal {
 /// ragged last window, or unequal weights. A full window of equal weights costs no operator.
 ///
 /// Window<0> is told its N anew with each window.
-template <int N>
+///
+/// A window that several processes share starts from w_i itself, and settle() divides by the W of
+/// all of them: so the gradients of processes may be added up before it, whatever each one weighs.
+template <int N, bool Shared = false>
 class Window {
  public:
   void open()
@@ -43,7 +46,9 @@ class Window {
     double const weight = *loss.weight;
     if (!(weight >= 0) || weight > largest_weight) [[unlikely]]
       refuse(weight);
-    if constexpr (N == 1) {
+    if constexpr (Shared) {
+      return constant(weight, loss.value);
+    } else if constexpr (N == 1) {
       return constant(1.0, loss.value);
     } else {
       if (unit_ == 0) unit_ = static_cast<double>(count_) * weight;
@@ -75,12 +80,16 @@ class Window {
   }
 
   /// Makes the sum of the gradients that of the weighted mean.
-  void settle(std::vector<at::Tensor> const& gradients) const {
-    if constexpr (N != 1) {
-      if (weight_ == unit_ || weight_ == 0 || gradients.empty()) return;
-      at::NoGradGuard const no_gradients;
-      at::_foreach_mul_(gradients, unit_ / weight_);
-    }
+  void settle(std::vector<at::Tensor> const& gradients) const
+    requires(!Shared)
+  {
+    if constexpr (N != 1) scale(gradients, unit_, weight_);
+  }
+  /// The same where this is a process' share of a window that weighs `all`.
+  void settle(std::vector<at::Tensor> const& gradients, double all) const
+    requires Shared
+  {
+    scale(gradients, 1.0, all);
   }
 
   bool empty() const { return micro_batches_ == 0; }
@@ -91,6 +100,12 @@ class Window {
 
  private:
   static constexpr double largest_weight = 1e300;
+
+  static void scale(std::vector<at::Tensor> const& gradients, double unit, double all) {
+    if (all == unit || all == 0 || gradients.empty()) return;
+    at::NoGradGuard const no_gradients;
+    at::_foreach_mul_(gradients, unit / all);
+  }
 
   void reset() {
     micro_batches_ = samples_ = tokens_ = 0;

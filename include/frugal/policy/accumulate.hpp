@@ -4,7 +4,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/counters.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 
@@ -16,7 +16,7 @@ namespace frugal {
 /// State   none: windows do not outlast a step.
 /// Errors  N < 1 does not compile.
 ///
-/// The loop reads `steps`. Each micro-batch's backward starts from its share of the window
+/// The loop reads `micro_batches`. Each micro-batch's backward starts from its share of the window
 /// (loss weight over window weight), so the sum of the gradients is that of the weighted mean,
 /// also in a last window with fewer micro-batches. Schedules and cadences count optimizer steps.
 template <auto N>
@@ -29,7 +29,7 @@ struct Accumulate {
 
   static constexpr About about{Term::hours_per_run, "nothing for a full window of equal weights"};
 
-  static constexpr int steps = N;
+  static constexpr int micro_batches = N;
 };
 
 /// In policy/accumulate/split.hpp.

@@ -13,11 +13,11 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
-#include <frugal/loop/staging.hpp>
-#include <frugal/policy/activations/offload.hpp>
-#include <frugal/policy/activations/packing.hpp>
+#include <frugal/libtorch/offload.hpp>
+#include <frugal/libtorch/packing.hpp>
+#include <frugal/libtorch/staging.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 

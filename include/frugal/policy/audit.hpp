@@ -17,10 +17,10 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
-#include <frugal/loop/run_state.hpp>
+#include <frugal/loop/phases.hpp>
 #include <frugal/policy/audit/deterministic.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/state/module_tensors.hpp>
 #include <frugal/store/hash.hpp>
 
 namespace frugal {

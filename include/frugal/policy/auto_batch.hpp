@@ -12,11 +12,12 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/loop/recipe_traits.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/auto_batch/memory.hpp>
 #include <frugal/policy/auto_batch/search.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/watch/bytes.hpp>
 
 namespace frugal {
@@ -64,7 +65,7 @@ struct AutoBatch {
 template <class Context>
 class AutoBatch::State {
   static_assert(
-      requires { detail::slot_of<kinds::accumulate, typename Context::policies>::splits; },
+      detail::traits_of<Context>::splits,
       "frugal: AutoBatch finds the micro-batch of Accumulate<Auto>, and this recipe has another "
       "Accumulate. Write Accumulate<Auto>.");
 

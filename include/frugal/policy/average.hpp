@@ -12,13 +12,14 @@
 #include <vector>
 
 #include <frugal/compose/about.hpp>
+#include <frugal/compose/composition.hpp>
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
 #include <frugal/policy/average/batch_norm.hpp>  // IWYU pragma: keep
 #include <frugal/policy/average/rules.hpp>
 #include <frugal/policy/average/weights.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 

@@ -11,13 +11,13 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
 #include <frugal/policy/checkpoint/best.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
+#include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/saver.hpp>
-#include <frugal/policy/checkpoint/snapshot.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 
@@ -28,7 +28,7 @@ namespace frugal {
 /// Cost    between saves the comparison of a counter; at a save, all of the writing, or with Async
 ///         a copy of the state into host memory that is kept for the next one.
 /// State   what it saves: module, optimizer, schedule, counters, generators, the data's cursor and
-///         every policy's state; of its own, the best metrics so far.
+///         every policy's state; of its own, the best metrics so far and how many saves failed.
 /// Errors  SettingsError without Settings::run; LockError while another trainer works there;
 ///         StateError for a checkpoint of another run, naming the first difference; StoreError
 ///         when it cannot be written (see on_failure).
@@ -51,6 +51,7 @@ struct Checkpoint {
 
   using kind = kinds::checkpoint;
   using listens = list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end>;
+  using provides = list<service::save>;
   using conflicts =
       std::conditional_t<options::half, list<conflict<kinds::audit, half_and_audit>>, list<>>;
 
@@ -116,7 +117,7 @@ class Checkpoint<Options...>::State {
     look_at_ = interval_.next_look();
     saver_.beat(run);
     saver_.report_failure(run);
-    if (due || best_.take_improvement()) begin_save(run);
+    if (due || best_.improved()) begin_save(run);
   }
 
   void on_validated(Validated<Context>& phase) {
@@ -126,7 +127,7 @@ class Checkpoint<Options...>::State {
   void on_epoch_end(EpochEnd<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
     saver_.report_failure(run);
-    if (Cadence::due_at_epoch_end(run.counters) || best_.take_improvement()) begin_save(run);
+    if (Cadence::due_at_epoch_end(run.counters) || best_.improved()) begin_save(run);
   }
 
   void on_fit_end(FitEnd<Context>& phase) {
@@ -156,10 +157,14 @@ class Checkpoint<Options...>::State {
       look_at_ = 0;
     }
     best_.persist(archive);
+    saver_.persist(archive);
   }
 
  private:
   void begin_save(AnyRun& run) {
+    // Whatever it is made for, it has the weights of the last improvement: a second save of these
+    // would take another one's place.
+    best_.forget_improvement();
     if (auto const cost = saver_.save(run)) interval_.saved(*cost, Clock::now());
   }
 

@@ -7,10 +7,10 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/data/placed.hpp>
-#include <frugal/loop/devices.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/libtorch/devices.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/policy/device/placed.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 
@@ -47,6 +47,7 @@ struct Device {
                 "Device<Depth<2>>.");
   using kind = kinds::device;
   using listens = list<on::fit_begin>;
+  using provides = list<service::placing>;
 
   static constexpr About about{Term::hours_per_run, "one copy of each batch on the host"};
 

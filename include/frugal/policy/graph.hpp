@@ -17,14 +17,16 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
-#include <frugal/policy/graph/backend.hpp>
+#include <frugal/libtorch/capture_backend.hpp>
+#include <frugal/libtorch/cuda_capture.hpp>  // IWYU pragma: keep
+#include <frugal/loop/phases.hpp>
+#include <frugal/loop/recipe_traits.hpp>
 #include <frugal/policy/graph/capturable.hpp>
 #include <frugal/policy/graph/captured_step.hpp>
-#include <frugal/policy/graph/cuda.hpp>   // IWYU pragma: keep
 #include <frugal/policy/graph/eager.hpp>  // IWYU pragma: keep
+#include <frugal/policy/graph/executor.hpp>
 #include <frugal/policy/graph/shapes.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 
@@ -62,13 +64,13 @@ struct Graph {
                 "frugal: Graph's second argument captures and replays. Leave it out for CUDA, or "
                 "give a type that is a frugal::CaptureBackend.");
   using kind = kinds::execution;
-  using listens = list<on::fit_begin>;
-  using demands = list<detail::WaitsForNothing, detail::Capturable>;
+  using listens = list<on::module, on::fit_begin>;
+  using provides = list<service::execution, service::capture>;
+  using demands = list<detail::WaitsForNothing, detail::Capturable, detail::Placeable>;
 
   static constexpr About about{
       Term::hours_per_run,
       "one copy of each batch per step; activations and gradients stay in memory"};
-  static constexpr bool captures = true;
 
   int warm_up = 3;        ///< windows that run eagerly before a capture
   int most_captures = 8;  ///< for other shapes; the last one is kept
@@ -76,7 +78,8 @@ struct Graph {
   std::vector<at::Generator> generators{};
   Backend backend{};
 
-  static void require(c10::Device device) { Backend::require(device); }
+  template <class Passes>
+  using Executor = detail::CapturedExecutor<Passes>;
 
   template <class Context>
   class State;
@@ -85,8 +88,7 @@ struct Graph {
 template <class What, class Backend>
 template <class Context>
 class Graph<What, Backend>::State {
-  static constexpr std::size_t micro_batches =
-      detail::slot_of<kinds::accumulate, typename Context::policies>::steps;
+  static constexpr std::size_t micro_batches = detail::traits_of<Context>::batches;
 
  public:
   // What was captured belongs to the process. Loaded state lies elsewhere than that of before.
@@ -101,9 +103,11 @@ class Graph<What, Backend>::State {
         captures_left_(settings.most_captures),
         step_(settings.backend, settings.generators) {}
 
+  // Before the module goes there.
+  void on_module(Assembly<Context> const& phase) { Backend::require(phase.settings().device); }
+
   void on_fit_begin(FitBegin<Context>& phase) {
     c10::Device const device = phase.settings().device;
-    Backend::require(device);
     require_settings();
     for (at::Tensor const& each : phase.parameters().tensors) require_on(device, each);
     at::Tensor const& some = phase.parameters().tensors.front();
@@ -115,9 +119,9 @@ class Graph<What, Backend>::State {
   bool capturing() const { return step_.capturing(); }
   void defer(std::function<void()> f) { step_.defer(std::move(f)); }
   at::Tensor const& rate() const { return rate_; }
-  void move() { moved_ = true; }
+  void state_has_moved() { moved_ = true; }
 
-  /// Called by the loop with the batches of a window: is it to be replayed? Captures it before,
+  /// Called by the executor with the batches of a window: is it to be replayed? Captures it before,
   /// if its time has come; then `pass(batch, times)` is the forward and backward of a batch that
   /// stands for so many of the window, and `update()` all that follows them.
   template <class Batch, class Source, class Pass, class Update>

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,9 +15,10 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
-#include <frugal/watch/json_line.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/log/file.hpp>
+#include <frugal/store/json_line.hpp>
 
 namespace frugal {
 
@@ -31,10 +27,13 @@ namespace frugal {
 /// Lever   none; the record that every comparison of cost starts from.
 /// Cost    at its cadence one line and, with the losses on a device, one host sync; between
 ///         times one comparison of a counter.
-/// State   how long the file is. A run that resumes from a checkpoint cuts off what the lost
-///         stretch wrote beyond it, and writes those lines again; without one it appends.
+/// State   how long the file is, and what stands at its end. A run that resumes from a checkpoint
+///         cuts off what the lost stretch wrote beyond it, but for its "resume" lines, and writes
+///         those lines again; without one it appends. So does one that Rollback takes back, and
+///         that keeps all events.
 /// Errors  SettingsError without a folder to write to; DataError, naming the file and the
-///         system's reason, when it cannot be opened or written.
+///         system's reason, when it cannot be opened. One that cannot be written to gets an
+///         advice: its lines wait, and are written with the next one that can be.
 ///
 /// Lines are
 /// {"event":"step","step":100,"epoch":0,"samples":3200,"seconds":1.5,"loss":0.7,"lr_factor":1},
@@ -72,83 +71,96 @@ struct Log {
         }
         path_ = phase.settings().run / "metrics.jsonl";
       }
-      std::error_code ignored;  // fopen has the better reason when this fails
+      std::error_code ignored;  // what opens it has the better reason when this fails
       if (path_.has_parent_path()) {
         std::filesystem::create_directories(path_.parent_path(), ignored);
       }
-      file_.reset(std::fopen(path_.c_str(), "ae"));
-      if (!file_) fail("opened");
-      phase.writes_to(path_);
-      watch::JsonLine line = begin_line("begin", phase);
+      file_ = std::make_unique<detail::LogFile>(path_);
+      if (!file_->open()) fail_to_open();
+      if (file_->regular()) phase.writes_to(path_);
+      run_ = &detail::run_of(phase);
+      run_->loggers.push_back([this] {
+        if (in_run_) write_events();
+      });
+      detail::JsonLine line = begin_line("begin", phase);
       line.add("parameters", parameter_count(phase.parameters()));
       line.add("seed", phase.settings().seed);
-      // Held back until there is another line: who is refused here, because another trainer works
-      // in this folder, must not have written into that one's log.
+      // Held back until there is another line, or a save: who is refused here, because another
+      // trainer works in this folder, must not have written into that one's log.
       first_ = std::move(line).str();
     }
 
     void on_step(Step<Context>& phase) {
       if constexpr (!Cadence::per_epoch) {
         if (!Cadence::due_at_step(phase.counters())) return;
-        write_events(phase);
-        watch::JsonLine line = begin_line("step", phase);
+        write_events();
+        detail::JsonLine line = begin_line("step", phase);
         line.add("loss", phase.last_loss());
         line.add("lr_factor", phase.learning_rate_factor());
         if (phase.gradient_norm().known()) line.add("gradient_norm", phase.gradient_norm().value());
         if (phase.counters().skipped != 0) line.add("skipped", phase.counters().skipped);
         add_speed(line, phase);
-        write(std::move(line));
+        write(std::move(line).str());
       }
     }
 
     void on_validated(Validated<Context>& phase) {
-      write_events(phase);
-      watch::JsonLine line = begin_line("validation", phase);
+      write_events();
+      detail::JsonLine line = begin_line("validation", phase);
       for (auto const& [name, value] : phase.metrics) line.add(name, value);
-      write(std::move(line));
+      write(std::move(line).str());
     }
 
     void on_epoch_end(EpochEnd<Context>& phase) {
-      write_events(phase);
-      watch::JsonLine line = begin_line("epoch", phase);
+      write_events();
+      detail::JsonLine line = begin_line("epoch", phase);
       line.add("loss", phase.mean_loss());
       add_speed(line, phase);
-      write(std::move(line));
+      write(std::move(line).str());
     }
 
     void on_fit_end(FitEnd<Context>& phase) {
-      write_events(phase);
+      write_events();
       // A run that had ended and is started again ends once.
       if (ended_at_ == phase.counters().step) return;
       ended_at_ = phase.counters().step;
-      watch::JsonLine line = begin_line("end", phase);
+      detail::JsonLine line = begin_line("end", phase);
       line.add("stopped_by", phase.stopped_by());
-      write(std::move(line));
+      write(std::move(line).str());
     }
 
     template <class Archive>
     void persist(Archive& archive) {
-      // A checkpoint may come before the line that cuts: what is to go does not count.
-      std::uint64_t size = Archive::loading ? 0 : std::min(length(), cut_to_);
-      archive("size", size);
+      detail::LogFile::Mark mark{};
+      // A rehearsal saves and loads before there is a file.
+      if (!Archive::loading && file_) {
+        // What has happened by now is part of what is saved.
+        write_events();
+        if (cut_to_ || !first_.empty()) write({});
+        mark = file_->mark();
+      }
+      archive("size", mark.size);
+      if constexpr (Archive::loading) {
+        if (archive.holds("tail")) {
+          archive("tail", mark.tail);
+        } else if (file_) {
+          mark = file_->mark_at(mark.size);  // the checkpoint of an earlier version
+        }
+      } else {
+        archive("tail", mark.tail);
+      }
       archive("ended_at", ended_at_);
-      // Cut only once there is something to write: who resumes may yet be refused. A rehearsal
-      // loads what it has saved before there is a file.
-      if (!Archive::loading || !file_) return;
-      cut_to_ = size;
-      if (size != 0) first_.clear();  // it has begun before
+      if (!file_) return;
+      if (Archive::loading) go_to(mark);
+      in_run_ = true;  // who was refused has saved nothing, and who is refused records nothing
     }
 
    private:
-    struct Close {
-      void operator()(std::FILE* file) const { std::fclose(file); }
-    };
-
-    static watch::JsonLine begin_line(std::string_view event, Phase<Context> const& phase) {
+    static detail::JsonLine begin_line(std::string_view event, Phase<Context> const& phase) {
       return begin_line(event, phase.counters(), phase.seconds());
     }
-    static watch::JsonLine begin_line(std::string_view event, Counters const& at, double seconds) {
-      watch::JsonLine line;
+    static detail::JsonLine begin_line(std::string_view event, Counters const& at, double seconds) {
+      detail::JsonLine line;
       line.add("event", event)
           .add("step", at.step)
           .add("epoch", at.epoch)
@@ -158,7 +170,7 @@ struct Log {
     }
 
     /// A speed that was measured since the last line with one.
-    void add_speed(watch::JsonLine& line, Step<Context> const& phase) {
+    void add_speed(detail::JsonLine& line, Step<Context> const& phase) {
       if (!phase.speed() || phase.speed()->step == speed_of_) return;
       Speed const& speed = *phase.speed();
       speed_of_ = speed.step;
@@ -176,48 +188,92 @@ struct Log {
       return count;
     }
 
-    void write(watch::JsonLine line) {
-      std::string const text = std::exchange(first_, {}) + std::move(line).str();
-
-      if (std::uint64_t const size = std::exchange(cut_to_, uncut); size < length()) {
-        if (::ftruncate(::fileno(file_.get()), static_cast<off_t>(size)) != 0) fail("cut off");
+    /// The file is cut there with the next line: who resumes may yet be refused.
+    void go_to(detail::LogFile::Mark const& mark) {
+      if (cut_to_) cut();
+      cut_to_ = mark;
+      // A resume repeats the events of the lost stretch, a return within the run does not.
+      cut_keeps_events_ = in_run_;
+      if (in_run_ || !file_->regular()) return;
+      // Whoever copies a run may leave its log behind. Then this one has a beginning of its own.
+      std::uint64_t const here = file_->mark().size;
+      if (mark.size != 0 && here != 0) first_.clear();  // it has begun before
+      if (mark.size > here) {
+        run_->advise("the log " + path_.string() + " lacks " + std::to_string(mark.size - here) +
+                     " bytes that it had at the checkpoint: it goes on with lines missing");
       }
-      bool const whole = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
-      if (!whole || std::fflush(file_.get()) != 0) fail("written");
     }
 
-    void write_events(Phase<Context> const& phase) {
-      for (; events_ < phase.events().size(); ++events_) {
-        Event const& event = phase.events()[events_];
-        watch::JsonLine line = begin_line(event.name, event.at, event.seconds);
+    void cut() {
+      auto const is = [](std::string_view line, std::string_view event) {
+        static constexpr std::string_view begin = R"({"event":")";
+        return line.starts_with(begin) && line.substr(begin.size()).starts_with(event) &&
+               line.substr(begin.size() + event.size()).starts_with('"');
+      };
+      detail::LogFile::Mark const mark = *std::exchange(cut_to_, std::nullopt);
+      bool const whole = file_->cut(mark, [&](std::string_view line) {
+        if (!cut_keeps_events_) return is(line, "resume");
+        // Lines of its own come again, and so do the marks of an audit.
+        for (std::string_view const event :
+             {"begin", "step", "validation", "epoch", "end", "audit"}) {
+          if (is(line, event)) return false;
+        }
+        return true;
+      });
+      if (!whole) advise_of_failure("cut off");
+    }
+
+    void write(std::string const& lines) {
+      in_run_ = true;
+      if (cut_to_) cut();
+      std::size_t const before = waiting_.size();
+      waiting_ += std::exchange(first_, {}) + lines;
+      if (file_->append(waiting_)) {
+        waiting_.clear();
+        return;
+      }
+      advise_of_failure("written");
+      if (waiting_.size() > most_waiting) waiting_.resize(before);
+    }
+
+    void advise_of_failure(char const* what) {
+      if (std::exchange(told_, true)) return;
+      run_->advise("the log " + path_.string() + " cannot be " + what + " (" +
+                   std::strerror(errno) +
+                   "): the run goes on, and its lines wait until they can be written, at most " +
+                   std::to_string(most_waiting >> 20U) + " MiB of them");
+    }
+
+    void write_events() {
+      for (; events_ < run_->events.size(); ++events_) {
+        Event const& event = run_->events[events_];
+        detail::JsonLine line = begin_line(event.name, event.at, event.seconds);
         for (auto const& [name, value] : event.fields) {
           std::visit([&, &key = name](auto const& each) { line.add(key, each); }, value);
         }
-        write(std::move(line));
+        write(std::move(line).str());
       }
     }
 
-    std::uint64_t length() const {
-      struct stat status{};
-      if (!file_) return 0;  // nothing was begun: a rehearsal
-      if (::fstat(::fileno(file_.get()), &status) != 0) fail("looked at");
-      return static_cast<std::uint64_t>(status.st_size);
-    }
-
-    [[noreturn]] void fail(char const* what) const {
-      throw DataError({.what = "the log cannot be " + std::string(what),
+    [[noreturn]] void fail_to_open() const {
+      throw DataError({.what = "the log cannot be opened",
                        .where = path_.string(),
                        .why = std::strerror(errno),
                        .mend = "Look at the folder's permissions and free space, or set another "
                                "Log::path."});
     }
 
-    std::filesystem::path path_;
-    std::unique_ptr<std::FILE, Close> file_;
-    static constexpr std::uint64_t uncut = std::numeric_limits<std::uint64_t>::max();
+    static constexpr std::size_t most_waiting = std::size_t{1} << 20;
 
+    std::filesystem::path path_;
+    std::unique_ptr<detail::LogFile> file_;
+    AnyRun* run_ = nullptr;
     std::string first_;
-    std::uint64_t cut_to_ = uncut;
+    std::string waiting_;  ///< lines that could not be written
+    bool told_ = false;
+    bool in_run_ = false;  ///< the run is not refused, and what is loaded now is a return
+    std::optional<detail::LogFile::Mark> cut_to_;
+    bool cut_keeps_events_ = false;
     std::size_t events_ = 0;  ///< that are written
     std::optional<std::uint64_t> ended_at_;
     std::optional<std::uint64_t> speed_of_;  ///< step of the last one that was written

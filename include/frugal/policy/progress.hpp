@@ -14,8 +14,8 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/watch/bar.hpp>
 
@@ -129,7 +129,9 @@ struct Progress {
       }
       last_ = now;
       last_sample_ = at.sample;
-      watch::BarLine line{.epoch = at.epoch,
+      // At its end an epoch is counted already; what is shown is still that one, and its mean.
+      constexpr bool epoch_end = std::is_same_v<Phase, EpochEnd<Context>>;
+      watch::BarLine line{.epoch = at.epoch - (epoch_end ? 1 : 0),
                           .epochs = epochs_,
                           .step = at.step,
                           .total_steps = total_steps_,
@@ -137,6 +139,7 @@ struct Progress {
                           .utilisation = phase.speed() ? phase.speed()->utilisation : std::nullopt,
                           .seconds_left = seconds_left(at.step),
                           .loss = loss,
+                          .mean = epoch_end,
                           .metric = std::string(Metric::name),
                           .best = best_};
       if (terminal_) {

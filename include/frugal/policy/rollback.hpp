@@ -12,11 +12,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_writer.hpp>
-#include <frugal/loop/phase.hpp>
-#include <frugal/loop/run_state.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/state/snapshot.hpp>
 
 namespace frugal {
 
@@ -38,7 +36,8 @@ struct Rollback {
                 "frugal: Rollback keeps its state at steps. Write Every<100>, or another cadence "
                 "in steps, micro-batches, samples or tokens.");
   using kind = kinds::rollback;
-  using listens = list<on::fit_begin, on::loss, on::step, on::undo>;
+  using listens = list<on::fit_begin, on::ready, on::window, on::loss, on::step, on::undo>;
+  using provides = list<service::recover>;
 
   static constexpr About about{Term::runs_to_convergence, "at its cadence a copy of the state"};
   static constexpr bool capturable = true;
@@ -76,7 +75,7 @@ class Rollback<Cadence>::State {
     if (std::exchange(window_, phase.counters().sample) != phase.counters().sample) {
       mean_before_ = mean_;
     }
-    look(detail::host_scalar(phase.loss.value), phase.counters(), phase.counters().step);
+    look(detail::host_scalar(phase.loss.value), phase.counters());
   }
 
   void on_undo(Undo<Context> const& phase) {
@@ -90,43 +89,45 @@ class Rollback<Cadence>::State {
     double const loss = phase.last_loss();
     // On the CPU it was looked at when it was there; the run may not be on its device yet.
     if (settings_.jump != 0 && (looks_late || !phase.parameters().tensors.front().is_cpu())) {
-      look(loss, phase.counters(), step_ - 1);
+      look(loss, phase.counters());
     }
     keep(phase);
   }
 
-  /// Called by the loop once a resume is over.
-  void begin(Resting<Context>& phase) {
+  void on_ready(Ready<Context>& phase) {
     step_ = phase.counters().step;
     if (kept_step_ == nothing) keep(phase);
   }
 
-  /// Called by the loop: is the window that comes one of those that are passed over?
-  bool skips(Counters const& now) {
-    for (Skip const& skip : skips_) {
-      if (skip.epoch == now.epoch && skip.position == now.position) return true;
+  void on_window(WindowBegin<Context>& phase) {
+    Counters const& now = phase.counters();
+    // A move to another device loads all that is persisted: what was kept is of before.
+    if (kept_step_ == nothing) keep(phase);
+    if (now.step == bad_step_) {
+      bad_step_ = nothing;
+      skips_.push_back({now.epoch, now.position});
     }
-    if (now.step != bad_step_) return false;
-    bad_step_ = nothing;
-    skips_.push_back({now.epoch, now.position});
-    return true;
+    at_ = {now.epoch, now.position, now.step};
+    for (Skip const& skip : skips_) {
+      if (skip.epoch == now.epoch && skip.position == now.position) phase.skip();
+    }
   }
 
-  /// Called by the loop: back to the last good state. False if that was done often enough.
-  bool go_back(Resting<Context>& phase, LossError const& error) {
+  /// Back to the last good state. False if that was done often enough.
+  bool recover(Resting<Context>& phase, LossError const& error) {
     if (returns_ == settings_.at_most) return false;
     ++returns_;
-    bad_step_ = error.step;
+    skips_.push_back({error.window.epoch, error.window.position});
     double const scale = phase.learning_rate_scale() * settings_.slow_down;
     busy_ = true;
-    good_.put_back(detail::run_of(phase));
+    phase.restore(good_);
     busy_ = false;
     step_ = kept_step_;
     mean_ = kept_mean_;
     window_ = nothing;
     phase.set_learning_rate_scale(scale);
     phase.record({"rollback",
-                  {{"from_step", error.step},
+                  {{"from_step", error.window.step},
                    {"loss", error.loss},
                    {"learning_rate_scale", scale},
                    {"returns", static_cast<std::uint64_t>(returns_)}}});
@@ -134,7 +135,7 @@ class Rollback<Cadence>::State {
     std::snprintf(text, sizeof text,
                   "at step %llu the loss was %g: back to step %llu, that window is passed over, "
                   "learning rate times %g",
-                  static_cast<unsigned long long>(error.step), error.loss,
+                  static_cast<unsigned long long>(error.window.step), error.loss,
                   static_cast<unsigned long long>(kept_step_), scale);
     phase.advise(text);
     return true;
@@ -144,7 +145,10 @@ class Rollback<Cadence>::State {
   void persist(Archive& archive) {
     if (busy_) return;  // what it knows is not part of what it goes back to
     archive("returns", returns_);
-    archive("bad_step", bad_step_);
+    if constexpr (Archive::loading) {
+      // Checkpoints from before windows were known by their place in the data have a step.
+      if (archive.holds("bad_step")) archive("bad_step", bad_step_);
+    }
     mean_.persist(archive);
     std::vector<std::uint64_t> places;
     for (Skip const& skip : skips_) places.insert(places.end(), {skip.epoch, skip.position});
@@ -187,23 +191,23 @@ class Rollback<Cadence>::State {
     }
   };
 
-  void look(double loss, Counters const& now, std::uint64_t step) {
+  void look(double loss, Counters const& now) {
     if (mean_.settled() && loss > settings_.jump * mean_.value) {
       throw LossJumpError(
           {.what = "the loss jumped to " + std::to_string(loss),
-           .where = "epoch " + std::to_string(now.epoch) + ", step " + std::to_string(step) +
+           .where = "epoch " + std::to_string(at_.epoch) + ", step " + std::to_string(at_.step) +
                     ", micro-batch " + std::to_string(now.micro_batch),
            .why = "the mean of those before it is " + std::to_string(mean_.value),
            .mend = "Look at the samples of that window, lower the learning rate, "
                    "or raise Rollback::jump."},
-          step, loss);
+          at_, loss);
     }
     mean_.add(loss);
   }
 
   void keep(Resting<Context>& phase) {
     busy_ = true;
-    good_.take(detail::run_of(phase), Copies::on_host);
+    phase.take(good_, Part::good);
     busy_ = false;
     kept_step_ = phase.counters().step;
     kept_mean_ = mean_;
@@ -220,15 +224,15 @@ class Rollback<Cadence>::State {
     }
     archive("kept_step", kept_step_);
     archive.scope("kept", [&](auto& inner) { kept_mean_.persist(inner); });
-    archive.scope("module", [&](auto& inner) { persist_memory(inner, good_.module); });
-    archive.scope("run", [&](auto& inner) { persist_memory(inner, good_.run); });
+    good_.persist(archive);
   }
 
   Rollback settings_;
-  detail::RunState good_;
+  RunSnapshot good_;
   std::uint64_t kept_step_ = nothing;
   std::uint64_t step_ = 0;
-  std::uint64_t bad_step_ = nothing;
+  LossError::Window at_{};            ///< the window at hand
+  std::uint64_t bad_step_ = nothing;  ///< of an old checkpoint
   std::vector<Skip> skips_;
   int returns_ = 0;
   Mean mean_;

@@ -11,8 +11,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/loop/report.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/policy/spot/signals.hpp>
 
 namespace frugal {
@@ -91,7 +92,8 @@ struct grace_in<Grace<Seconds>, Os...> {
 }  // namespace detail
 
 /// Ends the run in good order when its machine is taken away: the step is finished, the run is
-/// saved, and the process ends with code 75, so that whoever started it starts it again.
+/// saved, and the process ends with code 75, so that whoever started it starts it again. Where it
+/// could not be saved and Checkpoint goes on all the same (OnFailure::GoOn), the code is 74.
 ///
 /// Lever   price per hour: spot machines cost 60-90% less and vanish at short notice.
 /// Cost    a look at a flag in each step, and before each batch of a validation or rehearsal.
@@ -113,7 +115,8 @@ struct Spot {
                   "Checkpoint<Every<500>>.");
 
   using kind = kinds::spot;
-  using listens = list<on::fit_begin, on::step, on::epoch_end, on::fit_end>;
+  using listens = list<on::fit_begin, query::stop_requested, on::leave, on::epoch_end, on::fit_end>;
+  using provides = list<service::ending>;
   using needs = list<need<kinds::checkpoint, without_checkpoint>>;
   using after = list<kinds::checkpoint>;
   using notices_type = typename detail::notices_in<Options...>::type;
@@ -129,17 +132,21 @@ struct Spot {
   Preempted then = Preempted::Exit;
   [[no_unique_address]] notices_type notices{};
 
-  /// Ends the process if that is wanted. No destructor runs: threads of data sources may be at
-  /// work.
-  template <class Report>
-  void end_process(Report const& report) const {
-    if (then != Preempted::Exit) return;
+  /// Ends the process with the report's code if that is wanted. No destructor runs: threads of data
+  /// sources may be at work.
+  void after_fit(Report const& report) const {
+    if (!report.preempted || then != Preempted::Exit) return;
     std::cout.flush();
     for (std::string const& advice : report.advice) std::cerr << "advice: " << advice << '\n';
     std::cerr << "frugal: preempted "
               << (report.steps == 0 ? std::string("before the first step")
-                                    : "at step " + std::to_string(report.steps))
-              << "; exit code " << report.exit_code() << " asks to be run again\n";
+                                    : "at step " + std::to_string(report.steps));
+    if (report.unsaved.empty()) {
+      std::cerr << "; exit code " << report.exit_code() << " asks to be run again\n";
+    } else {
+      std::cerr << ", and that is not saved: " << report.unsaved << "; exit code "
+                << report.exit_code() << " is an error of input and output\n";
+    }
     std::fflush(nullptr);
     std::_Exit(report.exit_code());
   }
@@ -151,43 +158,32 @@ struct Spot {
 
     explicit State(Spot const& settings) : then_(settings.then), watch_(settings.notices) {}
 
-    /// Has the machine been told to go? Any thread may ask.
-    bool asked() const { return signals_.asked() || watch_.pending(); }
-
     void on_fit_begin(FitBegin<Context>& phase) { compare_with_grace(phase); }
-    flow on_step(Step<Context>& phase) {
-      if (!asked()) return flow::proceed;
-      leave(phase);
-      return flow::stop;
-    }
-    flow on_epoch_end(EpochEnd<Context>& phase) {
-      compare_with_grace(phase);
-      return on_step(phase);
-    }
+    void on_epoch_end(EpochEnd<Context>& phase) { compare_with_grace(phase); }
     void on_fit_end(FitEnd<Context>& phase) {
       if (std::string const warning = watch_.warning(); !warning.empty()) phase.advise(warning);
     }
 
-    /// Saves, and makes the run one that is to be gone on with. Called by the loop, too, where the
-    /// notice came in the middle of a validation.
-    void leave(Step<Context>& phase) {
-      auto const start = std::chrono::steady_clock::now();
-      if (!phase.save()) phase.advise("preempted, and the last steps could not be saved");
-      std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
-      phase.record({"preempted",
-                    {{"by", signals_.asked() ? signals_.name() : watch_.text()},
-                     {"save_seconds", spent.count()}}});
-      phase.preempt();
-      watch_.saved();
-      abandon();
+    /// Has the machine been told to go?
+    bool stop_requested(Phase<Context> const&) const {
+      return signals_.asked() || watch_.pending();
     }
 
-    /// Called by the loop where the notice came before there was anything to save.
-    void abandon() {
+    void on_leave(Leaving<Context>& phase) {
+      if (phase.has_begun) {
+        phase.record({"preempted", {{"by", by(phase)}, {"save_seconds", phase.seconds_of_save}}});
+        if (phase.saved) watch_.saved();
+      }
+      // A second signal must not change the code that the process ends with.
       if (then_ == Preempted::Exit) signals_.keep();
     }
 
    private:
+    std::string by(Leaving<Context> const& phase) const {
+      if (signals_.asked()) return signals_.name();
+      return watch_.pending() ? watch_.text() : phase.asked_by();
+    }
+
     void compare_with_grace(Resting<Context>& phase) {
       double const seconds = phase.save_seconds();
       if (warned_ || seconds <= grace_seconds) return;

@@ -10,8 +10,8 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/counters.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 
@@ -91,7 +91,8 @@ struct Start {
       "Take one of them out.");
 
   using kind = kinds::start;
-  using listens = list<on::fit_begin, on::epoch_end, on::fit_end>;
+  using listens = list<on::fit_begin, on::ready, on::window, on::epoch_end, on::fit_end>;
+  using provides = list<service::beginning>;
   using conflicts =
       list<conflict<kinds::auto_batch, and_auto_batch>, conflict<kinds::execution, and_graph>>;
 
@@ -129,19 +130,14 @@ struct Start {
       }
     }
 
-    /// Called by the loop before each window: is it time to move?
-    bool due(Resting<Context> const& phase) {
-      if (moved_at_ || phase.settings().device.is_cpu()) return false;
-      if (!began_at_) began_at_ = {phase.counters().step, phase.seconds()};
-      return moved_ || Until::over(phase.counters());
+    static c10::Device begins_on(Settings const&) { return c10::Device(c10::kCPU); }
+
+    // A run that had moved goes on where it was, before it tells on what was broken off.
+    void on_ready(Ready<Context>& phase) {
+      if (moved_ && is_due(phase)) move(phase);
     }
-    /// Called by the loop once a resume is over: had the run moved?
-    bool moved_before() const { return moved_; }
-    /// Called by the loop when it moves the run.
-    void move(Resting<Context> const& phase) {
-      moved_ = true;
-      moved_at_ = {phase.counters().step, phase.seconds()};
-      phase.record({"move", {{"to", phase.settings().device.str()}}});
+    void on_window(WindowBegin<Context>& phase) {
+      if (is_due(phase)) move(phase);
     }
 
     template <class Archive>
@@ -152,6 +148,19 @@ struct Start {
     }
 
    private:
+    bool is_due(Resting<Context> const& phase) {
+      if (moved_at_ || phase.settings().device.is_cpu()) return false;
+      if (!began_at_) began_at_ = {phase.counters().step, phase.seconds()};
+      return moved_ || Until::over(phase.counters());
+    }
+    template <class Moving>
+    void move(Moving& phase) {
+      moved_ = true;
+      moved_at_ = {phase.counters().step, phase.seconds()};
+      phase.record({"move", {{"to", phase.settings().device.str()}}});
+      phase.move_to(phase.settings().device);
+    }
+
     struct Moment {
       std::uint64_t step;
       double seconds;

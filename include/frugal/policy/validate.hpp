@@ -3,9 +3,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
 #include <frugal/loop/measure.hpp>  // IWYU pragma: keep
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 

@@ -77,7 +77,10 @@ class Archive {
   /// what was moved before is moved, the rest is untouched.
   ArchiveReport move(std::chrono::system_clock::time_point now = std::chrono::system_clock::now()) {
     ArchiveReport report;
-    if (!settings_.dry_run) remove_temporaries();
+    if (!settings_.dry_run) {
+      require_storage();
+      remove_temporaries();
+    }
     for (SavedCheckpoint& checkpoint : plan(now)) {
       if (std::string why = stray(checkpoint); !why.empty()) {
         report.stayed.push_back({checkpoint.folder, std::move(why)});
@@ -91,7 +94,9 @@ class Archive {
           report.stayed.push_back({checkpoint.folder, error.what()});
           continue;
         }
-        if (run_.remove({checkpoint}).empty()) continue;  // gold since a moment ago
+        Removal removal = run_.remove({checkpoint});
+        for (Damage& left : removal.left) report.stayed.push_back(std::move(left));
+        if (removal.removed.empty()) continue;  // or it is gold since a moment ago
       }
       report.moved.push_back(std::move(checkpoint));
     }
@@ -108,12 +113,14 @@ class Archive {
       if (checkpoint.step() == step && run_.holds(checkpoint)) return checkpoint;
     }
     run_.require_lock();
+    require_storage();
     for (ArchivedCheckpoint const& entry : list()) {
       if (entry.step != step) continue;
       detail::ColdObject const object{entry.name, entry.size, entry.hash};
       SavedCheckpoint restored;
       with_object(object, [&](std::filesystem::path const& file) {
-        detail::verify_packed(file, object);
+        require_entry(detail::verify_packed(file, object), entry, file);
+        run_.require_lock();  // fetching it may have taken hours
         restored = detail::unpack_to(file, run_.checkpoints_folder());
       });
       return restored;
@@ -125,6 +132,32 @@ class Archive {
   }
 
  private:
+  /// More than a file that is fetched has, for what a program writes besides.
+  static constexpr std::uint64_t spare_bytes = std::uint64_t{16} << 20;
+
+  /// StoreError for a folder that is missing.
+  void require_storage() const {
+    auto const* const cold = std::get_if<ColdFolder>(&storage_);
+    std::error_code ignored;
+    if (cold == nullptr || std::filesystem::is_directory(cold->folder, ignored)) return;
+    throw StoreError({.what = "the folder of cold storage is not there",
+                      .where = cold->folder.string(),
+                      .why = "its disk may not be mounted",
+                      .mend = "Mount the disk. If this is a new place, make the folder."});
+  }
+
+  /// What is fetched may be whole and still be another checkpoint than the index says.
+  static void require_entry(Manifest const& manifest, ArchivedCheckpoint const& entry,
+                            std::filesystem::path const& file) {
+    if (manifest.step == entry.step && manifest.serial == entry.serial) return;
+    throw FormatError({.what = "an archived checkpoint is not the one that the index names",
+                       .where = file.string(),
+                       .why = "it has step " + std::to_string(manifest.step) + " and serial " +
+                              std::to_string(manifest.serial) + ", and the index says " +
+                              std::to_string(entry.step) + " and " + std::to_string(entry.serial),
+                       .mend = "Look at archive/index.json of the run, and at who changed it."});
+  }
+
   std::filesystem::path index_path() const { return run_.folder() / "archive" / "index.json"; }
 
   static std::int64_t seconds(std::chrono::system_clock::time_point time) {
@@ -178,7 +211,8 @@ class Archive {
 
   /// Brings it to cold storage, looks at it there, and enters it into the index.
   void copy(SavedCheckpoint const& checkpoint, std::chrono::system_clock::time_point now) {
-    create_folders(staging());
+    run_.require_lock();
+    if (std::holds_alternative<ColdCommand>(storage_)) create_folders(staging());
     create_folders(index_path().parent_path());
     auto const packed = staging() / (temporary_prefix() + detail::step_name(checkpoint.step()));
     Removing const guard{packed};
@@ -200,7 +234,9 @@ class Archive {
       rename_path(packed, staging() / object.name);
       sync_folder(staging());
     } else {
-      detail::run_command(detail::for_object(std::get<ColdCommand>(storage_).put, packed, object));
+      auto const& command = std::get<ColdCommand>(storage_);
+      detail::run_command(detail::for_object(command.put, packed, object),
+                          {.patience = command.patience});
     }
   }
 
@@ -210,7 +246,8 @@ class Archive {
     if (command != nullptr && !command->verify.empty()) {
       // The packed file is what it will be compared with, so that has to be right itself.
       detail::verify_packed(packed, object);
-      detail::run_command(detail::for_object(command->verify, packed, object));
+      detail::run_command(detail::for_object(command->verify, packed, object),
+                          {.patience = command->patience});
     } else {
       with_object(object,
                   [&](std::filesystem::path const& file) { detail::verify_packed(file, object); });
@@ -232,7 +269,9 @@ class Archive {
     auto const fetched = staging() / (temporary_prefix() + "fetched-" + object.name);
     remove_tree(fetched);  // of a restore that crashed
     Removing const guard{fetched};
-    detail::run_command(detail::for_object(command.get, fetched, object));
+    // What is in cold storage may not be what was put there, and must not fill the disk.
+    detail::run_command(detail::for_object(command.get, fetched, object),
+                        {.patience = command.patience, .largest_file = object.size + spare_bytes});
     use(fetched);
   }
 

@@ -48,12 +48,13 @@ class ArchiveIndex {
          .why = "",
          .mend = "Move it away; the archived files themselves are not affected."});
     auto const all = fields.parse(text, "frugal archive");
-    if (fields.number(all, "version") > newest_version) {
+    if (fields.version(all) > newest_version) {
       throw NewerFormatError({.what = "the index of the archive is of a newer format",
                               .where = path_.string(),
                               .why = "this library knows versions up to 1",
                               .mend = "Update frugal."});
     }
+    fields.only(all, {"format", "version", "checkpoints"});
     for (detail::Json const& each : fields.array(all, "checkpoints")) {
       entries_.push_back({.name = fields.text(each, "name"),
                           .step = fields.number(each, "step"),
@@ -62,8 +63,10 @@ class ArchiveIndex {
                           .hash = fields.hash(each, "xxh3"),
                           .saved_at = fields.time(each, "saved_at"),
                           .moved_at = fields.time(each, "moved_at")});
-      if (!detail::is_file_name(entries_.back().name))
-        fields.fail("a file has a name that is none");
+      fields.only(each, {"name", "step", "serial", "size", "xxh3", "saved_at", "moved_at"});
+      if (!detail::is_file_name(entries_.back().name)) {
+        fields.fail(each, "a file has a name that is none");
+      }
     }
   }
 

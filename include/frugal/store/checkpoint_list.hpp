@@ -12,11 +12,16 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace frugal {
@@ -33,7 +38,27 @@ struct CheckpointList {
   std::vector<Damage> damaged;         ///< by name
 };
 
-/// Reads the manifest of a folder. StoreError if it cannot be read, FormatError if it is damaged.
+namespace detail {
+
+/// The step that a folder's name says, if it has the form that a commit gives: step-00000500, or
+/// step-00000500.2. People may give others.
+inline std::optional<std::uint64_t> step_of_name(std::string_view name) {
+  constexpr std::string_view prefix = "step-";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  std::uint64_t step = 0;
+  auto const [rest, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+  name.remove_prefix(static_cast<std::size_t>(rest - name.data()));
+  bool const numbered = name.size() > 1 && name.front() == '.' &&
+                        name.find_first_not_of("0123456789", 1) == std::string_view::npos;
+  if (error != std::errc() || !(name.empty() || numbered)) return std::nullopt;
+  return step;
+}
+
+}  // namespace detail
+
+/// Reads the manifest of a folder. StoreError if it cannot be read, FormatError if it is damaged,
+/// or is of another step than the folder's name says.
 inline SavedCheckpoint read_checkpoint(std::filesystem::path const& folder) {
   auto const path = folder / Manifest::file_name;
   struct stat status{};
@@ -45,16 +70,23 @@ inline SavedCheckpoint read_checkpoint(std::filesystem::path const& folder) {
   }
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   text.resize(file.read(std::as_writable_bytes(std::span(text.data(), text.size()))));
+  Manifest manifest = parse_manifest(text, file.path());
+  auto const named = detail::step_of_name(folder.filename().string());
+  if (named && *named != manifest.step) {
+    throw detail::damaged(file.path(), "it is of step " + std::to_string(manifest.step) +
+                                           ", and the folder's name says " +
+                                           std::to_string(*named));
+  }
   std::error_code ignored;
   return {.folder = folder,
-          .manifest = parse_manifest(text, file.path()),
+          .manifest = std::move(manifest),
           .gold = std::filesystem::exists(folder / detail::gold_name, ignored)};
 }
 
-/// Reads the manifests of all checkpoints in a folder, whatever their folders are called. Folders
-/// that begin with a dot are not looked at. What is no damage is thrown: to take an older
-/// checkpoint because the newest is from a newer library (NewerFormatError), or may not be read by
-/// this user, would lose training in silence.
+/// Reads the manifests of all checkpoints in a folder, whatever their folders are called, as long
+/// as the name does not say another step. Folders that begin with a dot are not looked at. What is
+/// no damage is thrown: to take an older checkpoint because the newest is from a newer library
+/// (NewerFormatError), or may not be read by this user, would lose training in silence.
 inline CheckpointList list_checkpoints(std::filesystem::path const& folder) {
   CheckpointList list;
   std::error_code ignored;

@@ -5,6 +5,7 @@
 #include <frugal/store/command.hpp>
 #include <frugal/store/hash.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -14,7 +15,8 @@
 
 namespace frugal {
 
-/// Cold storage that is a folder, such as a slow disk or a mount.
+/// Cold storage that is a folder, such as a slow disk or a mount. It has to be there: a folder that
+/// is missing is a disk that is not mounted, more often than not.
 struct ColdFolder {
   std::filesystem::path folder;
 };
@@ -32,6 +34,8 @@ struct ColdCommand {
   Command put;
   Command get;
   Command verify;
+  /// For each command: who hangs would keep the run's lock for ever.
+  std::chrono::seconds patience = std::chrono::hours(6);
 };
 
 using ColdStorage = std::variant<ColdFolder, ColdCommand>;
@@ -62,6 +66,9 @@ inline void require_usable(ColdStorage const& storage) {
     return;
   }
   auto const& command = std::get<ColdCommand>(storage);
+  if (command.patience.count() <= 0) {
+    fail("ColdCommand::patience", "it is not above 0", "Give the time that a command may take.");
+  }
   if (!mentions(command.put, "{file}") || !mentions(command.put, "{name}")) {
     fail("ColdCommand::put", "it does not mention both {file} and {name}",
          "Write where the file comes from and where it goes.");

@@ -22,8 +22,8 @@ class Json {
  public:
   enum class Kind : unsigned char { null, boolean, number, text, array, object };
 
-  /// Nothing for what is no JSON, or is nested deeper than 64.
-  static std::optional<Json> parse(std::string text);
+  /// Nothing for what is no JSON, or is nested deeper than 64; `error` then says where and why.
+  static std::optional<Json> parse(std::string text, JsonError* error = nullptr);
 
   Kind kind() const { return kind_; }
   bool is(Kind kind) const { return kind_ == kind; }
@@ -33,6 +33,8 @@ class Json {
   /// Of a text, and the digits of a number.
   std::string const& text() const { return text_; }
   bool truth() const { return truth_; }
+  /// Byte of the text at which it begins.
+  std::size_t at() const { return at_; }
   /// Of an array, and an object's members in their order.
   std::vector<Json> const& items() const { return items_; }
 
@@ -65,6 +67,7 @@ class Json {
   std::string name_;
   std::string text_;
   std::vector<Json> items_;
+  std::size_t at_ = 0;
   Kind kind_ = Kind::null;
   bool truth_ = false;
 };
@@ -74,20 +77,21 @@ class Json::Builder : public NumbersAsWritten {
  public:
   explicit Builder(JsonStream const& stream) : stream_(stream) {}
 
-  bool Null() { return add({}); }
+  bool Null() { return add(of(Kind::null, 4)); }
   bool Bool(bool truth) {
-    Json value = of(Kind::boolean);
+    Json value = of(Kind::boolean, truth ? 4 : 5);
     value.truth_ = truth;
     return add(std::move(value));
   }
   bool RawNumber(char const*, unsigned size, bool) {
-    Json value = of(Kind::number);
+    Json value = of(Kind::number, size);
     value.text_ = stream_.last(size);
     return add(std::move(value));
   }
   bool String(char const* text, unsigned size, bool) {
     if (!is_json_text({text, size})) return false;
-    Json value = of(Kind::text);
+    Json value = of(Kind::text, 0);
+    value.at_ = stream_.text_began() - 1;
     value.text_.assign(text, size);
     return add(std::move(value));
   }
@@ -105,9 +109,11 @@ class Json::Builder : public NumbersAsWritten {
  private:
   static constexpr std::size_t deepest = 64;
 
-  static Json of(Kind kind) {
+  /// Of which `size` bytes were read.
+  Json of(Kind kind, std::size_t size) const {
     Json value;
     value.kind_ = kind;
+    value.at_ = stream_.Tell() - size;
     return value;
   }
   bool add(Json value) {
@@ -121,7 +127,7 @@ class Json::Builder : public NumbersAsWritten {
   }
   bool open(Kind kind) {
     if (open_.size() == deepest) return false;
-    open_.push_back(of(kind));
+    open_.push_back(of(kind, 1));
     open_.back().name_ = std::exchange(name_, {});
     return true;
   }
@@ -138,10 +144,13 @@ class Json::Builder : public NumbersAsWritten {
   std::string name_;        // of the member that comes next
 };
 
-inline std::optional<Json> Json::parse(std::string text) {
+inline std::optional<Json> Json::parse(std::string text, JsonError* error) {
   JsonStream stream(text.data(), text.size());
   Builder builder(stream);
-  if (parse_json(stream, builder)) return std::nullopt;
+  if (auto fault = parse_json(stream, builder)) {
+    if (error != nullptr) *error = *std::move(fault);
+    return std::nullopt;
+  }
   return builder.take();
 }
 

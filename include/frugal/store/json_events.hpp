@@ -29,7 +29,7 @@ class JsonStream {
   char Take() { return at_ == end_ ? '\0' : *at_++; }
   std::size_t Tell() const { return static_cast<std::size_t>(at_ - begin_); }
 
-  char* PutBegin() { return put_ = at_; }
+  char* PutBegin() { return text_ = put_ = at_; }
   // What is written is never longer than what was read, but for half a character at the end.
   void Put(char c) {
     if (put_ != end_) *put_++ = c;
@@ -39,6 +39,8 @@ class JsonStream {
 
   /// What was read last, `size` characters of it.
   std::string_view last(std::size_t size) const { return {at_ - size, size}; }
+  /// Where the last text began, behind its quotation mark.
+  std::size_t text_began() const { return static_cast<std::size_t>(text_ - begin_); }
   bool at_end() const { return at_ == end_; }
 
  private:
@@ -46,6 +48,7 @@ class JsonStream {
   char* at_;
   char* end_;
   char* put_ = nullptr;
+  char* text_ = nullptr;
 };
 
 /// What handlers have in common: RapidJSON wants these five, and never calls them here.
@@ -58,8 +61,8 @@ struct NumbersAsWritten {
 };
 
 struct JsonError {
-  std::size_t at;   ///< byte of the text
-  std::string why;  ///< in RapidJSON's words
+  std::size_t at = 0;  ///< byte of the text
+  std::string why;     ///< in RapidJSON's words
 };
 
 /// A handler asks this of every text and key: RapidJSON 1.1.0 takes the second half of a surrogate

@@ -4,9 +4,13 @@
 #include <frugal/error.hpp>
 #include <frugal/store/json.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,49 +18,70 @@
 
 namespace frugal::detail {
 
-/// Reads fields of JSON files that frugal writes. Whatever is missing or of another kind than it
-/// has to be is the Fault that is given, with a `why` that names it, as a FormatError.
+/// Reads fields of JSON files that frugal writes. Whatever is missing, unknown, there twice or of
+/// another kind than it has to be is the Fault that is given, with a `why` that names it and the
+/// byte at which it stands, as a FormatError.
 class JsonFields {
  public:
   explicit JsonFields(Fault fault) : fault_(std::move(fault)) {}
 
   /// An object whose "format" is `format`.
   Json parse(std::string_view text, std::string_view format) const {
-    std::optional<Json> all = Json::parse(std::string(text));
-    if (!all || !all->is(Json::Kind::object)) fail("it is no JSON object");
+    JsonError error;
+    std::optional<Json> all = Json::parse(std::string(text), &error);
+    if (!all) fail_at(error.at, "it is no JSON object");
+    if (!all->is(Json::Kind::object)) fail(*all, "it is no JSON object");
     Json const* const found = all->find("format");
     if (found == nullptr || !found->is(Json::Kind::text) || found->text() != format) {
-      fail("\"format\" does not say \"" + std::string(format) + "\"");
+      fail(found == nullptr ? *all : *found,
+           "\"format\" does not say \"" + std::string(format) + "\"");
     }
     return *std::move(all);
   }
 
+  /// From 1 on; what is newer than is known here, the caller finds out.
+  std::uint64_t version(Json const& all) const {
+    std::uint64_t const version = number(all, "version");
+    if (version == 0) fail(member(all, "version"), "there was never a version 0");
+    return version;
+  }
+
+  /// Nothing but these, and each once: what is not known here cannot be judged.
+  void only(Json const& parent, std::initializer_list<std::string_view> names) const {
+    for (Json const& item : members(parent)) {
+      if (std::find(names.begin(), names.end(), item.name()) == names.end()) {
+        fail(item, "\"" + item.name() + "\" is not known");
+      }
+    }
+  }
+
   Json const& member(Json const& parent, char const* name) const {
     if (!parent.is(Json::Kind::object)) {
-      fail("an object is missing where \"" + std::string(name) + "\" goes");
+      fail(parent, "an object is missing where \"" + std::string(name) + "\" goes");
     }
     Json const* const found = parent.find(name);
-    if (found == nullptr) fail("\"" + std::string(name) + "\" is missing");
+    if (found == nullptr) fail(parent, "\"" + std::string(name) + "\" is missing");
     return *found;
   }
 
   std::vector<Json> const& array(Json const& parent, char const* name) const {
     Json const& value = member(parent, name);
-    if (!value.is(Json::Kind::array)) fail("\"" + std::string(name) + "\" is no array");
+    if (!value.is(Json::Kind::array)) fail(value, "\"" + std::string(name) + "\" is no array");
     return value.items();
   }
 
-  /// The members.
+  /// The members, each of another name.
   std::vector<Json> const& object(Json const& parent, char const* name) const {
     Json const& value = member(parent, name);
-    if (!value.is(Json::Kind::object)) fail("\"" + std::string(name) + "\" is no object");
-    return value.items();
+    if (!value.is(Json::Kind::object)) fail(value, "\"" + std::string(name) + "\" is no object");
+    return members(value);
   }
 
   std::uint64_t number(Json const& parent, char const* name) const {
-    auto const value = member(parent, name).as_unsigned();
+    Json const& found = member(parent, name);
+    auto const value = found.as_unsigned();
     if (!value || *value > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
-      fail("\"" + std::string(name) + "\" is no number from 0 to 2^63 - 1");
+      fail(found, "\"" + std::string(name) + "\" is no number from 0 to 2^63 - 1");
     }
     return *value;
   }
@@ -75,23 +100,44 @@ class JsonFields {
   /// As hex_of writes it.
   std::uint64_t hash(Json const& parent, char const* name) const {
     std::uint64_t out = 0;
+    Json const& value = member(parent, name);
     std::string const digits = text(parent, name);
     for (char const c : digits) {
       auto const digit = std::string_view("0123456789abcdef").find(c);
-      if (digit == std::string_view::npos) fail("a hash has a digit that is none");
+      if (digit == std::string_view::npos) fail(value, "a hash has a digit that is none");
       out = out << 4U | digit;
     }
-    if (digits.size() != 16) fail("a hash does not have 16 digits");
+    if (digits.size() != 16) fail(value, "a hash does not have 16 digits");
     return out;
   }
 
+  /// Of the file as a whole.
   [[noreturn]] void fail(std::string why) const {
     Fault fault = fault_;
     fault.why = std::move(why);
     throw FormatError(std::move(fault));
   }
+  /// Of a value in it.
+  [[noreturn]] void fail(Json const& value, std::string why) const {
+    fail_at(value.at(), std::move(why));
+  }
 
  private:
+  std::vector<Json> const& members(Json const& parent) const {
+    std::set<std::string_view> names;
+    for (Json const& item : parent.items()) {
+      if (!names.insert(item.name()).second) fail(item, "\"" + item.name() + "\" is there twice");
+    }
+    return parent.items();
+  }
+
+  [[noreturn]] void fail_at(std::size_t byte, std::string why) const {
+    Fault fault = fault_;
+    fault.where += ", byte " + std::to_string(byte);
+    fault.why = std::move(why);
+    throw FormatError(std::move(fault));
+  }
+
   Fault fault_;
 };
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/store/file_id.hpp>
 #include <frugal/store/io_error.hpp>
 #include <frugal/store/lock_owner.hpp>
+#include <frugal/store/owner_file.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -29,15 +31,21 @@ enum class LockBy {
 ///
 /// The file stays when the lock is gone: removing it would let two owners lock two files of one
 /// name. It is empty after an orderly end; else it names who left it behind.
+///
+/// Two trainers find each other also where only one of them has the kernel's lock: each says first
+/// that it is here, and then looks for the other.
 class RunLock {
  public:
-  /// LockError if somebody alive holds it; StoreError if the file cannot be made.
+  /// LockError if somebody alive holds it; StoreError if the file cannot be made, or is a link.
   explicit RunLock(std::filesystem::path path, LockBy by = LockBy::automatic)
       : path_(std::move(path)) {
     open();
-    if (by == LockBy::owner_file || !take_kernel_lock(by)) take_owner_file();
-    left_by_ = detail::read_owner(path_);
-    write_owner();
+    try {
+      take(by);
+    } catch (...) {
+      ::close(descriptor_);
+      throw;
+    }
   }
   RunLock(RunLock const&) = delete;
   RunLock& operator=(RunLock const&) = delete;
@@ -45,26 +53,68 @@ class RunLock {
   ~RunLock() {
     // Nothing can be done about a failure, and a filled file only costs the next owner a remark.
     if (::ftruncate(descriptor_, 0) != 0) errno = 0;
-    if (!owner_file_.empty()) ::unlink(owner_file_.c_str());
+    owner_file_.reset();
     ::close(descriptor_);
   }
 
   /// Who held it before and did not come to an orderly end.
   std::optional<LockOwner> const& left_by() const noexcept { return left_by_; }
 
+  /// LockError unless the name that was locked still means the file that is locked. The lock moves
+  /// with a folder that is renamed, and what is written by name goes to whatever stands there now.
+  void require_held() const {
+    detail::require_same_file(path_, id_);
+    if (owner_file_) owner_file_->require_held();
+  }
+
  private:
   void open() {
     do {
-      descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+      // A link would have its target emptied.
+      descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     } while (descriptor_ < 0 && errno == EINTR);
+    if (descriptor_ < 0 && errno == ELOOP) {
+      throw StoreError({.what = "the lock of a run directory is a symbolic link",
+                        .where = path_.string(),
+                        .why = "it would be written to where it leads",
+                        .mend = "Remove the link, and see who made it."});
+    }
+    struct stat status{};
     if (descriptor_ < 0) throw detail::io_error("open", path_, errno);
+    if (::fstat(descriptor_, &status) != 0) {
+      int const code = errno;
+      ::close(descriptor_);
+      throw detail::io_error("fstat", path_, code);
+    }
+    id_ = detail::FileId::of(status);
   }
 
-  // An exception leaves the constructor, and no destructor runs.
-  template <class Failure>
-  [[noreturn]] void leave(Failure failure) {
-    ::close(descriptor_);
-    throw failure;
+  void take(LockBy by) {
+    bool const by_kernel = by != LockBy::owner_file && take_kernel_lock(by);
+    if (!by_kernel) owner_file_.emplace(path_);
+    left_by_ = detail::read_owner(path_);
+    if (left_by_) require_gone(*left_by_, by_kernel);
+    write(LockOwner::here().text());
+    auto const other = detail::OwnerFile::path_of(path_);
+    if (!by_kernel || !detail::FileId::of(other)) return;
+    try {
+      detail::OwnerFile::require_dead(other, path_);
+    } catch (...) {
+      write(left_by_ ? left_by_->text() : "");
+      throw;
+    }
+  }
+
+  /// LockError if whom the file names may be at work.
+  void require_gone(LockOwner const& owner, bool by_kernel) const {
+    auto const life = owner.life();
+    bool gone = life == LockOwner::Life::dead;
+    // The kernel's lock says of other machines that their owner is gone; a file does not.
+    gone = gone || (life == LockOwner::Life::unknown && by_kernel);
+    // A program that has started itself anew by exec() has lost the kernel's lock, and kept its
+    // number.
+    gone = gone || (owner.pid == ::getpid() && by_kernel);
+    if (!gone) throw detail::lock_refusal(path_, owner, detail::removal_hint({path_}));
   }
 
   /// False where the file system has no such locks.
@@ -74,71 +124,13 @@ class RunLock {
       result = ::flock(descriptor_, LOCK_EX | LOCK_NB);
     } while (result != 0 && errno == EINTR);
     if (result == 0) return true;
-    if (errno == EWOULDBLOCK) leave(refusal(detail::read_owner(path_), ""));
+    if (errno == EWOULDBLOCK) throw detail::lock_refusal(path_, detail::read_owner(path_), "");
     bool const unknown = errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS;
     if (by == LockBy::automatic && unknown) return false;
-    leave(detail::io_error("flock", path_, errno));
+    throw detail::io_error("flock", path_, errno);
   }
 
-  void take_owner_file() {
-    auto held = path_;
-    held += ".owner";
-    auto mine = path_;
-    mine += "." + host_name() + "." + std::to_string(::getpid());
-    try {
-      detail::write_small_file(mine, LockOwner::here().text());
-      // link() is atomic also over networks, where O_EXCL was not always.
-      if (::link(mine.c_str(), held.c_str()) != 0) {
-        if (errno != EEXIST) throw detail::io_error("link", held, errno);
-        replace_dead_owner(held, mine);
-      }
-    } catch (...) {
-      ::unlink(mine.c_str());
-      ::close(descriptor_);
-      throw;
-    }
-    ::unlink(mine.c_str());
-    owner_file_ = held;
-  }
-
-  /// Two that find the same dead owner must not both win, nor one remove the other's new file: who
-  /// makes the folder may replace, the other is refused.
-  void replace_dead_owner(std::filesystem::path const& held, std::filesystem::path const& mine) {
-    auto door = path_;
-    door += ".takeover";
-    require_dead(detail::read_owner(held), held);
-    if (::mkdir(door.c_str(), 0777) != 0) {
-      throw refusal(std::nullopt,
-                    "If nobody else is starting right now, remove " + door.string() + ".");
-    }
-    try {
-      require_dead(detail::read_owner(held), held);  // still the dead one's?
-      if (::rename(mine.c_str(), held.c_str()) != 0) throw detail::io_error("rename", held, errno);
-    } catch (...) {
-      ::rmdir(door.c_str());
-      throw;
-    }
-    ::rmdir(door.c_str());
-  }
-
-  void require_dead(std::optional<LockOwner> const& owner,
-                    std::filesystem::path const& held) const {
-    if (!owner || owner->life() != LockOwner::Life::dead) {
-      throw refusal(owner, "If that process is gone for certain, remove " + held.string() + ".");
-    }
-  }
-
-  LockError refusal(std::optional<LockOwner> const& owner, std::string const& hint) const {
-    std::string mend = "Stop that one, or give another run directory.";
-    if (!hint.empty()) mend += " " + hint;
-    return LockError({.what = "another trainer works in this run directory",
-                      .where = path_.string(),
-                      .why = owner ? "it is " + owner->words() : "it has not said who it is",
-                      .mend = std::move(mend)});
-  }
-
-  void write_owner() {
-    std::string const text = LockOwner::here().text();
+  void write(std::string const& text) {
     // For the error text of others only; on a full disk the lock itself holds all the same.
     if (::ftruncate(descriptor_, 0) != 0 ||
         ::pwrite(descriptor_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
@@ -147,8 +139,9 @@ class RunLock {
   }
 
   std::filesystem::path path_;
-  std::filesystem::path owner_file_;  ///< empty with a kernel lock
+  std::optional<detail::OwnerFile> owner_file_;  ///< empty with a kernel lock
   int descriptor_ = -1;
+  detail::FileId id_;  ///< of what is open
   std::optional<LockOwner> left_by_;
 };
 

@@ -39,6 +39,8 @@ struct Manifest {
   static constexpr std::string_view file_name = "manifest.json";
   static constexpr std::uint64_t newest_version = 1;
   static constexpr std::size_t largest = std::size_t{16} << 20;  ///< bytes that are read at most
+  /// One that is larger was not counted: the next would have no room in a number of JSON.
+  static constexpr std::uint64_t largest_serial = std::uint64_t{1} << 62;
 
   std::uint64_t step = 0;     ///< optimizer steps done
   std::uint64_t serial = 0;   ///< counts the saves of a run; decides which one is the newest

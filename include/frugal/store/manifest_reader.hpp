@@ -22,8 +22,7 @@ namespace detail {
 inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
                               std::filesystem::path const& where) {
   auto const all = fields.parse(text, "frugal checkpoint");
-  if (std::uint64_t const version = fields.number(all, "version");
-      version > Manifest::newest_version) {
+  if (std::uint64_t const version = fields.version(all); version > Manifest::newest_version) {
     throw NewerFormatError(
         {.what = "the checkpoint is of a newer format",
          .where = where.string(),
@@ -31,24 +30,29 @@ inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
                 std::to_string(Manifest::newest_version),
          .mend = "Update frugal, or move this checkpoint out of the run directory."});
   }
+  fields.only(all, {"format", "version", "step", "serial", "saved_at", "metrics", "files", "xxh3"});
   Manifest out;
   out.step = fields.number(all, "step");
   out.serial = fields.number(all, "serial");
+  if (out.serial > Manifest::largest_serial) {
+    fields.fail(fields.member(all, "serial"), "\"serial\" leaves no number for the next save");
+  }
   out.saved_at = fields.time(all, "saved_at");
   for (Json const& metric : fields.object(all, "metrics")) {
     auto const value = metric.as_double();
     if (!value && !metric.is(Json::Kind::null)) {
-      fields.fail("the metric \"" + metric.name() + "\" is no number");
+      fields.fail(metric, "the metric \"" + metric.name() + "\" is no number");
     }
     out.metrics[metric.name()] = value.value_or(std::numeric_limits<double>::quiet_NaN());
   }
   for (Json const& file : fields.array(all, "files")) {
     FileEntry entry{.name = fields.text(file, "name"), .size = 0, .hash = 0};
-    if (!is_file_name(entry.name)) fields.fail("a file has a name that is none");
+    fields.only(file, {"name", "size", "xxh3"});
+    if (!is_file_name(entry.name)) fields.fail(file, "a file has a name that is none");
     entry.size = fields.number(file, "size");
     if (std::any_of(out.files.begin(), out.files.end(),
                     [&](FileEntry const& other) { return other.name == entry.name; })) {
-      fields.fail("\"" + entry.name + "\" is listed twice");
+      fields.fail(file, "\"" + entry.name + "\" is listed twice");
     }
     entry.hash = fields.hash(file, "xxh3");
     out.files.push_back(std::move(entry));

@@ -119,15 +119,15 @@ Manifest unpack(std::filesystem::path const& from, Take&& take) {
   return manifest;
 }
 
-/// Reads a packed checkpoint and keeps nothing of it.
-inline void verify_packed(std::filesystem::path const& file, ColdObject const& object) {
-  if (hash_of(file) != object.hash) {
+/// Reads a packed checkpoint and keeps its manifest alone.
+inline Manifest verify_packed(std::filesystem::path const& file, ColdObject const& object) {
+  if (File::open(file).size() != object.size || hash_of(file) != object.hash) {
     throw FormatError({.what = "an archived checkpoint is damaged",
                        .where = file.string(),
                        .why = "it is not what was put into cold storage",
                        .mend = "Fetch it again, or look for a copy of it."});
   }
-  unpack(file, [](std::string const&) { return [](std::span<std::byte const>) {}; });
+  return unpack(file, [](std::string const&) { return [](std::span<std::byte const>) {}; });
 }
 
 /// Unpacks a checkpoint to its place among the others, in one instant, like a commit.

@@ -92,18 +92,28 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
   return out;
 }
 
-/// Deletes what plan_retention says, and returns it. The last valid checkpoint is never deleted: if
-/// none of those that are kept can be read back whole, neither is one that would go.
-/// What is damaged counts for nothing and is not touched.
-inline std::vector<SavedCheckpoint> retain(RunDirectory& run, Retention const& retention) {
-  std::vector<SavedCheckpoint> valid = run.list().whole;
-  // From the newest on until one of them is valid. Damaged ones before it do not use up a place.
-  auto const first =
-      std::find_if(valid.begin(), valid.end(),
-                   [&](SavedCheckpoint const& checkpoint) { return run.holds(checkpoint); });
-  valid.erase(valid.begin(), first);
-  if (valid.empty()) return {};
-  return run.remove(plan_retention(std::move(valid), retention));
+/// Deletes what plan_retention says, and returns what became of it. The last valid checkpoint is
+/// never deleted: if none of those that are kept can be read back whole, neither is one that would
+/// go. What is damaged counts for nothing and is not touched.
+///
+/// Where the checkpoints cannot be read now, nothing is deleted and the reason is in `left`: the
+/// save before is safe, and the next one tries again. LockError if the folder is another one by
+/// now.
+inline Removal retain(RunDirectory& run, Retention const& retention) {
+  std::vector<SavedCheckpoint> gone;
+  run.require_lock();
+  try {
+    std::vector<SavedCheckpoint> valid = run.list().whole;
+    // From the newest on until one of them is valid. Damaged ones before it do not use up a place.
+    auto const first =
+        std::find_if(valid.begin(), valid.end(),
+                     [&](SavedCheckpoint const& checkpoint) { return run.holds(checkpoint); });
+    valid.erase(valid.begin(), first);
+    if (!valid.empty()) gone = plan_retention(std::move(valid), retention);
+  } catch (StoreError const& error) {
+    return run.could_not_look(error);
+  }
+  return run.remove(gone);
 }
 
 }  // namespace frugal

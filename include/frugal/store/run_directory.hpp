@@ -7,6 +7,7 @@
 #include <frugal/store/commit.hpp>
 #include <frugal/store/folder.hpp>
 #include <frugal/store/lock.hpp>
+#include <frugal/store/removal.hpp>
 #include <frugal/store/verified.hpp>
 
 #include <algorithm>
@@ -95,14 +96,23 @@ class RunDirectory {
     return out;
   }
 
-  /// Begins a checkpoint; it counts from commit() on.
+  /// Begins a checkpoint; it counts from commit() on. LockError, here and wherever something is
+  /// written or deleted, if the folder is no longer the one that was locked.
   CheckpointWriter begin(std::uint64_t step) {
     require_lock();
+    if (next_serial_ > Manifest::largest_serial) {
+      throw StoreError({.what = "this run directory has no number left for another save",
+                        .where = folder_.string(),
+                        .why = "one of its checkpoints has serial " +
+                               std::to_string(Manifest::largest_serial) + ", the largest",
+                        .mend = "Go on in another folder; no run saves so often by itself."});
+    }
     return CheckpointWriter(checkpoints_folder(), step, next_serial_++);
   }
 
   SavedCheckpoint commit(CheckpointWriter& writer,
                          std::map<std::string, double> const& metrics = {}) {
+    require_lock();
     SavedCheckpoint checkpoint = writer.commit(metrics);
     verified_.remember(checkpoint);
     return checkpoint;
@@ -112,35 +122,52 @@ class RunDirectory {
   bool holds(SavedCheckpoint const& checkpoint) { return verified_.holds(checkpoint); }
 
   /// Removes checkpoints: first all names go, durably, then the files; a crash between leaves
-  /// temporaries for the next start. Those that are gold by now stay. Returns what was removed.
-  std::vector<SavedCheckpoint> remove(std::vector<SavedCheckpoint> const& checkpoints) {
-    require_lock();
-    std::vector<SavedCheckpoint> removed;
+  /// temporaries for the next start. Those that are gold by now stay.
+  ///
+  /// A file that somebody holds open over a network, or a right that is missing, is no reason to
+  /// end a run: what cannot be deleted is told, and tried again at the next call.
+  Removal remove(std::vector<SavedCheckpoint> const& checkpoints) {
+    Removal out;
     std::vector<std::filesystem::path> moved;
     for (SavedCheckpoint const& checkpoint : checkpoints) {
+      require_lock();
       auto const to =
           checkpoints_folder() / detail::temporary_name(checkpoint.folder.filename().string());
       verified_.forget(checkpoint.folder);
-      rename_path(checkpoint.folder, to);
-      std::error_code ignored;
-      // Looked at here, where nobody expects the folder any more, so that a mark made a moment ago
-      // is not overlooked.
-      if (std::filesystem::exists(to / detail::gold_name, ignored)) {
-        rename_path(to, checkpoint.folder);
+      try {
+        rename_path(checkpoint.folder, to);
+        std::error_code ignored;
+        // Looked at here, where nobody expects the folder any more, so that a mark made a moment
+        // ago is not overlooked.
+        if (std::filesystem::exists(to / detail::gold_name, ignored)) {
+          rename_path(to, checkpoint.folder);
+          continue;
+        }
+      } catch (StoreError const& error) {
+        deleter_.leave(checkpoint.folder, error.fault().why, out);
         continue;
       }
       moved.push_back(to);
-      removed.push_back(checkpoint);
+      out.removed.push_back(checkpoint);
     }
-    if (moved.empty()) return removed;
-    sync_folder(checkpoints_folder());
-    for (auto const& path : moved) remove_tree(path);
-    return removed;
+    require_lock();
+    deleter_.remove(checkpoints_folder(), std::move(moved), out);
+    return out;
   }
 
-  /// StoreError unless it was opened for changes.
+  /// For retention that could not find out what is to go: it is told like a failed deletion.
+  Removal could_not_look(StoreError const& error) {
+    Removal out;
+    deleter_.leave(checkpoints_folder(), error.fault().where + ": " + error.fault().why, out);
+    return out;
+  }
+
+  /// What could not be deleted since this was asked last; each once, however often it is tried.
+  std::vector<Damage> take_left() { return deleter_.take_left(); }
+
+  /// StoreError unless it was opened for changes; LockError if the folder is another one by now.
   void require_lock() const {
-    if (lock_) return;
+    if (lock_) return lock_->require_held();
     throw StoreError({.what = "the run directory was opened for reading alone",
                       .where = folder_.string(),
                       .why = "",
@@ -153,6 +180,11 @@ class RunDirectory {
     for (auto const& path : entries_of(checkpoints_folder())) {
       if (!path.filename().string().starts_with(detail::temporary_prefix)) continue;
       std::error_code failure;
+      // Marked while it was being deleted, by a process that could not give it its name back.
+      if (std::filesystem::exists(path / detail::gold_name, failure)) {
+        notes_.push_back(path.string() + " is marked gold and stays: give it back its name");
+        continue;
+      }
       std::filesystem::remove_all(path, failure);
       notes_.push_back(failure ? path.string() + " was left by a crash and cannot be removed: " +
                                      failure.message()
@@ -164,6 +196,7 @@ class RunDirectory {
   std::unique_ptr<RunLock> lock_;  ///< null for Access::read
   std::uint64_t next_serial_ = 1;
   std::vector<std::string> notes_;
+  detail::Deleter deleter_;
   detail::Verified verified_;
 };
 

@@ -13,7 +13,7 @@ namespace frugal::watch {
 
 /// What one redraw shows.
 struct BarLine {
-  std::uint64_t epoch = 0;                ///< complete epochs
+  std::uint64_t epoch = 0;                ///< complete epochs before the one that is shown
   std::optional<std::uint64_t> epochs{};  ///< epochs of the run, if they are limited
   std::uint64_t step = 0;
   std::optional<std::uint64_t> total_steps{};
@@ -21,6 +21,7 @@ struct BarLine {
   std::optional<double> utilisation{};  ///< of the device's peak
   std::optional<double> seconds_left{};
   double loss = 0;
+  bool mean = false;             ///< is the loss the mean of the epoch, and not the last one?
   std::string metric{};          ///< name of the watched metric
   std::optional<double> best{};  ///< its best value so far
 };
@@ -74,7 +75,7 @@ inline std::string figures(BarLine const& line) {
   std::string text = rate_text(line.samples_per_second) + " samples/s";
   if (line.utilisation) text += "  " + short_number(100 * *line.utilisation) + "% of peak";
   if (line.seconds_left) text += "  " + duration_text(*line.seconds_left) + " left";
-  text += "  loss " + short_number(line.loss);
+  text += (line.mean ? "  mean loss " : "  loss ") + short_number(line.loss);
   if (line.best) text += "  best " + line.metric + " " + short_number(*line.best);
   return text;
 }

@@ -197,11 +197,18 @@ inline std::filesystem::path facts_of(std::filesystem::path const& folder) {
   return folder.string() + ".facts";
 }
 
-/// Runs the job and leaves its facts.
+/// Beside it as well: what a process that came to its end has said, a line each.
+inline std::filesystem::path advice_of(std::filesystem::path const& folder) {
+  return folder.string() + ".advice";
+}
+
+/// Runs the job and leaves its facts and its advice.
 inline frugal::Report run(Job const& job, Told& told) {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
   frugal::Report report = fit(job, told, module);
   std::ofstream(facts_of(job.folder)) << facts_of(report, *module);
+  std::ofstream advice(advice_of(job.folder));
+  for (std::string const& line : report.advice) advice << line << '\n';
   return report;
 }
 

@@ -90,6 +90,14 @@ inline Outcome outcome_in(std::filesystem::path const& folder) {
   out.state.erase("seconds");
   // The log has the lines of the starts, and seconds have digits.
   out.state.at("values").erase("policies/Log/size");
+  out.state.at("values").erase("policies/Log/tail");
+  // What was told of starts that were disturbed, and the saves that failed in them.
+  out.state.at("values").erase("policies/Checkpoint/failures");
+  std::vector<std::string> told;
+  for (auto const& [path, value] : out.state.at("values").items()) {
+    if (path.starts_with("run/advice")) told.push_back(path);
+  }
+  for (std::string const& path : told) out.state.at("values").erase(path);
   // A save of the last step is as good as one of the end, which has these two beyond it; the facts
   // have the loss.
   out.state.at("values").erase("policies/Log/ended_at");

@@ -6,11 +6,11 @@
 
 #include <new>
 
+#include <frugal/find_learning_rate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/activations.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
-#include <frugal/policy/find_learning_rate.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/rollback.hpp>

@@ -3,6 +3,7 @@
 
 #include <frugal/policy/checkpoint/best.hpp>
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -49,13 +50,32 @@ TEST_CASE("the first value is an improvement, then each better one of any metric
   CHECK(best.look(measured(3.0, 0.2)));
 }
 
-TEST_CASE("an improvement is taken once, however late") {
+TEST_CASE("an improvement is one until it is saved, however late") {
   BestSoFar best = both();
-  CHECK_FALSE(best.take_improvement());
+  CHECK_FALSE(best.improved());
   CHECK(best.look(measured(2.0, 0.1)));
   CHECK_FALSE(best.look(measured(2.5, 0.1)));
-  CHECK(best.take_improvement());
-  CHECK_FALSE(best.take_improvement());
+  CHECK(best.improved());
+  best.forget_improvement();
+  CHECK_FALSE(best.improved());
+}
+
+TEST_CASE("a NaN is no improvement, and the first number after it is one") {
+  BestSoFar best = both();
+  CHECK_FALSE(best.look(measured(std::nan(""), std::nan(""))));
+  CHECK_FALSE(best.improved());
+  CHECK(best.look(measured(2.0, std::nan(""))));
+  CHECK(best.look(measured(std::nan(""), 0.1)));
+  CHECK_FALSE(best.look(measured(std::nan(""), std::nan(""))));
+  CHECK(best.look(measured(1.9, 0.1)));
+}
+
+TEST_CASE("a NaN that an earlier version has saved as the best is beaten by any number") {
+  BestSoFar best = both();
+  Lists<true> reader{{{"best.loss", {std::nan("")}}, {"best.accuracy", {}}}};
+  best.persist(reader);
+  CHECK(best.look(measured(100.0, std::nan(""))));
+  CHECK_FALSE(best.look(measured(101.0, std::nan(""))));
 }
 
 TEST_CASE("a resumed run compares with the best before it") {

@@ -6,7 +6,9 @@
 
 #include "support/files.hpp"
 
+#include <filesystem>
 #include <fstream>
+#include <string>
 
 namespace frugal_test::checkpoint_heartbeat {
 
@@ -33,6 +35,31 @@ TEST_CASE("no heartbeat, an empty one and garbage are nothing") {
   CHECK_FALSE(Heartbeat::read(folder / "empty"));
   std::ofstream(folder / "garbage") << "step by step";
   CHECK_FALSE(Heartbeat::read(folder / "garbage"));
+}
+
+TEST_CASE("numbers that no run could have written are nothing") {
+  TemporaryFolder const folder;
+  auto const reads = [&](std::string const& text) {
+    std::ofstream(folder / "heartbeat") << text;
+    return Heartbeat::read(folder / "heartbeat").has_value();
+  };
+  CHECK(reads("step 00000000000000000012 seconds 0000000000001.500000\n"));
+  for (std::string const text :
+       {"step -21 seconds 5.0\n", "step 18446744073709551595 seconds 5.0\n",
+        "step 21 seconds -5.0\n", "step 99999999999999999999 seconds 5.0\n",
+        "step 21 seconds nan\n", "step 21 seconds inf\n", "step 21 seconds 5.0",
+        "step 21 seconds 5.0 and more\n", "step 21seconds 5.0\n", "step 21 seconds \n"}) {
+    CAPTURE(text);
+    CHECK_FALSE(reads(text));
+  }
+}
+
+TEST_CASE("a heartbeat does not write to where a symbolic link leads") {
+  TemporaryFolder const folder;
+  std::ofstream(folder / "thesis.txt") << "three years of work";
+  std::filesystem::create_symlink("thesis.txt", folder / "heartbeat");
+  Heartbeat(folder / "heartbeat").beat({.step = 1, .seconds = 1});
+  CHECK(support::text_of(folder / "thesis.txt") == "three years of work");
 }
 
 TEST_CASE("a heartbeat that cannot be written is no error") {

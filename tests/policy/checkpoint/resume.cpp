@@ -8,10 +8,14 @@
 #include "support/files.hpp"
 #include "support/running.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace frugal_test::policy_checkpoint_resume {
@@ -103,6 +107,95 @@ TEST_CASE("a checkpoint of another run is refused with the first difference name
         "'policies/EarlyStop/best': it was not saved");
 }
 
+/// The newest checkpoint of a folder, as frugal wrote it before version 2 of state.json.
+void write_version_1(std::filesystem::path const& folder, frugal::detail::Slots const& recipe) {
+  frugal::RunDirectory directory(folder);
+  frugal::SavedCheckpoint const saved = *directory.newest_valid().checkpoint;
+  auto state = nlohmann::json::parse(text_of(saved.folder / "state.json"));
+  state.at("version") = 1;
+  REQUIRE(state.erase("circumstances") == 1);
+  for (auto const& [slot, filling] : recipe) state.at("recipe").at(slot) = filling.compiled;
+  auto& values = state.at("values");
+  for (char const* const name :
+       {"run/advice", "policies/Checkpoint/failures", "policies/Log/tail"}) {
+    REQUIRE(values.erase(name) == 1);
+  }
+  std::string const text = state.dump();
+  auto writer = directory.begin(saved.step());
+  for (char const* const name : {"model.safetensors", "optimizer.safetensors", "state.json"}) {
+    std::string const bytes =
+        name == std::string("state.json") ? text : text_of(saved.folder / name);
+    writer.add(name, [&](auto& sink) { sink.write(bytes_of(bytes)); });
+  }
+  directory.commit(writer, saved.manifest.metrics);
+}
+
+TEST_CASE(
+    "a checkpoint of the version before is gone on from, in the same bits and without advice") {
+  using namespace frugal::literals;
+  TemporaryFolder const folder;
+  frugal::ClipNorm<0.5_r> const clip;
+  frugal::Checkpoint<Every<4>> const saves;
+  Job job{.folder = folder / "whole"};
+  Outcome const whole = run(job, Optimizer{}, clip, frugal::Log<Every<2>>{}, saves);
+  job.folder = folder / "old";
+  job.dies_at = 11;
+  run(job, Optimizer{}, clip, frugal::Log<Every<2>>{}, saves);
+  write_version_1(job.folder,
+                  frugal::detail::slots_of(frugal::list<Optimizer, frugal::ClipNorm<0.5_r>>{}));
+  job.dies_at = 0;
+  Outcome const resumed = run(job, Optimizer{}, clip, frugal::Log<Every<2>>{}, saves);
+  REQUIRE(resumed.report.resumed);
+  CHECK(resumed.report.resumed->step == 8);
+  CHECK(resumed.report.advice.empty());
+  CHECK(same_bits(resumed.tensors, whole.tensors));
+  auto const steps = [](std::filesystem::path const& log) {
+    std::vector<int> found;
+    for (std::string const& line : lines_of(text_of(log))) {
+      auto const json = nlohmann::json::parse(line);
+      if (json.at("event") == "step") found.push_back(json.at("step"));
+    }
+    return found;
+  };
+  CHECK(steps(folder / "old" / "metrics.jsonl") == steps(folder / "whole" / "metrics.jsonl"));
+}
+
+TEST_CASE("one of the version before that another compiler has spelt is taken, with an advice") {
+  using namespace frugal::literals;
+  TemporaryFolder const folder;
+  frugal::ClipNorm<0.5_r> const clip;
+  Job job{.folder = folder.path(), .dies_at = 11};
+  run(job, Optimizer{}, clip, frugal::Log<>{}, frugal::Checkpoint<Every<4>>{});
+  frugal::detail::Slots spelt{{"Clip", {"", "ClipNorm<(Rational){1l,2l}>"}}};
+  write_version_1(job.folder, spelt);
+  job.dies_at = 0;
+  Outcome const resumed =
+      run(job, Optimizer{}, clip, frugal::Log<>{}, frugal::Checkpoint<Every<4>>{});
+  REQUIRE(resumed.report.resumed);
+  CHECK(advises(resumed.report, "Clip is ClipNorm<(Rational){1l,2l}> there"));
+}
+
+TEST_CASE("another number of threads, or another length of an epoch, is told at a resume") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 6};
+  run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
+  job.dies_at = 0;
+  int const threads = at::get_num_threads();
+  at::set_num_threads(threads + 1);
+  Outcome const resumed =
+      run(job, Optimizer{}, frugal::Accumulate<1>{}, frugal::Checkpoint<Every<4>>{});
+  at::set_num_threads(threads);
+  CHECK(advises(resumed.report, std::to_string(threads) + " threads and goes on with " +
+                                    std::to_string(threads + 1)));
+  CHECK_FALSE(advises(resumed.report, "steps in an epoch"));
+
+  frugal::Trainer longer{std::make_shared<Mlp>(job.shape), frugal::CrossEntropy{},
+                         frugal::Settings{.run = job.folder, .epochs = 4, .seed = job.seed},
+                         Optimizer{}, frugal::Checkpoint<Every<4>>{}};
+  frugal::Resident train(samples(51), {.batch = 4, .shuffle = true});
+  CHECK(advises(longer.fit(train, train), "11 steps in an epoch and goes on with 13"));
+}
+
 TEST_CASE("a checkpoint with the state of a policy that is gone is refused") {
   TemporaryFolder const folder;
   Job const job{.folder = folder.path(), .epochs = 1};
@@ -166,25 +259,174 @@ TEST_CASE("a checkpoint of other dtypes is refused") {
                        frugal::StateError);
 }
 
+using Files = std::map<std::string, std::string>;
+
+/// Replaces the newest checkpoint by one that is whole by its manifest, with other files.
+template <class Change>
+void forge(std::filesystem::path const& folder, Change&& change) {
+  frugal::RunDirectory directory(folder);
+  auto const from = *directory.newest_valid().checkpoint;
+  Files files;
+  for (auto const& entry : from.manifest.files) {
+    files[entry.name] = text_of(from.folder / entry.name);
+  }
+  change(files);
+  frugal::CheckpointWriter writer = directory.begin(from.step());
+  for (auto const& [name, text] : files) {
+    writer.add(name, [&bytes = text](auto& sink) { sink.write(bytes_of(bytes)); });
+  }
+  directory.commit(writer);
+}
+
+/// What a resume from a forged checkpoint says; the module is as it was made.
+template <class Change>
+std::string said_of_forged(Change&& change) {
+  TemporaryFolder const folder;
+  Job const job{.folder = folder.path(), .epochs = 1};
+  using Saves = frugal::Checkpoint<Every<4>, frugal::KeepBest<>>;
+  run(job, Optimizer{}, Saves{});
+  forge(folder.path(), std::forward<Change>(change));
+  auto const module = std::make_shared<Mlp>(job.shape);
+  auto const before = tensors_of(*module);
+  frugal::Trainer trainer{module, frugal::CrossEntropy{},
+                          frugal::Settings{.run = job.folder, .epochs = 2, .seed = job.seed},
+                          Optimizer{}, Saves{}};
+  frugal::Resident train(samples(43), {.batch = 4});
+  try {
+    trainer.fit(train, train);
+  } catch (frugal::Error const& error) {
+    CHECK(same_bits(tensors_of(*module), before));
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+auto edited(std::string const& path, nlohmann::json const& value) {
+  return [=](Files& files) {
+    auto state = nlohmann::json::parse(files.at("state.json"));
+    REQUIRE(state.at("values").contains(path));
+    state["values"][path] = value;
+    files["state.json"] = state.dump();
+  };
+}
+
+TEST_CASE("a checkpoint whose manifest does not list a file is not resumed from with that file") {
+  for (std::string const name : {"model.safetensors", "optimizer.safetensors", "state.json"}) {
+    CAPTURE(name);
+    std::string const text = said_of_forged([&](Files& files) { files.erase(name); });
+    CHECK(text.find("manifest.json): it does not list " + name) != std::string::npos);
+  }
+}
+
+TEST_CASE("weights are not taken from a file that the manifest beside it does not list") {
+  TemporaryFolder const folder;
+  run({.folder = folder / "donor", .epochs = 1}, Optimizer{}, Weights{});
+  auto const checkpoint = newest_in(folder / "donor");
+  std::string const model = text_of(checkpoint / "model.safetensors");
+  forge(folder / "donor", [](Files& files) { files.erase("model.safetensors"); });
+  write_text(newest_in(folder / "donor") / "model.safetensors", model);
+  for (auto const& from : {folder / "donor", newest_in(folder / "donor")}) {
+    CHECK_THROWS_WITH_AS(run({.folder = folder / "run"}, Optimizer{},
+                             Weights{.resume = frugal::Resume::Weights, .from = from}),
+                         doctest::Contains("it does not list model.safetensors"),
+                         frugal::FormatError);
+  }
+}
+
+TEST_CASE("weights of a checkpoint that is named are held against its manifest") {
+  TemporaryFolder const folder;
+  run({.folder = folder / "donor", .epochs = 1}, Optimizer{}, Weights{});
+  auto const from = newest_in(folder / "donor");
+  flip_bit(from / "model.safetensors",
+           8 * std::filesystem::file_size(from / "model.safetensors") - 3);
+  CHECK_THROWS_WITH_AS(run({.folder = folder / "run"}, Optimizer{},
+                           Weights{.resume = frugal::Resume::Weights, .from = from}),
+                       doctest::Contains("a file of a checkpoint is damaged"), frugal::FormatError);
+}
+
+/// The file of tensors with another state of the CPU's generator.
+auto generator(at::Tensor const& state) {
+  return [=](Files& files) {
+    TemporaryFolder const folder;
+    write_text(folder / "before", files.at("optimizer.safetensors"));
+    auto const before = frugal::Safetensors::open(folder / "before");
+    std::vector<frugal::TensorView> views;
+    std::string const name = "generators/cpu";
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      views.push_back(before[i].name == name ? frugal::detail::stored_view(name, state)
+                                             : before[i]);
+    }
+    frugal::SafetensorsWriter const writer(std::move(views), {{"format", "pt"}}, "forged");
+    frugal::File file = frugal::File::create(folder / "after");
+    writer.write(file);
+    file.close();
+    files["optimizer.safetensors"] = text_of(folder / "after");
+  };
+}
+
+TEST_CASE("a generator's state that LibTorch would not take is refused with its name") {
+  at::Tensor const good = at::globalContext().defaultGenerator(at::kCPU).get_state();
+  for (at::Tensor const& state :
+       {at::zeros({3}, at::kByte), good.to(at::kFloat), at::zeros_like(good)}) {
+    std::string const text = said_of_forged(generator(state));
+    CAPTURE(text);
+    CHECK(text.find("a checkpoint cannot be resumed from") != std::string::npos);
+    CHECK(text.find("tensor 'generators/cpu'") != std::string::npos);
+    CHECK(text.find("Exception raised from") == std::string::npos);
+  }
+}
+
+TEST_CASE("a count of what was not saved is refused before there is memory for it") {
+  std::uint64_t const many = std::uint64_t{1} << 62;
+  CHECK(said_of_forged(edited("policies/Checkpoint/best.loss", many))
+            .find("'policies/Checkpoint/best.loss': its items were not saved") !=
+        std::string::npos);
+  CHECK(said_of_forged(edited("run/validations", many)).find("it was not saved") !=
+        std::string::npos);
+}
+
+TEST_CASE("a state of another step than its manifest's is refused") {
+  CHECK(said_of_forged(edited("counters/step", 7)).find("it is of step 7, and the manifest says") !=
+        std::string::npos);
+}
+
+TEST_CASE("a checkpoint with a state of version 1 goes on in the same bits") {
+  TemporaryFolder const folder;
+  using Saves = frugal::Checkpoint<Every<4>, frugal::KeepBest<>>;
+  Outcome const whole = run({.folder = folder / "whole"}, Optimizer{}, Saves{});
+  Job job{.folder = folder / "old", .dies_at = 20};
+  CHECK(run(job, Optimizer{}, Saves{}).died);
+  std::size_t lists = 0;
+  forge(job.folder, [&](Files& files) {
+    auto state = nlohmann::json::parse(files.at("state.json"));
+    nlohmann::json values = nlohmann::json::object();
+    for (auto const& [path, value] : state.at("values").items()) {
+      values[path] = value.is_array() ? nlohmann::json(value.size()) : value;
+      if (!value.is_array()) continue;
+      ++lists;
+      for (std::size_t i = 0; i < value.size(); ++i)
+        values[path + "." + std::to_string(i)] = value[i];
+    }
+    state["values"] = values;
+    state["version"] = 1;
+    files["state.json"] = state.dump();
+  });
+  CHECK(lists > 0);
+  job.dies_at = 0;
+  Outcome const resumed = run(job, Optimizer{}, Saves{});
+  CHECK(resumed.report.resumed);
+  CHECK(same_bits(resumed.tensors, whole.tensors));
+}
+
 TEST_CASE("a state of a newer version is refused, not passed over") {
   TemporaryFolder const folder;
   Job const job{.folder = folder.path(), .epochs = 1};
   run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
-  {
-    // As a newer library would have written it: whole, by its manifest.
-    frugal::RunDirectory directory(folder.path());
-    auto const from = directory.newest_valid().checkpoint->folder;
-    auto state = nlohmann::json::parse(text_of(from / "state.json"));
-    state["version"] = 2;
-    std::string const text = state.dump();
-    frugal::CheckpointWriter writer = directory.begin(99);
-    for (std::string const name : {"model.safetensors", "optimizer.safetensors"}) {
-      std::string const bytes = text_of(from / name);
-      writer.add(name, [&](auto& sink) { sink.write(bytes_of(bytes)); });
-    }
-    writer.add("state.json", [&](auto& sink) { sink.write(bytes_of(text)); });
-    directory.commit(writer);
-  }
+  forge(folder.path(), [](Files& files) {
+    auto state = nlohmann::json::parse(files.at("state.json"));
+    state["version"] = 3;
+    files["state.json"] = state.dump();
+  });
   CHECK_THROWS_AS(run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}), frugal::NewerFormatError);
 }
 

@@ -9,7 +9,10 @@
 #include "support/running.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -98,6 +101,59 @@ TEST_CASE("or it is reported and tried again at the next time, as the user choos
   goes_on(frugal::Checkpoint<Every<4>, Async>{});
 }
 
+TEST_CASE("failures are one line of advice, the last of them and how many there were") {
+  TemporaryFolder const folder;
+  // Nothing at 8 and 12, and as much in the second run, whose count goes on.
+  auto const start = [&](std::uint64_t epochs, std::uint64_t away) {
+    return run({.folder = folder.path(), .epochs = epochs}, Optimizer{},
+               frugal::Checkpoint<Every<4>>{.on_failure = OnFailure::GoOn},
+               Saboteur{.folder = folder.path(), .away_at = away, .back_at = away + 8})
+        .report;
+  };
+  auto const lines = [](frugal::Report const& report) {
+    std::vector<std::string> found;
+    for (std::string const& line : report.advice) {
+      if (line.find("a checkpoint was not written: ") == 0) found.push_back(line);
+    }
+    return found;
+  };
+  auto const first = lines(start(2, 6));
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].find("step-00000012") != std::string::npos);
+  CHECK(first[0].ends_with(" (2 times)"));
+  auto const second = lines(start(4, 25));
+  REQUIRE(second.size() == 1);
+  CHECK(second[0].find("step-00000032") != std::string::npos);
+  CHECK(second[0].ends_with(" (4 times)"));
+}
+
+template <class Policy>
+void reports_its_end(Policy policy) {
+  policy.on_failure = OnFailure::GoOn;
+  TemporaryFolder const folder;
+  auto const report = run({.folder = folder.path()}, Optimizer{}, policy,
+                          Saboteur{.folder = folder.path(), .away_at = 6})
+                          .report;
+  CHECK(report.steps == 33);
+  CHECK(report.unsaved.find("step-00000033") != std::string::npos);
+  CHECK(report.exit_code() == 74);
+}
+
+TEST_CASE("a run whose end could not be saved says so in its report, and in its exit code") {
+  reports_its_end(frugal::Checkpoint<Every<4>>{});
+  reports_its_end(frugal::Checkpoint<Every<4>, Async>{});
+}
+
+TEST_CASE("a run whose saves failed, but not its last one, is saved") {
+  TemporaryFolder const folder;
+  auto const report = run({.folder = folder.path()}, Optimizer{},
+                          frugal::Checkpoint<Every<4>, Async>{.on_failure = OnFailure::GoOn},
+                          Saboteur{.folder = folder.path(), .away_at = 6, .back_at = 15})
+                          .report;
+  CHECK(report.unsaved.empty());
+  CHECK(report.exit_code() == 0);
+}
+
 TEST_CASE("who asks for a save that a thread cannot write is told that it is not there") {
   TemporaryFolder const folder;
   bool saved = true;
@@ -105,6 +161,78 @@ TEST_CASE("who asks for a save that a thread cannot write is told that it is not
       frugal::Checkpoint<Every<4>, Async>{.on_failure = OnFailure::GoOn}, frugal::Log<Every<100>>{},
       Saboteur{.folder = folder.path(), .away_at = 6, .back_at = 15, .saved = &saved});
   CHECK_FALSE(saved);
+}
+
+/// Does something to the run's folder in the middle of the run.
+struct Meddler {
+  using kind = support::kinds::restore;
+  using listens = frugal::list<frugal::on::step>;
+
+  std::function<void()> deed;
+  std::uint64_t at = 0;  ///< step
+
+  template <class Context>
+  struct State {
+    using transient = void;
+    std::function<void()> deed;
+    std::uint64_t at;
+    explicit State(Meddler const& settings) : deed(settings.deed), at(settings.at) {}
+    void on_step(frugal::Step<Context>& phase) {
+      if (phase.counters().step != at) return;
+      phase.save();  // nothing is being written meanwhile
+      deed();
+    }
+  };
+};
+
+template <class Policy>
+void leaves_another_run_alone(Policy policy) {
+  policy.on_failure = OnFailure::GoOn;  // which does not go on with another run's folder
+  TemporaryFolder const folder;
+  auto const here = folder / "a";
+  std::unique_ptr<frugal::RunDirectory> other;
+  Steps const theirs{4, 8, 12};
+  Meddler const meddler{.deed =
+                            [&] {
+                              std::filesystem::rename(here, folder / "was");
+                              other = std::make_unique<frugal::RunDirectory>(here);
+                              for (std::uint64_t const step : theirs) save(*other, step);
+                            },
+                        .at = 10};
+  CHECK_THROWS_WITH_AS(
+      run({.folder = here}, Optimizer{}, policy, frugal::Log<Every<100>>{}, meddler),
+      doctest::Contains("this run has lost its run directory"), frugal::LockError);
+  CHECK((steps_in(here) == theirs));
+  CHECK(entries(here / "checkpoints") == theirs.size());
+  CHECK_FALSE(std::filesystem::exists(here / "metrics.jsonl"));
+}
+
+TEST_CASE("a run whose folder was renamed leaves the run that has the name now alone") {
+  leaves_another_run_alone(frugal::Checkpoint<Every<4>, Keep<1>>{});
+  leaves_another_run_alone(frugal::Checkpoint<Every<4>, Keep<1>, Async>{});
+}
+
+template <class Policy>
+void advises_of_what_stays(Policy policy) {
+  TemporaryFolder const folder;
+  // What is being deleted gets a longer name, and this one is as long as a name can be.
+  Meddler const meddler{.deed =
+                            [&] {
+                              std::filesystem::rename(
+                                  newest_in(folder.path()),
+                                  folder / "checkpoints" / std::string(255, 'x'));
+                            },
+                        .at = 10};
+  frugal::Report const report = run({.folder = folder.path()}, Optimizer{}, policy, meddler).report;
+  CHECK(report.steps == 33);
+  CHECK(advises(report, "a checkpoint that is to go cannot be deleted"));
+  CHECK_FALSE(advises(report, "a checkpoint was not written"));
+  CHECK(steps_in(folder.path()).size() == 2);
+}
+
+TEST_CASE("a checkpoint that cannot be deleted is told, and the run goes on") {
+  advises_of_what_stays(frugal::Checkpoint<Every<4>, Keep<1>>{});
+  advises_of_what_stays(frugal::Checkpoint<Every<4>, Keep<1>, Async>{});
 }
 
 /// Looks, whenever a save takes the run's state, which checkpoint is the newest on the disk.
@@ -188,6 +316,24 @@ TEST_CASE("the log of a resumed run has the lines of one that was not, and what 
   // The heart beats with the steps at first: 6 were done, and 4 were saved.
   CHECK(resumes[0].at("steps_repeated") <= 2);
   CHECK(resumes[0].at("seconds_lost") >= 0.0);
+}
+
+TEST_CASE("a run that was copied without its log goes on with a new one, and is told") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 15};
+  CHECK(run(job, Optimizer{}, frugal::Log<Every<2>>{}, frugal::Checkpoint<Every<4>>{}).died);
+  std::filesystem::remove(folder / "metrics.jsonl");
+  job.dies_at = 0;
+  frugal::Report const report =
+      run(job, Optimizer{}, frugal::Log<Every<2>>{}, frugal::Checkpoint<Every<4>>{}).report;
+  CHECK(advises(report, "it goes on with lines missing"));
+  auto const lines = lines_of(text_of(folder / "metrics.jsonl"));
+  REQUIRE_FALSE(lines.empty());
+  CHECK(nlohmann::json::parse(lines.front()).at("event") == "begin");
+  // Where it is all there, no more is said than that.
+  Job const again{.folder = folder.path(), .epochs = 4};
+  CHECK(run(again, Optimizer{}, frugal::Log<Every<2>>{}, frugal::Checkpoint<Every<4>>{})
+            .report.advice == report.advice);
 }
 
 TEST_CASE("a checkpoint before a resumed run's first line does not count what is to be cut") {

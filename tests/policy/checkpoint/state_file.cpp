@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -23,7 +25,7 @@ std::string why(std::string const& text) {
   try {
     parsed(text);
   } catch (frugal::FormatError const& error) {
-    CHECK(error.fault().where == "state.json");
+    CHECK(error.fault().where.starts_with("state.json"));
     return error.fault().why;
   }
   return "nothing is wrong";
@@ -56,6 +58,7 @@ TEST_CASE("a state file gives back every value, bit for bit and of its type") {
   file.seconds = 2;
   file.recipe = {{"optimizer", "AdamW"}, {"precision", "FP32"}};
   file.weights = "BF16";
+  file.circumstances = {{"threads", 2}};
   for (std::size_t i = 0; i < values.size(); ++i) {
     file.values.emplace("policy/" + std::to_string(i), values[i]);
   }
@@ -64,6 +67,8 @@ TEST_CASE("a state file gives back every value, bit for bit and of its type") {
   CHECK(read.seconds == 2.0);
   CHECK(read.recipe == file.recipe);
   CHECK(read.weights == "BF16");
+  CHECK(read.circumstances == file.circumstances);
+  CHECK(read.version == StateFile::newest_version);
   REQUIRE(read.values.size() == values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     CAPTURE(i);
@@ -90,6 +95,23 @@ TEST_CASE("a state file is JSON to other readers, also without any value") {
   CHECK(read.at("values").at("c").at("bits") == "7ff8000000000000");
 }
 
+TEST_CASE("a state file of version 1 has no circumstances, and is known by its number") {
+  StateFile file;
+  file.recipe = {{"clip", "NoClip"}};
+  std::string text = file.text();
+  auto const cut = [&](std::string const& part, std::string const& with) {
+    auto const at = text.find(part);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, part.size(), with);
+  };
+  cut("\"version\": 2", "\"version\": 1");
+  cut(" \"circumstances\": {},\n", "");
+  StateFile const read = parsed(text);
+  CHECK(read.version == 1);
+  CHECK(read.circumstances.empty());
+  CHECK(read.recipe.at("clip") == "NoClip");
+}
+
 TEST_CASE("what is wrong with a state file is named") {
   std::string const good = StateFile{}.text();
   auto const with = [&](std::string const& from, std::string const& to) {
@@ -103,16 +125,121 @@ TEST_CASE("what is wrong with a state file is named") {
   CHECK(why(good.substr(0, good.size() - 3)) == "it is no JSON object");
   CHECK(why(with("frugal state", "frugal")) == R"("format" does not say "frugal state")");
   CHECK(why(with("\"seed\": 0", "\"seed\": -1")) == "\"seed\" is no whole number");
-  CHECK(why(with("\"seed\": 0", "\"seeds\": 0")) == "\"seed\" is missing");
+  CHECK(why(with("\"seed\": 0", "\"seeds\": 0")) == "\"seeds\" is not known");
+  CHECK(why(with("\"seed\": 0,", "")) == "\"seed\" is missing");
   CHECK(why(with("\"seconds\": 0.0", "\"seconds\": {}")) == "\"seconds\" is no number");
   CHECK(why(with("\"recipe\": {}", "\"recipe\": []")) == "\"recipe\" is no object");
   CHECK(why(with("\"recipe\": {}", R"("recipe": {"clip": 1})")) ==
         R"(the recipe's "clip" is no text)");
+  CHECK(why(with("\"circumstances\": {}", R"("circumstances": {"threads": -1})")) ==
+        "\"threads\" is no whole number");
   CHECK(why(with("\"values\": {}", R"("values": {"a/b": []})")) == R"(the value of "a/b" is none)");
   CHECK(why(with("\"values\": {}", R"("values": {"a": {"bits": "xyz"}})")) == "a number is none");
   CHECK(why(with("\"values\": {}", R"("values": {"a": {"bytes": "0g"}})")) == "a number is none");
   CHECK(why(with("\"values\": {}", R"("values": {"a": {}})")) == "\"bits\" is missing");
-  CHECK_THROWS_AS(parsed(with("\"version\": 1", "\"version\": 2")), frugal::NewerFormatError);
+  CHECK(why(with("\"values\": {}", R"("values": {"a": {"bytes": "0ff"}})")) ==
+        "a text ends within a byte");
+  CHECK(why(with("\"values\": {}", R"("values": {"a": {"bits": "0", "of": 1}})")) ==
+        R"("of" is not known)");
+  CHECK(why(with("\"values\": {}", R"("values": {"a": 1, "a": 2})")) == R"("a" is there twice)");
+  CHECK(why(with("\"values\": {}", R"("values": {"a": [1, 2], "a.1": 2})")) ==
+        R"("a.1" is there twice)");
+  CHECK(why(with("\"values\": {}", R"("values": {"a": [1, "b"]})")) ==
+        "an array of numbers has another value");
+  CHECK(why(with("\"seed\": 0", "\"seed\": 0, \"seed\": 1")) == R"("seed" is there twice)");
+  CHECK(why(with("\"seed\": 0", "\"seed\": 0, \"colour\": 1")) == R"("colour" is not known)");
+  CHECK(why(with("\"recipe\": {}", R"("recipe": {"a": "b", "a": "c"})")) ==
+        R"("a" is there twice)");
+  CHECK(why(with("\"version\": 2", "\"version\": 0")) == "there was never a version 0");
+  CHECK_THROWS_AS(parsed(with("\"version\": 2", "\"version\": 3")), frugal::NewerFormatError);
+}
+
+TEST_CASE("an error in a state file names the byte at which it stands") {
+  StateFile file;
+  file.values = {{"a", std::uint64_t{1}}};
+  std::string text = file.text();
+  auto const at = text.find("\"a\": 1") + 5;
+  text.replace(at, 1, "[]");
+  try {
+    parsed(text);
+    FAIL("nothing was thrown");
+  } catch (frugal::FormatError const& error) {
+    CHECK(error.fault().where == "state.json, byte " + std::to_string(at));
+  }
+}
+
+/// As MemoryWriter has it: the length under the path, the items below.
+template <class T>
+void add_list(StateFile& file, std::string const& path, std::vector<T> const& list) {
+  file.values[path] = std::uint64_t{list.size()};
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    file.values[path + "." + std::to_string(i)] = list[i];
+  }
+}
+
+StateFile with_lists() {
+  StateFile file;
+  std::vector<std::uint64_t> numbers(3360);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i * i;
+  add_list(file, "seen", numbers);
+  add_list<std::int64_t>(file, "signed", {-1, -2});
+  add_list<double>(file, "real", {1.0, 0.1, -0.0, std::numeric_limits<double>::infinity()});
+  add_list<std::string>(file, "names", {"a", "b"});
+  add_list<double>(file, "empty", {});
+  // A list of two lists.
+  file.values["deep"] = std::uint64_t{2};
+  add_list<double>(file, "deep.0", {1.5, 2.5});
+  add_list<std::uint64_t>(file, "deep.1", {7});
+  file.values["count"] = std::uint64_t{2};  // of nothing that is here
+  return file;
+}
+
+bool same(StateFile const& one, StateFile const& other) {
+  Memory a, b;
+  a.values = one.values;
+  b.values = other.values;
+  return a == b;
+}
+
+TEST_CASE("lists of numbers are arrays in lines of a hundred bytes, and read back as they were") {
+  StateFile const file = with_lists();
+  std::string const text = file.text();
+  CHECK(same(parsed(text), file));
+  CHECK(text.size() <
+        40'000);  // 3,360 numbers of up to 8 digits; with a line for each it is 100 kB
+  std::size_t longest = 0, begin = 0;
+  for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    longest = std::max(longest, end - begin);
+  }
+  CHECK(longest <= 100);
+  CHECK(nlohmann::json::parse(text).at("values").at("seen").size() == 3360);
+}
+
+TEST_CASE("a state file of version 1, with a member for each item, still reads") {
+  StateFile const file = with_lists();
+  std::string text =
+      "{\"format\": \"frugal state\", \"version\": 1, \"seed\": 0, "
+      "\"seconds\": 0.0, \"weights\": \"\", \"recipe\": {}, \"values\": {";
+  for (auto const& [path, value] : file.values) {
+    text += path == file.values.begin()->first ? "" : ", ";
+    frugal::detail::append_json(text, path);
+    text += ": ";
+    if (auto const* const number = std::get_if<double>(&value)) {
+      std::string digits = std::to_string(*number);
+      text += std::isfinite(*number) ? digits : R"({"bits": "7ff0000000000000"})";
+    } else if (auto const* const name = std::get_if<std::string>(&value)) {
+      frugal::detail::append_json(text, *name);
+    } else if (auto const* const negative = std::get_if<std::int64_t>(&value)) {
+      text += std::to_string(*negative);
+    } else {
+      text += std::to_string(std::get<std::uint64_t>(value));
+    }
+  }
+  CHECK(same(parsed(text + "}}"), file));
+  // An array is of version 2.
+  CHECK(why("{\"format\": \"frugal state\", \"version\": 1, \"seed\": 0, \"seconds\": 0.0, "
+            "\"weights\": \"\", \"recipe\": {}, \"values\": {\"a\": [1]}}") ==
+        R"(the value of "a" is none)");
 }
 
 }  // namespace frugal_test::policy_checkpoint_state_file

@@ -4,9 +4,9 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_writer.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_writer.hpp>
 
 #include "support/running.hpp"
 

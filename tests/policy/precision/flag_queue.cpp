@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
 #include <frugal/policy/precision/flag_queue.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
 
 #include <vector>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/memory_writer.hpp>
 #include <frugal/policy/precision/fp16.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
 
 #include <doctest/doctest.h>
 

@@ -9,11 +9,12 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/batch_norms.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/out_of_memory.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/libtorch/batch_norms.hpp>
+#include <frugal/libtorch/out_of_memory.hpp>
+#include <frugal/loop/phases.hpp>
 #include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/accumulate/executor.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 
@@ -61,10 +62,6 @@ inline bool trains_batch_norm(torch::nn::Module& module) {
 /// then on all are so small. The run is then bit for bit one that was told so from there.
 template <>
 struct Accumulate<Auto> {
-  FRUGAL_SENTENCE(
-      and_graph,
-      "frugal: Accumulate<Auto> splits a step when memory runs out, and a recorded step "
-      "has one shape. Write Accumulate<N> beside a CUDA graph, or take the graph out.");
   FRUGAL_SENTENCE(and_deadline,
                   "frugal: Accumulate<Auto> makes a step anew when memory runs out, which no "
                   "deadline of a step can allow for. Write Accumulate<N>, or take the deadline "
@@ -76,15 +73,17 @@ struct Accumulate<Auto> {
 
   using kind = kinds::accumulate;
   using listens = list<on::fit_begin>;
+  using provides = list<service::execution>;
   using conflicts =
-      list<conflict<kinds::execution, and_graph>, conflict<kinds::deadline, and_deadline>,
-           conflict<kinds::audit, and_audit>>;
+      list<conflict<kinds::deadline, and_deadline>, conflict<kinds::audit, and_audit>>;
 
   static constexpr About about{Term::hours_per_run,
                                "per step a copy of the module's buffers and of the generators"};
 
-  static constexpr int steps = 1;  ///< batches of the source in a window
-  static constexpr bool splits = true;
+  static constexpr int micro_batches = 0;  ///< as many as the executor makes of a batch
+
+  template <class Passes>
+  using Executor = detail::SplitExecutor<Passes>;
 
   /// A micro-batch has at most so many samples; 0: the whole batch, or what AutoBatch finds.
   std::int64_t samples = 0;

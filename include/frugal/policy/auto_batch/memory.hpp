@@ -5,18 +5,12 @@
 #include <c10/core/Device.h>
 #include <torch/nn/module.h>
 
-#ifdef FRUGAL_CUDA
-#include <c10/cuda/CUDACachingAllocator.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <cuda_runtime_api.h>
-#endif
-
-#include <algorithm>  // IWYU pragma: keep (with CUDA)
 #include <cstdint>
 #include <exception>
 
-#include <frugal/loop/host_meter.hpp>
-#include <frugal/loop/out_of_memory.hpp>
+#include <frugal/libtorch/cuda_memory.hpp>  // IWYU pragma: keep
+#include <frugal/libtorch/host_meter.hpp>
+#include <frugal/libtorch/out_of_memory.hpp>
 
 namespace frugal::detail {
 
@@ -63,60 +57,22 @@ class HostMemory {
   std::int64_t base_;
 };
 
-/// The memory of a device, as LibTorch's caching allocator sees it: what it holds and what it could
-/// still get. Without FRUGAL_CUDA, or on a device that is no GPU, nothing is known but that an
-/// allocation fails.
-class DeviceMemory {
+/// The memory of a device of which nothing is known but that an allocation fails.
+class UnknownMemory {
  public:
-  explicit DeviceMemory(c10::Device device, std::int64_t limit) : device_(device), limit_(limit) {}
+  UnknownMemory(c10::Device, std::int64_t) {}
 
-  std::int64_t room() const { return room_; }
-  void begin() {
-#ifdef FRUGAL_CUDA
-    if (!device_.is_cuda()) return;
-    c10::cuda::CUDAGuard const guard(device_);
-    // What smaller steps have left in the cache would be taken for what this one needs.
-    c10::cuda::CUDACachingAllocator::emptyCache();
-    std::size_t free = 0;
-    std::size_t total = 0;
-    if (cudaMemGetInfo(&free, &total) == cudaSuccess) {
-      room_ = static_cast<std::int64_t>(free) + stats().current;
-      // The process may have been told to leave some of it to others.
-      double const share = c10::cuda::CUDACachingAllocator::getMemoryFraction(index());
-      room_ = std::min(room_, static_cast<std::int64_t>(share * static_cast<double>(total)));
-      if (limit_ > 0) room_ = std::min(room_, limit_);
-    }
-    c10::cuda::CUDACachingAllocator::resetPeakStats(index());
-#endif
-  }
-  std::int64_t taken() const {
-#ifdef FRUGAL_CUDA
-    if (device_.is_cuda()) return stats().peak;
-#endif
-    return 0;
-  }
-  void after_failure() {
-#ifdef FRUGAL_CUDA
-    if (device_.is_cuda()) c10::cuda::CUDACachingAllocator::emptyCache();
-#endif
-  }
-
- private:
-#ifdef FRUGAL_CUDA
-  c10::DeviceIndex index() const {
-    c10::cuda::CUDAGuard const guard(device_);
-    return guard.current_device().index();
-  }
-  c10::CachingAllocator::Stat stats() const {
-    // The first of its kinds is the sum of all pools.
-    return c10::cuda::CUDACachingAllocator::getDeviceStats(index()).reserved_bytes[0];
-  }
-#endif
-
-  [[maybe_unused]] c10::Device device_;
-  [[maybe_unused]] std::int64_t limit_;
-  std::int64_t room_ = HostMeter::unlimited;
+  static std::int64_t room() { return HostMeter::unlimited; }
+  static void begin() {}
+  static std::int64_t taken() { return 0; }
+  static void after_failure() {}
 };
+
+#ifdef FRUGAL_CUDA
+using DeviceMemory = CudaMemory;
+#else
+using DeviceMemory = UnknownMemory;
+#endif
 
 /// Does a step fit, with a margin left? False where it ran out of memory or took more. `memory` is
 /// asked before and after the step.

@@ -9,13 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/data/batch.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/loop/batch.hpp>
-#include <frugal/loop/batch_norms.hpp>
+#include <frugal/libtorch/batch_norms.hpp>
+#include <frugal/libtorch/parameters.hpp>
+#include <frugal/libtorch/quietly.hpp>
 #include <frugal/loop/failure.hpp>
 #include <frugal/loop/measure.hpp>
-#include <frugal/loop/parameters.hpp>
 
 namespace frugal {
 
@@ -29,8 +30,8 @@ void each_tracking_batch_norm(torch::nn::Module& module, Use&& use) {
   });
 }
 
-/// BatchNorm layers whose statistics are made anew, as the plain mean over batches. What they were
-/// comes back unless it is kept().
+/// BatchNorm layers whose statistics are made anew, as the plain mean over batches, for the span of
+/// its life.
 class FreshStatistics {
  public:
   explicit FreshStatistics(torch::nn::Module& module) : module_(module) {
@@ -47,17 +48,19 @@ class FreshStatistics {
   FreshStatistics& operator=(FreshStatistics const&) = delete;
   ~FreshStatistics() {
     auto each = before_.begin();
+    each_tracking_batch_norm(module_,
+                             [&](auto& layer) { layer.options.momentum(each++->momentum); });
+  }
+  /// Puts back what they were; may throw, as a copy to a device may.
+  void undo() {
+    auto each = before_.begin();
     each_tracking_batch_norm(module_, [&](auto& layer) {
-      layer.options.momentum(each->momentum);
-      if (!kept_) {
-        layer.running_mean.copy_(each->mean);
-        layer.running_var.copy_(each->variance);
-        layer.num_batches_tracked.copy_(each->batches);
-      }
+      layer.running_mean.copy_(each->mean);
+      layer.running_var.copy_(each->variance);
+      layer.num_batches_tracked.copy_(each->batches);
       ++each;
     });
   }
-  void keep() { kept_ = true; }
   bool empty() const { return before_.empty(); }
 
  private:
@@ -68,7 +71,6 @@ class FreshStatistics {
 
   torch::nn::Module& module_;
   std::vector<Before> before_;
-  bool kept_ = false;
 };
 
 /// The module on a batch's data, or on the batch where it is a tensor.
@@ -106,15 +108,19 @@ void update_batch_norm(Module& module, Data&& data, Pass&& pass = {}) {
   Parameters const parameters = Parameters::of(base);
   c10::Device const device =
       parameters.size() == 0 ? c10::Device(c10::kCPU) : parameters.tensors.front().device();
-  source.seek(Cursor{});
   bool any = false;
-  while (auto batch = source.next()) {
-    batch_traits<batch_of<source_type>>::place(*batch, device);
-    pass(module, std::as_const(*batch));
-    any = true;
+  try {
+    source.seek(Cursor{});
+    while (auto batch = source.next()) {
+      batch_traits<batch_of<source_type>>::place(*batch, device);
+      pass(module, std::as_const(*batch));
+      any = true;
+    }
+    if (!any) detail::refuse_empty_source("batch-norm", 0);
+  } catch (...) {
+    detail::quietly([&] { fresh.undo(); });
+    throw;
   }
-  if (!any) detail::refuse_empty_source("batch-norm", 0);
-  fresh.keep();
 }
 
 }  // namespace frugal

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/batch.hpp>
-#include <frugal/loop/parameters.hpp>
+#include <frugal/libtorch/parameters.hpp>
 
 namespace frugal {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -17,13 +18,16 @@ class BestSoFar {
  public:
   explicit BestSoFar(std::vector<BestBy> metrics) : metrics_(std::move(metrics)) {}
 
-  /// Is one of the metrics better than ever?
+  /// Is one of the metrics better than ever? A NaN never is, and any number is better than one.
   bool look(Metrics const& measured) {
     bool improved = false;
     for (BestBy const& best : metrics_) {
       double const value = measured[best.metric];
+      if (std::isnan(value)) continue;
       auto const [known, first] = values_.try_emplace(best.metric, value);
-      bool const better = best.highest ? value > known->second : value < known->second;
+      // A checkpoint of an earlier version may have a NaN as the best value.
+      bool const better = std::isnan(known->second) ||
+                          (best.highest ? value > known->second : value < known->second);
       if (!first && !better) continue;
       known->second = value;
       improved = improved_ = true;
@@ -31,8 +35,9 @@ class BestSoFar {
     return improved;
   }
 
-  /// Was one since this was asked last?
-  bool take_improvement() { return std::exchange(improved_, false); }
+  /// Was one, and no save since?
+  bool improved() const { return improved_; }
+  void forget_improvement() { improved_ = false; }
 
   template <class Archive>
   void persist(Archive& archive) {

@@ -4,11 +4,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cinttypes>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <optional>
+#include <string_view>
+#include <system_error>
 
 namespace frugal::detail {
 
@@ -25,7 +31,7 @@ class Heartbeat {
 
   Heartbeat() = default;
   explicit Heartbeat(std::filesystem::path const& path)
-      : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)) {}
+      : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {}
   Heartbeat(Heartbeat const&) = delete;
   Heartbeat& operator=(Heartbeat const&) = delete;
   ~Heartbeat() {
@@ -41,18 +47,41 @@ class Heartbeat {
     if (::pwrite(descriptor_, text, static_cast<std::size_t>(size), 0) != size) return;
   }
 
-  /// Nothing where there is none, or none that reads.
+  /// Nothing where there is none, or none that beat() could have written.
   static std::optional<Beat> read(std::filesystem::path const& path) {
     std::FILE* const file = std::fopen(path.c_str(), "re");
     if (file == nullptr) return std::nullopt;
-    Beat last;
-    int const got = std::fscanf(file, "step %" SCNu64 " seconds %lf", &last.step, &last.seconds);
+    char text[64];
+    std::size_t const size = std::fread(text, 1, sizeof text, file);
     std::fclose(file);
-    if (got != 2) return std::nullopt;
-    return last;
+    return parse({text, size});
   }
 
  private:
+  static std::optional<Beat> parse(std::string_view text) {
+    constexpr std::string_view before_step = "step ", before_seconds = " seconds ";
+    Beat last;
+    if (!take(text, before_step) || !take(text, last.step) || !take(text, before_seconds) ||
+        !take(text, last.seconds) || text != "\n") {
+      return std::nullopt;
+    }
+    // No run takes so many steps: the difference to a checkpoint's would be taken for a fact.
+    bool const sound = last.step <= std::uint64_t{std::numeric_limits<std::int64_t>::max()} &&
+                       std::isfinite(last.seconds) && last.seconds >= 0;
+    return sound ? std::optional(last) : std::nullopt;
+  }
+  static bool take(std::string_view& text, std::string_view words) {
+    if (!text.starts_with(words)) return false;
+    text.remove_prefix(words.size());
+    return true;
+  }
+  template <class Number>
+  static bool take(std::string_view& text, Number& number) {
+    auto const [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+    return error == std::errc();
+  }
+
   int descriptor_ = -1;
 };
 

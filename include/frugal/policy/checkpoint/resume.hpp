@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
 
 #include <filesystem>
 #include <iterator>
@@ -11,15 +12,19 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/libtorch/generators.hpp>
 #include <frugal/loop/any_run.hpp>
-#include <frugal/loop/generators.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_reader.hpp>
-#include <frugal/loop/run_state.hpp>
+#include <frugal/policy/checkpoint/circumstances.hpp>
+#include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/module_tensors.hpp>
 #include <frugal/store/checkpoint.hpp>
+#include <frugal/store/checkpoint_list.hpp>
+#include <frugal/store/manifest.hpp>
 #include <frugal/store/mapped_file.hpp>
 #include <frugal/store/run_directory.hpp>
 #include <frugal/store/safetensors.hpp>
@@ -94,15 +99,37 @@ inline std::vector<std::string> load_weights(torch::nn::Module& module, Safetens
   return unmatched;
 }
 
+[[noreturn]] inline void refuse_file(std::filesystem::path const& where, std::string why) {
+  throw FormatError({.what = "a checkpoint cannot be resumed from",
+                     .where = where.string(),
+                     .why = std::move(why),
+                     .mend = "Use another checkpoint, or restore this one from a copy."});
+}
+
+/// A file of a checkpoint that is whole. FormatError unless its manifest lists it: a file that it
+/// does not list has no hash, and was not verified with the others.
+inline std::filesystem::path file_of(SavedCheckpoint const& checkpoint, std::string const& name) {
+  for (FileEntry const& entry : checkpoint.manifest.files) {
+    if (entry.name == name) return checkpoint.folder / name;
+  }
+  refuse_file(checkpoint.folder / Manifest::file_name, "it does not list " + name);
+}
+
 /// The file of weights that a path means: a .safetensors file, a checkpoint's folder, or a run's,
 /// whose newest whole checkpoint is taken. StoreError where there is none.
 inline std::filesystem::path weights_in(std::filesystem::path const& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return path;
+  if (std::filesystem::exists(path / Manifest::file_name, ignored)) {
+    SavedCheckpoint const checkpoint = read_checkpoint(path);
+    auto file = file_of(checkpoint, "model.safetensors");
+    verify(checkpoint);
+    return file;
+  }
   auto file = path / "model.safetensors";
   if (std::filesystem::exists(file, ignored)) return file;
   auto const newest = RunDirectory(path, Access::read).newest_valid();
-  if (newest.checkpoint) return newest.checkpoint->folder / "model.safetensors";
+  if (newest.checkpoint) return file_of(*newest.checkpoint, "model.safetensors");
   throw StoreError({.what = "there are no weights to begin with",
                     .where = path.string(),
                     .why = "it has no checkpoint that is whole",
@@ -125,11 +152,60 @@ inline std::string forget_other_generators(Memory& memory, c10::Device device) {
   return saved_on;
 }
 
+/// Throws the first slot that is filled otherwise. Returns a line for each of which that is not
+/// known, since an earlier version has spelt it as its compiler does.
+inline std::vector<std::string> require_same_recipe(StateFile const& state, Slots const& recipe,
+                                                    std::filesystem::path const& where) {
+  std::vector<std::string> doubts;
+  for (auto const& [slot, here] : recipe) {
+    auto const saved = state.recipe.find(slot);
+    std::string const there = saved == state.recipe.end() ? "nothing" : saved->second;
+    bool const old = state.version < 2;
+    NameFits const fits = old                  ? fits_old_name(there, here)
+                          : there == here.name ? NameFits::yes
+                                               : NameFits::no;
+    if (fits == NameFits::yes) continue;
+    std::string why = slot;
+    why.append(" is ").append(there).append(" there and ");
+    why.append(old ? here.compiled : here.name).append(" here");
+    if (fits == NameFits::no) refuse_checkpoint(where, std::move(why));
+    doubts.push_back(
+        "the checkpoint was written by frugal before version 2 of state.json, which "
+        "spelt a recipe as its compiler does: " +
+        why + ". If that is not the same, stop this run");
+  }
+  return doubts;
+}
+
 inline StateFile read_state(SavedCheckpoint const& checkpoint) {
-  auto const path = checkpoint.folder / StateFile::file_name;
+  auto const path = file_of(checkpoint, StateFile::file_name);
   MappedFile const file(path);
   auto const bytes = file.bytes();
   return StateFile::parse({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, path);
+}
+
+/// FormatError for generators' states that LibTorch would not take, before anything is changed.
+inline void require_generators(Memory const& memory, c10::Device device,
+                               std::filesystem::path const& where) {
+  for (auto const& [name, generator] : generators_of(device)) {
+    auto const saved = memory.tensors.find("generators/" + name);
+    if (saved == memory.tensors.end()) continue;
+    at::Tensor const& state = saved->second;
+    at::Tensor const here = state_of_generator(generator);
+    std::string const place = where.string() + ", tensor '" + saved->first + "'";
+    if (state.scalar_type() != here.scalar_type() || state.sizes() != here.sizes()) {
+      refuse_file(place, "it is " + type_and_shape(state) + ", and a generator's state " +
+                             type_and_shape(here));
+    }
+    if (name != "cpu") continue;
+    try {
+      at::Generator tried = generator.clone();
+      tried.set_state(state);
+    } catch (c10::Error const& error) {
+      std::string const why = error.what_without_backtrace();
+      refuse_file(place, why.substr(0, why.find('\n')));
+    }
+  }
 }
 
 /// Puts a run where the checkpoint left it. StateError names the first difference if it is of
@@ -146,36 +222,47 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
     refuse_checkpoint(state_path, "its seed is " + std::to_string(state.seed) +
                                       ", and here it is " + std::to_string(run.settings.seed));
   }
-  for (auto const& [slot, policy] : recipe) {
-    auto const saved = state.recipe.find(slot);
-    std::string const there = saved == state.recipe.end() ? "nothing" : saved->second;
-    if (there == policy) continue;
-    std::string why = slot;
-    why.append(" is ").append(there).append(" there and ").append(policy).append(" here");
-    refuse_checkpoint(state_path, std::move(why));
-  }
-  Safetensors const weights = Safetensors::open(checkpoint.folder / "model.safetensors");
+  std::vector<std::string> const doubts = require_same_recipe(state, recipe, state_path);
+  Safetensors const weights = Safetensors::open(file_of(checkpoint, "model.safetensors"));
   require_same_tensors(run.root, weights, !state.weights.empty());
 
-  Safetensors const tensors = Safetensors::open(checkpoint.folder / "optimizer.safetensors");
+  Safetensors const tensors = Safetensors::open(file_of(checkpoint, "optimizer.safetensors"));
   Memory memory;
   memory.values = state.values;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    memory.tensors.emplace(tensors[i].name, tensor_in_file(tensors[i]));
+    at::Tensor tensor = tensor_in_file(tensors[i]);
+    if (!tensor.defined()) {
+      refuse_file(tensors.name(), "tensor '" + std::string(tensors[i].name) + "' is of a type " +
+                                      "that LibTorch lacks, " +
+                                      std::string(dtype_name(tensors[i].dtype)));
+    }
+    memory.tensors.emplace(tensors[i].name, std::move(tensor));
   }
   auto const saved_on = forget_other_generators(memory, run.settings.device);
+  require_generators(memory, run.settings.device, tensors.name());
   at::NoGradGuard const no_gradients;
   MemoryReader reader(memory);
   try {
     run.persist(reader);
+    reader.scope("run", [&](auto& inner) { run.persist_advice(inner); });
     persist_generators(reader, run.settings.device);
   } catch (StateError const& error) {
     refuse_checkpoint(state_path, "'" + error.fault().where + "': " + error.fault().why);
+  } catch (c10::Error const& error) {
+    // A policy that takes a tensor as it comes leaves it to LibTorch to refuse it.
+    std::string const why = error.what_without_backtrace();
+    refuse_file(tensors.name(), why.substr(0, why.find('\n')));
+  }
+  if (run.counters.step != checkpoint.step()) {
+    refuse_file(state_path, "it is of step " + std::to_string(run.counters.step) +
+                                ", and the manifest says " + std::to_string(checkpoint.step()));
   }
   if (auto const unread = reader.unread()) {
     refuse_checkpoint(state_path, "it has '" + *unread + "', for which this recipe has no place");
   }
   load_weights(run.root, weights);
+  for (std::string const& doubt : doubts) run.advise(doubt);
+  compare_circumstances(run, state.circumstances);
   if (std::string const here = kind_of_device(run.settings.device); saved_on != here && !moves) {
     run.advise("the checkpoint was saved on " + saved_on + " and this run goes on on " + here +
                ": what draws random numbers there, such as dropout, goes on with others, and sums "

@@ -15,13 +15,14 @@
 #include <vector>
 
 #include <frugal/loop/any_run.hpp>
-#include <frugal/loop/memory_writer.hpp>
 #include <frugal/policy/checkpoint/heartbeat.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
+#include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/resume.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/writer.hpp>
+#include <frugal/state/memory_writer.hpp>
 #include <frugal/store/retention.hpp>
 #include <frugal/store/run_directory.hpp>
 
@@ -71,6 +72,7 @@ class Saver {
       writer_->wait();  // the snapshot is still being written from
       report_failure(run);
     }
+    tell_left(run);
     snapshot_.take(run, recipe_);
     if (writer_) {
       writer_->submit([this] { write(); });
@@ -91,23 +93,36 @@ class Saver {
     bears(run, [&] { std::rethrow_exception(failure); });
   }
 
-  /// Waits for the disk.
+  /// Waits for the disk, and has the report say whether it has this moment.
   void finish(AnyRun& run) {
     if (writer_) {
       writer_->wait();
       report_failure(run);
     }
+    tell_left(run);
+    run.unsaved = has_saved(run) ? std::string() : failure_;
     beat(run);
   }
 
   /// Seconds from the beginning of the last save until the disk had it.
   double seconds() const { return cost_.stall + (writer_ ? writer_->seconds() : 0.0); }
 
+  template <class Archive>
+  void persist(Archive& archive) {
+    std::uint64_t failures = failures_;  // NOLINT(misc-const-correctness): loading fills it
+    if constexpr (Archive::loading) {
+      if (!archive.holds("failures")) return;  // the checkpoint of an earlier version
+    }
+    archive("failures", failures);
+    // Rollback goes back; what has failed since has failed.
+    failures_ = std::max(failures_, failures);
+  }
+
  private:
   /// The moment of the run that a save holds: two saves of one place are the same.
   struct Place {
     Counters counters;
-    std::uint64_t unfinished;
+    std::string unfinished;
     std::size_t validations;
     bool operator==(Place const&) const = default;
   };
@@ -130,7 +145,7 @@ class Saver {
     }
     if (options_.resume != Resume::Weights) return;
     if (elsewhere) return take_weights(run, weights_in(options_.from));
-    if (newest.checkpoint) take_weights(run, newest.checkpoint->folder / "model.safetensors");
+    if (newest.checkpoint) take_weights(run, file_of(*newest.checkpoint, "model.safetensors"));
   }
 
   void resume_exactly(AnyRun& run, bool moves, SavedCheckpoint const& checkpoint,
@@ -168,24 +183,52 @@ class Saver {
     retain(*directory_, options_.retention);
   }
 
+  /// While nobody writes.
+  void tell_left(AnyRun& run) {
+    for (Damage const& each : directory_->take_left()) {
+      run.advise("a checkpoint that is to go cannot be deleted: " + each.folder.string() + ": " +
+                 each.why);
+    }
+  }
+
   /// Throws a job's StoreError, or reports it, as the user chose. False: there was one.
   template <class Job>
-  bool bears(AnyRun& run, Job&& job) const {
+  bool bears(AnyRun& run, Job&& job) {
     try {
       job();
       return true;
+    } catch (LockError const&) {
+      throw;  // the folder is another run's: there is no next time
     } catch (StoreError const& error) {
       if (options_.on_failure == OnFailure::Stop) throw;
-      run.advise(std::string("a checkpoint was not written: ") + error.what());
-      run.record({"checkpoint_failed", {{"error", std::string(error.what())}}});
+      failure_ = error.what();
+      advise_of_failure(run);
+      run.record({"checkpoint_failed", {{"error", failure_}}});
       return false;
     }
   }
 
+  // One line for all of them, since each names another folder: the last one, and how many. Where a
+  // run has resumed, it counts on.
+  void advise_of_failure(AnyRun& run) {
+    static constexpr char const* begin = "a checkpoint was not written: ";
+    std::string line = begin + failure_;
+    if (++failures_ > 1) line += " (" + std::to_string(failures_) + " times)";
+    for (std::string& known : run.advice) {
+      if (known.starts_with(begin)) {
+        known = std::move(line);
+        return;
+      }
+    }
+    run.advise(line);
+  }
+
   Options options_;
   Slots recipe_;
-  Snapshot snapshot_;
+  StoredSnapshot snapshot_;
   SaveCost cost_{};
+  std::string failure_;         ///< the last one
+  std::uint64_t failures_ = 0;  ///< that were borne, those before a resume included
   std::optional<Place> saved_;
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<Heartbeat> heartbeat_;

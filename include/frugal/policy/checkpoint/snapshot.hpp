@@ -1,78 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cctype>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
-#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/list.hpp>
 #include <frugal/loop/any_run.hpp>
-#include <frugal/loop/memory.hpp>
-#include <frugal/loop/memory_writer.hpp>
-#include <frugal/loop/run_state.hpp>
+#include <frugal/policy/checkpoint/circumstances.hpp>
+#include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/snapshot.hpp>
 #include <frugal/store/commit.hpp>
 #include <frugal/store/run_directory.hpp>
 #include <frugal/store/safetensors_writer.hpp>
 
 namespace frugal::detail {
 
-/// A policy's type, spelt alike by every compiler: "Accumulate<8>" is "Accumulate<8ul>" to one and
-/// "Accumulate< 8>" to another.
-inline std::string portable_name(std::string_view name) {
-  std::string out;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    char const c = name[i];
-    bool const in_number =
-        !out.empty() && std::isdigit(static_cast<unsigned char>(out.back())) != 0;
-    if (c == ' ' || (in_number && (c == 'u' || c == 'U' || c == 'l' || c == 'L'))) continue;
-    out += c;
-    if (out.ends_with("frugal::")) out.resize(out.size() - 8);
-    if (out.ends_with("Automatic()") || out.ends_with("Automatic{}")) {
-      out.replace(out.size() - 11, 11, "Auto");
-    }
-  }
-  return out;
-}
-
-/// What fills each slot of a recipe, by the slot's kind.
-using Slots = std::map<std::string, std::string>;
-
-/// Another filling makes another run; of an observer only what it persists is compared.
-template <class... Ps>
-Slots slots_of(list<Ps...>) {
-  Slots slots;
-  auto const add = [&]<class P>(std::type_identity<P>) {
-    if constexpr (P::kind::slot) {
-      slots.emplace(P::kind::name, portable_name(type_name<P>()));
-    }
-  };
-  (add(std::type_identity<Ps>{}), ...);
-  return slots;
-}
-
 /// All that a run is at one moment, in host memory: what a checkpoint holds. Kept between saves, so
 /// that every save but the first finds its memory.
-class Snapshot {
+class StoredSnapshot {
  public:
   /// `weights`: a type of 16 bits for the module's floating-point tensors, or Undefined.
-  Snapshot(Copies copies, at::ScalarType weights) : copies_(copies), weights_(weights) {}
+  StoredSnapshot(Copies copies, at::ScalarType weights) : copies_(copies), weights_(weights) {}
 
   /// Copies the run, whose recipe fills its slots so. When this returns, the step may go on.
   void take(AnyRun& run, Slots const& recipe) {
-    state_.take(run, copies_, weights_);
+    state_.take(run, Part::good, copies_, weights_);
+    MemoryWriter record(state_.run);
+    record.scope("run", [&](auto& inner) { run.persist_advice(inner); });
     header_ = {.seed = run.settings.seed,
                .seconds = run.seconds(),
-               .recipe = recipe,
+               .recipe = {},
                .weights = {},
+               .circumstances = circumstances_of(run),
                .values = {}};
+    for (auto const& [slot, filling] : recipe) header_.recipe.emplace(slot, filling.name);
     if (auto const type = stored_type(weights_)) header_.weights = dtype_name(*type);
     step_ = run.counters.step;
     files_ = run.files;
@@ -84,8 +53,13 @@ class Snapshot {
 
   /// Writes what was taken. Needs no step to wait: any thread may do it.
   SavedCheckpoint write(RunDirectory& directory) {
-    // What the checkpoint counts on has to be on the disk before it is.
-    for (auto const& file : files_) File::open(file).sync();
+    directory.require_lock();  // before the files below are looked for where they no longer are
+    // What the checkpoint counts on has to be on the disk before it is. A file that was moved, as a
+    // log that is rotated, is nobody's to wait for, and a resume does not count on it.
+    for (auto const& file : files_) {
+      std::error_code ignored;
+      if (std::filesystem::is_regular_file(file, ignored)) File::open(file).sync();
+    }
     CheckpointWriter writer = directory.begin(step_);
     require_finite();
     add_tensors(writer, "model.safetensors", state_.module);
@@ -120,7 +94,7 @@ class Snapshot {
 
   Copies copies_;
   at::ScalarType weights_;
-  RunState state_;
+  Snapshot<AnyRun> state_;
   StateFile header_;
   std::uint64_t step_ = 0;
   std::vector<std::filesystem::path> files_;

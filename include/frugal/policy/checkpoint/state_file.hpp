@@ -9,11 +9,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
-#include <frugal/loop/memory.hpp>
+#include <frugal/state/archive_path.hpp>
+#include <frugal/state/memory.hpp>
 #include <frugal/store/hash.hpp>
 #include <frugal/store/json_fields.hpp>
 #include <frugal/store/json_text.hpp>
@@ -23,15 +26,20 @@ namespace frugal::detail {
 
 /// state.json of a checkpoint: what the run was, and every persisted value that is no tensor, by
 /// path. Numbers keep their bits: doubles are written with as many digits as they need, and those
-/// that JSON has no word for as {"bits": "7ff8000000000000"}.
+/// that JSON has no word for as {"bits": "7ff8000000000000"}. A list of numbers is an array; in
+/// files of version 1 it is its length, and a member for each item.
 struct StateFile {
   static constexpr char const* file_name = "state.json";
-  static constexpr std::uint64_t newest_version = 1;
+  /// 1 has a recipe as the compiler spelt it, no circumstances, and a member for each item of a
+  /// list.
+  static constexpr std::uint64_t newest_version = 2;
 
+  std::uint64_t version = newest_version;
   std::uint64_t seed = 0;
   double seconds = 0;                         ///< of training so far
   std::map<std::string, std::string> recipe;  ///< what fills each slot
   std::string weights;                        ///< type that they are stored in; empty: their own
+  std::map<std::string, std::uint64_t> circumstances{};  ///< see circumstances.hpp
   std::map<std::string, Memory::Value> values;
 
   std::string text() const {
@@ -41,12 +49,12 @@ struct StateFile {
     append(out, seconds);
     out += ",\n \"weights\": ";
     append(out, weights);
+    out += ",\n \"circumstances\": ";
+    append_members(out, circumstances, [&](std::uint64_t value) { append(out, value); });
     out += ",\n \"recipe\": ";
     append_members(out, recipe, [&](std::string const& name) { append(out, name); });
     out += ",\n \"values\": ";
-    append_members(out, values, [&](Memory::Value const& value) {
-      std::visit([&](auto const& each) { append(out, each); }, value);
-    });
+    append_values(out);
     return out += "\n}\n";
   }
 
@@ -58,7 +66,8 @@ struct StateFile {
                              .mend = "Use another checkpoint, or set Checkpoint::resume to "
                                      "Resume::Weights."});
     auto const all = fields.parse(text, "frugal state");
-    if (std::uint64_t const version = fields.number(all, "version"); version > newest_version) {
+    std::uint64_t const version = fields.version(all);
+    if (version > newest_version) {
       throw NewerFormatError({.what = "the state of the checkpoint is of a newer format",
                               .where = where.string(),
                               .why = "its version is " + std::to_string(version) +
@@ -67,28 +76,115 @@ struct StateFile {
                               .mend = "Update frugal, or set Checkpoint::resume to "
                                       "Resume::Weights."});
     }
+    fields.only(all, {"format", "version", "seed", "seconds", "weights", "recipe", "circumstances",
+                      "values"});
     StateFile out;
+    out.version = fields.number(all, "version");
     // Any 64 bits, unlike what JsonFields::number counts.
-    auto const seed = fields.member(all, "seed").as_unsigned();
-    if (!seed) fields.fail("\"seed\" is no whole number");
-    out.seed = *seed;
-    auto const seconds = fields.member(all, "seconds").as_double();
-    if (!seconds) fields.fail("\"seconds\" is no number");
-    out.seconds = *seconds;
+    Json const& seed = fields.member(all, "seed");
+    if (!seed.as_unsigned()) fields.fail(seed, "\"seed\" is no whole number");
+    out.seed = *seed.as_unsigned();
+    Json const& seconds = fields.member(all, "seconds");
+    if (!seconds.as_double()) fields.fail(seconds, "\"seconds\" is no number");
+    out.seconds = *seconds.as_double();
     out.weights = fields.text(all, "weights");
+    if (out.version >= 2) {
+      for (Json const& each : fields.object(all, "circumstances")) {
+        auto const value = each.as_unsigned();
+        if (!value) fields.fail("\"" + std::string(each.name()) + "\" is no whole number");
+        out.circumstances.emplace(each.name(), *value);
+      }
+    }
     for (Json const& name : fields.object(all, "recipe")) {
       if (!name.is(Json::Kind::text)) {
-        fields.fail("the recipe's \"" + name.name() + "\" is no text");
+        fields.fail(name, "the recipe's \"" + name.name() + "\" is no text");
       }
       out.recipe.emplace(name.name(), name.text());
     }
     for (Json const& value : fields.object(all, "values")) {
-      out.values.emplace(value.name(), value_of(fields, value));
+      out.add(fields, value, version);
     }
     return out;
   }
 
  private:
+  static constexpr std::size_t width = 100;  ///< of a line with an array
+
+  void add(JsonFields const& fields, Json const& value, std::uint64_t of_version) {
+    auto const put = [&](std::string path, Memory::Value item) {
+      if (!values.emplace(std::move(path), std::move(item)).second) {
+        fields.fail(value, "\"" + value.name() + "\" is there twice");
+      }
+    };
+    if (of_version < 2 || !value.is(Json::Kind::array) || value.items().empty()) {
+      return put(value.name(), value_of(fields, value));
+    }
+    put(value.name(), std::uint64_t{value.items().size()});
+    std::size_t index = 0;
+    for (Json const& item : value.items()) {
+      Memory::Value number = value_of(fields, item);
+      if (!is_number(number)) fields.fail(item, "an array of numbers has another value");
+      put(item_path(value.name(), index++), std::move(number));
+    }
+  }
+
+  static bool is_number(Memory::Value const& value) {
+    return std::holds_alternative<std::int64_t>(value) ||
+           std::holds_alternative<std::uint64_t>(value) || std::holds_alternative<double>(value);
+  }
+
+  /// Is there a list of numbers under this path, and nothing below its items?
+  bool is_list(std::string const& path, std::uint64_t size) const {
+    if (size == 0 || size > values.size()) return false;
+    for (std::size_t i = 0; i < size; ++i) {
+      std::string const item = item_path(path, i);
+      auto const found = values.find(item);
+      if (found == values.end() || !is_number(found->second)) return false;
+      if (values.contains(item_path(item, 0))) return false;
+    }
+    return true;
+  }
+
+  void append_values(std::string& out) const {
+    std::set<std::string> listed;  // items of the arrays so far
+    out += '{';
+    char const* before = "\n  ";
+    for (auto const& [path, value] : values) {
+      if (listed.contains(path)) continue;
+      out += before;
+      append_json(out, path);
+      out += ": ";
+      auto const* const size = std::get_if<std::uint64_t>(&value);
+      if (size != nullptr && is_list(path, *size)) {
+        append_array(out, path, *size, listed);
+      } else {
+        std::visit([&](auto const& each) { append(out, each); }, value);
+      }
+      before = ",\n  ";
+    }
+    out += values.empty() ? "}" : "\n }";
+  }
+
+  void append_array(std::string& out, std::string const& path, std::uint64_t size,
+                    std::set<std::string>& listed) const {
+    std::string line = "[";
+    std::size_t before = out.size() - out.rfind('\n') - 1;  // bytes of the line that are there
+    for (std::size_t i = 0; i < size; ++i) {
+      std::string item = item_path(path, i);
+      std::string number;
+      std::visit([&](auto const& each) { append(number, each); }, values.at(item));
+      listed.insert(std::move(item));
+      if (i + 1 < size) number += ',';
+      if (before + line.size() + number.size() >= width) {
+        out += std::exchange(line, "\n   ");
+        before = 0;
+      }
+      if (line.back() != '[') line += ' ';
+      line += number;
+    }
+    out += line + "]";
+  }
+
   template <class Map, class Append>
   static void append_members(std::string& out, Map const& members, Append&& append_value) {
     out += '{';
@@ -142,29 +238,38 @@ struct StateFile {
         if (auto const number = value.as_double()) return *number;
         break;
       case Json::Kind::object:
-        if (value.find("bytes") != nullptr) return bytes_of(fields, fields.text(value, "bytes"));
-        return std::bit_cast<double>(number_of(fields, fields.text(value, "bits")));
+        if (value.find("bytes") != nullptr) {
+          fields.only(value, {"bytes"});
+          return bytes_of(fields, value, fields.text(value, "bytes"));
+        }
+        fields.only(value, {"bits"});
+        return std::bit_cast<double>(number_of(fields, value, fields.text(value, "bits")));
       case Json::Kind::array:
         break;
     }
-    fields.fail("the value of \"" + value.name() + "\" is none");
+    fields.fail(value, "the value of \"" + value.name() + "\" is none");
   }
 
   static bool is_plain(std::string const& text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
   }
-  static std::string bytes_of(JsonFields const& fields, std::string const& digits) {
+  static std::string bytes_of(JsonFields const& fields, Json const& value,
+                              std::string const& digits) {
+    if (digits.size() % 2 != 0) fields.fail(value, "a text ends within a byte");
     std::string out;
-    for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-      out += static_cast<char>(number_of(fields, digits.substr(i, 2)));
+    for (std::size_t i = 0; i < digits.size(); i += 2) {
+      out += static_cast<char>(number_of(fields, value, digits.substr(i, 2)));
     }
     return out;
   }
-  static std::uint64_t number_of(JsonFields const& fields, std::string const& digits) {
+  static std::uint64_t number_of(JsonFields const& fields, Json const& value,
+                                 std::string const& digits) {
     std::uint64_t bits = 0;
     auto const end = digits.data() + digits.size();
     auto const [stop, error] = std::from_chars(digits.data(), end, bits, 16);
-    if (error != std::errc() || stop != end || digits.empty()) fields.fail("a number is none");
+    if (error != std::errc() || stop != end || digits.empty()) {
+      fields.fail(value, "a number is none");
+    }
     return bits;
   }
 };

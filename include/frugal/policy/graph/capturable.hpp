@@ -22,6 +22,12 @@ FRUGAL_SENTENCE(
     "take it or Graph<WholeStep> out, or write `static constexpr bool capturable = true` in it if "
     "its hooks within a step call operators alone.");
 
+FRUGAL_SENTENCE(
+    not_placeable,
+    "frugal: Graph<WholeStep> captures one micro-batch for all but the first of a window, and a "
+    "policy of this recipe listens to around::micro_batch, which tells first and last. The "
+    "compiler's note names it: take it or Graph<WholeStep> out.");
+
 /// The hooks that are called while a step is captured.
 inline constexpr unsigned hooks_in_step =
     hook_mask<list<around::forward, on::loss, on::backward, on::gradients, on::update>>;
@@ -45,6 +51,13 @@ struct Capturable {
   template <class P>
   static constexpr bool met = !WaitsForNothing::met<P> || says_capturable<P>() ||
                               (hook_mask<typename P::listens> & hooks_in_step) == 0;
+};
+
+struct Placeable {
+  using sentence = not_placeable;
+  template <class P>
+  static constexpr bool met =
+      (hook_mask<typename P::listens> & hook_mask<list<around::micro_batch>>) == 0;
 };
 
 }  // namespace frugal::detail

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/loop/batch.hpp>
+#include <frugal/data/batch.hpp>
+#include <frugal/libtorch/staging.hpp>
 #include <frugal/loop/objective.hpp>
 #include <frugal/loop/run.hpp>
-#include <frugal/loop/staging.hpp>
 
 namespace frugal::detail {
 

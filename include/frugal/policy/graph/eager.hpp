@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <frugal/loop/batch.hpp>
+#include <frugal/data/batch.hpp>
 
 namespace frugal::detail {
 

@@ -9,7 +9,7 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/policy/optimize/fused.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
 

@@ -14,9 +14,10 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
+#include <frugal/policy/optimize/torch_state.hpp>
 
 namespace frugal {
 
@@ -27,8 +28,9 @@ struct Any {};
 /// Lever   none; the way to an optimizer that has no fused kernel.
 /// Cost    what the optimizer costs, and the handles of one window's batches, which are kept so
 ///         that a line search can evaluate the window again.
-/// State   the optimizer's own, through torch's serialisation, as one blob of bytes. Its bytes
-///         differ from run to run (torch keys them by address); its content does not.
+/// State   the optimizer's own, through torch's serialisation, as one blob of bytes: the same bytes
+///         in every process (optimize/torch_state.hpp), but for an optimizer of your own, of which
+///         they are what its save() writes.
 /// Errors  SettingsError without `make`; StateError for a blob of another optimizer.
 ///
 ///     Optimize<Any>{.make = [](std::vector<at::Tensor> parameters) {
@@ -89,7 +91,7 @@ struct Optimize<Any> {
       if constexpr (!Archive::loading) {
         fill_scratch();
         torch::serialize::OutputArchive out;
-        optimizer_->save(out);
+        detail::save_by_place(*optimizer_, out);
         std::ostringstream stream;
         out.save_to(stream);
         bytes = stream.str();

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/loop/phase.hpp>
+#include <frugal/loop/phases.hpp>
 #include <frugal/policy/optimize/fused_bucket.hpp>
 #include <frugal/policy/optimize/groups.hpp>
 

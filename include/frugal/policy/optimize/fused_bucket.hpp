@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/loop/parameters.hpp>
+#include <frugal/libtorch/parameters.hpp>
 #include <frugal/policy/optimize/fused_step.hpp>
 #include <frugal/policy/optimize/step_counters.hpp>
 

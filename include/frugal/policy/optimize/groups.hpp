@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/loop/parameters.hpp>
+#include <frugal/libtorch/parameters.hpp>
 
 namespace frugal {
 

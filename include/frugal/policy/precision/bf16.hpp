@@ -6,9 +6,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
-#include <frugal/policy/precision/autocast.hpp>
+#include <frugal/libtorch/autocast.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/policy/precision/fp32.hpp>
 #include <frugal/policy/precision/hardware.hpp>
 

@@ -9,10 +9,11 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/captures.hpp>
-#include <frugal/loop/kinds.hpp>
-#include <frugal/loop/phase.hpp>
-#include <frugal/policy/precision/autocast.hpp>
+#include <frugal/libtorch/autocast.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/loop/recipe_traits.hpp>
+#include <frugal/loop/services.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/policy/precision/flag_queue.hpp>
 #include <frugal/policy/precision/fp32.hpp>
 #include <frugal/policy/precision/hardware.hpp>
@@ -88,14 +89,16 @@ struct Precision<FP16> {
     }
 
     void on_loss(LossReady<Context>& phase) {
-      using Accumulation = detail::slot_of<kinds::accumulate, typename Context::policies>;
-      constexpr bool seed_is_one = Accumulation::steps == 1 && !requires { Accumulation::splits; };
+      using Traits = detail::traits_of<Context>;
+      constexpr bool seed_is_one = Traits::micro_batches == 1 && !Traits::shares;
       phase.seed =
           seed_is_one ? scale_.scaled_one(phase.seed.scalar_type()) : scale_.scaled(phase.seed);
     }
 
     void on_gradients(Gradients<Context>& phase) {
       scale_.unscale(phase.gradients());
+      scale_.agree(
+          [&](at::Tensor found) { return phase.reduce(Quantity::overflow, std::move(found)); });
       phase.report_overflow(scale_.overflow());
       phase.on_host([this](Gradients<Context>& now) { look_for_overflow(now); });
     }

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/kinds.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal {
 

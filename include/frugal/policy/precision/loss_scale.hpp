@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/loop/memory_reader.hpp>
+#include <frugal/state/memory_reader.hpp>
 
 namespace frugal {
 
@@ -65,6 +65,12 @@ class LossScale {
     }
     if (gradients.empty()) return;
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, overflow_, inverse());
+  }
+
+  /// What `reduce` makes of the flag of this process is the flag.
+  template <class Reduce>
+  void agree(Reduce&& reduce) {
+    overflow_ = reduce(std::move(overflow_));
   }
 
   /// The scale of the next window.

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/compose/policy.hpp>
+#include <frugal/data/range.hpp>
+#include <frugal/error.hpp>
+#include <frugal/loop/fit.hpp>
+#include <frugal/state/snapshot.hpp>
+#include <frugal/trainer.hpp>
+#include <frugal/watch/rate_curve.hpp>
+
+namespace frugal {
+
+/// What a range test tries.
+struct RateRange {
+  double from = 1e-7;         ///< first learning rate
+  double to = 10;             ///< last one, unless the loss runs away before
+  std::uint64_t steps = 100;  ///< optimizer steps; each has the rate of the last times a constant
+  double smoothing = 0.9;     ///< share of the mean of losses that each step keeps
+  double runs_away = 4;       ///< ends the test at so many times the lowest smoothed loss
+
+  double rate(std::uint64_t step) const {
+    double const share = static_cast<double>(step) / static_cast<double>(steps - 1);
+    return from * std::pow(to / from, share);
+  }
+};
+
+namespace detail {
+
+/// Sets the rate of each step and writes down its loss. Part of a range test alone.
+struct RangeTest {
+  struct kind : observer_kind {
+    static constexpr std::string_view name = "RangeTest";
+  };
+  using listens = list<on::fit_begin, on::loss, on::step, on::undo>;
+
+  RateRange range{};
+  double lr = 1;  ///< what the optimizer multiplies the factor with
+  RateCurve* curve = nullptr;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+
+    explicit State(RangeTest const& settings)
+        : range_(settings.range),
+          lr_(settings.lr),
+          curve_(*settings.curve),
+          smoothing_(settings.range.smoothing) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      phase.set_learning_rate_factor(range_.rate(0) / lr_);
+    }
+
+    void on_loss(LossReady<Context>& phase) {
+      at::Tensor const part = phase.loss.value.detach().to(at::kDouble).mul(*phase.loss.weight);
+      sum_ = sum_.defined() ? sum_ + part : part;
+      weight_ += *phase.loss.weight;
+    }
+
+    void on_undo(Undo<Context> const&) {
+      sum_ = at::Tensor();
+      weight_ = 0;
+    }
+
+    flow on_step(Step<Context>& phase) {
+      std::uint64_t const step = phase.counters().step;  // of which this was the last
+      double const loss = sum_.template item<double>() / weight_;
+      sum_ = at::Tensor();
+      weight_ = 0;
+      double const smoothed = smoothing_.add(loss);
+      if (curve_.points.empty() || smoothed < lowest_) lowest_ = smoothed;
+      curve_.diverged = !std::isfinite(smoothed) ||
+                        smoothed > lowest_ + (range_.runs_away - 1) * std::abs(lowest_);
+      if (std::isfinite(smoothed)) {
+        curve_.points.push_back({range_.rate(step - 1), loss, smoothed});
+      }
+      if (curve_.diverged) return flow::stop;
+      phase.set_learning_rate_factor(range_.rate(step) / lr_);
+      return flow::proceed;
+    }
+
+   private:
+    RateRange range_;
+    double lr_;
+    RateCurve& curve_;
+    Smoothing smoothing_;
+    double lowest_ = 0;
+    at::Tensor sum_;
+    double weight_ = 0;
+  };
+};
+
+inline void require_range(RateRange const& range, double lr) {
+  auto const refuse = [](std::string what, std::string why, std::string mend) {
+    throw SettingsError({.what = std::move(what),
+                         .where = "find_learning_rate",
+                         .why = std::move(why),
+                         .mend = std::move(mend)});
+  };
+  if (!(range.from > 0 && range.to > range.from && std::isfinite(range.to))) {
+    refuse("the range is from " + std::to_string(range.from) + " to " + std::to_string(range.to),
+           "rates are positive, and grow", "Give 0 < from < to, such as 1e-7 and 10.");
+  }
+  if (range.steps < 10) {
+    refuse("the range test has " + std::to_string(range.steps) + " steps", "so few show no curve",
+           "Give 10 steps or more; 100 is the default.");
+  }
+  if (!(range.smoothing >= 0 && range.smoothing < 1)) {
+    refuse("smoothing is " + std::to_string(range.smoothing), "it is a share that is kept",
+           "Give a number from 0 up to, but not including, 1.");
+  }
+  if (!(range.runs_away > 1)) {
+    refuse("runs_away is " + std::to_string(range.runs_away), "the lowest loss would have run away",
+           "Give more than 1; 4 is the default.");
+  }
+  if (!(lr > 0)) {
+    refuse("the optimizer's lr is " + std::to_string(lr),
+           "the rates of its groups are multiples of it", "Give it more than 0.");
+  }
+}
+
+}  // namespace detail
+
+/// The range test: trains some steps at a learning rate that grows from step to step, and says at
+/// which the loss falls fastest. Then everything is as it was: weights, buffers, modes, generators
+/// and the source's place. The optimizer is one of the test's own.
+///
+/// Lever   runs to convergence: the rate that a sweep over whole runs would look for, in 100 steps.
+/// Cost    the steps, and a copy of parameters and buffers.
+/// Errors  SettingsError for a range without sense; those of a fit, with everything put back, but
+///         for a loss that becomes NaN on the way: that ends the curve.
+/// Source  Smith, "Cyclical learning rates for training neural networks" (2017), section 3.3.
+///
+/// The policies that make a step take part: precision, accumulate, clip, optimizer. Others do not:
+/// nothing is logged, saved or stopped. Rates of parameter groups keep their ratio to the
+/// optimizer's own.
+///
+///     RateCurve const curve = find_learning_rate(trainer, train);
+///     std::cout << curve;
+template <class Module, class Objective, class... Ps, class Train>
+RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&& train,
+                             RateRange const& range = {}) {
+  using policies = typename Trainer<Module, Objective, Ps...>::policies;
+  using optimizer = detail::slot_of<kinds::optimizer, policies>;
+  static_assert(
+      requires(optimizer const& each) {
+        { each.lr } -> std::convertible_to<double>;
+      },
+      "frugal: find_learning_rate sweeps the optimizer's lr, and this one has none. Write "
+      "Optimize<AdamW>, Adam, SGD or Adagrad.");
+  using ordered =
+      detail::composed<slots,
+                       list<detail::slot_of<kinds::precision, policies>,
+                            detail::slot_of<kinds::accumulate, policies>,
+                            detail::slot_of<kinds::clip, policies>, optimizer, detail::RangeTest>>;
+  using context = typename detail::context_of<Module, ordered>::type;
+
+  double const lr = trainer.template policy<kinds::optimizer>().lr;
+  detail::require_range(range, lr);
+  RateCurve curve;
+  typename detail::storage_of<ordered>::type values;
+  detail::assignment_to(values, ordered{})
+      << trainer.template policy<kinds::precision>() << trainer.template policy<kinds::accumulate>()
+      << trainer.template policy<kinds::clip>() << trainer.template policy<kinds::optimizer>()
+      << detail::RangeTest{.range = range, .lr = lr, .curve = &curve};
+
+  Settings settings = trainer.resolved_settings();
+  settings.run.clear();
+  settings.epochs.reset();
+  settings.steps = range.steps;
+  auto&& source = as_source(std::forward<Train>(train));
+  using source_type = std::remove_reference_t<decltype(source)>;
+  AnyRun run{.root = base_module(trainer.module()), .settings = settings};
+  Snapshot<AnyRun> before;
+  before.take(run, Part::outside);
+  detail::undone(before, run, [&] {
+    try {
+      detail::Fit<context, Objective, source_type, void>(trainer.module(), trainer.objective(),
+                                                         settings, values, source, nullptr)
+          .run();
+    } catch (LossError const&) {
+      if (curve.points.empty()) throw;  // the very first loss is of no rate's making
+      curve.diverged = true;
+    }
+  });
+  source.seek(Cursor{settings.seed, 0, 0});
+  curve.suggestion = detail::steepest(curve.points);
+  return curve;
+}
+
+}  // namespace frugal

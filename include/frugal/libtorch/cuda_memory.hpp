@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#ifdef FRUGAL_CUDA
+
+#include <c10/core/Device.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace frugal::detail {
+
+/// The memory of a device, as LibTorch's caching allocator sees it: what it holds and what it could
+/// still get. Of a device that is no GPU nothing is known but that an allocation fails.
+class CudaMemory {
+ public:
+  explicit CudaMemory(c10::Device device, std::int64_t limit) : device_(device), limit_(limit) {}
+
+  std::int64_t room() const { return room_; }
+  void begin() {
+    if (!device_.is_cuda()) return;
+    c10::cuda::CUDAGuard const guard(device_);
+    // What smaller steps have left in the cache would be taken for what this one needs.
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    std::size_t free = 0;
+    std::size_t total = 0;
+    if (cudaMemGetInfo(&free, &total) == cudaSuccess) {
+      room_ = static_cast<std::int64_t>(free) + stats().current;
+      // The process may have been told to leave some of it to others.
+      double const share = c10::cuda::CUDACachingAllocator::getMemoryFraction(index());
+      room_ = std::min(room_, static_cast<std::int64_t>(share * static_cast<double>(total)));
+      if (limit_ > 0) room_ = std::min(room_, limit_);
+    }
+    c10::cuda::CUDACachingAllocator::resetPeakStats(index());
+  }
+  std::int64_t taken() const { return device_.is_cuda() ? stats().peak : 0; }
+  void after_failure() const {
+    if (device_.is_cuda()) c10::cuda::CUDACachingAllocator::emptyCache();
+  }
+
+ private:
+  c10::DeviceIndex index() const {
+    c10::cuda::CUDAGuard const guard(device_);
+    return guard.current_device().index();
+  }
+  c10::CachingAllocator::Stat stats() const {
+    // The first of its kinds is the sum of all pools.
+    return c10::cuda::CUDACachingAllocator::getDeviceStats(index()).reserved_bytes[0];
+  }
+
+  c10::Device device_;
+  std::int64_t limit_;
+  std::int64_t room_ = std::numeric_limits<std::int64_t>::max();
+};
+
+}  // namespace frugal::detail
+
+#endif  // FRUGAL_CUDA

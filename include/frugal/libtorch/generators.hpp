@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <c10/core/Device.h>
+
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal::detail {
+
+/// "cpu", "cuda": a device without its number.
+inline std::string kind_of_device(c10::Device device) {
+  return c10::DeviceTypeName(device.type(), /*lower_case=*/true);
+}
+
+/// LibTorch's generators that a run on `device` draws from, by name: the CPU's, and the device's.
+/// The name is of the kind of device: a run on "cuda:1" goes on where one on "cuda" was stopped.
+inline std::vector<std::pair<std::string, at::Generator>> generators_of(c10::Device device) {
+  at::Context& context = at::globalContext();
+  std::vector<std::pair<std::string, at::Generator>> all;
+  all.emplace_back("cpu", context.defaultGenerator(c10::Device(c10::kCPU)));
+  if (!device.is_cpu()) {
+    all.emplace_back(kind_of_device(device), context.defaultGenerator(device));
+  }
+  return all;
+}
+
+inline at::Tensor state_of_generator(at::Generator generator) {
+  std::scoped_lock const lock(generator.mutex());
+  return generator.get_state();
+}
+
+inline void set_state_of_generator(at::Generator& generator, at::Tensor const& state) {
+  std::scoped_lock const lock(generator.mutex());
+  generator.set_state(state);
+}
+
+/// Where the generators of a run are.
+class GeneratorStates {
+ public:
+  void take(c10::Device device) {
+    states_.clear();
+    for (auto const& [name, generator] : generators_of(device)) {
+      states_.emplace_back(generator, state_of_generator(generator));
+    }
+  }
+  void restore() {
+    for (auto& [generator, state] : states_) set_state_of_generator(generator, state);
+  }
+
+ private:
+  std::vector<std::pair<at::Generator, at::Tensor>> states_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include <frugal/error.hpp>
+
+namespace frugal::detail {
+
+/// Counts the bytes of the process's CPU tensors, and refuses those of one thread above a limit.
+///
+/// An allocator around LibTorch's: what was allocated before it was installed is not counted, and
+/// it stays installed. Each block has 64 bytes more, in front, which is also LibTorch's alignment;
+/// they tell its size when it is freed, in whatever thread. What libraries below LibTorch allocate
+/// for themselves (oneDNN's scratch pads) goes past it, as does memory that is wrapped.
+class HostMeter final : public c10::Allocator {
+ public:
+  static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+
+  /// Throws SettingsError where another allocator insists on its place.
+  static void install() {
+    c10::Allocator* const present = c10::GetCPUAllocator();
+    if (present == &instance() || comes_here(*present)) return;
+    instance().below_ = present;
+    c10::SetCPUAllocator(&instance());
+    if (c10::GetCPUAllocator() == &instance()) return;
+    throw SettingsError({.what = "the memory of CPU tensors cannot be limited in this process",
+                         .where = "AutoBatch::limit",
+                         .why = "an allocator of a higher priority is installed",
+                         .mend = "Install it with priority 0, or write Accumulate<Auto> with "
+                                 "`samples` in place of AutoBatch."});
+  }
+
+  static std::int64_t live() { return live_.load(std::memory_order_relaxed); }
+  static std::int64_t peak() { return peak_.load(std::memory_order_relaxed); }
+  static void forget_peak() { peak_.store(live(), std::memory_order_relaxed); }
+  /// Is this block one of those that are counted?
+  static bool counts(c10::DataPtr const& block) { return block.get_deleter() == &release; }
+
+  /// For the span of its life, an allocation of this thread that would take the process above so
+  /// many live bytes throws c10::OutOfMemoryError. Within another limit the lower one holds.
+  class Limit {
+   public:
+    explicit Limit(std::int64_t most) : before_(std::exchange(most_, std::min(most, most_))) {}
+    Limit(Limit const&) = delete;
+    Limit& operator=(Limit const&) = delete;
+    ~Limit() { most_ = before_; }
+
+   private:
+    std::int64_t before_;
+  };
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    if (bytes == 0) return below_->allocate(0);
+    auto const size = static_cast<std::int64_t>(bytes);
+    std::int64_t const now = live_.fetch_add(size, std::memory_order_relaxed) + size;
+    if (now > most_) [[unlikely]] {
+      live_.fetch_sub(size, std::memory_order_relaxed);
+      refuse(size, now);
+    }
+    c10::DataPtr block;
+    try {
+      block = below_->allocate(bytes + in_front);
+    } catch (...) {
+      live_.fetch_sub(size, std::memory_order_relaxed);
+      throw;
+    }
+    std::int64_t known = peak_.load(std::memory_order_relaxed);
+    while (now > known && !peak_.compare_exchange_weak(known, now, std::memory_order_relaxed)) {
+    }
+    auto* const front = static_cast<std::byte*>(block.get());
+    c10::DeleterFnPtr const free = block.get_deleter();
+    new (front) Front{block.release_context(), free, size};
+    void* const data = front + in_front;
+    return {data, data, &release, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, void const* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+
+ private:
+  struct Front {
+    void* context;
+    c10::DeleterFnPtr free;
+    std::int64_t size;
+  };
+  static constexpr std::size_t in_front = 64;
+  static_assert(sizeof(Front) <= in_front);
+
+  HostMeter() = default;
+
+  static HostMeter& instance() {
+    // Never destroyed: tensors that it made may outlive everything.
+    static HostMeter* const meter = new HostMeter;
+    return *meter;
+  }
+
+  /// Does what is installed now allocate with this one, which was installed before it? Below it
+  /// this one would go round in a circle.
+  static bool comes_here(c10::Allocator& other) {
+    Limit const nothing(0);
+    try {
+      other.allocate(1);
+      return false;
+    } catch (c10::OutOfMemoryError const&) {
+      return true;
+    }
+  }
+
+  static void release(void* data) {
+    if (data == nullptr) return;
+    Front const front = *reinterpret_cast<Front*>(static_cast<std::byte*>(data) - in_front);
+    live_.fetch_sub(front.size, std::memory_order_relaxed);
+    front.free(front.context);
+  }
+
+  [[noreturn]] static void refuse(std::int64_t size, std::int64_t now) {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "frugal: ", size, " bytes more would make ", now,
+                     " of CPU tensors, and the limit is ", most_);
+  }
+
+  static inline std::atomic<std::int64_t> live_{0};
+  static inline std::atomic<std::int64_t> peak_{0};
+  static inline thread_local std::int64_t most_ = unlimited;
+
+  c10::Allocator* below_ = nullptr;
+};
+
+}  // namespace frugal::detail

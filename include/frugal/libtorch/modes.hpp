@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace frugal::detail {
+
+/// Whether each part of a module trains: a frozen BatchNorm stays frozen.
+class Modes {
+ public:
+  void take(torch::nn::Module& module) {
+    module_ = &module;
+    training_ = module.is_training();
+    parts_.clear();
+    parts_training_.clear();
+    bool alike = true;
+    module.apply(
+        [&](torch::nn::Module& part) { alike = alike && part.is_training() == training_; });
+    if (alike) return;  // then one mode is all that there is to keep
+    parts_ = module.modules(/*include_self=*/false);
+    for (auto const& part : parts_) parts_training_.push_back(part->is_training());
+  }
+
+  void restore() const {
+    // train() recurses, and modules() lists parents before children: each ends in its own mode.
+    module_->train(training_);
+    for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->train(parts_training_[i]);
+  }
+
+ private:
+  torch::nn::Module* module_ = nullptr;
+  bool training_ = false;
+  std::vector<std::shared_ptr<torch::nn::Module>> parts_;
+  std::vector<bool> parts_training_;
+};
+
+/// At its end every part is in the mode it was in.
+class KeepModes {
+ public:
+  explicit KeepModes(torch::nn::Module& module) { modes_.take(module); }
+  KeepModes(KeepModes const&) = delete;
+  KeepModes& operator=(KeepModes const&) = delete;
+  ~KeepModes() { modes_.restore(); }  // sets flags, and copies nothing
+
+ private:
+  Modes modes_;
+};
+
+/// The same, with every part in evaluation mode meanwhile.
+class EvaluationMode : KeepModes {
+ public:
+  explicit EvaluationMode(torch::nn::Module& module) : KeepModes(module) { module.eval(); }
+};
+
+}  // namespace frugal::detail

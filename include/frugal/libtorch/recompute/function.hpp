@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/grad_mode.h>
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/libtorch/recompute/frame.hpp>
+#include <frugal/libtorch/recompute/inputs.hpp>
+#include <frugal/libtorch/recompute/surroundings.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// A holder of a module, or a pointer to one.
+template <class P>
+concept ModulePointer = requires(P& pointer) {
+  requires std::derived_from<std::remove_reference_t<decltype(*pointer)>, torch::nn::Module>;
+};
+
+template <class F, class... Inputs>
+concept CalledAs =
+    std::invocable<F&, Inputs...> ||
+    (ModulePointer<F> && requires(F& f, Inputs... inputs) { (*f).forward(std::move(inputs)...); });
+
+/// Calls a function, or the forward of a module.
+template <class F, class... Inputs>
+decltype(auto) call(F& f, Inputs&&... inputs) {
+  if constexpr (std::invocable<F&, Inputs...>) {
+    return std::invoke(f, std::forward<Inputs>(inputs)...);
+  } else {
+    return (*f).forward(std::forward<Inputs>(inputs)...);
+  }
+}
+
+/// The buffers of the modules in a function, as far as it lets them be seen.
+template <class F>
+std::vector<at::Tensor> buffers_in(F& f) {
+  if constexpr (ModulePointer<F>) {
+    return (*f).buffers();
+  } else if constexpr (requires { f.module_buffers(); }) {
+    return f.module_buffers();
+  } else {
+    return {};
+  }
+}
+
+template <class F, class... Inputs>
+class RecomputedCall final : public Frame {
+  using Values = std::tuple<Inputs...>;
+
+ public:
+  RecomputedCall(F f, Values const& inputs)
+      : f_(std::move(f)), inputs_(inputs), surroundings_(inputs_.devices()) {}
+
+  auto first(Values& inputs) {
+    auto result = record([&] { return call_with(Values(inputs)); });
+    inputs_.require_unchanged(inputs, "a recomputed function");
+    return result;
+  }
+
+ private:
+  auto call_with(Values inputs) {
+    return std::apply([&](Inputs&... each) { return call(f_, std::move(each)...); }, inputs);
+  }
+
+  void call_again() override {
+    Values inputs = inputs_.restored();
+    KeepBuffers const buffers(buffers_in(f_));
+    Within const then(surroundings_);
+    call_with(std::move(inputs));
+  }
+
+  F f_;
+  KeptInputs<Values> inputs_;
+  Surroundings surroundings_;
+};
+
+}  // namespace detail
+
+/// Calls `f(inputs...)` and keeps none of its activations: backward calls it once more for them,
+/// with the generators and autocast as they were. Gradients are those of the plain call, bit for
+/// bit. Where gradients are off it is the plain call.
+///
+/// f       a function of any tensors, tuples, vectors and optionals of tensors, and other values,
+///         that returns any of these; or a holder of a module. It is copied and called again while
+///         backward runs: it captures by value, and outlives nothing that it refers to.
+/// Errors  ModuleError if f changes an input in place, or does another thing the second time.
+///         What f throws, forward or backward throws.
+/// Source  Chen et al., "Training deep nets with sublinear memory cost" (2016); without reentrant
+///         backward passes after torch.utils.checkpoint(use_reentrant=False).
+template <class F, class... Inputs>
+auto recompute(F f, Inputs... inputs) {
+  static_assert(
+      detail::CalledAs<F, Inputs...>,
+      "frugal: the function given to recompute cannot be called with these inputs. Let it "
+      "take them by value or by const&, in the order in which they stand.");
+  if constexpr (detail::CalledAs<F, Inputs...>) {
+    if (!at::GradMode::is_enabled()) return detail::call(f, std::move(inputs)...);
+    std::tuple<Inputs...> values(std::move(inputs)...);
+    auto const frame = std::make_shared<detail::RecomputedCall<F, Inputs...>>(std::move(f), values);
+    return frame->first(values);
+  }
+}
+
+}  // namespace frugal

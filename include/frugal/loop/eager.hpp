@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <optional>
+#include <utility>
+
+#include <frugal/data/source.hpp>
+#include <frugal/loop/passes.hpp>
+#include <frugal/loop/recipe_traits.hpp>
+
+namespace frugal::detail {
+
+/// Executes a window as it comes: each micro-batch once it is read, launch by launch. What a recipe
+/// has where no policy brings an executor; one that does provides these three.
+template <class Passes>
+class EagerExecutor {
+  using Batch = typename Passes::Batch;
+  static constexpr int batches = traits_of<typename Passes::Context>::batches;
+
+ public:
+  explicit EagerExecutor(Passes& passes) : passes_(passes) {}
+
+  /// Before the first window: what has to be found out with batches of the source is, and it is
+  /// left where `place` is.
+  template <class Source>
+  void settle(Source&, Cursor) {}
+
+  template <class Source>
+  Trained train(Source& source) {
+    passes_.open();
+    if constexpr (Passes::places_matter) {
+      train_looking_ahead(source);
+    } else {
+      for (int k = 0; k < batches; ++k) {
+        auto batch = source.next();
+        if (!batch) break;
+        train_one(*batch, {});
+      }
+    }
+    return passes_.empty() ? Trained::nothing : passes_.finish();
+  }
+
+  /// The loss and the gradients of the last window once more.
+  at::Tensor reevaluate() {
+    return passes_.reevaluate([this](auto const& all, auto const& pass) {
+      passes_.reopen();
+      for (Batch const& batch : all) pass(batch);
+    });
+  }
+
+ private:
+  // An epoch may end within a window: which micro-batch is the last the next one tells.
+  template <class Source>
+  void train_looking_ahead(Source& source) {
+    auto batch = source.next();
+    for (int k = 0; batch; ++k) {
+      auto following = k + 1 < batches ? source.next() : decltype(batch){};
+      train_one(*batch, {.first = k == 0, .last = !following});
+      batch = std::move(following);
+    }
+  }
+
+  void train_one(Batch& batch, InWindow where) {
+    passes_.template train<Audience::all>(batch, where);
+    passes_.keep(std::move(batch));
+  }
+
+  Passes& passes_;
+};
+
+/// The executor of a recipe.
+template <class Passes, class Policy>
+struct executor_of_policy {
+  using type = typename Policy::template Executor<Passes>;
+};
+template <class Passes>
+struct executor_of_policy<Passes, void> {
+  using type = EagerExecutor<Passes>;
+};
+template <class Passes>
+using executor_of = typename executor_of_policy<
+    Passes,
+    typename provider_of<service::execution, void, typename Passes::Context::policies>::type>::type;
+
+}  // namespace frugal::detail

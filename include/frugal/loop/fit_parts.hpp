@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <frugal/compose/interrupted.hpp>
+#include <frugal/data/source.hpp>
+#include <frugal/libtorch/generators.hpp>
+#include <frugal/loop/eager.hpp>
+#include <frugal/loop/failure.hpp>
+#include <frugal/loop/horizon.hpp>
+#include <frugal/loop/leaving.hpp>
+#include <frugal/loop/measure.hpp>
+#include <frugal/loop/passes.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/loop/recipe_traits.hpp>
+#include <frugal/loop/rehearsal.hpp>
+#include <frugal/state/move.hpp>
+
+namespace frugal::detail {
+
+/// What a fit is made of, and what its phases ask of it: a validation, a rehearsal, the window once
+/// more, another device. When these are done the loop does not say.
+template <class Context, class Objective, class Train, class Valid>
+class FitParts : public LoopCalls {
+  using Engine = typename Context::engine;
+  using WindowPasses = Passes<Context, Objective, batch_of<Train>>;
+
+ public:
+  template <class Policies>
+  FitParts(typename Context::module_type& module, Objective& objective, Settings const& settings,
+           Policies const& policies, Train& train, std::add_pointer_t<Valid> valid)
+      : train_(train),
+        valid_(valid),
+        engine_(policies),
+        run_(module, settings, detail::horizon_of(settings, train, traits_of<Context>::batches)),
+        passes_(run_, objective),
+        executor_(passes_) {}
+
+  bool validates() const override { return valid_ != nullptr; }
+
+  flow validate() override {
+    if constexpr (std::is_void_v<Valid>) {
+      return flow::proceed;
+    } else {
+      if (valid_ == nullptr) return flow::proceed;
+      run_.validations.push_back({run_.counters.epoch, run_.counters.step, measure_now()});
+      Validated<Context> validated(run_, run_.validations.back().metrics);
+      return engine_.template emit<on::validated>(validated, stopper());
+    }
+  }
+
+  std::vector<Check> rehearse(std::size_t batches) override {
+    return Rehearsal(run_).run({.seek = [this](Cursor const& where) { train_.seek(where); },
+                                .next = [this] { return rehearse_batch(); }},
+                               batches);
+  }
+
+  at::Tensor reevaluate() override {
+    if constexpr (traits_of<Context>::reevaluates) {
+      return executor_.reevaluate();
+    } else {
+      return {};
+    }
+  }
+  void settle() override { executor_.settle(train_, place()); }
+  void move_to(c10::Device device) override { move_run(run_, device); }
+
+ protected:
+  Cursor place() const { return {run_.settings.seed, run_.counters.epoch, run_.counters.position}; }
+
+  /// Hears of each policy that asks to stop.
+  auto stopper() {
+    return [this](std::string_view kind) {
+      if (run_.stopped_by.empty()) run_.stopped_by = kind;
+    };
+  }
+
+  Train& train_;
+  std::add_pointer_t<Valid> valid_;
+  Engine engine_;
+  Run<Context> run_;
+  WindowPasses passes_;
+  [[no_unique_address]] executor_of<WindowPasses> executor_;
+
+ private:
+  Metrics measure_now() {
+    ValidationRun<Context> phase(run_);
+    bool const may_be_left = Engine::template has_subscribers<query::stop_requested> ||
+                             run_.settings.stop.stop_possible();
+    // Begun again, it draws what it would have drawn.
+    GeneratorStates generators;
+    if (may_be_left) generators.take(run_.device);
+    auto body = [&] {
+      auto const forward = [this](auto const& batch) {
+        heed_interrupts(run_);
+        return passes_.forward(batch, /*training=*/false);
+      };
+      return measure<typename traits_of<Context>::metrics>(*valid_, run_, forward);
+    };
+    Metrics metrics;
+    try {
+      metrics = engine_.template surround<around::validate>(phase, body);
+    } catch (Interrupted const&) {
+      generators.restore();
+      throw;
+    }
+    // Validation on the training source itself has moved it.
+    if (static_cast<void const*>(valid_) == static_cast<void const*>(&train_)) {
+      train_.seek(place());
+    }
+    return metrics;
+  }
+
+  std::optional<RehearsedBatches::Outcome> rehearse_batch() {
+    auto batch = train_.next();
+    if (!batch) return std::nullopt;
+    RehearsedBatches::Outcome outcome{.shapes = batch_text(*batch)};
+    heed_interrupts(run_);
+    batch_traits<batch_of<Train>>::place(*batch, run_.device);
+    Loss loss = passes_.forward(*batch, /*training=*/true);
+    require_graph(loss.value, run_.counters);
+    loss.value.backward();
+    outcome.loss = loss.value.template item<double>();
+    return outcome;
+  }
+};
+
+}  // namespace frugal::detail

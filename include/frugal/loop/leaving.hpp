@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+#include <frugal/compose/hooks.hpp>
+#include <frugal/compose/interrupted.hpp>
+#include <frugal/loop/phases.hpp>
+#include <frugal/loop/run.hpp>
+
+// Leaving a run before its end, so that it can be gone on with.
+namespace frugal::detail {
+
+/// Who asked, where no policy of this process did.
+inline constexpr std::string_view another_process = "another process";
+
+/// Does anybody ask for it: a policy, or who gave Settings::stop? Of one process; the first who
+/// does is remembered.
+template <class Context>
+bool asks_to_leave(Run<Context>& run) {
+  auto const who = [&](std::string_view kind) {
+    if (run.left_for.empty()) run.left_for = kind;
+  };
+  Phase<Context> phase(run);
+  bool asked = run.engine->template ask<query::stop_requested>(phase, who);
+  if (run.settings.stop.stop_requested()) {
+    who("Settings::stop");
+    asked = true;
+  }
+  return asked;
+}
+
+/// Before each batch of what is not training: a step is finished, a validation begun again.
+/// Processes that train together come to the next step's end together, and look only there.
+template <class Context>
+void heed_interrupts(Run<Context>& run) {
+  if constexpr (!provided<service::reduce, typename Context::policies>) {
+    if (asks_to_leave(run)) throw Interrupted{};
+  }
+}
+
+/// Saves, where there is something to save and somebody who does, and tells that the run is left.
+template <class Context>
+void leave(Run<Context>& run, bool has_begun) {
+  using Clock = std::chrono::steady_clock;
+  auto const start = Clock::now();
+  if (run.left_for.empty()) run.left_for = another_process;
+  Resting<Context> at(run);
+  bool const saved = has_begun && at.save();
+  if (has_begun && !saved && provided<service::save, typename Context::policies>) {
+    run.advise("preempted, and the last steps could not be saved");
+  }
+  std::chrono::duration<double> const took = Clock::now() - start;
+  run.preempted = true;
+  if (run.stopped_by.empty()) run.stopped_by = run.left_for;
+  Leaving<Context> phase(run, has_begun, saved, took.count());
+  run.engine->template emit<on::leave>(phase);
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/compose/engine.hpp>
+#include <frugal/loop/objective.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/loop/rehearsal.hpp>
+#include <frugal/loop/run.hpp>
+#include <frugal/loop/window_phases.hpp>
+
+namespace frugal {
+
+// What hooks outside of windows are given, in the order of a run; and the phase of each hook.
+
+/// Before anything has looked at the module's parameters: a policy may replace its layers.
+template <class Context>
+class Assembly {
+ public:
+  explicit Assembly(Run<Context>& run) : run_(&run) {}
+
+  auto& module() const { return run_->module; }
+  Settings const& settings() const { return run_->settings; }
+  void advise(std::string const& text) const { run_->advise(text); }
+
+ private:
+  Run<Context>* run_;
+};
+
+/// Around all of a fit, from the first event to the last.
+template <class Context>
+struct FitRun : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// Before the first batch: the module is on its device, no state has been used.
+template <class Context>
+struct FitBegin : Resting<Context> {
+  using Resting<Context>::Resting;
+
+  bool validates() const { return this->run().loop->validates(); }
+  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
+  /// Runs forward and backward on some batches and undoes what they touched.
+  std::vector<Check> rehearse(std::size_t batches) { return this->run().loop->rehearse(batches); }
+  /// What has to be found out before the first step is found out now: a checkpoint of the beginning
+  /// is to have it.
+  void settle() { this->run().loop->settle(); }
+  /// A file that grows with the run: a checkpoint that counts on it makes it durable first.
+  void writes_to(std::filesystem::path file) { this->run().files.push_back(std::move(file)); }
+  /// Training goes on from a checkpoint at which it had taken `seconds`.
+  void resumed(Resumed what, double seconds) { this->run().go_on(std::move(what), seconds); }
+};
+
+/// Every subscriber of fit_begin has been told, and a run that resumes is where it was: what is
+/// here is what training goes on from.
+template <class Context>
+struct Ready : Resting<Context> {
+  using Resting<Context>::Resting;
+  /// See WindowBegin.
+  void move_to(c10::Device device) { this->run().loop->move_to(device); }
+};
+
+/// Around the windows of an epoch, or of what is left of it, and its end.
+template <class Context>
+struct EpochRun : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// At the start of an epoch; not when a resumed run enters one in its middle.
+template <class Context>
+struct EpochBegin : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// An optimizer step is complete and counted.
+template <class Context>
+struct Step : Resting<Context> {
+  using Resting<Context>::Resting;
+
+  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
+  /// Waits for a device if the losses are on one: at a cadence, not at every step.
+  double last_loss() { return this->run().ledger.last(); }
+  double mean_loss() { return this->run().mean_loss(); }
+  /// The gradients' norm before clipping, where a policy such as ClipNorm takes it; may wait too.
+  GradientNorm const& gradient_norm() const { return this->run().gradient_norm; }
+  /// How fast the run is, where a policy such as Throughput measures it.
+  std::optional<Speed> const& speed() const { return this->run().speed; }
+  void report_speed(Speed const& speed) { this->run().speed = speed; }
+  /// Validates now, if there is validation data, and returns what the subscribers say.
+  flow validate() { return this->run().loop->validate(); }
+  /// The run is left after this event: somebody asks for that (query::stop_requested), here or in
+  /// another process.
+  bool is_left() const { return this->run().is_left; }
+};
+
+/// Around a whole validation.
+template <class Context>
+struct ValidationRun : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// Every metric of a validation is final.
+template <class Context>
+struct Validated : Phase<Context> {
+  Validated(Run<Context>& run, Metrics const& measured) : Phase<Context>(run), metrics(measured) {}
+
+  Metrics const& metrics;
+  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
+};
+
+/// An epoch is complete and counted; its losses are still in the ledger.
+template <class Context>
+struct EpochEnd : Step<Context> {
+  using Step<Context>::Step;
+};
+
+/// The run has ended by itself or by a verdict, not by an exception.
+template <class Context>
+struct FitEnd : Resting<Context> {
+  using Resting<Context>::Resting;
+  std::string const& stopped_by() const { return this->run().stopped_by; }
+  bool preempted() const { return this->run().preempted; }
+};
+
+/// A window's forward and backward passes did not come to their end and are made anew: who counts
+/// in around_forward, on_loss or on_backward goes back to what the window before has left.
+template <class Context>
+struct Undo : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// The run is left before its end, and is to be gone on with: it has been saved, if it could be.
+template <class Context>
+struct Leaving : Resting<Context> {
+  Leaving(Run<Context>& run, bool begun, bool is_saved, double took)
+      : Resting<Context>(run), has_begun(begun), saved(is_saved), seconds_of_save(took) {}
+
+  bool const has_begun;          ///< false: it is left before there was anything to train or save
+  bool const saved;              ///< of this very moment
+  double const seconds_of_save;  ///< what that took
+  /// Kind of the first policy that asked for it.
+  std::string const& asked_by() const { return this->run().left_for; }
+};
+
+namespace detail {
+
+template <class Hook, class Context>
+struct phase_of;
+template <class C>
+struct phase_of<on::module, C> : std::type_identity<Assembly<C>> {};
+template <class C>
+struct phase_of<around::fit, C> : std::type_identity<FitRun<C>> {};
+template <class C>
+struct phase_of<on::ready, C> : std::type_identity<Ready<C>> {};
+template <class C>
+struct phase_of<around::epoch, C> : std::type_identity<EpochRun<C>> {};
+template <class C>
+struct phase_of<on::window, C> : std::type_identity<WindowBegin<C>> {};
+template <class C>
+struct phase_of<around::micro_batch, C> : std::type_identity<MicroBatchRun<C>> {};
+template <class C>
+struct phase_of<on::leave, C> : std::type_identity<Leaving<C>> {};
+template <class C>
+struct phase_of<query::stop_requested, C> : std::type_identity<Phase<C>> {};
+template <class C>
+struct phase_of<on::fit_begin, C> : std::type_identity<FitBegin<C>> {};
+template <class C>
+struct phase_of<on::epoch_begin, C> : std::type_identity<EpochBegin<C>> {};
+template <class C>
+struct phase_of<around::forward, C> : std::type_identity<Forward<C>> {};
+template <class C>
+struct phase_of<on::loss, C> : std::type_identity<LossReady<C>> {};
+template <class C>
+struct phase_of<on::backward, C> : std::type_identity<Backward<C>> {};
+template <class C>
+struct phase_of<on::gradients, C> : std::type_identity<Gradients<C>> {};
+template <class C>
+struct phase_of<on::update, C> : std::type_identity<Update<C>> {};
+template <class C>
+struct phase_of<on::step, C> : std::type_identity<Step<C>> {};
+template <class C>
+struct phase_of<around::validate, C> : std::type_identity<ValidationRun<C>> {};
+template <class C>
+struct phase_of<on::validated, C> : std::type_identity<Validated<C>> {};
+template <class C>
+struct phase_of<on::epoch_end, C> : std::type_identity<EpochEnd<C>> {};
+template <class C>
+struct phase_of<on::fit_end, C> : std::type_identity<FitEnd<C>> {};
+template <class C>
+struct phase_of<on::undo, C> : std::type_identity<Undo<C>> {};
+
+// What an around-hook's `next` returns.
+template <class Hook>
+struct Continuation {
+  void operator()() const;
+};
+template <>
+struct Continuation<around::forward> {
+  Loss operator()() const;
+};
+template <>
+struct Continuation<around::validate> {
+  Metrics operator()() const;
+};
+
+}  // namespace detail
+
+/// The types a policy's State is written against: the module, the recipe, the phases.
+template <class Module, class... Ps>
+struct Context {
+  using module_type = Module;
+  using policies = list<Ps...>;
+  using engine = Engine<Context, Ps...>;
+  template <class Hook>
+  using phase = typename detail::phase_of<Hook, Context>::type;
+  template <class Hook>
+  using continuation = detail::Continuation<Hook>;
+};
+
+}  // namespace frugal

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <frugal/loop/any_run.hpp>
+
+namespace frugal {
+
+/// What a run came to.
+struct Report {
+  std::uint64_t epochs = 0;   ///< complete epochs, those before a resume included
+  std::uint64_t steps = 0;    ///< optimizer steps, likewise
+  std::uint64_t samples = 0;  ///< training samples, likewise
+  double seconds = 0;         ///< wall time of this fit alone, validation included
+  double train_loss = 0;      ///< weighted mean over the last epoch, or what there was of it
+  std::string stopped_by;     ///< kind of the policy that ended the run; empty: it ran to its end
+  std::vector<Validation> validations;  ///< every validation, oldest first
+  std::vector<std::string> advice;      ///< hints that came up, each once
+  std::optional<Resumed> resumed{};     ///< the checkpoint it went on from, and what was repeated
+  bool preempted = false;               ///< saved because the machine goes: run it again
+  std::uint64_t skipped = 0;            ///< windows whose gradients overflowed, beside `steps`
+  double seconds_before = 0;            ///< of training, before the checkpoint it went on from
+  std::string unsaved{};  ///< why the end is in no checkpoint; empty: it is, or nobody saves
+
+  /// Wall time of the whole run, without the steps that a kill had lost. `samples` over it is the
+  /// run's rate.
+  double total_seconds() const { return seconds_before + seconds; }
+
+  /// For main() to return, by sysexits.h: 0; 75 (EX_TEMPFAIL) for a run that was stopped, is saved
+  /// and is to be run again; 74 (EX_IOERR) for one whose end could not be saved, stopped or not.
+  int exit_code() const {
+    if (!unsaved.empty()) return 74;
+    return preempted ? 75 : 0;
+  }
+
+  /// Metrics of the last validation; throws MetricError when there was none.
+  Metrics const& last() const {
+    if (validations.empty()) {
+      throw MetricError({.what = "the run has no validation",
+                         .where = "Report::last",
+                         .why = "fit was given no validation data, or ended before the first",
+                         .mend = "Call fit(train, valid)."});
+    }
+    return validations.back().metrics;
+  }
+
+  friend std::ostream& operator<<(std::ostream& out, Report const& report) {
+    out << report.epochs << " epochs, " << report.steps << " steps, " << report.samples
+        << " samples in " << report.total_seconds() << " s; training loss " << report.train_loss;
+    if (!report.validations.empty()) {
+      for (auto const& [name, value] : report.validations.back().metrics) {
+        out << ", validation " << name << ' ' << value;
+      }
+    }
+    if (report.resumed) {
+      out << "; resumed from step " << report.resumed->step << ", at " << report.seconds_before
+          << " s, " << report.resumed->steps_repeated << " steps repeated, "
+          << report.resumed->seconds_lost << " s lost";
+    }
+    if (report.skipped != 0) out << "; " << report.skipped << " steps skipped for overflow";
+    if (!report.stopped_by.empty()) out << "; stopped by " << report.stopped_by;
+    if (!report.unsaved.empty()) out << "; the end is not saved: " << report.unsaved;
+    for (std::string const& hint : report.advice) out << "\nadvice: " << hint;
+    return out;
+  }
+};
+
+}  // namespace frugal

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/core/Device.h>
+
+#include <utility>
+#include <vector>
+
+#include <frugal/loop/objective.hpp>
+#include <frugal/loop/phase.hpp>
+#include <frugal/loop/run.hpp>
+#include <frugal/loop/services.hpp>
+
+namespace frugal {
+
+// What hooks within a window are given, in the order of a window.
+
+/// Before the first batch of a window is read.
+template <class Context>
+struct WindowBegin : Resting<Context> {
+  using Resting<Context>::Resting;
+
+  /// Passes over the window: its samples are consumed, nothing is trained, and it is no step.
+  void skip() { skipped_ = true; }
+  bool skipped() const { return skipped_; }
+  /// Moves the run to another device: the module, and the tensors of every state.
+  void move_to(c10::Device device) { this->run().loop->move_to(device); }
+  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
+
+ private:
+  bool skipped_ = false;
+};
+
+/// Around one micro-batch of a window: its forward and backward pass.
+template <class Context>
+struct MicroBatchRun : Phase<Context> {
+  MicroBatchRun(Run<Context>& run, bool is_first, bool is_last)
+      : Phase<Context>(run), first(is_first), last(is_last) {}
+
+  bool const first;  ///< of its window: it finds no gradients
+  bool const last;   ///< behind it the window's gradients are complete
+};
+
+/// Around the objective of one micro-batch, or of one batch of a validation.
+template <class Context>
+struct Forward : Phase<Context> {
+  Forward(Run<Context>& run, bool is_training) : Phase<Context>(run), training(is_training) {}
+
+  bool const training;
+  c10::Device device() const { return this->run().device; }
+};
+
+/// The loss of a micro-batch is there and its backward pass is not.
+template <class Context>
+struct LossReady : Phase<Context> {
+  LossReady(Run<Context>& run, Loss& the_loss, at::Tensor& the_seed)
+      : Phase<Context>(run), loss(the_loss), seed(the_seed) {}
+
+  Loss& loss;
+  /// The gradient that backward starts from: the micro-batch's share of its window. A policy
+  /// that scales the loss scales this, at no cost of an operator.
+  at::Tensor& seed;
+};
+
+/// The micro-batch's gradients have been added to those of its window.
+template <class Context>
+struct Backward : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// A phase whose work a recipe with Graph captures once and replays: the host is not asked again.
+template <class Context>
+struct Captured : Phase<Context> {
+  using Phase<Context>::Phase;
+
+  /// Calls `f(phase)`: now, and where the step is being captured after each replay instead. For
+  /// what the host has to do in every step, by members that live as long as the fit.
+  template <template <class> class Phase, class F>
+  void on_host_as(F f) {
+    if constexpr (captures_steps<typename Context::policies>) {
+      auto& graph = this->run().engine->template provider<service::capture>();
+      if (graph.capturing()) {
+        graph.defer([run = &this->run(), f]() mutable {
+          Phase<Context> phase(*run);
+          f(phase);
+        });
+        return;
+      }
+    }
+    f(static_cast<Phase<Context>&>(*this));
+  }
+};
+
+/// The window's gradients are complete: reduce, unscale, clip.
+template <class Context>
+struct Gradients : Captured<Context> {
+  using Captured<Context>::Captured;
+  /// See Captured.
+  template <class F>
+  void on_host(F f) {
+    this->template on_host_as<frugal::Gradients>(std::move(f));
+  }
+  /// Gradients in parameter order, without those parameters that have none.
+  std::vector<at::Tensor> const& gradients() const { return this->run().gradients.tensors(); }
+  /// Tells those who log it their total norm before clipping: a number, or a scalar on a device.
+  template <class Norm>
+  void report_norm(Norm&& norm) {
+    if constexpr (captures_steps<typename Context::policies>) {
+      on_host([norm](Gradients& now) { now.run().gradient_norm.set(norm); });
+    } else {
+      this->run().gradient_norm.set(std::forward<Norm>(norm));
+    }
+  }
+  /// Tells the optimizer whether a gradient is not finite: a float scalar, 1 if so, that may still
+  /// be on its way. The optimizer then leaves the weights alone.
+  void report_overflow(at::Tensor found) { this->run().overflow.found = std::move(found); }
+  /// What processes that train together make of one value each. The value itself where there is
+  /// one process.
+  template <class T>
+  T reduce(Quantity what, T value) const {
+    return this->run().reduce(what, std::move(value));
+  }
+  /// This window is no step: neither schedules nor cadences go on, and no subscriber of `step`
+  /// hears of it.
+  void skip_step() { this->run().overflow.skip = true; }
+};
+
+/// The optimizer's turn.
+template <class Context>
+struct Update : Captured<Context> {
+  using Captured<Context>::Captured;
+  /// See Captured.
+  template <class F>
+  void on_host(F f) {
+    this->template on_host_as<frugal::Update>(std::move(f));
+  }
+  /// The factor of the learning rates as a double scalar where the parameters are; in a recipe
+  /// with Graph, which has it filled before each step.
+  at::Tensor const& learning_rate_tensor() const {
+    return this->run().engine->template provider<service::capture>().rate();
+  }
+  /// In a recipe with Graph: tensors that outlast the step are others than in the last one, so
+  /// that what was captured must not be replayed.
+  void state_has_moved() const {
+    if constexpr (captures_steps<typename Context::policies>) {
+      this->run().engine->template provider<service::capture>().state_has_moved();
+    }
+  }
+
+  GradientList const& gradients() const { return this->run().gradients; }
+  /// What report_overflow() was told; undefined where nobody looks.
+  at::Tensor const& overflow() const { return this->run().overflow.found; }
+  /// The window's mean loss, for an optimizer that says it `reevaluates`.
+  at::Tensor const& loss() const { return this->run().window_loss; }
+  /// Computes the window's loss and gradients once more at the present weights, for optimizers
+  /// that search along a line. Returns the loss.
+  at::Tensor reevaluate() { return this->run().loop->reevaluate(); }
+};
+
+}  // namespace frugal

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/Parallel.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include <frugal/loop/any_run.hpp>
+
+namespace frugal::detail {
+
+/// What is no part of a run and changes its bits or its data all the same: a checkpoint remembers
+/// it, and a resume that finds another says so. By name; what nobody knows is not in it.
+using Circumstances = std::map<std::string, std::uint64_t>;
+
+/// In the thread that trains: OpenMP counts threads for each.
+inline Circumstances circumstances_of(AnyRun const& run) {
+  Circumstances all;
+  all["threads"] = static_cast<std::uint64_t>(at::get_num_threads());
+  all["interop_threads"] = static_cast<std::uint64_t>(at::get_num_interop_threads());
+  if (run.horizon.steps_per_epoch) all["steps_per_epoch"] = *run.horizon.steps_per_epoch;
+  return all;
+}
+
+/// Tells each difference that matters. Checkpoints of earlier versions have nothing to compare.
+inline void compare_circumstances(AnyRun& run, Circumstances const& saved) {
+  Circumstances const here = circumstances_of(run);
+  auto const differs = [&](char const* name) {
+    auto const there = saved.find(name);
+    auto const now = here.find(name);
+    return there != saved.end() && now != here.end() && there->second != now->second;
+  };
+  auto const both = [&](char const* name, std::string const& unit) {
+    return std::to_string(saved.at(name)) + unit + " and goes on with " +
+           std::to_string(here.at(name));
+  };
+  if (differs("threads")) {
+    run.advise("the checkpoint was made with " + both("threads", " threads") +
+               ": sums over threads may differ in their last bits; at::set_num_threads or "
+               "OMP_NUM_THREADS gives it the former number");
+  }
+  if (differs("interop_threads")) {
+    run.advise("the checkpoint was made with " +
+               both("interop_threads", " threads between operators") +
+               ": what a module runs side by side (at::launch) may come in another order");
+  }
+  if (differs("steps_per_epoch")) {
+    run.advise("the checkpoint was made with " + both("steps_per_epoch", " steps in an epoch") +
+               ": the training data, or its batches, are others, and so is their order");
+  }
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/list.hpp>
+#include <frugal/compose/rational.hpp>
+#include <frugal/loop/counters.hpp>
+
+namespace frugal::detail {
+
+/// A type's name without namespaces of frugal, and without arguments: the part that compilers spell
+/// alike.
+constexpr std::string_view bare_name(std::string_view name) {
+  name = name.substr(0, name.find('<'));
+  constexpr std::string_view own = "frugal::";
+  return name.starts_with(own) ? name.substr(own.size()) : name;
+}
+
+/// A type as versions before 2 of state.json have it: as the compiler of that program spelt it,
+/// with what compilers were known to differ in taken out.
+constexpr std::string portable_name(std::string_view name) {
+  std::string out;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    char const c = name[i];
+    bool const in_number = !out.empty() && out.back() >= '0' && out.back() <= '9';
+    if (c == ' ' || (in_number && (c == 'u' || c == 'U' || c == 'l' || c == 'L'))) continue;
+    out += c;
+    if (out.ends_with("frugal::")) out.resize(out.size() - 8);
+    if (out.ends_with("Automatic()") || out.ends_with("Automatic{}")) {
+      out.replace(out.size() - 11, 11, "Auto");
+    }
+  }
+  return out;
+}
+
+/// An argument that is a value: numbers and enumerators by their digits, 0.5_r as "1/2".
+template <auto Value>
+constexpr std::string name_of_value() {
+  using T = std::remove_const_t<decltype(Value)>;
+  if constexpr (std::same_as<T, bool>) {
+    return Value ? "true" : "false";
+  } else if constexpr (std::is_enum_v<T>) {
+    return name_of_value<static_cast<std::underlying_type_t<T>>(Value)>();
+  } else if constexpr (std::is_integral_v<T>) {
+    std::string digits;
+    // Not std::to_string, which is no constant expression.
+    bool const negative = std::cmp_less(Value, 0);
+    auto rest = static_cast<std::uint64_t>(Value);
+    if (negative) rest = 0 - rest;
+    do {
+      digits.insert(digits.begin(), static_cast<char>('0' + rest % 10));
+      rest /= 10;
+    } while (rest != 0);
+    if (negative) digits.insert(digits.begin(), '-');
+    return digits;
+  } else if constexpr (std::same_as<T, Rational>) {
+    return name_of_value<Value.numerator>() + "/" + name_of_value<Value.denominator>();
+  } else if constexpr (std::same_as<T, Automatic>) {
+    return "Auto";
+  } else if constexpr (std::convertible_to<T, std::string_view>) {
+    return "'" + std::string(std::string_view(Value)) + "'";
+  } else {
+    return std::string(bare_name(type_name<T>()));
+  }
+}
+
+/// What fills a slot, as a checkpoint names it: "Schedule<Warmup<10>, CosineDecay<1/10, 0>>".
+///
+/// A policy of your own may say its name itself, in a `static constexpr std::string_view identity`;
+/// one whose arguments are mixed otherwise than here is spelt as the compiler does.
+template <class T>
+constexpr std::string recipe_name();
+
+constexpr std::string joined_name(std::string_view bare,
+                                  std::initializer_list<std::string> arguments) {
+  std::string out(bare);
+  char const* before = "<";
+  for (std::string const& each : arguments) {
+    out += before;
+    out += each;
+    before = ", ";
+  }
+  if (arguments.size() == 0) out += before;
+  return out += '>';
+}
+
+// Which shape a template has; of those that fit, the one of the higher rank.
+template <int Rank>
+struct NameShape : NameShape<Rank - 1> {};
+template <>
+struct NameShape<0> {};
+
+template <template <class...> class P, class... Ts>
+constexpr std::string name_by_shape(std::type_identity<P<Ts...>>, NameShape<4>) {
+  return joined_name(bare_name(type_name<P<Ts...>>()), {recipe_name<Ts>()...});
+}
+template <template <auto...> class P, auto... Vs>
+constexpr std::string name_by_shape(std::type_identity<P<Vs...>>, NameShape<3>) {
+  return joined_name(bare_name(type_name<P<Vs...>>()), {name_of_value<Vs>()...});
+}
+template <template <auto, class...> class P, auto V, class... Ts>
+constexpr std::string name_by_shape(std::type_identity<P<V, Ts...>>, NameShape<2>) {
+  return joined_name(bare_name(type_name<P<V, Ts...>>()),
+                     {name_of_value<V>(), recipe_name<Ts>()...});
+}
+template <template <class, auto...> class P, class T, auto... Vs>
+constexpr std::string name_by_shape(std::type_identity<P<T, Vs...>>, NameShape<1>) {
+  return joined_name(bare_name(type_name<P<T, Vs...>>()),
+                     {recipe_name<T>(), name_of_value<Vs>()...});
+}
+template <class T>
+constexpr std::string name_by_shape(std::type_identity<T>, NameShape<0>) {
+  return portable_name(type_name<T>());
+}
+
+template <class T>
+constexpr std::string recipe_name() {
+  if constexpr (requires { std::string_view(T::identity); }) {
+    return std::string(std::string_view(T::identity));
+  } else {
+    return name_by_shape(std::type_identity<T>{}, NameShape<4>{});
+  }
+}
+
+/// What fills a slot.
+struct SlotName {
+  std::string name;      ///< as recipe_name has it
+  std::string compiled;  ///< as portable_name has it
+};
+
+/// What fills each slot of a recipe, by the slot's kind.
+using Slots = std::map<std::string, SlotName>;
+
+/// Another filling makes another run; of an observer only what it persists is compared.
+template <class... Ps>
+Slots slots_of(list<Ps...>) {
+  Slots slots;
+  auto const add = [&]<class P>(std::type_identity<P>) {
+    if constexpr (P::kind::slot) {
+      slots.emplace(P::kind::name, SlotName{recipe_name<P>(), portable_name(type_name<P>())});
+    }
+  };
+  (add(std::type_identity<Ps>{}), ...);
+  return slots;
+}
+
+/// Does a name that a version before 2 has saved fit? Where the compiler's spelling of a value is
+/// in it, nobody can know, and the policy's bare name decides.
+enum class NameFits { no, perhaps, yes };
+inline NameFits fits_old_name(std::string_view saved, SlotName const& here) {
+  if (saved == here.compiled || saved == here.name) return NameFits::yes;
+  bool const spelt = saved.find_first_of("{(\"") != std::string_view::npos ||
+                     here.compiled.find_first_of("{(\"") != std::string::npos;
+  return spelt && bare_name(saved) == bare_name(here.compiled) ? NameFits::perhaps : NameFits::no;
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include <frugal/data/batch.hpp>
+#include <frugal/data/source.hpp>
+#include <frugal/libtorch/side_stream.hpp>
+#include <frugal/libtorch/staging.hpp>
+
+namespace frugal {
+
+/// A source whose batches are copied to the device while the one before is computed with.
+///
+/// Lever   idle device: a copy costs the step nothing.
+/// Cost    `depth` + 1 batches of device memory and of page-locked memory, one copy more on the
+///         host (none where a batch is page-locked already); the host runs no further ahead of the
+///         device than that. On the CPU one comparison.
+/// Cursor  copied is not consumed: `seek()` throws away what was copied ahead, and a source that
+///         throws is heard of at the batch where it threw.
+///
+/// The source is read one batch ahead or more. One that draws from LibTorch's generators draws
+/// earlier than the run does, and a run resumed from a checkpoint would not repeat it: give such a
+/// source a generator of its own.
+template <Source S>
+class Placed {
+ public:
+  using batch_type = batch_of<S>;
+  static_assert(
+      requires(batch_type& batch) {
+        batch_traits<batch_type>::each_tensor(batch, [](at::Tensor&) {});
+      },
+      "frugal: Device copies the tensors of a batch, and has to be shown them. Give "
+      "batch_traits<YourBatch> a static each_tensor(batch, show) that calls show(tensor) for each, "
+      "or take Device out.");
+
+  /// `depth`: batches on the device at a time, that which is computed with among them. The source
+  /// is referred to and has to outlive this.
+  Placed(S& source, std::size_t depth) : source_(source), depth_(depth) {}
+
+  /// Where batches go, looked at again at each of them: a run may move.
+  void follow(c10::Device const& device) { device_ = &device; }
+
+  void seek(Cursor const& cursor) {
+    waiting_.clear();
+    failure_ = nullptr;
+    ended_ = false;
+    source_.seek(cursor);
+  }
+
+  std::optional<batch_type> next() {
+    bool const ahead = device_ != nullptr && detail::overlaps_copies(*device_);
+    if (!ahead && waiting_.empty()) {
+      auto&& batch = source_.next();
+      if (!batch) return std::nullopt;
+      return std::optional<batch_type>(*std::forward<decltype(batch)>(batch));
+    }
+    if (side_) side_->look_for_free_rooms();
+    if (waiting_.empty()) copy_one();
+    if (waiting_.empty()) {
+      if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+      return std::nullopt;
+    }
+    std::optional<batch_type> batch(std::move(waiting_.front().batch));
+    side_->finish(waiting_.front().turn);
+    waiting_.pop_front();
+    // The host is ahead of the device: what it copies now is copied while the last step computes.
+    while (ahead && waiting_.size() + 1 < depth_ && !ended_ && !failure_) copy_one();
+    return batch;
+  }
+
+  /// Copies that are under way go on: they are on a stream of their own.
+  bool pause()
+    requires PausableSource<S>
+  {
+    return source_.pause();
+  }
+  void resume()
+    requires PausableSource<S>
+  {
+    source_.resume();
+  }
+
+  std::uint64_t samples() const
+    requires SizedSource<S>
+  {
+    return static_cast<std::uint64_t>(std::as_const(source_).samples());
+  }
+  std::uint64_t batches() const
+    requires SizedSource<S>
+  {
+    return static_cast<std::uint64_t>(std::as_const(source_).batches());
+  }
+
+ private:
+  struct Copied {
+    batch_type batch;
+    std::size_t turn;
+  };
+
+  void copy_one() {
+    if (ended_) return;
+    try {
+      auto&& next = source_.next();
+      if (!next) {
+        ended_ = true;
+        return;
+      }
+      batch_type batch(*std::forward<decltype(next)>(next));
+      if (!side_ || side_->device() != *device_) side_.emplace(*device_, depth_);
+      std::size_t const turn = side_->begin(batch);
+      waiting_.push_back({std::move(batch), turn});
+    } catch (...) {
+      failure_ = std::current_exception();  // heard of when the batches before it are used up
+    }
+  }
+
+  S& source_;
+  std::size_t depth_;
+  c10::Device const* device_ = nullptr;
+  std::optional<detail::SideStream> side_;
+  std::deque<Copied> waiting_;  // after side_: what is copied goes before its stream does
+  std::exception_ptr failure_;
+  bool ended_ = false;
+};
+
+}  // namespace frugal

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <utility>
+#include <vector>
+
+#include <frugal/data/source.hpp>
+#include <frugal/loop/passes.hpp>
+#include <frugal/loop/recipe_traits.hpp>
+#include <frugal/loop/services.hpp>
+
+namespace frugal::detail {
+
+/// A window of a recipe with Graph. Its batches are read first: it is replayed as a whole or not.
+template <class Passes>
+class CapturedExecutor {
+  using Context = typename Passes::Context;
+  using Batch = typename Passes::Batch;
+
+ public:
+  explicit CapturedExecutor(Passes& passes) : passes_(passes) {}
+
+  template <class Source>
+  void settle(Source&, Cursor) {}
+
+  template <class Source>
+  Trained train(Source& source) {
+    std::vector<Batch> batches;
+    for (int k = 0; k < traits_of<Context>::batches; ++k) {
+      auto batch = source.next();
+      if (!batch) break;
+      batches.push_back(std::move(*batch));
+    }
+    if (batches.empty()) return Trained::nothing;
+
+    auto& run = passes_.run();
+    auto& graph = run.engine->template provider<service::capture>();
+    auto const pass = [&](Batch const& batch, int times) { return passes_.capture(batch, times); };
+    passes_.open();
+    bool const replayed =
+        graph.ready(run, batches, source, pass, [&] { passes_.template update<Audience::all>(); });
+    passes_.open();
+    if (replayed) {
+      graph.replay(batches, [&](Batch const& batch, at::Tensor const& loss, double weight) {
+        passes_.add_replayed(batch, loss, weight);
+      });
+      passes_.count();
+      graph.tell_host();
+      return passes_.close();
+    }
+    Trained trained = Trained::nothing;
+    graph.eagerly(run, [&] {
+      for (std::size_t i = 0; i < batches.size(); ++i) {
+        passes_.template train<Audience::all>(batches[i],
+                                              {.first = i == 0, .last = i + 1 == batches.size()});
+      }
+      trained = passes_.finish();
+      return passes_.weight();
+    });
+    return trained;
+  }
+
+  /// No optimizer that does can be captured.
+  static at::Tensor reevaluate() { return {}; }
+
+ private:
+  Passes& passes_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/optim/optimizer.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+#include <torch/serialize.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <typeinfo>
+
+namespace frugal::detail {
+
+/// Is it one of LibTorch's own optimizers, whose saved form is known?
+inline bool is_of_torch(torch::optim::Optimizer const& optimizer) {
+  std::type_info const& type = typeid(optimizer);
+  return type == typeid(torch::optim::Adagrad) || type == typeid(torch::optim::Adam) ||
+         type == typeid(torch::optim::AdamW) || type == typeid(torch::optim::LBFGS) ||
+         type == typeid(torch::optim::RMSprop) || type == typeid(torch::optim::SGD);
+}
+
+/// Saves a torch::optim optimizer so that equal states are equal bytes, in every process; it loads
+/// as what Optimizer::save writes does. That keys and orders the state by the addresses of the
+/// parameters; this by their places, counted from 1 over all groups.
+///
+/// An optimizer of the user's saves as it does: it may have a form of its own.
+inline void save_by_place(torch::optim::Optimizer const& optimizer,
+                          torch::serialize::OutputArchive& archive) {
+  if (!is_of_torch(optimizer)) {
+    optimizer.save(archive);
+    return;
+  }
+  using torch::serialize::OutputArchive;
+  auto const count = [](std::size_t n) {
+    return at::scalar_tensor(static_cast<std::int64_t>(n), at::kLong);
+  };
+  OutputArchive state(archive.compilation_unit());
+  OutputArchive groups(archive.compilation_unit());
+  groups.write("param_groups/size", count(optimizer.param_groups().size()));
+  std::size_t place = 0;
+  std::size_t number = 0;
+  for (auto const& group : optimizer.param_groups()) {
+    OutputArchive out(archive.compilation_unit());
+    out.write("params/size", count(group.params().size()));
+    for (std::size_t i = 0; i < group.params().size(); ++i) {
+      std::string const key = std::to_string(++place);
+      out.write("params/" + std::to_string(i), c10::IValue(key));
+      auto const found = optimizer.state().find(group.params()[i].unsafeGetTensorImpl());
+      if (found == optimizer.state().end()) continue;
+      OutputArchive one(archive.compilation_unit());
+      found->second->serialize(one);
+      state.write(key, one);
+    }
+    OutputArchive options(archive.compilation_unit());
+    group.options().serialize(options);
+    out.write("options", options);
+    groups.write("param_groups/" + std::to_string(number++), out);
+  }
+  archive.write("pytorch_version", c10::IValue("1.5.0"));  // as LibTorch marks this form
+  archive.write("state", state);
+  archive.write("param_groups", groups);
+}
+
+}  // namespace frugal::detail

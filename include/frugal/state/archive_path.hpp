@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+
+// What the archives of state/memory_writer.hpp and state/memory_reader.hpp have in common.
+namespace frugal::detail {
+
+template <class T>
+concept ListOfValues = requires(T& list) {
+  typename T::value_type;
+  list.resize(1);
+} && !std::is_same_v<T, std::string>;
+
+// Appended piece by piece: g++ 12 sees overlapping copies in "a" + std::string where none are
+// (GCC bug 105651), and people build with -Werror.
+inline std::string item_path(std::string const& path, std::size_t index) {
+  std::string item = path;
+  item.push_back('.');
+  return item.append(std::to_string(index));
+}
+
+/// The path of what is being archived.
+class ArchivePath {
+ public:
+  template <class Archive, class F>
+  void scope(std::string const& name, Archive& archive, F&& body) {
+    std::string const outer = path_;
+    path_.append(name).push_back('/');
+    body(archive);
+    path_ = outer;
+  }
+  std::string operator()(std::string const& name) const { return path_ + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace frugal::detail

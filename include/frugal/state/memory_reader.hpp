@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <frugal/error.hpp>
+#include <frugal/state/archive_path.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/shard.hpp>
+
+namespace frugal {
+
+/// Loads from a Memory. Throws StateError, naming the value, when it is missing or does not fit.
+class MemoryReader {
+ public:
+  static constexpr bool loading = true;
+
+  /// `to`: the run moves to this device. A tensor that is there elsewhere is made anew on it; one
+  /// that a State leaves undefined before it is loaded stays where it was saved.
+  explicit MemoryReader(Memory const& memory, std::optional<c10::Device> to = std::nullopt)
+      : memory_(memory), to_(to) {}
+
+  /// Where the run moves in this very call, for a State with numbers that lie on a device; nothing
+  /// where it is only loaded.
+  std::optional<c10::Device> moves_to() const { return to_; }
+
+  /// The first value, by path, that nobody has asked for; nothing if all were loaded. What is
+  /// marked as dispensable need not be.
+  std::optional<std::string> unread() const {
+    for (auto const& [path, value] : memory_.values) {
+      if (!read_.contains(path) && !is_dispensable(path)) return path;
+    }
+    return std::nullopt;
+  }
+
+  /// Is there a value of this name here?
+  bool holds(std::string const& name) const { return memory_.values.contains(path_(name)); }
+
+  /// Is there anything in a scope of this name to load? Not in a move, which is no resume: who only
+  /// shows has what it needs.
+  bool has(std::string const& scope) const {
+    if (to_) return false;
+    std::string const prefix = path_(scope) + "/";
+    auto const first = memory_.values.lower_bound(prefix);
+    return first != memory_.values.end() && first->first.starts_with(prefix);
+  }
+
+  template <class T>
+  void operator()(std::string const& name, T& value) {
+    std::string const path = path_(name);
+    if constexpr (std::is_same_v<T, at::Tensor>) {
+      if (memory_.values.contains(detail::shard_scope(path) + "/count")) {
+        refuse(path, "it is part of a tensor, and is asked for as a whole one");
+      }
+    }
+    load(path, value);
+  }
+  template <class F>
+  void scope(std::string const& name, F&& body) {
+    path_.scope(name, *this, body);
+  }
+  /// StateError where it was saved whole, or as another part.
+  void shard(std::string const& name, at::Tensor& part, Shard const& which) {
+    std::string const path = path_(name);
+    std::string const scope_name = detail::shard_scope(name);
+    if (!memory_.values.contains(path_(scope_name) + "/count")) {
+      refuse(path, "it was saved whole, and here it is " + which.text());
+    }
+    Shard saved;
+    scope(scope_name, [&](auto& inner) { saved.persist(inner); });
+    if (saved != which) refuse(path, "it is " + saved.text() + ", and here " + which.text());
+    load(path, part);
+  }
+
+ private:
+  template <class T>
+  void load(std::string const& path, T& value) {
+    Memory::Value const& saved = at(path);
+    bool const absent = std::holds_alternative<std::monostate>(saved);
+    if constexpr (std::is_same_v<T, at::Tensor>) {
+      if (absent) {
+        value = at::Tensor();
+      } else {
+        load_tensor(path, value);
+      }
+    } else if constexpr (requires { value.has_value(); }) {
+      if (absent) {
+        value.reset();
+      } else {
+        if (!value) value.emplace();  // a tensor that is there is filled
+        load(path, *value);
+      }
+    } else if constexpr (detail::ListOfValues<T>) {
+      std::uint64_t const size = get<std::uint64_t>(path, "a list");
+      // Each item is a value of its own: a count beyond these would take memory for nothing.
+      if (size > memory_.values.size()) refuse(path, "its items were not saved");
+      value.resize(size);
+      for (std::size_t i = 0; i < size; ++i) {
+        typename T::value_type item = value[i];
+        load(detail::item_path(path, i), item);
+        value[i] = item;
+      }
+    } else if constexpr (std::is_same_v<T, bool>) {
+      value = get<bool>(path, "a truth value");
+    } else if constexpr (std::is_floating_point_v<T>) {
+      value = static_cast<T>(get<double>(path, "a real number"));
+    } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+      value = narrow<T>(path, get<std::int64_t>(path, "a signed integer"));
+    } else if constexpr (std::is_integral_v<T>) {
+      value = narrow<T>(path, get<std::uint64_t>(path, "an unsigned integer"));
+    } else {
+      value = get<std::string>(path, "a text");
+    }
+  }
+
+  bool is_dispensable(std::string const& path) const {
+    for (auto end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
+      if (memory_.values.contains(path.substr(0, end + 1) + "dispensable")) return true;
+    }
+    return false;
+  }
+
+  Memory::Value const& at(std::string const& path) {
+    auto const found = memory_.values.find(path);
+    if (found == memory_.values.end()) refuse(path, "it was not saved");
+    read_.insert(found->first);
+    return found->second;
+  }
+  template <class T>
+  T get(std::string const& path, char const* what) {
+    Memory::Value const& saved = at(path);
+    if (T const* const value = std::get_if<T>(&saved)) return *value;
+    // A file of numbers does not tell the two kinds of integers apart.
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      auto const* const other = std::get_if<std::uint64_t>(&saved);
+      if (other && std::in_range<T>(*other)) return static_cast<T>(*other);
+    }
+    refuse(path, std::string("what was saved is not ") + what);
+  }
+  template <class T, class U>
+  static T narrow(std::string const& path, U value) {
+    if (!std::in_range<T>(value)) refuse(path, "the number is too large for it");
+    return static_cast<T>(value);
+  }
+
+  // A tensor that is already there keeps its place in memory: optimizers hold on to theirs.
+  void load_tensor(std::string const& path, at::Tensor& value) {
+    auto const saved = memory_.tensors.find(path);
+    if (saved == memory_.tensors.end()) refuse(path, "its tensor was not saved");
+    at::Tensor const& source = saved->second;
+    if (!value.defined()) {
+      value = source.clone();
+      return;
+    }
+    if (value.sizes() != source.sizes() || value.scalar_type() != source.scalar_type()) {
+      std::ostringstream why;
+      why << "saved as " << source.sizes() << ' ' << source.scalar_type() << ", here it is "
+          << value.sizes() << ' ' << value.scalar_type();
+      refuse(path, why.str());
+    }
+    at::NoGradGuard const no_gradient;
+    if (to_ && value.device() != *to_) {
+      value = at::empty_like(value, at::TensorOptions().device(*to_), at::MemoryFormat::Preserve);
+    }
+    value.copy_(source);
+  }
+
+  [[noreturn]] static void refuse(std::string const& path, std::string const& why) {
+    throw StateError({.what = "saved state does not fit",
+                      .where = path,
+                      .why = why,
+                      .mend = "Resume with the model and recipe that saved it."});
+  }
+
+  Memory const& memory_;
+  std::optional<c10::Device> to_;
+  std::set<std::string_view> read_;
+  detail::ArchivePath path_;
+};
+
+/// Where an archive moves the run that it loads; nothing with one that only loads or saves.
+template <class Archive>
+std::optional<c10::Device> destination(Archive const& archive) {
+  if constexpr (requires { archive.moves_to(); }) return archive.moves_to();
+  return std::nullopt;
+}
+
+}  // namespace frugal

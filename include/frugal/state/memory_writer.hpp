@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <frugal/libtorch/page_locked.hpp>
+#include <frugal/state/archive_path.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/shard.hpp>
+
+namespace frugal {
+
+/// Where a MemoryWriter puts tensors.
+enum class Copies {
+  beside,   ///< copied on their own device
+  on_host,  ///< copied into host memory, page-locked for tensors of a device; see settle()
+  none,     ///< as they are, if they lie in host memory without gaps; else as on_host
+};
+
+/// Saves into a Memory. Tensors are copied unless it is told otherwise: later steps do not change
+/// what was saved. A copy that the Memory already has at that path, of that shape and type, is
+/// filled again: who saves often into one Memory allocates once. After the last value, settle().
+class MemoryWriter {
+ public:
+  static constexpr bool loading = false;
+
+  /// `floats`: the type that floating-point tensors are stored in, or Undefined for their own.
+  explicit MemoryWriter(Memory& memory, Copies copies = Copies::beside,
+                        at::ScalarType floats = at::ScalarType::Undefined)
+      : memory_(memory), copies_(copies), floats_(floats) {}
+
+  template <class T>
+  void operator()(std::string const& name, T const& value) {
+    save(path_(name), value);
+  }
+  template <class F>
+  void scope(std::string const& name, F&& body) {
+    path_.scope(name, *this, body);
+  }
+  void shard(std::string const& name, at::Tensor const& part, Shard which) {
+    (*this)(name, part);
+    scope(detail::shard_scope(name), [&](auto& inner) { which.persist(inner); });
+  }
+
+  /// Takes the page-locked memory that was still missing, together, and begins the copies into it.
+  /// Nothing to do where no tensor of a device went into host memory.
+  void settle() {
+    if (missing_.empty()) return;
+    std::vector<at::Tensor> like;
+    like.reserve(missing_.size());
+    for (Missing const& each : missing_) {
+      like.push_back(
+          at::empty(each.value.sizes(), at::TensorOptions().dtype(each.type).device(at::kMeta)));
+    }
+    std::vector<at::Tensor> const made = detail::page_locked_like(like);
+    for (std::size_t i = 0; i < missing_.size(); ++i) {
+      *missing_[i].kept = made[i];
+      missing_[i].kept->copy_(missing_[i].value, /*non_blocking=*/true);
+    }
+    missing_.clear();
+  }
+
+ private:
+  struct Missing {
+    at::Tensor* kept;
+    at::Tensor value;
+    at::ScalarType type;
+  };
+
+  template <class T>
+  void save(std::string const& path, T const& value) {
+    if constexpr (std::is_same_v<T, at::Tensor>) {
+      memory_.values[path] = {};
+      if (!value.defined()) return;
+      memory_.values[path] = std::string("tensor");
+      keep(memory_.tensors[path], value.detach());
+    } else if constexpr (requires { value.has_value(); }) {
+      if (value) {
+        save(path, *value);
+      } else {
+        memory_.values[path] = {};
+      }
+    } else if constexpr (detail::ListOfValues<T>) {
+      memory_.values[path] = static_cast<std::uint64_t>(value.size());
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        save<typename T::value_type>(detail::item_path(path, i), value[i]);
+      }
+    } else if constexpr (std::is_same_v<T, bool>) {
+      memory_.values[path] = value;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      memory_.values[path] = static_cast<double>(value);
+    } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+      memory_.values[path] = static_cast<std::int64_t>(value);
+    } else if constexpr (std::is_integral_v<T>) {
+      memory_.values[path] = static_cast<std::uint64_t>(value);
+    } else {
+      memory_.values[path] = std::string(value);
+    }
+  }
+
+  void keep(at::Tensor& kept, at::Tensor const& value) {
+    at::ScalarType const type = floats_ != at::ScalarType::Undefined && value.is_floating_point()
+                                    ? floats_
+                                    : value.scalar_type();
+    // A tensor around somebody's bytes (from_blob) has no allocator, and may outlive them.
+    if (copies_ == Copies::none && value.is_cpu() && value.is_contiguous() &&
+        type == value.scalar_type() && value.storage().allocator() != nullptr) {
+      kept = value;
+      return;
+    }
+    at::Device const device = copies_ == Copies::beside ? value.device() : at::Device(at::kCPU);
+    // Page-locked memory alone is copied to while the device goes on to the next tensor.
+    bool const page_locked = device.is_cpu() && !value.is_cpu();
+    bool const fits = kept.defined() && kept.scalar_type() == type && kept.device() == device &&
+                      kept.sizes() == value.sizes() && (!page_locked || kept.is_pinned());
+    if (page_locked && !fits) {
+      missing_.push_back({&kept, value, type});
+      return;
+    }
+    if (!fits || (copies_ == Copies::none && !page_locked)) {
+      kept = at::empty(value.sizes(), value.options().dtype(type).device(device));
+    }
+    kept.copy_(value, /*non_blocking=*/!value.is_cpu());
+  }
+
+  Memory& memory_;
+  Copies copies_;
+  at::ScalarType floats_;
+  detail::ArchivePath path_;
+  std::vector<Missing> missing_;
+};
+
+}  // namespace frugal

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/nn/module.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include <frugal/libtorch/generators.hpp>
+#include <frugal/libtorch/modes.hpp>
+#include <frugal/libtorch/quietly.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/module_tensors.hpp>
+
+namespace frugal {
+
+/// What a snapshot holds of a run.
+enum class Part : unsigned {
+  module = 1,       ///< parameters and buffers, wherever they are by then
+  modes = 2,        ///< training or evaluation, for each part of the module
+  states = 4,       ///< where training stands, and every policy's state
+  slots = 8,        ///< the states of the slots alone, and what the run has of its last step
+  generators = 16,  ///< those that a run on its device draws from
+  window = 32,      ///< what the passes of a window change: buffers, counters, losses
+  device = 64,      ///< where the module is
+  good = module | states | generators,             ///< what a run can be taken back to
+  outside = module | modes | device | generators,  ///< what is of the module's owner
+  tried = module | modes | slots | generators,     ///< what tries leave no trace in
+  passes = window | generators,                    ///< what a window is begun anew from
+};
+constexpr Part operator|(Part a, Part b) {
+  return static_cast<Part>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr bool holds(Part parts, Part one) {
+  return (static_cast<unsigned>(parts) & static_cast<unsigned>(one)) != 0;
+}
+
+/// A run at one moment, or parts of it, in memory. Taken again and again, it allocates once.
+///
+/// `restore` may throw, as what it copies to a device may; it is a call and no destructor's work.
+/// Gradients are in no snapshot: a run that is put back has none.
+///
+/// A policy whose State keeps one shows it to its archive with `persist`. Part::states has every
+/// policy's state, that State included; the snapshot itself is left out of what it takes.
+template <class Run>
+class Snapshot {
+ public:
+  Memory module;  ///< by the names of parameters and buffers
+  Memory run;     ///< of Part::states or Part::slots, and then of Part::generators
+
+  /// `floats`: a type for the module's floating-point tensors, or Undefined for their own.
+  void take(Run& from, Part parts, Copies copies = Copies::on_host,
+            at::ScalarType floats = at::ScalarType::Undefined) {
+    at::NoGradGuard const no_gradients;
+    Busy const busy(busy_);
+    parts_ = parts;
+    if (holds(parts, Part::module)) take_module(from.root, copies, floats);
+    if (holds(parts, Part::modes)) modes_.take(from.root);
+    if (keeps_run()) take_run(from, copies);
+    if (holds(parts, Part::generators) && !keeps_run()) generators_.take(from.device);
+    if (holds(parts, Part::window)) take_window(from);
+    bool const waits = holds(parts, Part::module) || keeps_run();
+    if (waits && copies != Copies::beside && !from.device.is_cpu()) {
+      // Copies are made behind the host's back: one wait for all of them.
+      c10::impl::VirtualGuardImpl const guard(from.device.type());
+      guard.getStream(from.device).synchronize();
+    }
+  }
+
+  /// Puts back what was taken, or `only` some of it.
+  void restore(Run& into, std::optional<Part> only = std::nullopt) {
+    at::NoGradGuard const no_gradients;
+    Busy const busy(busy_);
+    Part const parts = only.value_or(parts_);
+    into.gradients.clear();
+    into.parameters.reset_gradients();
+    if (holds(parts, Part::device)) move_back(into.root);
+    if (holds(parts, Part::module)) restore_module(into.root);
+    if (holds(parts, Part::modes)) modes_.restore();
+    if (holds(parts, Part::states) || holds(parts, Part::slots)) restore_run(into);
+    if (holds(parts, Part::generators)) restore_generators(into);
+    if (holds(parts, Part::window)) {
+      buffers_.restore();
+      into.counters = counters_;
+      into.ledger.go_back(ledger_);
+    }
+  }
+
+  /// Nothing has been taken, or loaded.
+  bool empty() const { return parts_ == Part{}; }
+
+  /// Saves or loads a snapshot of Part::good, for a policy whose resumed run may have to go back to
+  /// it.
+  template <class Archive>
+  void persist(Archive& archive) {
+    if (busy_) return;
+    archive.scope("module", [&](auto& inner) { persist_memory(inner, module); });
+    archive.scope("run", [&](auto& inner) { persist_memory(inner, run); });
+    if (!Archive::loading) return;
+    parts_ = module.values.empty() ? Part{} : Part::good;
+    device_.reset();
+  }
+
+ private:
+  /// While it is taken or put back its own State is, too.
+  struct Busy {
+    explicit Busy(bool& flag) : flag_(flag) { flag_ = true; }
+    Busy(Busy const&) = delete;
+    Busy& operator=(Busy const&) = delete;
+    ~Busy() { flag_ = false; }
+
+   private:
+    bool& flag_;
+  };
+
+  bool keeps_run() const { return holds(parts_, Part::states) || holds(parts_, Part::slots); }
+
+  void take_module(torch::nn::Module& from, Copies copies, at::ScalarType floats) {
+    module.values.clear();
+    MemoryWriter writer(module, copies, floats);
+    device_.reset();
+    detail::visit_tensors(from, [&](std::string const& name, at::Tensor const& tensor) {
+      if (!device_) device_ = tensor.device();
+      writer(name, tensor);
+    });
+    writer.settle();
+    forget(module);
+  }
+  void move_back(torch::nn::Module& into) const {
+    bool moved = false;
+    detail::visit_tensors(into, [&](std::string const&, at::Tensor const& tensor) {
+      moved = moved || (device_ && tensor.device() != *device_);
+    });
+    if (moved) into.to(*device_);
+  }
+  void restore_module(torch::nn::Module& into) const {
+    detail::visit_tensors(into, [&](std::string const& name, at::Tensor const& tensor) {
+      tensor.copy_(module.tensors.at(name));
+    });
+  }
+
+  void take_run(Run& from, Copies copies) {
+    run.values.clear();
+    MemoryWriter writer(run, copies);
+    if (holds(parts_, Part::states)) {
+      from.persist(writer);
+    } else {
+      from.policies.persist_slots(writer);
+      norm_ = from.gradient_norm;
+    }
+    if (holds(parts_, Part::generators)) {
+      detail::persist_generators(writer, from.settings.device);
+    }
+    writer.settle();
+    forget(run);
+  }
+  void restore_run(Run& into) {
+    MemoryReader reader(run);
+    if (holds(parts_, Part::states)) {
+      into.persist(reader);
+      return;
+    }
+    into.policies.persist_slots(reader);
+    into.gradient_norm = norm_;
+    into.overflow = {};
+    into.window_loss = at::Tensor();
+  }
+
+  void restore_generators(Run& into) {
+    if (keeps_run()) {
+      MemoryReader reader(run);
+      detail::persist_generators(reader, into.settings.device);
+    } else {
+      generators_.restore();
+    }
+  }
+
+  void take_window(Run& from) {
+    buffers_.take(from.root);
+    counters_ = from.counters;
+    ledger_ = from.ledger.mark();
+  }
+
+  // Buffers of what is no longer there, such as a policy's optional tensor.
+  static void forget(Memory& memory) {
+    std::erase_if(memory.tensors, [&](auto const& entry) {
+      auto const value = memory.values.find(entry.first);
+      return value == memory.values.end() || std::holds_alternative<std::monostate>(value->second);
+    });
+  }
+
+  Part parts_{};
+  bool busy_ = false;
+  std::optional<c10::Device> device_;
+  detail::Modes modes_;
+  detail::GeneratorStates generators_;
+  detail::BufferCopies buffers_;
+  decltype(Run::counters) counters_{};
+  decltype(std::declval<Run&>().ledger.mark()) ledger_{};
+  decltype(Run::gradient_norm) norm_{};
+};
+
+namespace detail {
+
+/// Calls `body`, and puts the run back to where `before` was taken, whatever becomes of it. The
+/// error of `body` goes before one of putting back.
+template <class Run, class Body>
+void undone(Snapshot<Run>& before, Run& run, Body&& body) {
+  try {
+    body();
+  } catch (...) {
+    quietly([&] { before.restore(run); });
+    throw;
+  }
+  before.restore(run);
+}
+
+}  // namespace detail
+}  // namespace frugal

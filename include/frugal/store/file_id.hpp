@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace frugal::detail {
+
+/// Which file a name means, whatever it is called: two names with one of these are one file, and a
+/// name that has another one than before means another file.
+struct FileId {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+
+  bool operator==(FileId const&) const = default;
+
+  static FileId of(struct stat const& status) {
+    return {.device = status.st_dev, .inode = status.st_ino};
+  }
+
+  /// A symbolic link is a file of its own. Nothing if there is none; errno then says why.
+  static std::optional<FileId> of(std::filesystem::path const& path) noexcept {
+    struct stat status{};
+    if (::lstat(path.c_str(), &status) != 0) return std::nullopt;
+    return of(status);
+  }
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+#include <frugal/store/file_id.hpp>
+#include <frugal/store/io_error.hpp>
+#include <frugal/store/lock_owner.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace frugal::detail {
+
+/// `hint` is added to what to do about it.
+inline LockError lock_refusal(std::filesystem::path const& lock,
+                              std::optional<LockOwner> const& owner, std::string const& hint) {
+  std::string mend = "Stop that one, or give another run directory.";
+  if (!hint.empty()) mend += " " + hint;
+  return LockError({.what = "another trainer works in this run directory",
+                    .where = lock.string(),
+                    .why = owner ? "it is " + owner->words() : "it has not said who it is",
+                    .mend = std::move(mend)});
+}
+
+inline std::string removal_hint(std::initializer_list<std::filesystem::path> files) {
+  std::string names;
+  for (auto const& file : files) names += (names.empty() ? "" : " and ") + file.string();
+  return "If that process is gone for certain, remove " + names + ".";
+}
+
+/// LockError unless a name means the file that was locked by it.
+inline void require_same_file(std::filesystem::path const& path, FileId const& held) {
+  auto const now = FileId::of(path);
+  if (now == held) return;
+  if (!now && errno != ENOENT && errno != ENOTDIR) throw io_error("lstat", path, errno);
+  throw LockError({.what = "this run has lost its run directory",
+                   .where = path.string(),
+                   .why = now ? "another file has this name than the one that was locked: the "
+                                "folder was renamed, or replaced"
+                              : "the file that was locked has no longer this name: the folder "
+                                "was renamed, or removed",
+                   .mend = "Start again with the folder that is meant; nothing was written to "
+                           "this one, or deleted in it, since."});
+}
+
+/// The lock of file systems without flock: a file `lock.owner` that names its owner. It goes with
+/// its owner's orderly end; of one that was killed on this machine it can be known that it is dead.
+class OwnerFile {
+ public:
+  static std::filesystem::path path_of(std::filesystem::path lock) { return lock += ".owner"; }
+
+  /// LockError unless the file `path`, which is there, is a dead owner's.
+  static void require_dead(std::filesystem::path const& path, std::filesystem::path const& lock) {
+    auto const owner = read_owner(path);
+    if (owner && owner->life() == LockOwner::Life::dead) return;
+    bool const both = owner && read_owner(lock) == owner;
+    throw lock_refusal(lock, owner, both ? removal_hint({path, lock}) : removal_hint({path}));
+  }
+
+  explicit OwnerFile(std::filesystem::path const& lock) : lock_(lock), path_(path_of(lock)) {
+    auto mine = lock;
+    mine += "." + host_name() + "." + std::to_string(::getpid());
+    try {
+      write_small_file(mine, LockOwner::here().text());
+      auto const id = FileId::of(mine);
+      if (!id) throw io_error("lstat", mine, errno);
+      id_ = *id;
+      // link() is atomic also over networks, where O_EXCL was not always. There it may also say
+      // EEXIST of its own deed, when the answer to the first try was lost.
+      if (::link(mine.c_str(), path_.c_str()) != 0) {
+        int const code = errno;
+        if (FileId::of(path_) != id) {
+          if (code != EEXIST) throw io_error("link", path_, code);
+          replace_dead_owner(mine);
+        }
+      }
+    } catch (...) {
+      ::unlink(mine.c_str());
+      throw;
+    }
+    ::unlink(mine.c_str());
+  }
+  OwnerFile(OwnerFile const&) = delete;
+  OwnerFile& operator=(OwnerFile const&) = delete;
+  /// In a folder that was renamed away, and has a follower, the file is another trainer's by now.
+  ~OwnerFile() {
+    if (FileId::of(path_) == id_) ::unlink(path_.c_str());
+  }
+
+  void require_held() const { require_same_file(path_, id_); }
+
+ private:
+  /// Two that find the same dead owner must not both win, nor one remove the other's new file: who
+  /// makes the folder may replace, the other is refused.
+  void replace_dead_owner(std::filesystem::path const& mine) {
+    auto door = lock_;
+    door += ".takeover";
+    require_dead(path_, lock_);
+    if (::mkdir(door.c_str(), 0777) != 0) {
+      throw lock_refusal(lock_, std::nullopt,
+                         "If nobody else is starting right now, remove " + door.string() + ".");
+    }
+    try {
+      require_dead(path_, lock_);  // still the dead one's?
+      if (::rename(mine.c_str(), path_.c_str()) != 0) throw io_error("rename", path_, errno);
+    } catch (...) {
+      ::rmdir(door.c_str());
+      throw;
+    }
+    ::rmdir(door.c_str());
+  }
+
+  std::filesystem::path lock_;
+  std::filesystem::path path_;
+  FileId id_;
+};
+
+}  // namespace frugal::detail

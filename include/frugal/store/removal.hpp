@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+#include <frugal/store/checkpoint.hpp>
+#include <frugal/store/checkpoint_list.hpp>
+#include <frugal/store/folder.hpp>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal {
+
+/// What became of checkpoints that were to go.
+struct Removal {
+  std::vector<SavedCheckpoint> removed;  ///< no checkpoint any more
+  std::vector<Damage> left;              ///< what is still there, and why
+};
+
+}  // namespace frugal
+
+namespace frugal::detail {
+
+/// Deletes the files of checkpoints that have lost their names, as far as it goes. A file that
+/// somebody holds open over a network, or a right that is missing, is no reason to end a run: what
+/// cannot be deleted is told, and tried again.
+class Deleter {
+ public:
+  /// `moved`: folders in `checkpoints` that have lost their names. And those that an earlier call
+  /// left.
+  void remove(std::filesystem::path const& checkpoints, std::vector<std::filesystem::path> moved,
+              Removal& out) {
+    if (!moved.empty()) {
+      try {
+        sync_folder(checkpoints);
+      } catch (StoreError const& error) {
+        // The old names may come back, and would name folders that are half empty.
+        for (auto const& path : moved) leave(path, error.fault().why, out);
+        moved.clear();
+      }
+    }
+    for (auto& path : std::exchange(unfinished_, {})) moved.push_back(std::move(path));
+    for (auto& path : moved) {
+      try {
+        remove_tree(path);
+      } catch (StoreError const& error) {
+        leave(path, error.fault().why, out);
+        unfinished_.push_back(std::move(path));
+      }
+    }
+  }
+
+  void leave(std::filesystem::path const& path, std::string const& why, Removal& out) {
+    out.left.push_back({path, why});
+    if (told_.insert(path).second) left_.push_back({path, why});
+  }
+
+  /// What was left since this was asked last; each once, however often it is tried.
+  std::vector<Damage> take_left() { return std::exchange(left_, {}); }
+
+ private:
+  std::vector<std::filesystem::path> unfinished_;
+  std::vector<Damage> left_;
+  std::set<std::filesystem::path> told_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data-parallel training as a user writes it: processes that agree, and add up their gradients. Two
+// threads stand in for two processes, each with a trainer and its share of every window.
+#include <doctest/doctest.h>
+
+#include <frugal/frugal.hpp>
+
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+#include <algorithm>
+#include <array>
+#include <barrier>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace frugal_test::outside_agrees {
+
+namespace fr = frugal;
+using namespace support;
+
+/// What processes exchange with. Who leaves no longer keeps the other waiting.
+class Pair {
+ public:
+  template <class T, class Join>
+  T join(int rank, T value, Join&& join) {
+    auto& values = std::get<std::array<T, 2>>(values_);
+    values.at(static_cast<std::size_t>(rank)) = std::move(value);
+    all_.arrive_and_wait();
+    T joined = join(values[0], values[1]);
+    all_.arrive_and_wait();
+    return joined;
+  }
+  void leave() { all_.arrive_and_drop(); }
+
+ private:
+  std::barrier<> all_{2};
+  std::tuple<std::array<double, 2>, std::array<at::Tensor, 2>> values_;
+};
+
+struct DataParallel {
+  struct kind : fr::observer_kind {
+    static constexpr std::string_view name = "outside.DataParallel";
+  };
+  using listens = fr::list<fr::around::micro_batch>;
+  using provides = fr::list<fr::service::reduce>;
+
+  Pair* pair = nullptr;
+  int rank = 0;
+  bool adds_gradients = true;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(DataParallel const& settings)
+        : pair_(settings.pair), rank_(settings.rank), adds_gradients_(settings.adds_gradients) {}
+
+    // [begin members]
+    double reduce(fr::Quantity what, double value) {
+      return pair_->join(rank_, value, [&](double a, double b) {
+        return is_verdict(what) ? std::max(a, b) : a + b;
+      });
+    }
+    at::Tensor reduce(fr::Quantity what, at::Tensor value) {
+      return pair_->join(rank_, std::move(value), [&](at::Tensor const& a, at::Tensor const& b) {
+        return is_verdict(what) ? at::maximum(a, b) : a + b;
+      });
+    }
+
+    template <class Next>
+    void around_micro_batch(fr::MicroBatchRun<Context> const& phase, Next&& next) {
+      next();
+      if (!phase.last || !adds_gradients_) return;
+      at::NoGradGuard const no_gradients;
+      for (at::Tensor const& parameter : phase.parameters().tensors) {
+        at::Tensor const sum =
+            pair_->join(rank_, parameter.grad(),
+                        [](at::Tensor const& a, at::Tensor const& b) { return a + b; });
+        parameter.grad().copy_(sum);
+      }
+    }
+    // [end members]
+
+   private:
+    static bool is_verdict(fr::Quantity what) {
+      return what == fr::Quantity::stop || what == fr::Quantity::overflow;
+    }
+    Pair* pair_;
+    int rank_;
+    bool adds_gradients_;
+  };
+};
+
+/// Asks that the run be left, or stops it, after a step.
+struct Asks {
+  struct kind : fr::observer_kind {
+    static constexpr std::string_view name = "outside.Asks";
+  };
+  using listens = fr::list<fr::query::stop_requested, fr::on::step>;
+
+  std::uint64_t leave_at = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t stop_at = std::numeric_limits<std::uint64_t>::max();
+
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(Asks const& settings) : settings(settings.leave_at, settings.stop_at) {}
+    bool stop_requested(fr::Phase<Context> const& phase) const {
+      return phase.counters().step >= settings.first;
+    }
+    fr::flow on_step(fr::Step<Context>& phase) const {
+      return phase.counters().step >= settings.second ? fr::flow::stop : fr::flow::proceed;
+    }
+    std::pair<std::uint64_t, std::uint64_t> settings;
+  };
+};
+
+/// 44 samples in micro-batches of these sizes, in turn; of each what a process has of it.
+std::vector<fr::Batch> shares(std::vector<std::array<std::int64_t, 2>> const& sizes, int rank) {
+  fr::Batch const all = samples(44);
+  std::vector<fr::Batch> batches;
+  std::int64_t at = 0;
+  for (std::size_t i = 0; at < 44; ++i) {
+    auto const [first, second] = sizes[i % sizes.size()];
+    std::int64_t const begin = rank == 1 ? at + first : at;
+    std::int64_t const count = rank == 0 ? first : rank == 1 ? second : first + second;
+    batches.push_back({all.data.narrow(0, begin, count), all.target.narrow(0, begin, count)});
+    at += first + second;
+  }
+  return batches;
+}
+constexpr int whole = 2;  ///< in place of a rank: one process, and all of it
+
+struct Outcome {
+  fr::Report report;
+  std::map<std::string, at::Tensor> tensors;
+  Seen seen;
+};
+
+template <class... Ps>
+Outcome fit(std::vector<fr::Batch>& train, int rank, std::filesystem::path const& folder,
+            Ps const&... policies) {
+  Outcome outcome;
+  auto const module = std::make_shared<Mlp>();
+  auto valid = shares({{3, 1}}, rank);
+  fr::Trainer trainer{module,
+                      fr::CrossEntropy{},
+                      fr::Settings{.run = folder, .epochs = 3},
+                      fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
+                      fr::Optimize<fr::SGD>{.lr = 0.1, .momentum = 0.9},
+                      Spy{.seen = &outcome.seen},
+                      policies...};
+  outcome.report = trainer.fit(train, valid);
+  outcome.tensors = tensors_of(*module);
+  return outcome;
+}
+
+/// `process(pair, rank)` in two threads.
+template <class Process>
+std::array<Outcome, 2> both(Process&& process) {
+  std::array<Outcome, 2> outcomes;
+  Pair pair;
+  auto const run = [&](int rank) {
+    outcomes.at(static_cast<std::size_t>(rank)) = process(pair, rank);
+    pair.leave();
+  };
+  std::thread other([&] { run(1); });
+  run(0);
+  other.join();
+  return outcomes;
+}
+
+double apart(Outcome const& a, Outcome const& b) {
+  double most = 0;
+  for (auto const& [name, tensor] : a.tensors) {
+    most = std::max(most, (tensor - b.tensors.at(name)).abs().max().item<double>());
+  }
+  return most;
+}
+
+template <class... Ps>
+void end_in_the_same_weights(std::vector<std::array<std::int64_t, 2>> const& sizes,
+                             Ps const&... policies) {
+  auto all = shares(sizes, whole);
+  Outcome const one = fit(all, whole, {}, policies...);
+  auto const two = both([&](Pair& pair, int rank) {
+    auto train = shares(sizes, rank);
+    return fit(train, rank, {}, DataParallel{.pair = &pair, .rank = rank}, policies...);
+  });
+  CHECK(same_bits(two[0].tensors, two[1].tensors));
+  CHECK(apart(two[0], one) < 1e-6);
+  for (Outcome const& each : two) {
+    CHECK(each.report.steps == one.report.steps);
+    CHECK(each.report.train_loss == doctest::Approx(one.report.train_loss).epsilon(1e-6));
+    REQUIRE(each.seen.epoch_losses.size() == 3);
+    CHECK(each.seen.epoch_losses[0] == doctest::Approx(one.seen.epoch_losses[0]).epsilon(1e-6));
+    CHECK(each.report.last()["loss"] == doctest::Approx(one.report.last()["loss"]));
+    CHECK(each.report.last()["accuracy"] == one.report.last()["accuracy"]);
+  }
+  CHECK(two[0].report.samples + two[1].report.samples == one.report.samples);
+}
+
+TEST_CASE("two processes with half of each batch end in the weights of one with the whole") {
+  end_in_the_same_weights({{4, 4}, {4, 4}, {4, 4}, {4, 4}, {4, 4}, {2, 2}});
+}
+
+TEST_CASE(
+    "so they do with shares that weigh differently, and in windows of several micro-batches") {
+  end_in_the_same_weights({{5, 3}, {2, 6}, {1, 5}});
+  end_in_the_same_weights({{4, 4}, {4, 4}, {4, 4}, {4, 4}, {4, 4}, {2, 2}}, fr::Accumulate<2>{});
+  end_in_the_same_weights({{5, 3}, {2, 6}, {1, 5}, {2, 6}, {7, 7}}, fr::Accumulate<2>{});
+}
+
+TEST_CASE("asked in one process, both leave after the same step") {
+  auto const two = both([&](Pair& pair, int rank) {
+    auto train = shares({{2, 2}}, rank);
+    return fit(train, rank, {}, DataParallel{.pair = &pair, .rank = rank},
+               rank == 0 ? Asks{} : Asks{.leave_at = 14});
+  });
+  for (Outcome const& each : two) {
+    CHECK(each.report.preempted);
+    CHECK(each.report.steps == 14);
+    CHECK(each.report.epochs == 1);
+  }
+  CHECK(two[1].report.stopped_by == "outside.Asks");
+  CHECK(two[0].report.stopped_by == "another process");
+}
+
+TEST_CASE("a verdict of one process ends the run in both") {
+  TemporaryFolder const folder;
+  auto const start = [&](std::uint64_t stop_at) {
+    return both([&](Pair& pair, int rank) {
+      auto train = shares({{2, 2}}, rank);
+      return fit(train, rank, folder / std::to_string(rank),
+                 DataParallel{.pair = &pair, .rank = rank}, fr::Checkpoint<fr::Every<1>>{},
+                 rank == 1 ? Asks{} : Asks{.stop_at = stop_at});
+    });
+  };
+  auto const two = start(5);
+  for (Outcome const& each : two) {
+    CHECK_FALSE(each.report.preempted);
+    CHECK(each.report.steps == 5);
+  }
+  CHECK(two[0].report.stopped_by == "outside.Asks");
+  CHECK(two[1].report.stopped_by == "another process");
+  // Started again, both are at their end: what one knows is enough.
+  for (Outcome const& each : start(1000)) CHECK(each.report.steps == 5);
+}
+
+/// Its gradient is infinite in one batch, by number.
+struct Overflows {
+  int nth;
+  int* count;
+  fr::Loss operator()(std::shared_ptr<Mlp>& module, fr::Batch const& batch) const {
+    fr::Loss loss = fr::CrossEntropy{}(module, batch);
+    if (++*count == nth) {
+      loss.output.register_hook([](at::Tensor const& gradient) {
+        return gradient * std::numeric_limits<float>::infinity();
+      });
+    }
+    return loss;
+  }
+};
+
+TEST_CASE("gradients that overflow in one process are no step in either") {
+  auto const two = both([&](Pair& pair, int rank) {
+    auto train = shares({{2, 2}}, rank);
+    int count = 0;
+    Outcome outcome;
+    auto const module = std::make_shared<Mlp>();
+    fr::Trainer trainer{module,
+                        Overflows{rank == 0 ? 4 : 0, &count},
+                        fr::Settings{.epochs = 1},
+                        fr::Optimize<fr::SGD>{.lr = 0.1},
+                        fr::Precision<fr::FP16>{.scaling = {.initial = 256}},
+                        DataParallel{.pair = &pair, .rank = rank, .adds_gradients = false}};
+    outcome.report = trainer.fit(train);
+    return outcome;
+  });
+  for (Outcome const& each : two) {
+    CHECK(each.report.skipped == 1);
+    CHECK(each.report.steps == 10);
+  }
+}
+
+}  // namespace frugal_test::outside_agrees

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/accumulate/split.hpp>
+#include <frugal/policy/checkpoint/recipe_name.hpp>
+#include <frugal/policy/clip.hpp>
+#include <frugal/policy/optimize/adam.hpp>
+#include <frugal/policy/precision.hpp>
+#include <frugal/policy/schedule.hpp>
+#include <frugal/policy/validate.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace frugal_test::checkpoint_recipe_name {
+
+using namespace frugal;
+using namespace frugal::literals;
+using frugal::detail::fits_old_name;
+using frugal::detail::NameFits;
+using frugal::detail::portable_name;
+using frugal::detail::recipe_name;
+
+/// A name of its own; arguments in an order of which nobody knows.
+struct Mine {
+  static constexpr std::string_view identity = "Mine, with cheese";
+};
+template <class T, class U, int N>
+struct Odd {};
+
+// Of g++ a constant expression, so that reading this file proves it; clang with the library of g++
+// 12 takes no text for one.
+#if defined(__clang__)
+#define NAMED(text, ...) CHECK(recipe_name<__VA_ARGS__>() == (text))
+#else
+#define NAMED(text, ...) static_assert(recipe_name<__VA_ARGS__>() == (text))
+#endif
+
+TEST_CASE("every compiler names a recipe in the same words") {
+  NAMED("Accumulate<8>", Accumulate<8>);
+  NAMED("Accumulate<Auto>", Accumulate<Auto>);
+  NAMED("Optimize<AdamW>", Optimize<AdamW>);
+  NAMED("Precision<FromEnv<FP32, BF16>>", Precision<FromEnv<FP32, BF16>>);
+  NAMED("NoClip", NoClip);
+  NAMED("ClipNorm<1/2>", ClipNorm<0.5_r>);
+  NAMED("Schedule<>", Schedule<>);
+  NAMED("Validate<Every<1, Epoch>>", Validate<>);
+  NAMED("Every<Auto, OptimizerStep>", Every<Auto>);
+  NAMED("MultiStepDecay<1/10, 30, 60>", MultiStepDecay<0.1_r, 30, 60>);
+  NAMED("Schedule<Warmup<10>, Plateau<1/2, Patience<2>, Watch<'accuracy', 1>>>",
+        Schedule<Warmup<10>, Plateau<0.5_r, Patience<2>, WatchAccuracy>>);
+  NAMED("Ramp<-1/2, 1/1, 0>", Ramp<Rational{-1, 2}, 1_r, 0>);
+  NAMED("Mine, with cheese", Mine);
+  NAMED("Optimize<Mine, with cheese>", Optimize<Mine>);
+}
+
+TEST_CASE("policies of other arguments have other names") {
+  CHECK(recipe_name<ClipNorm<0.5_r>>() != recipe_name<ClipNorm<0.25_r>>());
+  CHECK(recipe_name<Watch<"a", Better::lower>>() != recipe_name<Watch<"a", Better::higher>>());
+  CHECK(recipe_name<Watch<"a", Better::lower>>() != recipe_name<Watch<"b", Better::lower>>());
+  CHECK(recipe_name<Schedule<Warmup<10>>>() != recipe_name<Schedule<Warmup<20>>>());
+  CHECK(recipe_name<Odd<int, float, 1>>() != recipe_name<Odd<int, float, 2>>());
+}
+
+TEST_CASE("a slot has its name, and the one that earlier versions have written") {
+  auto const slots = frugal::detail::slots_of(list<Accumulate<2>, ClipNorm<0.5_r>>{});
+  REQUIRE(slots.size() == 2);
+  CHECK(slots.at("Accumulate").name == "Accumulate<2>");
+  CHECK(slots.at("Accumulate").compiled == "Accumulate<2>");
+  CHECK(slots.at("Clip").name == "ClipNorm<1/2>");
+  CHECK(slots.at("Clip").compiled == portable_name(frugal::detail::type_name<ClipNorm<0.5_r>>()));
+}
+
+TEST_CASE("what compilers are known to spell otherwise was taken out of the former names") {
+  CHECK(portable_name("frugal::Accumulate<8ul>") == "Accumulate<8>");
+  CHECK(portable_name("frugal::Accumulate< 8>") == "Accumulate<8>");
+  CHECK(portable_name("frugal::Every<frugal::Automatic()>") == "Every<Auto>");
+}
+
+TEST_CASE("an earlier version's name fits, fits not, or nobody knows") {
+  frugal::detail::SlotName const two{"Accumulate<2>", "Accumulate<2>"};
+  CHECK(fits_old_name("Accumulate<2>", two) == NameFits::yes);
+  CHECK(fits_old_name("Accumulate<4>", two) == NameFits::no);
+  CHECK(fits_old_name("nothing", two) == NameFits::no);
+  frugal::detail::SlotName const clip{"ClipNorm<1/2>", "ClipNorm<Rational{1,2}>"};
+  CHECK(fits_old_name("ClipNorm<Rational{1,2}>", clip) == NameFits::yes);
+  CHECK(fits_old_name("ClipNorm<(Rational){1l,2l}>", clip) == NameFits::perhaps);
+  CHECK(fits_old_name("ClipValue<Rational{1,2}>", clip) == NameFits::no);
+}
+
+}  // namespace frugal_test::checkpoint_recipe_name

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a log has when its run is saved, killed, resumed and taken back.
+#include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <frugal/policy/checkpoint.hpp>
+#include <frugal/policy/log.hpp>
+#include <frugal/policy/optimize/sgd.hpp>
+#include <frugal/policy/rollback.hpp>
+#include <frugal/trainer.hpp>
+
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+namespace frugal_test::policy_log_events {
+
+using namespace frugal_test::support;
+using frugal::Every;
+using frugal::Log;
+using frugal::Optimize;
+using frugal::Resident;
+using frugal::SGD;
+
+/// Every line of a file, parsed.
+std::vector<Json> events_in(std::filesystem::path const& path) {
+  std::vector<Json> all;
+  for (std::string const& line : lines_of(text_of(path))) all.push_back(Json::parse(line));
+  return all;
+}
+
+/// A run of 10 steps that saves at each fourth, to be killed before a micro-batch.
+template <class... Ps>
+frugal::Report saves(std::filesystem::path const& folder, int dies_at, Ps const&... policies) {
+  struct Gone {};
+  int batches = 0;
+  auto const objective = [&](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
+    if (++batches == dies_at) throw Gone{};
+    return frugal::CrossEntropy{}(module, batch);
+  };
+  frugal::Trainer trainer{
+      std::make_shared<Mlp>(), objective,   frugal::Settings{.run = folder, .epochs = 2},
+      Optimize<SGD>{},         policies..., frugal::Checkpoint<Every<4>>{}};
+  try {
+    return trainer.fit(Resident(samples(18), {.batch = 4}));
+  } catch (Gone const&) {
+    return {};
+  }
+}
+
+TEST_CASE("a log that is a pipe does not end the run at its first save") {
+  TemporaryFolder const folder;
+  auto const path = folder / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  int const reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  CHECK(saves(folder / "run", 0, Log<Every<1>>{.path = path}).steps == 10);
+  ::close(reader);
+}
+
+/// Moves a file after a step, as logrotate does.
+Spy rotates(std::filesystem::path const& file, std::uint64_t step) {
+  return {.each_step = [=](frugal::Counters const& now) {
+    if (now.step == step) std::filesystem::rename(file, file.string() + ".1");
+  }};
+}
+
+TEST_CASE("a log that is rotated goes on in the moved file, and a resumed run in a new one") {
+  TemporaryFolder const folder;
+  auto const file = folder / "metrics.jsonl";
+  // Steps 1 to 6 and a save at 4 in the file that is moved after step 2; killed in step 7.
+  saves(folder.path(), 7, Log<Every<1>>{}, rotates(file, 2));
+  CHECK_FALSE(std::filesystem::exists(file));
+  CHECK(events_in(folder / "metrics.jsonl.1").back().at("step") == 6);
+  // What somebody else has put there by now is longer than the log was, and stays.
+  std::string const other(4000, 'x');
+  std::ofstream(file) << other << '\n';
+  CHECK(saves(folder.path(), 0, Log<Every<1>>{}).steps == 10);
+  std::string const text = text_of(file);
+  CHECK(text.substr(0, other.size() + 1) == other + "\n");
+  std::ofstream(file) << text.substr(other.size() + 1);
+  auto const events = events_in(file);
+  CHECK(events.front().at("event") == "resume");
+  CHECK(events.back().at("event") == "end");
+}
+
+/// How often each event is in a log.
+std::map<std::string, int> counts(std::filesystem::path const& file) {
+  std::map<std::string, int> found;
+  for (Json const& event : events_in(file)) ++found[event.at("event").get<std::string>()];
+  return found;
+}
+
+/// 11 steps an epoch, of which two windows have a loss that is no number.
+template <class Lines = Every<100>, class... Ps>
+frugal::Report broken(std::filesystem::path const& folder, int dies_at, Ps const&... policies) {
+  struct Gone {};
+  frugal::Batch data = samples(44);
+  data.data = data.data.clone();
+  data.data.narrow(0, 12, 4).fill_(std::nan(""));
+  data.data.narrow(0, 24, 4).fill_(std::nan(""));
+  int batches = 0;
+  auto const objective = [&](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
+    if (++batches == dies_at) throw Gone{};
+    return frugal::CrossEntropy{}(module, batch);
+  };
+  frugal::Trainer trainer{
+      std::make_shared<Mlp>(), objective,    frugal::Settings{.run = folder, .epochs = 1},
+      Optimize<SGD>{},         Log<Lines>{}, policies...};
+  try {
+    return trainer.fit(Resident(data, {.batch = 4, .shuffle = false}));
+  } catch (Gone const&) {
+    return {};
+  }
+}
+
+TEST_CASE("two returns to one kept state are two lines") {
+  TemporaryFolder const folder;
+  // With a line for each step: those of the first return stand before the second one.
+  broken<Every<1>>(folder.path(), 0, frugal::Rollback<Every<100>>{});
+  auto found = counts(folder / "metrics.jsonl");
+  CHECK(found["rollback"] == 2);
+  CHECK(found["begin"] == 1);
+  CHECK(found["step"] == 9);
+}
+
+TEST_CASE("an event that is saved before its line is in the log of the run that resumes") {
+  TemporaryFolder const folder;
+  // Back to step 0 at batch 4, a save at step 2, and no line of a step before the end.
+  using Saves = frugal::Checkpoint<Every<2>>;
+  broken(folder.path(), 8, frugal::Rollback<Every<100>>{}, Saves{});
+  broken(folder.path(), 0, frugal::Rollback<Every<100>>{}, Saves{});
+  auto const found = counts(folder / "metrics.jsonl");
+  CHECK(found.at("begin") == 1);
+  CHECK(found.at("rollback") == 2);
+  CHECK(found.at("resume") == 1);
+  CHECK(found.at("epoch") == 1);
+  CHECK(found.at("end") == 1);
+}
+
+TEST_CASE("whenever a run is killed, its log has each event once, and a line for each resume") {
+  TemporaryFolder const folder;
+  frugal::Rollback<Every<100>> const rollback;
+  frugal::Checkpoint<Every<2>> const saves;
+  frugal::Report const whole = broken(folder / "whole", 0, rollback, saves);
+  REQUIRE(whole.steps == 9);
+  auto const expected = counts(folder / "whole/metrics.jsonl");
+  REQUIRE(expected.at("rollback") == 2);
+  // Before, between and after the two returns, at a save and beside it.
+  for (int const dies_at : {1, 4, 5, 7, 9, 11, 14, 16, 20}) {
+    CAPTURE(dies_at);
+    auto const run = folder / std::to_string(dies_at);
+    int starts = 0;
+    auto const start = [&](int dies_at_batch) {
+      ++starts;
+      return broken(run, dies_at_batch, rollback, saves);
+    };
+    // Twice at that place: where nothing was saved in between, both resumes are of one checkpoint.
+    for (int i = 0; i < 2; ++i) start(dies_at);
+    frugal::Report const report = start(0);
+    CHECK(report.steps == whole.steps);
+    auto found = counts(run / "metrics.jsonl");
+    CHECK(found["resume"] == starts - 1);
+    found.erase("resume");
+    CHECK(found == expected);
+    CHECK(report.advice == whole.advice);
+  }
+}
+
+}  // namespace frugal_test::policy_log_events

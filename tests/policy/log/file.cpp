@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/policy/log/file.hpp>
+
+#include "support/files.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace frugal_test::log_file {
+
+using frugal::detail::LogFile;
+using support::TemporaryFolder;
+using support::text_of;
+
+bool none(std::string_view) { return false; }
+
+TEST_CASE("lines are appended, to what is there as well, and are there at once") {
+  TemporaryFolder const folder;
+  std::ofstream(folder / "log") << "before\n";
+  LogFile file(folder / "log");
+  REQUIRE(file.open());
+  CHECK(file.regular());
+  CHECK(file.append("one\ntwo\n"));
+  CHECK(text_of(folder / "log") == "before\none\ntwo\n");
+  CHECK(file.mark().size == 15);
+}
+
+TEST_CASE("what is beyond a mark is cut off, but for lines that are kept, and more is appended") {
+  TemporaryFolder const folder;
+  LogFile file(folder / "log");
+  REQUIRE(file.append("a\n"));
+  LogFile::Mark const mark = file.mark();
+  REQUIRE(file.append("b\nkeep this\nc\nkeep that\nhalf a li"));
+  CHECK(file.cut(mark, [](std::string_view line) { return line.starts_with("keep"); }));
+  CHECK(text_of(folder / "log") == "a\nkeep this\nkeep that\n");
+  CHECK(file.append("d\n"));
+  CHECK(text_of(folder / "log") == "a\nkeep this\nkeep that\nd\n");
+}
+
+TEST_CASE("another process cuts at the mark of the one before it") {
+  TemporaryFolder const folder;
+  LogFile::Mark mark;
+  {
+    LogFile first(folder / "log");
+    REQUIRE(first.append("a\n"));
+    mark = first.mark();
+    REQUIRE(first.append("lost\n"));
+  }
+  LogFile second(folder / "log");
+  CHECK(second.cut(mark, none));
+  CHECK(text_of(folder / "log") == "a\n");
+}
+
+TEST_CASE("another file of that name is not cut, however long it is") {
+  TemporaryFolder const folder;
+  LogFile first(folder / "log");
+  REQUIRE(first.append("the first line\n"));
+  LogFile::Mark const mark = first.mark();
+  std::filesystem::rename(folder / "log", folder / "log.1");
+  LogFile second(folder / "log");
+  REQUIRE(second.append("lines of a new file, more of them than the mark is long\n"));
+  std::string const before = text_of(folder / "log");
+  CHECK(second.cut(mark, none));
+  CHECK(text_of(folder / "log") == before);
+  // The first goes on where it was moved to.
+  REQUIRE(first.append("on\n"));
+  CHECK(text_of(folder / "log.1") == "the first line\non\n");
+}
+
+TEST_CASE("a mark of an empty file cuts nothing: nobody knows which file that was") {
+  TemporaryFolder const folder;
+  LogFile file(folder / "log");
+  LogFile::Mark const mark = file.mark();
+  REQUIRE(file.append("a\n"));
+  CHECK(file.cut(mark, none));
+  CHECK(text_of(folder / "log") == "a\n");
+}
+
+TEST_CASE("a length of which no more is known is taken at its word") {
+  TemporaryFolder const folder;
+  LogFile file(folder / "log");
+  REQUIRE(file.append("a\nb\n"));
+  CHECK(file.cut(file.mark_at(2), none));
+  CHECK(text_of(folder / "log") == "a\n");
+  CHECK(file.cut(file.mark_at(100), none));  // it is shorter
+  CHECK(text_of(folder / "log") == "a\n");
+}
+
+TEST_CASE("a pipe is appended to and never cut") {
+  TemporaryFolder const folder;
+  auto const path = folder / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  int const reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  LogFile file(path);
+  REQUIRE(file.open());
+  CHECK_FALSE(file.regular());
+  LogFile::Mark const mark = file.mark();
+  CHECK(file.append("a\nb\n"));
+  CHECK(file.cut(mark, none));
+  char text[16];
+  CHECK(::read(reader, text, sizeof text) == 4);
+  ::close(reader);
+}
+
+TEST_CASE("a write that fails says why, and leaves no half of a line") {
+  LogFile full("/dev/full");
+  REQUIRE(full.open());
+  CHECK_FALSE(full.append("a\n"));
+  CHECK(errno == ENOSPC);
+  CHECK_FALSE(LogFile("/nowhere/at/all").open());
+}
+
+}  // namespace frugal_test::log_file

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: frugal: two kinds of this recipe have one name, and names tell kinds apart: in the order, in messages and in what is saved. Give your kind another name.
+#include "../compose/stand_ins.hpp"
+
+using namespace frugal_test::compose;
+
+template <class... Ps>
+constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::say();
+
+struct namesake : observer_kind {
+  static constexpr std::string_view name = alpha::name;
+};
+
+static_assert(hears<Setting<alpha>, Setting<beta>>);
+static_assert(hears<Setting<namesake>>);
+#ifdef FRUGAL_REJECT
+static_assert(hears<Setting<alpha>, Setting<namesake>>);
+#endif

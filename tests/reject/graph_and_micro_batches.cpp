@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Graph<WholeStep> captures one micro-batch for all but the first of a window, and a policy of this recipe listens to around::micro_batch, which tells first and last. The compiler's note names it: take it or Graph<WholeStep> out.
+#include <frugal/compose/recipe.hpp>
+#include <frugal/core.hpp>
+#include <frugal/policy/graph.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+template <class... Ps>
+constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::say();
+
+/// Around whatever returns nothing a hook may return nothing; the others return what next() does.
+struct EachEpoch {
+  struct kind : observer_kind {
+    static constexpr std::string_view name = "EachEpoch";
+  };
+  using listens = list<frugal::around::epoch>;
+  template <class Context>
+  struct State {
+    explicit State(EachEpoch const&) {}
+    template <class Next>
+    void around_epoch(EpochRun<Context> const&, Next&& next) {
+      next();
+    }
+  };
+};
+struct EachMicroBatch {
+  struct kind : observer_kind {
+    static constexpr std::string_view name = "EachMicroBatch";
+  };
+  using listens = list<frugal::around::micro_batch>;
+  template <class Context>
+  struct State {
+    explicit State(EachMicroBatch const&) {}
+    template <class Next>
+    void around_micro_batch(MicroBatchRun<Context> const&, Next&& next) {
+      next();
+    }
+  };
+};
+
+using Sound = frugal::Context<torch::nn::Linear, EachEpoch, EachMicroBatch>::engine;
+static_assert(sizeof(Sound) >= 1);
+static_assert(hears<EachEpoch, Graph<WholeStep>>);
+static_assert(hears<EachMicroBatch, Accumulate<4>>);
+#ifdef FRUGAL_REJECT
+static_assert(hears<EachMicroBatch, Graph<WholeStep>>);
+#endif

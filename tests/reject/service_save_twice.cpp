@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: two policies of this recipe save the run, and its folder has one series of checkpoints. Take one of them out.
+// expect: Saver
+#include <frugal/compose/recipe.hpp>
+#include <frugal/policy/checkpoint.hpp>
+
+using namespace frugal;
+
+template <class... Ps>
+constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::say();
+
+struct Saver {
+  struct kind : observer_kind {
+    static constexpr std::string_view name = "Saver";
+  };
+  using listens = list<frugal::on::step>;
+  using provides = list<frugal::service::save>;
+};
+
+static_assert(hears<Saver>);
+#ifdef FRUGAL_REJECT
+static_assert(hears<Checkpoint<Every<500>>, Saver>);
+#endif

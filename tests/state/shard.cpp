@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <ATen/ATen.h>
+
+#include <frugal/error.hpp>
+#include <frugal/state/memory.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/shard.hpp>
+
+namespace frugal_test::state_shard {
+
+using frugal::Memory;
+using frugal::MemoryReader;
+using frugal::MemoryWriter;
+using frugal::Shard;
+using frugal::StateError;
+
+/// A part and a whole, as a policy of the second of three processes saves them.
+Memory saved() {
+  Memory memory;
+  MemoryWriter writer(memory);
+  writer.shard("part", at::full({2}, 3.0), {.dim = 0, .index = 1, .count = 3});
+  writer("whole", at::full({2}, 4.0));
+  return memory;
+}
+
+TEST_CASE("a part is loaded as the part that it was saved as") {
+  Memory const memory = saved();
+  MemoryReader reader(memory);
+  at::Tensor part;
+  at::Tensor whole;
+  reader.shard("part", part, {.dim = 0, .index = 1, .count = 3});
+  reader("whole", whole);
+  CHECK(part.equal(at::full({2}, 3.0)));
+  CHECK(whole.equal(at::full({2}, 4.0)));
+  CHECK_FALSE(reader.unread());
+}
+
+TEST_CASE("a part is no other part, and no whole, and a whole is no part") {
+  Memory const memory = saved();
+  MemoryReader reader(memory);
+  at::Tensor tensor;
+  CHECK_THROWS_WITH_AS(
+      reader.shard("part", tensor, {.dim = 0, .index = 2, .count = 3}),
+      doctest::Contains("it is part 2 of 3 along dimension 0, and here part 3 of 3 "
+                        "along dimension 0"),
+      StateError);
+  CHECK_THROWS_WITH_AS(reader.shard("part", tensor, {.dim = 0, .index = 1, .count = 4}),
+                       doctest::Contains("here part 2 of 4"), StateError);
+  CHECK_THROWS_WITH_AS(reader("part", tensor), doctest::Contains("is asked for as a whole one"),
+                       StateError);
+  CHECK_THROWS_WITH_AS(reader.shard("whole", tensor, {.dim = 1, .index = 0, .count = 3}),
+                       doctest::Contains("it was saved whole, and here it is part 1 of 3 along "
+                                         "dimension 1"),
+                       StateError);
+}
+
+}  // namespace frugal_test::state_shard

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The include graph of the headers: no arrow points up, none goes in a circle, and the loop names no
+policy."""
+
+import re
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2] / "include" / "frugal"
+INCLUDE = re.compile(r"#include <frugal/([^>]+)>")
+
+# Rooms, and what each may include beside itself; docs/design.md says what lives where. Headers
+# outside of all rooms are error.hpp and version.hpp, which everybody may include, and the front.
+MAY_INCLUDE = {
+    "compose": set(),
+    "data": {"store"},
+    "libtorch": {"data"},
+    "state": {"libtorch"},
+    "loop": {"compose", "data", "libtorch", "state"},
+    "store": set(),
+    "cluster": {"store"},
+    "watch": set(),
+    "policy": {"compose", "data", "libtorch", "state", "loop", "store", "cluster", "watch"},
+}
+FOR_ALL = {"error.hpp", "version.hpp"}
+
+
+def room_of(header: str) -> str:
+    return header.split("/")[0] if "/" in header else ""
+
+
+def includes() -> dict[str, list[str]]:
+    return {str(each.relative_to(ROOT)): INCLUDE.findall(each.read_text())
+            for each in sorted(ROOT.rglob("*.hpp"))}
+
+
+def cycle_in(graph: dict[str, list[str]]) -> list[str]:
+    """The headers of a circle; empty if there is none."""
+    done: set[str] = set()
+    path: list[str] = []
+
+    def visit(header: str) -> list[str]:
+        if header in path:
+            return path[path.index(header):] + [header]
+        if header in done:
+            return []
+        path.append(header)
+        for each in graph.get(header, []):
+            if found := visit(each):
+                return found
+        path.pop()
+        done.add(header)
+        return []
+
+    for header in graph:
+        if found := visit(header):
+            return found
+    return []
+
+
+class Rooms(unittest.TestCase):
+    def test_no_arrow_points_up(self):
+        upward = [f"{header} includes {each}" for header, all_of in includes().items()
+                  for each in all_of
+                  if room_of(header) and room_of(each) != room_of(header) and each not in FOR_ALL
+                  and room_of(each) not in MAY_INCLUDE.get(room_of(header), set())]
+        self.assertEqual(upward, [])
+
+    def test_every_room_is_known(self):
+        self.assertEqual({room_of(each) for each in includes()} - {""}, set(MAY_INCLUDE))
+
+    def test_nothing_includes_itself_on_a_way_round(self):
+        self.assertEqual(cycle_in(includes()), [])
+        self.assertEqual(cycle_in({"a": ["b"], "b": ["c"], "c": ["b"]}), ["b", "c", "b"])
+
+    def test_the_loop_names_no_policy(self):
+        named = [f"{each.relative_to(ROOT)}:{at}" for room in ("compose", "loop", "state", "libtorch")
+                 for each in sorted((ROOT / room).rglob("*.hpp"))
+                 for at, line in enumerate(each.read_text().splitlines(), 1)
+                 if not line.lstrip().startswith("//")
+                 and ("kinds::" in line or "<frugal/policy/" in line)]
+        self.assertEqual(named, [])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
