@@ -80,6 +80,39 @@ TEST_CASE("the run goes on as if the window that broke it had not been there") {
   CHECK(far.losses.size() > near.losses.size());
 }
 
+TEST_CASE("a bad window that is the first of an epoch is passed over, and no other") {
+  Outcome const clean = run(without(0), {.epochs = 3}, {.dropout = 0.3});
+  auto const check = [&](auto policy) {
+    Outcome const outcome = run(spoilt(not_a_number, 0), {.epochs = 3}, {.dropout = 0.3}, policy);
+    CHECK(same_bits(outcome.tensors, clean.tensors));
+    CHECK(outcome.report.steps == clean.report.steps);
+    CHECK(outcome.report.epochs == 3);
+    CHECK(outcome.report.advice.size() == 3);  // one return an epoch
+  };
+  check(Rollback<Every<1>>{.slow_down = 1});
+  check(Rollback<Every<1000>>{.slow_down = 1});
+}
+
+TEST_CASE("an epoch whose only window is passed over is an epoch") {
+  frugal::Batch bad = samples(4);
+  bad.data = at::full_like(bad.data, not_a_number);
+  Outcome const outcome = run(bad, {.epochs = 2}, {}, Rollback<Every<1>>{});
+  CHECK(outcome.report.epochs == 2);
+  CHECK(outcome.report.steps == 0);
+  CHECK(outcome.report.advice.size() == 2);
+}
+
+TEST_CASE("windows that overflow in FP16 share a step, and the bad one among them is passed over") {
+  frugal::Precision<frugal::FP16> const half{.scaling = {.initial = 1e8}};
+  Outcome const clean = run(without(8), {.epochs = 2}, {}, half);
+  CHECK(clean.report.skipped > 3);
+  CHECK(clean.report.steps > 3);
+  Outcome const outcome =
+      run(spoilt(not_a_number, 8), {.epochs = 2}, {}, half, Rollback<Every<1000>>{.slow_down = 1});
+  CHECK(outcome.report.skipped == clean.report.skipped);
+  CHECK(same_bits(outcome.tensors, clean.tensors));
+}
+
 TEST_CASE("so it does with windows of several micro-batches, clipping and a schedule") {
   using namespace frugal::literals;
   auto const train = [](frugal::Batch const& data) {

@@ -65,6 +65,33 @@ TEST_CASE("a job with each optimizer passes") {
   CHECK(passed);
 }
 
+TEST_CASE("a job in each format passes") {
+  for (bool const half : {false, true}) {
+    CAPTURE(half);
+    auto const [passed, text] =
+        half ? smoked(network(), frugal::CrossEntropy{}, Optimize<AdamW>{},
+                      frugal::Precision<frugal::FP16>{})
+             : smoked(network(), frugal::CrossEntropy{}, Optimize<AdamW>{},
+                      frugal::Precision<frugal::BF16>{});
+    CAPTURE(text);
+    CHECK(passed);
+  }
+}
+
+TEST_CASE("what LibTorch throws in a rehearsal is told without the calls that led to it") {
+  auto const [passed, text] = smoked(
+      network(),
+      [](std::shared_ptr<Mlp> const& module, frugal::Batch const& batch) {
+        return module->forward(batch.data).sum() * at::ones({2}).view({3});
+      },
+      Optimize<AdamW>{});
+  CAPTURE(text);
+  CHECK_FALSE(passed);
+  CHECK(contains(text, "smoke: FAIL  forward and backward: "));
+  CHECK_FALSE(contains(text, "frame #"));
+  CHECK(lines_of(text).size() < 8);
+}
+
 TEST_CASE("a rehearsal leaves no trace: weights, buffers, gradients, mode, generator, files") {
   TemporaryFolder const folder;
   auto const module = network();
