@@ -281,7 +281,7 @@ json measure(Asked& asked) {
   Job& job = asked.job;
   // A window has as many samples with Accumulate as a batch has without.
   constexpr std::int64_t micro_batches =
-      fr::detail::slot_of<fr::kinds::accumulate, typename Trainer::policies>::steps;
+      fr::detail::RecipeTraits<typename Trainer::policies>::batches;
   job.net->to(asked.device);
   Data data(job.train, asked.levers, job.batch / micro_batches, asked.device);
   std::uint64_t const steps = asked.samples / static_cast<std::uint64_t>(job.batch);

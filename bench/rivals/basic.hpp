@@ -118,7 +118,7 @@ inline void rival_full(Net& net, fr::Resident& source, std::uint64_t steps, char
       ++step;
       if (step % log_every == 0) {
         std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
-        fr::watch::JsonLine line;
+        fr::detail::JsonLine line;
         line.add("event", "step").add("step", step).add("epoch", epoch);
         line.add("samples", step * static_cast<std::uint64_t>(batch->data.size(0)));
         line.add("seconds", spent.count()).add("loss", *loss.data_ptr<float>());

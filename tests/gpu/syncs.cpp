@@ -78,9 +78,8 @@ std::uint64_t watch(bool asks, at::Device data_on, Policies const&... policies) 
       NoSyncs{&watched, asks}, policies...};
   using Job = decltype(trainer);
   static_assert(Job::host_syncs_per_step == 0);
-  using Micro = frugal::detail::slot_of<frugal::kinds::accumulate, typename Job::policies>;
-  std::int64_t micro_batches = 1;
-  if constexpr (!requires { Micro::splits; }) micro_batches = Micro::steps;
+  constexpr std::int64_t micro_batches =
+      frugal::detail::RecipeTraits<typename Job::policies>::batches;
   frugal::Batch set = samples(windows * micro_batches * batch, 91, 16, 8);
   Restored const restored;
   auto const report = trainer.fit(

@@ -68,11 +68,10 @@ TEST_CASE("a job with each optimizer passes") {
 TEST_CASE("a job in each format passes") {
   for (bool const half : {false, true}) {
     CAPTURE(half);
-    auto const [passed, text] =
-        half ? smoked(network(), frugal::CrossEntropy{}, Optimize<AdamW>{},
-                      frugal::Precision<frugal::FP16>{})
-             : smoked(network(), frugal::CrossEntropy{}, Optimize<AdamW>{},
-                      frugal::Precision<frugal::BF16>{});
+    auto const [passed, text] = half ? smoked(network(), frugal::CrossEntropy{}, Optimize<AdamW>{},
+                                              frugal::Precision<frugal::FP16>{})
+                                     : smoked(network(), frugal::CrossEntropy{}, Optimize<AdamW>{},
+                                              frugal::Precision<frugal::BF16>{});
     CAPTURE(text);
     CHECK(passed);
   }
