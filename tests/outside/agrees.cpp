@@ -111,14 +111,17 @@ struct Asks {
   template <class Context>
   struct State {
     using transient = void;
-    explicit State(Asks const& settings) : settings(settings.leave_at, settings.stop_at) {}
+    explicit State(Asks const& asks) : leave_at_(asks.leave_at), stop_at_(asks.stop_at) {}
     bool stop_requested(fr::Phase<Context> const& phase) const {
-      return phase.counters().step >= settings.first;
+      return phase.counters().step >= leave_at_;
     }
     fr::flow on_step(fr::Step<Context>& phase) const {
-      return phase.counters().step >= settings.second ? fr::flow::stop : fr::flow::proceed;
+      return phase.counters().step >= stop_at_ ? fr::flow::stop : fr::flow::proceed;
     }
-    std::pair<std::uint64_t, std::uint64_t> settings;
+
+   private:
+    std::uint64_t leave_at_;
+    std::uint64_t stop_at_;
   };
 };
 
