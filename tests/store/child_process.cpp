@@ -47,8 +47,10 @@ class OnChild {
 };
 
 extern "C" void reap_all(int) {
+  int const before = errno;  // whoever was interrupted may be about to look at it
   while (::waitpid(-1, nullptr, WNOHANG) > 0) {
   }
+  errno = before;
 }
 
 void tells_how_it_ended() {
