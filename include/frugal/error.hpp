@@ -83,8 +83,11 @@ struct LossError : Error {
   /// that the place in the data tells windows apart, and the step does not.
   struct Window {
     std::uint64_t epoch = 0;     ///< epochs that were complete
-    std::uint64_t position = 0;  ///< samples of its epoch before it
+    std::uint64_t position = 0;  ///< samples of its epoch before it, or `elsewhere`
     std::uint64_t step = 0;      ///< optimizer steps that were complete
+
+    /// The position of a window that is known to another process alone.
+    static constexpr auto elsewhere = static_cast<std::uint64_t>(-1);
   };
 
   LossError(Fault fault, Window const& of, double loss_)

@@ -104,6 +104,24 @@ struct RangeTest {
   };
 };
 
+/// What makes a step, and what changes the module that is trained.
+template <class P>
+inline constexpr bool takes_part_in_range_test =
+    contains<typename P::kind,
+             list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer>> ||
+    contains<on::module, typename P::listens>;
+
+template <class Policies>
+struct range_test;
+template <class... Ps>
+struct range_test<list<Ps...>> {
+  using type =
+      composed<slots, concat<std::conditional_t<takes_part_in_range_test<Ps>, list<Ps>, list<>>...,
+                             list<RangeTest>>>;
+};
+template <class Policies>
+using range_test_of = typename range_test<Policies>::type;
+
 inline void require_range(RateRange const& range, double lr) {
   auto const refuse = [](std::string what, std::string why, std::string mend) {
     throw SettingsError({.what = std::move(what),
@@ -145,9 +163,9 @@ inline void require_range(RateRange const& range, double lr) {
 ///         for a loss that becomes NaN on the way: that ends the curve.
 /// Source  Smith, "Cyclical learning rates for training neural networks" (2017), section 3.3.
 ///
-/// The policies that make a step take part: precision, accumulate, clip, optimizer. Others do not:
-/// nothing is logged, saved or stopped. Rates of parameter groups keep their ratio to the
-/// optimizer's own.
+/// The policies that make a step take part: precision, accumulate, clip, optimizer, and those that
+/// replace parts of the module (on::module). Others do not: nothing is logged, saved or stopped.
+/// Rates of parameter groups keep their ratio to the optimizer's own.
 ///
 ///     RateCurve const curve = find_learning_rate(trainer, train);
 ///     std::cout << curve;
@@ -162,21 +180,22 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
       },
       "frugal: find_learning_rate sweeps the optimizer's lr, and this one has none. Write "
       "Optimize<AdamW>, Adam, SGD or Adagrad.");
-  using ordered =
-      detail::composed<slots,
-                       list<detail::slot_of<kinds::precision, policies>,
-                            detail::slot_of<kinds::accumulate, policies>,
-                            detail::slot_of<kinds::clip, policies>, optimizer, detail::RangeTest>>;
+  using ordered = detail::range_test_of<policies>;
   using context = typename detail::context_of<Module, ordered>::type;
 
   double const lr = trainer.template policy<kinds::optimizer>().lr;
   detail::require_range(range, lr);
   RateCurve curve;
   typename detail::storage_of<ordered>::type values;
-  detail::assignment_to(values, ordered{})
-      << trainer.template policy<kinds::precision>() << trainer.template policy<kinds::accumulate>()
-      << trainer.template policy<kinds::clip>() << trainer.template policy<kinds::optimizer>()
-      << detail::RangeTest{.range = range, .lr = lr, .curve = &curve};
+  auto assign = detail::assignment_to(values, ordered{});
+  assign << detail::RangeTest{.range = range, .lr = lr, .curve = &curve};
+  auto const& all = detail::TrainerAccess::values_of(trainer);
+  [[maybe_unused]] auto const take = [&]<std::size_t I, class P>(std::type_identity<P>) {
+    if constexpr (detail::takes_part_in_range_test<P>) assign << detail::get<I>(all);
+  };
+  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    (take.template operator()<Is>(std::type_identity<type_at<policies, Is>>{}), ...);
+  }(std::make_index_sequence<policies::size>{});
 
   Settings settings = trainer.resolved_settings();
   settings.run.clear();
@@ -184,14 +203,16 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
   settings.steps = range.steps;
   auto&& source = as_source(std::forward<Train>(train));
   using source_type = std::remove_reference_t<decltype(source)>;
+  detail::Fit<context, Objective, source_type, void> fit(trainer.module(), trainer.objective(),
+                                                         settings, values, source, nullptr);
+  // What this replaces stays replaced, as in a fit, and is what is put back afterwards.
+  fit.assemble();
   AnyRun run{.root = base_module(trainer.module()), .settings = settings};
   Snapshot<AnyRun> before;
   before.take(run, Part::outside);
   detail::undone(before, run, [&] {
     try {
-      detail::Fit<context, Objective, source_type, void>(trainer.module(), trainer.objective(),
-                                                         settings, values, source, nullptr)
-          .run();
+      fit.run();
     } catch (LossError const&) {
       if (curve.points.empty()) throw;  // the very first loss is of no rate's making
       curve.diverged = true;

@@ -15,7 +15,6 @@
 #include <frugal/data/resident.hpp>
 #include <frugal/explain.hpp>
 #include <frugal/find_learning_rate.hpp>
-#include <frugal/loop/report.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/activations.hpp>
@@ -42,6 +41,7 @@
 #include <frugal/policy/start.hpp>
 #include <frugal/policy/throughput.hpp>
 #include <frugal/policy/validate.hpp>
+#include <frugal/run/report.hpp>
 #include <frugal/state/memory.hpp>
 #include <frugal/state/memory_reader.hpp>
 #include <frugal/state/memory_writer.hpp>

@@ -17,6 +17,7 @@
 #include <frugal/policy/precision.hpp>         // IWYU pragma: keep
 #include <frugal/policy/schedule.hpp>          // IWYU pragma: keep
 #include <frugal/policy/validate.hpp>          // IWYU pragma: keep
+#include <frugal/run/context.hpp>
 
 namespace frugal {
 
@@ -33,6 +34,14 @@ template <class P, class... Qs, class... Ps>
 inline constexpr bool has_places_for<P, list<Qs...>, list<Ps...>> =
     (0 + ... + int{std::same_as<P, Ps>}) == 0 ||
     (0 + ... + int{std::same_as<P, Qs>}) <= (0 + ... + int{std::same_as<P, Ps>});
+
+/// The values of a trainer's policies, for functions over trainers.
+struct TrainerAccess {
+  template <class Trainer>
+  static auto const& values_of(Trainer const& trainer) {
+    return trainer.policies_;
+  }
+};
 
 template <class Module, class List>
 struct context_of;
@@ -153,6 +162,8 @@ class Trainer {
   }
 
  private:
+  friend struct detail::TrainerAccess;
+
   template <class Train, class Valid>
   Report fit_sources(Train& train, std::add_pointer_t<Valid> valid) {
     static_assert(detail::has<kinds::optimizer, typename recipe::policies>,

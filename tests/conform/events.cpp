@@ -74,6 +74,8 @@ struct Counter {
     void on_epoch_end(frugal::EpochEnd<Context>&) { *out_ += ']'; }
     void on_fit_end(frugal::FitEnd<Context>&) { *out_ += ')'; }
     void on_undo(frugal::Undo<Context>&) { *out_ += 'x'; }
+    void on_recorded(frugal::Recorded<Context> const&) {
+    }  // a policy's event, and none of the loop's
 
    private:
     std::string* out_;

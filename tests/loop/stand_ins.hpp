@@ -6,9 +6,9 @@
 #include <torch/nn/modules/linear.h>
 #include <frugal/compose/policy.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/loop/counters.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/counters.hpp>
+#include <frugal/run/phases.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -260,7 +260,7 @@ FAULTS = (
     Fault(
         name="losses-fill-the-device",
         breaks="An epoch's losses lie on the device one by one, 512 bytes each.",
-        file="include/frugal/loop/ledger.hpp",
+        file="include/frugal/run/ledger.hpp",
         old="      if (losses_.size() == a_chunk) pack();\n",
         new="",
         check=test("^loop: ledger$"),
@@ -293,10 +293,10 @@ FAULTS = (
     Fault(
         name="counter-not-saved",
         breaks="A resumed run does not know that its last window was skipped.",
-        file="include/frugal/loop/counters.hpp",
+        file="include/frugal/run/counters.hpp",
         old='    archive("window_skipped", window_skipped);\n',
         new="",
-        check=test("^torch-free: loop/counters$"),
+        check=test("^torch-free: run/counters$"),
     ),
     Fault(
         name="generators-not-put-back",

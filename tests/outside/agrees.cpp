@@ -65,12 +65,12 @@ struct DataParallel {
     // [begin members]
     double reduce(fr::Quantity what, double value) {
       return pair_->join(rank_, value, [&](double a, double b) {
-        return is_verdict(what) ? std::max(a, b) : a + b;
+        return fr::is_verdict(what) ? std::max(a, b) : a + b;
       });
     }
     at::Tensor reduce(fr::Quantity what, at::Tensor value) {
       return pair_->join(rank_, std::move(value), [&](at::Tensor const& a, at::Tensor const& b) {
-        return is_verdict(what) ? at::maximum(a, b) : a + b;
+        return fr::is_verdict(what) ? at::maximum(a, b) : a + b;
       });
     }
 
@@ -89,9 +89,6 @@ struct DataParallel {
     // [end members]
 
    private:
-    static bool is_verdict(fr::Quantity what) {
-      return what == fr::Quantity::stop || what == fr::Quantity::overflow;
-    }
     Pair* pair_;
     int rank_;
     bool adds_gradients_;
@@ -145,6 +142,7 @@ struct Outcome {
   fr::Report report;
   std::map<std::string, at::Tensor> tensors;
   Seen seen;
+  std::string error{};  ///< of a bad loss that ended it
 };
 
 template <class... Ps>
@@ -291,6 +289,96 @@ TEST_CASE("gradients that overflow in one process are no step in either") {
     CHECK(each.report.skipped == 1);
     CHECK(each.report.steps == 10);
   }
+}
+
+/// Its loss is `times` itself in one batch, by number.
+struct Spoilt {
+  int nth;
+  double times;
+  int* count;
+  fr::Loss operator()(std::shared_ptr<Mlp>& module, fr::Batch const& batch) const {
+    fr::Loss loss = fr::CrossEntropy{}(module, batch);
+    if (++*count == nth) loss.value = loss.value * times;
+    return loss;
+  }
+};
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+/// Three epochs of 11 windows, one of which is spoilt in one process.
+template <class... Ps>
+std::array<Outcome, 2> with_one_spoilt(int nth, double times, int in_rank, Ps const&... policies) {
+  return both([&](Pair& pair, int rank) {
+    auto train = shares({{2, 2}}, rank);
+    int count = 0;
+    Outcome outcome;
+    auto const module = std::make_shared<Mlp>();
+    fr::Trainer trainer{module,
+                        Spoilt{rank == in_rank ? nth : 0, times, &count},
+                        fr::Settings{.epochs = 3},
+                        fr::Optimize<fr::SGD>{.lr = 0.1},
+                        DataParallel{.pair = &pair, .rank = rank},
+                        policies...};
+    try {
+      outcome.report = trainer.fit(train);
+    } catch (fr::NonFiniteLossError const& error) {
+      outcome.error = error.what();
+    }
+    outcome.tensors = tensors_of(*module);
+    return outcome;
+  });
+}
+
+TEST_CASE("a loss that is bad in one process ends the run in both, and the weights are the same") {
+  auto const two = with_one_spoilt(6, not_a_number, 1);
+  CHECK(two[0].error.find("the loss is bad in another process") != std::string::npos);
+  CHECK(two[1].error.find("the loss is NaN (epoch 0, step 5, micro-batch 5)") != std::string::npos);
+  CHECK(same_bits(two[0].tensors, two[1].tensors));
+}
+
+TEST_CASE("with Rollback both go back, and pass over the window that is bad in one") {
+  for (auto const& two : {with_one_spoilt(6, not_a_number, 0, fr::Rollback<fr::Every<4>>{}),
+                          with_one_spoilt(30, 1000, 1, fr::Rollback<fr::Every<4>>{.jump = 5})}) {
+    for (Outcome const& each : two) {
+      CHECK(each.error.empty());
+      CHECK(each.report.epochs == 3);
+      CHECK(each.report.steps == 32);
+      REQUIRE(each.report.advice.size() == 1);
+      CHECK(each.report.advice[0].find("that window is passed over") != std::string::npos);
+    }
+    CHECK(same_bits(two[0].tensors, two[1].tensors));
+  }
+}
+
+/// Passes over one window, by its step.
+struct PassesOver {
+  struct kind : fr::observer_kind {
+    static constexpr std::string_view name = "outside.PassesOver";
+  };
+  using listens = fr::list<fr::on::window>;
+
+  bool it_does = false;
+
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(PassesOver const& settings) : does_(settings.it_does) {}
+    void on_window(fr::WindowBegin<Context>& phase) {
+      if (does_ && phase.counters().step == 5) phase.skip();
+      does_ = does_ && phase.counters().step != 5;
+    }
+
+   private:
+    bool does_;
+  };
+};
+
+TEST_CASE("a window that one process passes over is passed over in both") {
+  auto const two = both([&](Pair& pair, int rank) {
+    auto train = shares({{2, 2}}, rank);
+    return fit(train, rank, {}, DataParallel{.pair = &pair, .rank = rank}, PassesOver{rank == 1});
+  });
+  for (Outcome const& each : two) CHECK(each.report.steps == 32);
+  CHECK(same_bits(two[0].tensors, two[1].tensors));
 }
 
 }  // namespace frugal_test::outside_agrees

@@ -125,6 +125,23 @@ TEST_CASE("a second fit of the trainer goes on with the layers that the first ha
   CHECK(tensors_of(*net).size() == 8);
 }
 
+TEST_CASE("the range test sweeps what the policy brings, and puts it back") {
+  auto const swept = network();
+  fr::Resident train(samples(44), {.batch = 4});
+  auto const trainer_of = [](torch::nn::Sequential const& net) {
+    return fr::Trainer{net, fr::CrossEntropy{}, fr::Settings{.epochs = 1},
+                       fr::Optimize<fr::SGD>{.lr = 0.1}, Adapt{}};
+  };
+  auto trainer = trainer_of(swept);
+  fr::RateCurve const curve = fr::find_learning_rate(trainer, train, {.steps = 20});
+  CHECK(curve.points.size() > 5);
+  auto const net = network();
+  auto other = trainer_of(net);
+  other.settings().steps = 0;
+  other.fit(train);
+  CHECK(same_bits(tensors_of(*swept), tensors_of(*net)));
+}
+
 TEST_CASE("a resumed run builds its layers again and goes on in the same bits") {
   TemporaryFolder const folder;
   auto const run = [&](std::string const& name, int leave_at) {

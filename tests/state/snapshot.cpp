@@ -4,7 +4,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/nn/modules/batchnorm.h>
 
-#include <frugal/loop/any_run.hpp>
+#include <frugal/run/any_run.hpp>
 #include <frugal/state/snapshot.hpp>
 
 #include <stdexcept>

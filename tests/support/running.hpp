@@ -14,9 +14,9 @@
 #include <cstdint>
 #include <frugal/compose/policy.hpp>
 #include <frugal/data/resident.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recompute.hpp>
+#include <frugal/run/phases.hpp>
 #include <frugal/state/memory.hpp>
 #include <frugal/state/memory_reader.hpp>
 #include <frugal/state/memory_writer.hpp>

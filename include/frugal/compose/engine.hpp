@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -13,64 +12,12 @@
 
 #include <frugal/compose/interrupted.hpp>
 #include <frugal/compose/legality.hpp>
+#include <frugal/compose/scope.hpp>
 #include <frugal/compose/services.hpp>
+#include <frugal/compose/state_of.hpp>
 #include <frugal/compose/storage.hpp>
 
 namespace frugal {
-
-namespace detail {
-
-/// What a policy that listens to nothing carries while fitting. One type a policy, since two
-/// subobjects of one type, however empty, would have to have two addresses.
-template <class P>
-struct Stateless {
-  Stateless() = default;
-  explicit Stateless(P const&) {}
-};
-
-template <class P, class Context>
-struct state_of {
-  using type = typename P::template State<Context>;
-};
-template <class P, class Context>
-  requires std::same_as<typename P::listens, list<>>
-struct state_of<P, Context> {
-  using type = Stateless<P>;
-};
-
-template <class P, class Context>
-concept HasState = std::same_as<typename P::listens, list<>> ||
-                   std::constructible_from<typename P::template State<Context>, P const&>;
-
-/// Stands in for an archive where only the presence of persist() is asked for.
-struct AnyArchive {
-  template <class T>
-  void operator()(char const*, T&) const {}
-};
-
-template <class State>
-inline constexpr bool persists =
-    requires(State& state, AnyArchive& archive) { state.persist(archive); };
-
-template <class P, class Context>
-constexpr bool well_formed(all_hooks hooks) {
-  using Listens = typename P::listens;
-  if constexpr (std::same_as<Listens, list<>>) {
-    return rules::idle_observer::say<P::kind::slot, P>();
-  } else if constexpr (!HasState<P, Context>) {
-    return rules::no_state::say<false, P>();
-  } else if constexpr (std::is_final_v<typename state_of<P, Context>::type>) {
-    return rules::final_state::say<false, P>();
-  } else {
-    using State = typename state_of<P, Context>::type;
-    constexpr bool keeps =
-        std::is_empty_v<State> || persists<State> || requires { typename State::transient; };
-    return agree<P, State, Context>(Listens{}, hooks) && rules::not_persistent::say<keeps, P>() &&
-           delivers<P, State, Context>(typename provides_of<P>::type{});
-  }
-}
-
-}  // namespace detail
 
 /// The states of a recipe's policies while fitting, and the calls into them.
 ///
@@ -129,9 +76,7 @@ class Engine {
 
   /// The names of the scopes of the first `count` policies of the order.
   static std::vector<std::string> names_of_first(std::size_t count) {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < std::min(count, cards.size()); ++i) names.push_back(scope_of(i));
-    return names;
+    return detail::first_scopes(cards, count);
   }
 
   /// Asks every subscriber. True if one says so; then `who(kind)` has heard of each that does.
@@ -218,7 +163,7 @@ class Engine {
     flow verdict = flow::proceed;
     std::size_t heard = 0;
     [[maybe_unused]] auto const tell_unless_told = [&]<std::size_t I>(std::index_sequence<I>) {
-      if (told.empty() || std::ranges::find(told, scope_of(I)) == told.end()) {
+      if (told.empty() || !detail::is_among(told, scope_of(I))) {
         verdict |= tell<Hook, I>(phase, who);
       }
       ++heard;
@@ -228,7 +173,9 @@ class Engine {
     } catch (Interrupted const&) {
       // On top of those before: a recipe that changed may have another order.
       std::size_t at = 0;
-      ((at++ < heard ? note(told, scope_of(Is)) : void()), ...);
+      ((at++ < heard && !detail::is_among(told, scope_of(Is)) ? told.push_back(scope_of(Is))
+                                                              : void()),
+       ...);
       throw;
     }
     return verdict;
@@ -291,18 +238,7 @@ class Engine {
     }
   }
 
-  static void note(std::vector<std::string>& told, std::string const& scope) {
-    if (std::ranges::find(told, scope) == told.end()) told.push_back(scope);
-  }
-
-  /// "Log", "Log.1" for a second one.
-  static std::string scope_of(std::size_t which) {
-    std::size_t before = 0;
-    for (std::size_t i = 0; i < which; ++i) before += cards[i].kind == cards[which].kind;
-    std::string scope(cards[which].kind);
-    if (before != 0) scope.append(1, '.').append(std::to_string(before));
-    return scope;
-  }
+  static std::string scope_of(std::size_t which) { return detail::scope_of(cards, which); }
 
   [[no_unique_address]] states states_;
 };

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include <frugal/compose/declared.hpp>
 #include <frugal/compose/hooks.hpp>
 #include <frugal/compose/kind.hpp>
 #include <frugal/compose/list.hpp>
@@ -86,52 +87,6 @@ FRUGAL_SENTENCE(not_persistent,
 }  // namespace rules
 
 namespace detail {
-
-template <class P>
-struct needs_of {
-  using type = list<>;
-};
-template <class P>
-  requires requires { typename P::needs; }
-struct needs_of<P> {
-  using type = typename P::needs;
-};
-template <class P>
-struct conflicts_of {
-  using type = list<>;
-};
-template <class P>
-  requires requires { typename P::conflicts; }
-struct conflicts_of<P> {
-  using type = typename P::conflicts;
-};
-template <class P>
-struct before_of {
-  using type = list<>;
-};
-template <class P>
-  requires requires { typename P::before; }
-struct before_of<P> {
-  using type = typename P::before;
-};
-template <class P>
-struct after_of {
-  using type = list<>;
-};
-template <class P>
-  requires requires { typename P::after; }
-struct after_of<P> {
-  using type = typename P::after;
-};
-template <class P>
-struct demands_of {
-  using type = list<>;
-};
-template <class P>
-  requires requires { typename P::demands; }
-struct demands_of<P> {
-  using type = typename P::demands;
-};
 
 /// Takes a bare kind and a kind with its sentence apart.
 template <class Edge, class General>

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include <frugal/compose/declared.hpp>
 #include <frugal/compose/list.hpp>
 #include <frugal/compose/sentence.hpp>
 
@@ -25,16 +26,6 @@ concept Service = requires {
 };
 
 namespace detail {
-
-template <class P>
-struct provides_of {
-  using type = list<>;
-};
-template <class P>
-  requires requires { typename P::provides; }
-struct provides_of<P> {
-  using type = typename P::provides;
-};
 
 template <class S, class P>
 inline constexpr bool is_provided_by = contains<S, typename provides_of<P>::type>;

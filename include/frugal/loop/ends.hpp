@@ -4,9 +4,9 @@
 #include <torch/nn/module.h>
 
 #include <frugal/libtorch/devices.hpp>
-#include <frugal/loop/any_run.hpp>
-#include <frugal/loop/failure.hpp>
-#include <frugal/loop/report.hpp>
+#include <frugal/run/any_run.hpp>
+#include <frugal/run/failure.hpp>
+#include <frugal/run/report.hpp>
 
 // What comes before a run's first event and after its last one.
 namespace frugal::detail {

@@ -13,14 +13,14 @@
 #include <frugal/compose/interrupted.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/loop/ends.hpp>
-#include <frugal/loop/failure.hpp>
 #include <frugal/loop/fit_parts.hpp>
 #include <frugal/loop/leaving.hpp>
 #include <frugal/loop/measure.hpp>
 #include <frugal/loop/passes.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/loop/recipe_traits.hpp>
-#include <frugal/loop/report.hpp>
+#include <frugal/run/failure.hpp>
+#include <frugal/run/phases.hpp>
+#include <frugal/run/report.hpp>
 
 namespace frugal::detail {
 
@@ -40,13 +40,14 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   static constexpr bool has = Engine::template provides<Service>;
 
  public:
+  using Parts::assemble, Parts::rehearsal;
   using Parts::Parts;
 
   Report run() {
     auto const start = std::chrono::steady_clock::now();
     run_.attach(engine_, *this);
     try {
-      prepare();
+      this->prepare();
       FitRun<Context> phase(run_);
       auto fit = [this] {
         if (!begin()) return;
@@ -64,43 +65,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     return report_of(run_, spent.count());
   }
 
-  /// Only the slots are set up: they have state to save, and observers would write files.
-  std::vector<Check> rehearsal(std::size_t batches) {
-    KeepModes const modes(run_.root);
-    run_.attach(engine_, *this);
-    try {
-      prepare();
-      FitBegin<Context> phase(run_);
-      engine_.template emit_to_slots<on::fit_begin>(phase);
-      return this->rehearse(batches);
-    } catch (Error const& error) {
-      return {{"set-up", false, error.what()}};
-    } catch (Interrupted const&) {
-      return {{"time", false, run_.left_for + " asks that the run be left"}};
-    }
-  }
-
  private:
-  /// The module as it is trained, on the device where the run begins.
-  void prepare() {
-    Assembly<Context> assembly(run_);
-    engine_.template emit<on::module>(assembly);
-    if constexpr (Engine::template has_subscribers<on::module>) {
-      require_same_module(base_module(run_.module), run_.root);
-      run_.parameters = Parameters::of(run_.root);
-    }
-    c10::Device begins_on = run_.settings.device;
-    if constexpr (has<service::beginning>) {
-      begins_on = engine_.template provider<service::beginning>().begins_on(run_.settings);
-    }
-    detail::prepare(run_, begins_on);
-    // A source that copies ahead has to know where to.
-    if constexpr (requires { train_.follow(run_.device); }) train_.follow(run_.device);
-    if constexpr (requires { valid_->follow(run_.device); }) {
-      if (valid_ != nullptr) valid_->follow(run_.device);
-    }
-  }
-
   /// False if the run is left before there was anything to train.
   bool begin() {
     // Not in prepare(): a rehearsal leaves the generators to whoever uses them.
@@ -184,7 +149,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       WindowBegin<Context> phase(run_);
       heed(engine_.template emit<on::window>(phase, stopper()));
       if (stopped_) return false;
-      if (phase.skipped()) return pass_over_window();
+      if (run_.reduce(Quantity::skip, phase.skipped() ? 1.0 : 0.0) != 0) return pass_over_window();
     }
     Trained const trained = executor_.train(train_);
     if (trained == Trained::a_step) tell<on::step, Step<Context>>();

@@ -7,20 +7,23 @@
 #include <optional>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <frugal/compose/interrupted.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/libtorch/generators.hpp>
+#include <frugal/libtorch/modes.hpp>
 #include <frugal/loop/eager.hpp>
-#include <frugal/loop/failure.hpp>
-#include <frugal/loop/horizon.hpp>
+#include <frugal/loop/ends.hpp>
 #include <frugal/loop/leaving.hpp>
 #include <frugal/loop/measure.hpp>
 #include <frugal/loop/passes.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/loop/recipe_traits.hpp>
 #include <frugal/loop/rehearsal.hpp>
+#include <frugal/run/failure.hpp>
+#include <frugal/run/horizon.hpp>
+#include <frugal/run/phases.hpp>
 #include <frugal/state/move.hpp>
 
 namespace frugal::detail {
@@ -32,6 +35,9 @@ class FitParts : public LoopCalls {
   using Engine = typename Context::engine;
   using WindowPasses = Passes<Context, Objective, batch_of<Train>>;
 
+  template <class Service>
+  static constexpr bool has = Engine::template provides<Service>;
+
  public:
   template <class Policies>
   FitParts(typename Context::module_type& module, Objective& objective, Settings const& settings,
@@ -42,6 +48,33 @@ class FitParts : public LoopCalls {
         run_(module, settings, detail::horizon_of(settings, train, traits_of<Context>::batches)),
         passes_(run_, objective),
         executor_(passes_) {}
+
+  /// Only the slots are set up: they have state to save, and observers would write files.
+  std::vector<Check> rehearsal(std::size_t batches) {
+    KeepModes const modes(run_.root);
+    run_.attach(engine_, *this);
+    try {
+      prepare();
+      FitBegin<Context> phase(run_);
+      engine_.template emit_to_slots<on::fit_begin>(phase);
+      return rehearse(batches);
+    } catch (Error const& error) {
+      return {{"set-up", false, error.what()}};
+    } catch (Interrupted const&) {
+      return {{"time", false, run_.left_for + " asks that the run be left"}};
+    }
+  }
+
+  /// The module as it is trained. Once, by whoever asks first.
+  void assemble() {
+    if (std::exchange(assembled_, true)) return;
+    Assembly<Context> assembly(run_);
+    engine_.template emit<on::module>(assembly);
+    if constexpr (Engine::template has_subscribers<on::module>) {
+      require_same_module(base_module(run_.module), run_.root);
+      run_.parameters = Parameters::of(run_.root);
+    }
+  }
 
   bool validates() const override { return valid_ != nullptr; }
 
@@ -71,8 +104,27 @@ class FitParts : public LoopCalls {
   }
   void settle() override { executor_.settle(train_, place()); }
   void move_to(c10::Device device) override { move_run(run_, device); }
+  void recorded(Event const& event) override {
+    Recorded<Context> phase(run_, event);
+    engine_.template emit<on::recorded>(phase);
+  }
 
  protected:
+  /// On the device where the run begins.
+  void prepare() {
+    assemble();
+    c10::Device begins_on = run_.settings.device;
+    if constexpr (has<service::beginning>) {
+      begins_on = engine_.template provider<service::beginning>().begins_on(run_.settings);
+    }
+    detail::prepare(run_, begins_on);
+    // A source that copies ahead has to know where to.
+    if constexpr (requires { train_.follow(run_.device); }) train_.follow(run_.device);
+    if constexpr (requires { valid_->follow(run_.device); }) {
+      if (valid_ != nullptr) valid_->follow(run_.device);
+    }
+  }
+
   Cursor place() const { return {run_.settings.seed, run_.counters.epoch, run_.counters.position}; }
 
   /// Hears of each policy that asks to stop.
@@ -88,6 +140,7 @@ class FitParts : public LoopCalls {
   Run<Context> run_;
   WindowPasses passes_;
   [[no_unique_address]] executor_of<WindowPasses> executor_;
+  bool assembled_ = false;
 
  private:
   Metrics measure_now() {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/loop/objective.hpp>
+#include <frugal/run/objective.hpp>
 
 namespace frugal::detail {
 

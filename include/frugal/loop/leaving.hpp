@@ -6,8 +6,8 @@
 
 #include <frugal/compose/hooks.hpp>
 #include <frugal/compose/interrupted.hpp>
-#include <frugal/loop/phases.hpp>
-#include <frugal/loop/run.hpp>
+#include <frugal/run/phases.hpp>
+#include <frugal/run/run.hpp>
 
 // Leaving a run before its end, so that it can be gone on with.
 namespace frugal::detail {

@@ -17,11 +17,11 @@
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
 #include <frugal/libtorch/modes.hpp>
-#include <frugal/loop/failure.hpp>
-#include <frugal/loop/ledger.hpp>
-#include <frugal/loop/metrics.hpp>
-#include <frugal/loop/objective.hpp>
-#include <frugal/loop/services.hpp>
+#include <frugal/run/failure.hpp>
+#include <frugal/run/ledger.hpp>
+#include <frugal/run/metrics.hpp>
+#include <frugal/run/objective.hpp>
+#include <frugal/run/services.hpp>
 
 namespace frugal {
 

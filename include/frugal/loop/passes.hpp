@@ -4,34 +4,20 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
+#include <exception>
 #include <utility>
 
 #include <frugal/data/batch.hpp>
-#include <frugal/loop/failure.hpp>
+#include <frugal/loop/executor.hpp>
 #include <frugal/loop/kept_window.hpp>
-#include <frugal/loop/objective.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/loop/recipe_traits.hpp>
-#include <frugal/loop/run.hpp>
 #include <frugal/loop/window.hpp>
+#include <frugal/run/failure.hpp>
+#include <frugal/run/objective.hpp>
+#include <frugal/run/phases.hpp>
+#include <frugal/run/run.hpp>
 
 namespace frugal::detail {
-
-/// What has become of a window.
-enum class Trained {
-  nothing,  ///< the epoch has no batch left
-  skipped,  ///< its gradients had overflowed: it is no step
-  a_step,
-};
-
-/// Who hears of a pass. A trial is none but the slots': it transforms, and is not counted.
-enum class Audience { all, slots };
-
-/// Where in its window a micro-batch stands.
-struct InWindow {
-  bool first;
-  bool last;
-};
 
 /// The passes over the micro-batches of a window, forward and backward, and the update that ends
 /// it. What executors are made of.
@@ -223,7 +209,16 @@ class Passes {
   void backward(Loss& loss) {
     at::Tensor seed = window_.seed(loss);
     LossReady<Context> ready(run_, loss, seed);
-    emit<on::loss, audience>(ready);
+    if constexpr (Traits::shares) {
+      // The other processes go on with this window, up to where all agree on it.
+      try {
+        emit<on::loss, audience>(ready);
+      } catch (LossError const&) {
+        run_.ledger.postpone(std::current_exception());
+      }
+    } else {
+      emit<on::loss, audience>(ready);
+    }
     guarded("the backward pass", run_.counters, [&] { loss.value.backward(seed); });
   }
 
@@ -231,8 +226,7 @@ class Passes {
   void gather() {
     run_.gradients.collect(run_.parameters);
     if constexpr (Traits::shares) {
-      window_.settle(run_.gradients.tensors(),
-                     run_.reduce(Quantity::window_weight, window_.weight()));
+      window_.settle(run_.gradients.tensors(), run_.window_weight(window_.weight()));
     } else {
       window_.settle(run_.gradients.tensors());
     }

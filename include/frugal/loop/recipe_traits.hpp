@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <type_traits>
 
+#include <frugal/compose/declared.hpp>
 #include <frugal/compose/list.hpp>
-#include <frugal/loop/services.hpp>
+#include <frugal/run/services.hpp>
 
 namespace frugal::detail {
 
@@ -18,16 +19,6 @@ consteval int micro_batches_of() {
     return -1;
   }
 }
-
-template <class P>
-struct metrics_of {
-  using type = list<>;
-};
-template <class P>
-  requires requires { typename P::metrics; }
-struct metrics_of<P> {
-  using type = typename P::metrics;
-};
 
 template <class P>
 consteval bool says_reevaluates() {

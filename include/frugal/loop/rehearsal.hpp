@@ -8,23 +8,20 @@
 #include <exception>
 #include <functional>
 #include <optional>
-#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <frugal/data/source.hpp>
-#include <frugal/loop/any_run.hpp>
-#include <frugal/loop/failure.hpp>
+#include <frugal/run/any_run.hpp>
+#include <frugal/run/failure.hpp>
 #include <frugal/state/memory.hpp>
 #include <frugal/state/memory_reader.hpp>
 #include <frugal/state/memory_writer.hpp>
 #include <frugal/state/module_tensors.hpp>
 #include <frugal/state/snapshot.hpp>
 
-namespace frugal {
-
-namespace detail {
+namespace frugal::detail {
 
 /// What a rehearsal sees of the loop.
 struct RehearsedBatches {
@@ -143,21 +140,4 @@ class Rehearsal {
   AnyRun& run_;
 };
 
-}  // namespace detail
-
-/// Prints one line a check: "smoke: pass  finite loss: 2.31, 2.29".
-inline void print(std::ostream& out, std::vector<Check> const& checks) {
-  for (Check const& check : checks) {
-    out << "smoke: " << (check.passed ? "pass" : "FAIL") << "  " << check.name << ": "
-        << check.detail << '\n';
-  }
-}
-
-inline bool all_passed(std::vector<Check> const& checks) {
-  for (Check const& check : checks) {
-    if (!check.passed) return false;
-  }
-  return !checks.empty();
-}
-
-}  // namespace frugal
+}  // namespace frugal::detail

@@ -10,7 +10,7 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/objective.hpp>
+#include <frugal/run/objective.hpp>
 
 namespace frugal {
 

@@ -3,8 +3,8 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/counters.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/counters.hpp>
 
 namespace frugal {
 

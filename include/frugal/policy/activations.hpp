@@ -16,8 +16,8 @@
 #include <frugal/libtorch/offload.hpp>
 #include <frugal/libtorch/packing.hpp>
 #include <frugal/libtorch/staging.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

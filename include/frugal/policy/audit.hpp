@@ -17,9 +17,9 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/audit/deterministic.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/phases.hpp>
 #include <frugal/state/module_tensors.hpp>
 #include <frugal/store/hash.hpp>
 

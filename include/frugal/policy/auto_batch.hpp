@@ -12,12 +12,12 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/loop/recipe_traits.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/auto_batch/memory.hpp>
 #include <frugal/policy/auto_batch/search.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/phases.hpp>
 #include <frugal/watch/bytes.hpp>
 
 namespace frugal {

@@ -15,11 +15,11 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/average/batch_norm.hpp>  // IWYU pragma: keep
 #include <frugal/policy/average/rules.hpp>
 #include <frugal/policy/average/weights.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

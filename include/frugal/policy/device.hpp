@@ -8,9 +8,9 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/libtorch/devices.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/device/placed.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

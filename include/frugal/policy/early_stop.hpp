@@ -6,9 +6,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/watched.hpp>
+#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

@@ -19,7 +19,6 @@
 #include <frugal/data/source.hpp>
 #include <frugal/libtorch/capture_backend.hpp>
 #include <frugal/libtorch/cuda_capture.hpp>  // IWYU pragma: keep
-#include <frugal/loop/phases.hpp>
 #include <frugal/loop/recipe_traits.hpp>
 #include <frugal/policy/graph/capturable.hpp>
 #include <frugal/policy/graph/captured_step.hpp>
@@ -27,6 +26,7 @@
 #include <frugal/policy/graph/executor.hpp>
 #include <frugal/policy/graph/shapes.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

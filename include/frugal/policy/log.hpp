@@ -15,9 +15,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/log/file.hpp>
+#include <frugal/run/phases.hpp>
 #include <frugal/store/json_line.hpp>
 
 namespace frugal {
@@ -44,7 +44,8 @@ namespace frugal {
 template <class Cadence = Every<100>>
 struct Log {
   using kind = kinds::log;
-  using listens = list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end>;
+  using listens =
+      list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end, on::recorded>;
   using after = list<kinds::optimizer>;
   // The line of a step has the rate that the step was made with.
   using before = list<kinds::schedule>;
@@ -79,9 +80,6 @@ struct Log {
       if (!file_->open()) fail_to_open();
       if (file_->regular()) phase.writes_to(path_);
       run_ = &detail::run_of(phase);
-      run_->loggers.push_back([this] {
-        if (in_run_) write_events();
-      });
       detail::JsonLine line = begin_line("begin", phase);
       line.add("parameters", parameter_count(phase.parameters()));
       line.add("seed", phase.settings().seed);
@@ -127,6 +125,10 @@ struct Log {
       detail::JsonLine line = begin_line("end", phase);
       line.add("stopped_by", phase.stopped_by());
       write(std::move(line).str());
+    }
+
+    void on_recorded(Recorded<Context> const&) {
+      if (in_run_) write_events();
     }
 
     template <class Archive>

@@ -14,9 +14,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/watched.hpp>
+#include <frugal/run/phases.hpp>
 #include <frugal/watch/bar.hpp>
 
 namespace frugal {

@@ -10,11 +10,11 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recompute/each.hpp>
 #include <frugal/policy/recompute/segments.hpp>
 #include <frugal/policy/recompute/sequential.hpp>
+#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

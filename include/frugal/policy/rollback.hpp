@@ -12,8 +12,8 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/phases.hpp>
 #include <frugal/state/snapshot.hpp>
 
 namespace frugal {
@@ -85,8 +85,10 @@ class Rollback<Cadence>::State {
   void on_step(Step<Context>& phase) {
     step_ = phase.counters().step;
     if (!Cadence::due_at_step(phase.counters())) return;
-    // What is not known to be good is not kept: this throws what the device has not told yet.
-    double const loss = phase.last_loss();
+    // What is not known to be good is not kept: this throws what the device has not told yet. Where
+    // processes train together they all come by one number, and throw at the next window.
+    double const loss = phase.reduce(Quantity::loss, phase.last_loss());
+    if (std::isnan(loss)) return;
     // On the CPU it was looked at when it was there; the run may not be on its device yet.
     if (settings_.jump != 0 && (looks_late || !phase.parameters().tensors.front().is_cpu())) {
       look(loss, phase.counters());
@@ -117,7 +119,9 @@ class Rollback<Cadence>::State {
   bool recover(Resting<Context>& phase, LossError const& error) {
     if (returns_ == settings_.at_most) return false;
     ++returns_;
-    skips_.push_back({error.window.epoch, error.window.position});
+    if (error.window.position != LossError::Window::elsewhere) {
+      skips_.push_back({error.window.epoch, error.window.position});
+    }
     double const scale = phase.learning_rate_scale() * settings_.slow_down;
     busy_ = true;
     phase.restore(good_);

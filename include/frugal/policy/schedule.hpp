@@ -9,10 +9,10 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/schedule/curves.hpp>
 #include <frugal/policy/schedule/plateau.hpp>
+#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

@@ -7,9 +7,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/phases.hpp>
-#include <frugal/loop/rehearsal.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/check.hpp>
+#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

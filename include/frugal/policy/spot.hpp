@@ -11,10 +11,10 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/phases.hpp>
-#include <frugal/loop/report.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/spot/signals.hpp>
+#include <frugal/run/phases.hpp>
+#include <frugal/run/report.hpp>
 
 namespace frugal {
 

@@ -13,9 +13,9 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/phases.hpp>
-#include <frugal/loop/speed.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/phases.hpp>
+#include <frugal/run/speed.hpp>
 #include <frugal/watch/flops.hpp>
 #include <frugal/watch/peak.hpp>
 

@@ -10,10 +10,10 @@
 #include <frugal/libtorch/host_meter.hpp>
 #include <frugal/loop/leaving.hpp>
 #include <frugal/loop/passes.hpp>
-#include <frugal/loop/phases.hpp>
-#include <frugal/loop/run.hpp>
 #include <frugal/policy/accumulate/trial.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/phases.hpp>
+#include <frugal/run/run.hpp>
 #include <frugal/state/snapshot.hpp>
 
 namespace frugal::detail {

@@ -11,10 +11,10 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/libtorch/batch_norms.hpp>
 #include <frugal/libtorch/out_of_memory.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/executor.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

@@ -15,8 +15,8 @@
 #include <frugal/libtorch/batch_norms.hpp>
 #include <frugal/libtorch/parameters.hpp>
 #include <frugal/libtorch/quietly.hpp>
-#include <frugal/loop/failure.hpp>
 #include <frugal/loop/measure.hpp>
+#include <frugal/run/failure.hpp>
 
 namespace frugal {
 

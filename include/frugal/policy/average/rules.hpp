@@ -7,7 +7,7 @@
 
 #include <frugal/compose/rational.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/counters.hpp>
+#include <frugal/run/counters.hpp>
 
 namespace frugal {
 

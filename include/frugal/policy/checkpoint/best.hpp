@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/loop/metrics.hpp>
+#include <frugal/run/metrics.hpp>
 #include <frugal/store/retention.hpp>
 
 namespace frugal::detail {

@@ -9,7 +9,7 @@
 #include <limits>
 #include <optional>
 
-#include <frugal/loop/counters.hpp>
+#include <frugal/run/counters.hpp>
 
 namespace frugal::detail {
 

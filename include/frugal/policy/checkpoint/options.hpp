@@ -13,9 +13,9 @@
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/loop/counters.hpp>
-#include <frugal/loop/settings.hpp>
 #include <frugal/policy/watched.hpp>
+#include <frugal/run/counters.hpp>
+#include <frugal/run/settings.hpp>
 #include <frugal/store/retention.hpp>
 
 namespace frugal {

@@ -14,7 +14,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/list.hpp>
 #include <frugal/compose/rational.hpp>
-#include <frugal/loop/counters.hpp>
+#include <frugal/run/counters.hpp>
 
 namespace frugal::detail {
 

@@ -13,12 +13,12 @@
 
 #include <frugal/error.hpp>
 #include <frugal/libtorch/generators.hpp>
-#include <frugal/loop/any_run.hpp>
 #include <frugal/policy/checkpoint/circumstances.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/run/any_run.hpp>
 #include <frugal/state/memory.hpp>
 #include <frugal/state/memory_reader.hpp>
 #include <frugal/state/module_tensors.hpp>

@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/loop/any_run.hpp>
 #include <frugal/policy/checkpoint/heartbeat.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
@@ -22,6 +21,7 @@
 #include <frugal/policy/checkpoint/resume.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/writer.hpp>
+#include <frugal/run/any_run.hpp>
 #include <frugal/state/memory_writer.hpp>
 #include <frugal/store/retention.hpp>
 #include <frugal/store/run_directory.hpp>

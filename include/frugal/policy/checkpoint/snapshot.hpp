@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/loop/any_run.hpp>
 #include <frugal/policy/checkpoint/circumstances.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/run/any_run.hpp>
 #include <frugal/state/memory.hpp>
 #include <frugal/state/memory_writer.hpp>
 #include <frugal/state/snapshot.hpp>

@@ -15,8 +15,8 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/libtorch/staging.hpp>
-#include <frugal/loop/objective.hpp>
-#include <frugal/loop/run.hpp>
+#include <frugal/run/objective.hpp>
+#include <frugal/run/run.hpp>
 
 namespace frugal::detail {
 

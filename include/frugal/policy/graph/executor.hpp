@@ -9,7 +9,7 @@
 #include <frugal/data/source.hpp>
 #include <frugal/loop/passes.hpp>
 #include <frugal/loop/recipe_traits.hpp>
-#include <frugal/loop/services.hpp>
+#include <frugal/run/services.hpp>
 
 namespace frugal::detail {
 

@@ -14,10 +14,10 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
 #include <frugal/policy/optimize/torch_state.hpp>
+#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include <frugal/loop/ledger.hpp>
+#include <frugal/run/ledger.hpp>
 
 namespace frugal::detail {
 

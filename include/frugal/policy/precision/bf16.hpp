@@ -7,10 +7,10 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/libtorch/autocast.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/precision/fp32.hpp>
 #include <frugal/policy/precision/hardware.hpp>
+#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include <frugal/loop/ledger.hpp>
+#include <frugal/run/ledger.hpp>
 
 namespace frugal::detail {
 

@@ -10,14 +10,14 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/libtorch/autocast.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/loop/recipe_traits.hpp>
-#include <frugal/loop/services.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/precision/flag_queue.hpp>
 #include <frugal/policy/precision/fp32.hpp>
 #include <frugal/policy/precision/hardware.hpp>
 #include <frugal/policy/precision/loss_scale.hpp>
+#include <frugal/run/phases.hpp>
+#include <frugal/run/services.hpp>
 
 namespace frugal {
 

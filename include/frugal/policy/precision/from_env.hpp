@@ -13,11 +13,11 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/precision/bf16.hpp>
 #include <frugal/policy/precision/fp16.hpp>
 #include <frugal/policy/precision/fp32.hpp>
+#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

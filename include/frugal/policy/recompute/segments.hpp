@@ -11,7 +11,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include <frugal/loop/counters.hpp>
+#include <frugal/run/counters.hpp>
 
 namespace frugal {
 

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include <frugal/loop/counters.hpp>
+#include <frugal/run/counters.hpp>
 
 namespace frugal {
 

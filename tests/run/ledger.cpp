@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/loop/ledger.hpp>
+#include <frugal/run/ledger.hpp>
 #include <frugal/state/memory.hpp>
 #include <frugal/state/memory_reader.hpp>
 #include <frugal/state/memory_writer.hpp>
 
-#include "stand_ins.hpp"
+#include "loop/stand_ins.hpp"
 #include "support/running.hpp"
 
 #include <cmath>
+#include <exception>
 #include <limits>
 
-namespace frugal_test::loop_ledger {
+namespace frugal_test::run_ledger {
 
 using namespace frugal_test::loop;
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -224,4 +225,29 @@ TEST_CASE("an error names the step of a loss that has moved together with others
                        frugal::NonFiniteLossError);
 }
 
-}  // namespace frugal_test::loop_ledger
+TEST_CASE("where processes agree a bad loss is postponed, the first one kept, and nothing thrown") {
+  LossLedger ledger(LossLedger::Reading::when_agreed);
+  Counters at{};
+  ledger.add(at::scalar_tensor(1.0), 1, at);
+  CHECK_FALSE(ledger.bad());
+  LossLedger::Mark const before = ledger.mark();
+  at.step = 3;
+  ledger.add(at::scalar_tensor(std::numeric_limits<double>::infinity()), 1, at);
+  at.step = 4;
+  ledger.add(at::scalar_tensor(std::numeric_limits<double>::quiet_NaN()), 1, at);
+  REQUIRE(ledger.bad());
+  try {
+    std::rethrow_exception(ledger.bad());
+  } catch (frugal::NonFiniteLossError const& error) {
+    CHECK(error.window.step == 3);
+    CHECK(std::isinf(error.loss));
+  }
+  ledger.go_back(before);
+  CHECK_FALSE(ledger.bad());
+  CHECK(ledger.mean() == 1.0);
+  ledger.add(at::scalar_tensor(std::numeric_limits<double>::quiet_NaN()), 1, at);
+  ledger.reset();
+  CHECK_FALSE(ledger.bad());
+}
+
+}  // namespace frugal_test::run_ledger

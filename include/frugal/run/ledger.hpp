@@ -6,12 +6,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/loop/counters.hpp>
+#include <frugal/run/counters.hpp>
 
 namespace frugal {
 
@@ -44,8 +46,9 @@ inline double host_scalar(at::Tensor const& scalar) {
 /// losses that nobody asks for move together, on the device, `a_chunk` at a time.
 class LossLedger {
  public:
-  /// When a loss in host memory is looked at; one on a device always is when asked.
-  enum class Reading { at_once, when_asked };
+  /// When a loss in host memory is looked at; one on a device always is when asked. And what
+  /// becomes of a bad one: it is thrown, or, where processes have to agree first, postponed.
+  enum class Reading { at_once, when_asked, when_agreed };
 
   static constexpr std::size_t a_chunk = 4096;
 
@@ -53,7 +56,7 @@ class LossLedger {
 
   /// Throws NonFiniteLossError for a loss that is looked at at once.
   void add(at::Tensor const& loss, double weight, Counters const& at) {
-    if (loss.is_cpu() && host_ == Reading::at_once) {
+    if (loss.is_cpu() && host_ != Reading::when_asked) {
       enter(detail::host_scalar(loss), weight, place_of(at));
     } else {
       if (losses_.size() == a_chunk) pack();
@@ -99,7 +102,14 @@ class LossLedger {
     return last_;
   }
 
+  /// The first bad loss that was postponed, to be thrown; null if there was none.
+  std::exception_ptr const& bad() const { return bad_; }
+  void postpone(std::exception_ptr error) {
+    if (!bad_) bad_ = std::move(error);
+  }
+
   void reset() {
+    bad_ = nullptr;
     pending_.clear();
     losses_.clear();
     packed_.clear();
@@ -111,8 +121,9 @@ class LossLedger {
   struct Mark {
     std::size_t pending = 0;
     double sum = 0, weight = 0, last = 0;
+    bool bad = false;
   };
-  Mark mark() const { return {pending_.size(), sum_, weight_, last_}; }
+  Mark mark() const { return {pending_.size(), sum_, weight_, last_, bad_ != nullptr}; }
   void go_back(Mark const& mark) {
     while (pending_.size() > mark.pending) {
       if (losses_.empty()) unpack();
@@ -122,6 +133,7 @@ class LossLedger {
     sum_ = mark.sum;
     weight_ = mark.weight;
     last_ = mark.last;
+    if (!mark.bad) bad_ = nullptr;
   }
 
   template <class Archive>
@@ -156,15 +168,17 @@ class LossLedger {
   }
 
   void enter(double value, double weight, Place const& place) {
-    if (!std::isfinite(value)) [[unlikely]]
-      refuse(value, place);
+    if (!std::isfinite(value)) [[unlikely]] {
+      if (host_ != Reading::when_agreed) throw error_of(value, place);
+      postpone(std::make_exception_ptr(error_of(value, place)));
+    }
     sum_ += value * weight;
     weight_ += weight;
     last_ = value;
   }
 
-  [[noreturn]] static void refuse(double value, Place const& place) {
-    throw NonFiniteLossError(
+  static NonFiniteLossError error_of(double value, Place const& place) {
+    return NonFiniteLossError(
         {.what = std::string("the loss is ") + (std::isnan(value) ? "NaN" : "infinite"),
          .where = "epoch " + std::to_string(place.window.epoch) + ", step " +
                   std::to_string(place.window.step) + ", micro-batch " +
@@ -176,6 +190,7 @@ class LossLedger {
   }
 
   Reading host_;
+  std::exception_ptr bad_;
   std::vector<Pending> pending_;
   std::vector<at::Tensor> packed_;  // their losses: first these,
   std::vector<at::Tensor> losses_;  // then these

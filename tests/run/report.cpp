@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/loop/report.hpp>
+#include <frugal/run/report.hpp>
 
 #include <sstream>
 
-namespace frugal_test::loop_report {
+namespace frugal_test::run_report {
 
 frugal::Report example() {
   frugal::Metrics early, late;
@@ -75,4 +75,4 @@ TEST_CASE("the last validation's metrics are at hand, or an error says why there
   CHECK_THROWS_AS(frugal::Report{}.last(), frugal::MetricError);
 }
 
-}  // namespace frugal_test::loop_report
+}  // namespace frugal_test::run_report

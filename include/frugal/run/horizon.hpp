@@ -7,7 +7,7 @@
 #include <optional>
 
 #include <frugal/data/source.hpp>
-#include <frugal/loop/settings.hpp>
+#include <frugal/run/settings.hpp>
 
 namespace frugal {
 
@@ -15,10 +15,11 @@ namespace frugal {
 struct Horizon {
   static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-  std::uint64_t epochs = unlimited;                ///< the run ends after so many epochs
-  std::uint64_t steps = unlimited;                 ///< or after so many optimizer steps
-  std::optional<std::uint64_t> steps_per_epoch{};  ///< nothing for a source without a size
-  std::optional<std::uint64_t> total_steps{};      ///< nothing where nobody can know
+  std::uint64_t epochs = unlimited;                  ///< the run ends after so many epochs
+  std::uint64_t steps = unlimited;                   ///< or after so many optimizer steps
+  std::optional<std::uint64_t> steps_per_epoch{};    ///< nothing for a source without a size
+  std::optional<std::uint64_t> total_steps{};        ///< nothing where nobody can know
+  std::optional<std::uint64_t> samples_per_epoch{};  ///< as steps_per_epoch
 };
 
 namespace detail {
@@ -35,6 +36,7 @@ Horizon horizon_of(Settings const& settings, Train const& train, std::uint64_t m
   if constexpr (SizedSource<Train>) {
     std::uint64_t const per_epoch = (train.batches() + micro_batches - 1) / micro_batches;
     horizon.steps_per_epoch = per_epoch;
+    horizon.samples_per_epoch = train.samples();
     // "For ever" is a great number of epochs, whose product with anything would wrap.
     bool const countable = per_epoch == 0 || horizon.epochs <= Horizon::unlimited / per_epoch;
     horizon.total_steps =

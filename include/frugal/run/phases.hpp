@@ -8,12 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/engine.hpp>
-#include <frugal/loop/objective.hpp>
-#include <frugal/loop/phase.hpp>
-#include <frugal/loop/rehearsal.hpp>
-#include <frugal/loop/run.hpp>
-#include <frugal/loop/window_phases.hpp>
+#include <frugal/run/objective.hpp>
+#include <frugal/run/phase.hpp>
+#include <frugal/run/run.hpp>
+#include <frugal/run/window_phases.hpp>
 
 namespace frugal {
 
@@ -148,79 +146,13 @@ struct Leaving : Resting<Context> {
   std::string const& asked_by() const { return this->run().left_for; }
 };
 
-namespace detail {
+/// Something has happened to the run itself: a resume, a return to an earlier state, whatever a
+/// policy has recorded (Phase::record). Perhaps in the middle of another hook.
+template <class Context>
+struct Recorded : Phase<Context> {
+  Recorded(Run<Context>& run, Event const& what) : Phase<Context>(run), event(what) {}
 
-template <class Hook, class Context>
-struct phase_of;
-template <class C>
-struct phase_of<on::module, C> : std::type_identity<Assembly<C>> {};
-template <class C>
-struct phase_of<around::fit, C> : std::type_identity<FitRun<C>> {};
-template <class C>
-struct phase_of<on::ready, C> : std::type_identity<Ready<C>> {};
-template <class C>
-struct phase_of<around::epoch, C> : std::type_identity<EpochRun<C>> {};
-template <class C>
-struct phase_of<on::window, C> : std::type_identity<WindowBegin<C>> {};
-template <class C>
-struct phase_of<around::micro_batch, C> : std::type_identity<MicroBatchRun<C>> {};
-template <class C>
-struct phase_of<on::leave, C> : std::type_identity<Leaving<C>> {};
-template <class C>
-struct phase_of<query::stop_requested, C> : std::type_identity<Phase<C>> {};
-template <class C>
-struct phase_of<on::fit_begin, C> : std::type_identity<FitBegin<C>> {};
-template <class C>
-struct phase_of<on::epoch_begin, C> : std::type_identity<EpochBegin<C>> {};
-template <class C>
-struct phase_of<around::forward, C> : std::type_identity<Forward<C>> {};
-template <class C>
-struct phase_of<on::loss, C> : std::type_identity<LossReady<C>> {};
-template <class C>
-struct phase_of<on::backward, C> : std::type_identity<Backward<C>> {};
-template <class C>
-struct phase_of<on::gradients, C> : std::type_identity<Gradients<C>> {};
-template <class C>
-struct phase_of<on::update, C> : std::type_identity<Update<C>> {};
-template <class C>
-struct phase_of<on::step, C> : std::type_identity<Step<C>> {};
-template <class C>
-struct phase_of<around::validate, C> : std::type_identity<ValidationRun<C>> {};
-template <class C>
-struct phase_of<on::validated, C> : std::type_identity<Validated<C>> {};
-template <class C>
-struct phase_of<on::epoch_end, C> : std::type_identity<EpochEnd<C>> {};
-template <class C>
-struct phase_of<on::fit_end, C> : std::type_identity<FitEnd<C>> {};
-template <class C>
-struct phase_of<on::undo, C> : std::type_identity<Undo<C>> {};
-
-// What an around-hook's `next` returns.
-template <class Hook>
-struct Continuation {
-  void operator()() const;
-};
-template <>
-struct Continuation<around::forward> {
-  Loss operator()() const;
-};
-template <>
-struct Continuation<around::validate> {
-  Metrics operator()() const;
-};
-
-}  // namespace detail
-
-/// The types a policy's State is written against: the module, the recipe, the phases.
-template <class Module, class... Ps>
-struct Context {
-  using module_type = Module;
-  using policies = list<Ps...>;
-  using engine = Engine<Context, Ps...>;
-  template <class Hook>
-  using phase = typename detail::phase_of<Hook, Context>::type;
-  template <class Hook>
-  using continuation = detail::Continuation<Hook>;
+  Event const& event;  ///< the newest of Phase::events()
 };
 
 }  // namespace frugal

@@ -10,7 +10,7 @@
 
 #include <frugal/compose/services.hpp>
 #include <frugal/error.hpp>
-#include <frugal/loop/settings.hpp>
+#include <frugal/run/settings.hpp>
 
 namespace frugal {
 
@@ -20,11 +20,18 @@ struct Resting;
 /// What processes that train one model together agree on, and how their values become one.
 enum class Quantity {
   stop,           ///< a verdict, 0 or 1: the largest
+  skip,           ///< a window is passed over, 0 or 1: the largest
   overflow,       ///< a gradient is not finite, 0 or 1: the largest
   window_weight,  ///< what a window's losses weigh: the sum
   loss,           ///< of an epoch or a validation, sums and weights: the sum
   metric,         ///< what a metric has counted: the sum
 };
+
+/// Of which the largest is taken; what is no verdict is added up, and NaN in one process is NaN in
+/// all.
+constexpr bool is_verdict(Quantity what) {
+  return what == Quantity::stop || what == Quantity::skip || what == Quantity::overflow;
+}
 
 // What the loop asks of at most one policy of a recipe. A policy that provides one says so with
 // `provides`; its State has what is called, or its value where that is said.
@@ -116,6 +123,8 @@ struct capture {
 
 /// `double reduce(Quantity, double)`          of all processes, made one: each gets the same
 /// `at::Tensor reduce(Quantity, at::Tensor)`  likewise, where the tensor is, without a wait
+/// The loop asks for each at the same moments in all processes, so that a source has to give each
+/// of them as many windows. A bad loss of one (LossError) ends the window in all.
 struct reduce {
   static constexpr std::string_view name = "reduce";
   template <class P, class State, class Context>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <frugal/loop/any_run.hpp>
+#include <frugal/run/any_run.hpp>
 
 namespace frugal {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/loop/metrics.hpp>
+#include <frugal/run/metrics.hpp>
 
 #include <limits>
 #include <string>
 #include <vector>
 
-namespace frugal_test::loop_metrics {
+namespace frugal_test::run_metrics {
 
 using frugal::MetricError;
 using frugal::Metrics;
@@ -73,4 +73,4 @@ TEST_CASE("metrics survive a resume in their order") {
   CHECK(loaded == two());
 }
 
-}  // namespace frugal_test::loop_metrics
+}  // namespace frugal_test::run_metrics

@@ -7,7 +7,7 @@
 #include <string>
 #include <type_traits>
 
-namespace frugal_test::loop_error {
+namespace frugal_test::run_error {
 
 using namespace frugal;
 
@@ -32,4 +32,4 @@ TEST_CASE("whoever catches data errors catches empty sources and failed workers"
   CHECK_FALSE(std::is_base_of_v<DataError, ShapeError>);
 }
 
-}  // namespace frugal_test::loop_error
+}  // namespace frugal_test::run_error

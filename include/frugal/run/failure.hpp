@@ -5,12 +5,13 @@
 #include <c10/util/Exception.h>
 
 #include <exception>
+#include <limits>
 #include <string>
 
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
 #include <frugal/libtorch/parameters.hpp>
-#include <frugal/loop/counters.hpp>
+#include <frugal/run/counters.hpp>
 
 // How the loop fails: kept apart so that the loop reads from top to bottom.
 namespace frugal::detail {
@@ -106,6 +107,16 @@ void guarded(char const* part, Counters const& at, F&& body) {
                            "Precision<FP16> scales what each window's backward pass starts from, "
                            "and a line search compares losses of several",
                        .mend = "Use Precision<BF16> or Precision<FP32> with LBFGS."});
+}
+
+/// In a process whose own losses are good. Where the bad one is in the data, the other one knows.
+[[noreturn]] inline void refuse_bad_loss_elsewhere(Counters const& at) {
+  throw NonFiniteLossError({.what = "the loss is bad in another process",
+                            .where = place_of(at),
+                            .why = "processes that train together go on together, or not at all",
+                            .mend = "Look at that process's own message."},
+                           {at.epoch, LossError::Window::elsewhere, at.step},
+                           std::numeric_limits<double>::quiet_NaN());
 }
 
 /// A loss is one number. One of shape [1] is taken for it.

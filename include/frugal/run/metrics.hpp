@@ -3,6 +3,7 @@
 
 #include <c10/util/SmallVector.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,6 +74,20 @@ class Metrics {
  private:
   // The usual few cost no allocation.
   c10::SmallVector<value_type, 4> values_;
+};
+
+/// One validation: when it was and what it found.
+struct Validation {
+  std::uint64_t epoch = 0;  ///< complete epochs
+  std::uint64_t step = 0;   ///< optimizer steps
+  Metrics metrics;
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    archive("epoch", epoch);
+    archive("step", step);
+    metrics.persist(archive);
+  }
 };
 
 }  // namespace frugal

@@ -2,14 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <torch/csrc/autograd/variable.h>
-#include <frugal/loop/failure.hpp>
+#include <frugal/run/failure.hpp>
 
-#include "stand_ins.hpp"
+#include "loop/stand_ins.hpp"
 
 #include <exception>
 #include <string>
 
-namespace frugal_test::loop_failure {
+namespace frugal_test::run_failure {
 
 using namespace frugal_test::loop;
 
@@ -91,4 +91,4 @@ TEST_CASE("a loss of shape [1] is taken for a number and other shapes are refuse
   CHECK(says(undefined->fault().what, "undefined"));
 }
 
-}  // namespace frugal_test::loop_failure
+}  // namespace frugal_test::run_failure

@@ -2,13 +2,13 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/loop/counters.hpp>
+#include <frugal/run/counters.hpp>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace frugal_test::loop_counters {
+namespace frugal_test::run_counters {
 
 using namespace frugal;
 
@@ -101,4 +101,4 @@ TEST_CASE("all counts survive a resume, and so does what the last window added")
   CHECK(counters.window_samples == 9);
 }
 
-}  // namespace frugal_test::loop_counters
+}  // namespace frugal_test::run_counters

@@ -2,11 +2,11 @@
 #include <doctest/doctest.h>
 
 #include <frugal/data/resident.hpp>
-#include <frugal/loop/horizon.hpp>
+#include <frugal/run/horizon.hpp>
 
-#include "stand_ins.hpp"
+#include "loop/stand_ins.hpp"
 
-namespace frugal_test::loop_horizon {
+namespace frugal_test::run_horizon {
 
 using namespace frugal_test::loop;
 using frugal::detail::horizon_of;
@@ -59,4 +59,4 @@ TEST_CASE("no epochs and no steps are limits like others") {
   CHECK(horizon_of({.steps = 0}, ten_batches(), 1).total_steps == 0);
 }
 
-}  // namespace frugal_test::loop_horizon
+}  // namespace frugal_test::run_horizon

@@ -2,13 +2,13 @@
 // Shapes: B samples, C classes, T positions.
 #include <doctest/doctest.h>
 
-#include <frugal/loop/objective.hpp>
+#include <frugal/run/objective.hpp>
 
-#include "stand_ins.hpp"
+#include "loop/stand_ins.hpp"
 
 #include <cmath>
 
-namespace frugal_test::loop_objective {
+namespace frugal_test::run_objective {
 
 using namespace frugal_test::loop;
 
@@ -118,4 +118,4 @@ TEST_CASE("an objective is what can be called with a module and a batch and retu
   CHECK_FALSE(ObjectiveFor<decltype(other) const, Identity, Batch>);
 }
 
-}  // namespace frugal_test::loop_objective
+}  // namespace frugal_test::run_objective

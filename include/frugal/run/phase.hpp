@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/loop/run.hpp>
-#include <frugal/loop/services.hpp>
+#include <frugal/run/run.hpp>
+#include <frugal/run/services.hpp>
 #include <frugal/state/snapshot.hpp>
 
 namespace frugal {
@@ -48,6 +48,12 @@ class Phase {
   /// What happened to the run itself; those who log write it with their next line.
   void record(Event event) const { run_->record(std::move(event)); }
   std::vector<Event> const& events() const { return run_->events; }
+  /// What processes that train together make of one value each. The value itself where there is
+  /// one process. Each of them has to ask, and at the same moments.
+  template <class T>
+  T reduce(Quantity what, T value) const {
+    return run_->reduce(what, std::move(value));
+  }
 
  protected:
   Run<Context>& run() const { return *run_; }

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/loop/objective.hpp>
-#include <frugal/loop/phase.hpp>
-#include <frugal/loop/run.hpp>
-#include <frugal/loop/services.hpp>
+#include <frugal/run/objective.hpp>
+#include <frugal/run/phase.hpp>
+#include <frugal/run/run.hpp>
+#include <frugal/run/services.hpp>
 
 namespace frugal {
 
@@ -115,12 +115,6 @@ struct Gradients : Captured<Context> {
   /// Tells the optimizer whether a gradient is not finite: a float scalar, 1 if so, that may still
   /// be on its way. The optimizer then leaves the weights alone.
   void report_overflow(at::Tensor found) { this->run().overflow.found = std::move(found); }
-  /// What processes that train together make of one value each. The value itself where there is
-  /// one process.
-  template <class T>
-  T reduce(Quantity what, T value) const {
-    return this->run().reduce(what, std::move(value));
-  }
   /// This window is no step: neither schedules nor cadences go on, and no subscriber of `step`
   /// hears of it.
   void skip_step() { this->run().overflow.skip = true; }

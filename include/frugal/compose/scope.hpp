@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <frugal/compose/policy.hpp>
+
+// The names under which a recipe's states are saved, and by which a run remembers who has heard of
+// an event: names outlast a change of the order, positions do not.
+namespace frugal::detail {
+
+/// "Log", "Log.1" for a second one. `cards` in their computed order.
+inline std::string scope_of(std::span<Card const> cards, std::size_t which) {
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < which; ++i) before += cards[i].kind == cards[which].kind;
+  std::string scope(cards[which].kind);
+  if (before != 0) scope.append(1, '.').append(std::to_string(before));
+  return scope;
+}
+
+/// Those of the first `count` of the order.
+inline std::vector<std::string> first_scopes(std::span<Card const> cards, std::size_t count) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(count, cards.size()); ++i) {
+    names.push_back(scope_of(cards, i));
+  }
+  return names;
+}
+
+inline bool is_among(std::vector<std::string> const& scopes, std::string const& scope) {
+  return std::ranges::find(scopes, scope) != scopes.end();
+}
+
+}  // namespace frugal::detail

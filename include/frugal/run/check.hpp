@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace frugal {
+
+/// A verdict of a rehearsal, one line each.
+struct Check {
+  std::string name;
+  bool passed = false;
+  std::string detail;
+};
+
+/// Prints one line a check: "smoke: pass  finite loss: 2.31, 2.29".
+inline void print(std::ostream& out, std::vector<Check> const& checks) {
+  for (Check const& check : checks) {
+    out << "smoke: " << (check.passed ? "pass" : "FAIL") << "  " << check.name << ": "
+        << check.detail << '\n';
+  }
+}
+
+inline bool all_passed(std::vector<Check> const& checks) {
+  for (Check const& check : checks) {
+    if (!check.passed) return false;
+  }
+  return !checks.empty();
+}
+
+}  // namespace frugal

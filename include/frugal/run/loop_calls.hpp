@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/core/Device.h>
+
+#include <cstddef>
+#include <vector>
+
+#include <frugal/compose/hooks.hpp>
+#include <frugal/run/check.hpp>
+#include <frugal/run/event.hpp>
+
+namespace frugal {
+
+/// What phases ask of the loop itself, which knows the sources: a phase does not.
+class LoopCalls {
+ public:
+  virtual bool validates() const = 0;
+  virtual flow validate() = 0;
+  virtual std::vector<Check> rehearse(std::size_t batches) = 0;
+  virtual at::Tensor reevaluate() = 0;
+  virtual void settle() = 0;
+  virtual void move_to(c10::Device device) = 0;
+  virtual void recorded(Event const& event) = 0;
+
+ protected:
+  LoopCalls() = default;
+  LoopCalls(LoopCalls const&) = default;
+  LoopCalls& operator=(LoopCalls const&) = default;
+  ~LoopCalls() = default;
+};
+
+}  // namespace frugal

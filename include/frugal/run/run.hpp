@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <utility>
+
+#include <frugal/libtorch/parameters.hpp>
+#include <frugal/run/any_run.hpp>
+#include <frugal/run/failure.hpp>
+#include <frugal/run/horizon.hpp>
+#include <frugal/run/services.hpp>
+#include <frugal/run/settings.hpp>
+
+namespace frugal {
+
+/// A run of one recipe over one type of module. Every phase refers to one of these.
+template <class Context>
+struct Run : AnyRun {
+  using Module = typename Context::module_type;
+  using Engine = typename Context::engine;
+  /// Do processes train together, and agree?
+  static constexpr bool agrees = detail::provided<service::reduce, typename Context::policies>;
+
+  Run(Module& the_module, Settings const& the_settings, Horizon const& the_horizon)
+      : AnyRun{.root = base_module(the_module),
+               .settings = the_settings,
+               .horizon = the_horizon,
+               .ledger = LossLedger(agrees ? LossLedger::Reading::when_agreed
+                                           : LossLedger::Reading::at_once)},
+        module(the_module) {}
+
+  /// The states of the recipe's policies; there before the first event.
+  void attach(Engine& states, LoopCalls& of) {
+    engine = &states;
+    policies = PolicyStates::of(states);
+    loop = &of;
+  }
+
+  /// What processes that train together make of one value each; of one process, the value.
+  template <class T>
+  T reduce([[maybe_unused]] Quantity what, T value) {
+    if constexpr (agrees) {
+      return engine->template provider<service::reduce>().reduce(what, std::move(value));
+    } else {
+      return value;
+    }
+  }
+
+  /// Weighted mean of this epoch's losses so far; NaN before the first. May wait for a device, and
+  /// for other processes. Throws the LossError of a bad one, in each process.
+  double mean_loss() {
+    if constexpr (agrees) {
+      LossLedger::Sum const here = ledger.sum();
+      double const sum = reduce(Quantity::loss, ledger.bad() ? nan : here.losses);
+      double const weight = reduce(Quantity::loss, here.weights);
+      if (std::isnan(sum)) refuse_bad_loss();
+      return weight == 0 ? nan : sum / weight;
+    } else {
+      return ledger.mean();
+    }
+  }
+
+  /// What the losses of a window weigh in all processes. Throws as mean_loss() does.
+  double window_weight(double here) {
+    double const all = reduce(Quantity::window_weight, ledger.bad() ? nan : here);
+    if (std::isnan(all)) refuse_bad_loss();
+    return all;
+  }
+
+  Module& module;
+  Engine* engine = nullptr;
+
+ private:
+  static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+  [[noreturn]] void refuse_bad_loss() const {
+    if (ledger.bad()) std::rethrow_exception(ledger.bad());
+    detail::refuse_bad_loss_elsewhere(counters);
+  }
+};
+
+}  // namespace frugal

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/run/unfinished.hpp>
+#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/memory_writer.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace frugal_test::run_unfinished {
+
+using frugal::Memory;
+using frugal::MemoryReader;
+using frugal::MemoryWriter;
+using frugal::Unfinished;
+
+Unfinished loaded(Memory const& memory) {
+  Unfinished unfinished{.hook = "stale", .told = {"stale"}, .first = 9};
+  MemoryReader reader(memory);
+  unfinished.persist(reader);
+  CHECK_FALSE(reader.unread());
+  return unfinished;
+}
+
+TEST_CASE("what was broken off is saved by the names of the hook and of who has heard it") {
+  Unfinished saved{.hook = "on_step", .told = {"Log", "Log.1"}};
+  Memory memory;
+  MemoryWriter writer(memory);
+  saved.persist(writer);
+  Unfinished const here = loaded(memory);
+  CHECK(here.hook == "on_step");
+  CHECK(here.told == std::vector<std::string>{"Log", "Log.1"});
+  CHECK_FALSE(here.first);
+}
+
+TEST_CASE("a checkpoint with numbers in place of names says what was broken off") {
+  auto const numbered = [](std::uint64_t hook, std::uint64_t subscriber) {
+    Memory memory;
+    memory.values["unfinished/hook"] = hook;
+    memory.values["unfinished/subscriber"] = subscriber;
+    return loaded(memory);
+  };
+  CHECK(numbered(7, 3).hook == "on_step");
+  CHECK(numbered(7, 3).first == 3);
+  CHECK(numbered(7, 3).told.empty());
+  CHECK(numbered(10, 0).hook == "on_epoch_end");
+  CHECK(numbered(std::uint64_t(-1), 0).hook.empty());
+}
+
+}  // namespace frugal_test::run_unfinished
