@@ -66,6 +66,21 @@ TEST_CASE("a log that is a pipe does not end the run at its first save") {
   ::close(reader);
 }
 
+TEST_CASE("a log whose reader goes away is an advice, and the run goes on") {
+  TemporaryFolder const folder;
+  auto const path = folder / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  int const reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  Spy const goes{.each_step = [reader](frugal::Counters const& now) {
+    if (now.step == 3) ::close(reader);
+  }};
+  frugal::Report const report = saves(folder / "run", 0, Log<Every<1>>{.path = path}, goes);
+  CHECK(report.steps == 10);
+  REQUIRE(report.advice.size() == 1);
+  CHECK(report.advice[0].find("Broken pipe") != std::string::npos);
+}
+
 /// Moves a file after a step, as logrotate does.
 Spy rotates(std::filesystem::path const& file, std::uint64_t step) {
   return {.each_step = [=](frugal::Counters const& now) {

@@ -113,6 +113,18 @@ TEST_CASE("a pipe is appended to and never cut") {
   ::close(reader);
 }
 
+TEST_CASE("a pipe that nobody reads any more is a write that fails, and no signal") {
+  TemporaryFolder const folder;
+  auto const path = folder / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  int const reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  LogFile file(path);
+  ::close(reader);
+  CHECK_FALSE(file.append("a\n"));
+  CHECK(errno == EPIPE);
+}
+
 TEST_CASE("a write that fails says why, and leaves no half of a line") {
   LogFile full("/dev/full");
   REQUIRE(full.open());

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include <frugal/loop/any_run.hpp>
+#include <frugal/run/any_run.hpp>
 
 namespace frugal::detail {
 
@@ -21,6 +21,7 @@ inline Circumstances circumstances_of(AnyRun const& run) {
   all["threads"] = static_cast<std::uint64_t>(at::get_num_threads());
   all["interop_threads"] = static_cast<std::uint64_t>(at::get_num_interop_threads());
   if (run.horizon.steps_per_epoch) all["steps_per_epoch"] = *run.horizon.steps_per_epoch;
+  if (run.horizon.samples_per_epoch) all["samples_per_epoch"] = *run.horizon.samples_per_epoch;
   return all;
 }
 
@@ -46,9 +47,12 @@ inline void compare_circumstances(AnyRun& run, Circumstances const& saved) {
                both("interop_threads", " threads between operators") +
                ": what a module runs side by side (at::launch) may come in another order");
   }
-  if (differs("steps_per_epoch")) {
+  if (differs("samples_per_epoch")) {
+    run.advise("the checkpoint was made with " + both("samples_per_epoch", " samples in an epoch") +
+               ": the training data are others, and so is their order");
+  } else if (differs("steps_per_epoch")) {
     run.advise("the checkpoint was made with " + both("steps_per_epoch", " steps in an epoch") +
-               ": the training data, or its batches, are others, and so is their order");
+               ": its batches, or the training data, are others, and so is their order");
   }
 }
 

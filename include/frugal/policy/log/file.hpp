@@ -10,11 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include <frugal/store/hash.hpp>
+#include <frugal/store/sigpipe_guard.hpp>
 
 namespace frugal::detail {
 
@@ -58,6 +60,8 @@ class LogFile {
   /// All of the lines, or none of them where the file is a regular one; false with the reason in
   /// errno.
   bool append(std::string_view lines) {
+    std::optional<SigpipeGuard> quiet;
+    if (!regular_) quiet.emplace();
     std::uint64_t const before = size();
     while (!lines.empty()) {
       ssize_t const written = ::write(descriptor_, lines.data(), lines.size());
