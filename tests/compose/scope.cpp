@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/compose/scope.hpp>
+
+#include "stand_ins.hpp"
+
+#include <string>
+#include <vector>
+
+namespace frugal_test::compose_scope {
+
+using namespace frugal_test::compose;
+using frugal::detail::cards_of;
+
+TEST_CASE("a scope is named after its kind, and a second one of a kind is numbered") {
+  auto const& cards =
+      cards_of<Setting<many, 1>, Setting<alpha>, Setting<many, 2>, Setting<many, 3>>;
+  CHECK(frugal::detail::scope_of(cards, 0) == "Many");
+  CHECK(frugal::detail::scope_of(cards, 1) == "Alpha");
+  CHECK(frugal::detail::scope_of(cards, 2) == "Many.1");
+  CHECK(frugal::detail::scope_of(cards, 3) == "Many.2");
+}
+
+TEST_CASE("the first of an order, and no more than there are") {
+  auto const& cards = cards_of<Setting<alpha>, Setting<beta>>;
+  CHECK(frugal::detail::first_scopes(cards, 0).empty());
+  CHECK(frugal::detail::first_scopes(cards, 1) == std::vector<std::string>{"Alpha"});
+  CHECK(frugal::detail::first_scopes(cards, 9) == std::vector<std::string>{"Alpha", "Beta"});
+  CHECK(frugal::detail::is_among({"Alpha", "Beta"}, "Beta"));
+  CHECK_FALSE(frugal::detail::is_among({"Alpha"}, "Alph"));
+}
+
+}  // namespace frugal_test::compose_scope
