@@ -117,6 +117,11 @@ struct MemoryError : Error {
   using Error::Error;
 };
 
+/// A policy does what its hook does not allow.
+struct PolicyError : Error {
+  using Error::Error;
+};
+
 /// A policy watches a metric that validation does not produce.
 struct MetricError : Error {
   using Error::Error;

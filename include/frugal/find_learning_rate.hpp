@@ -78,7 +78,8 @@ struct RangeTest {
 
     flow on_step(Step<Context>& phase) {
       std::uint64_t const step = phase.counters().step;  // of which this was the last
-      double const loss = sum_.template item<double>() / weight_;
+      double const loss = phase.reduce(Quantity::loss, sum_.template item<double>()) /
+                          phase.reduce(Quantity::loss, weight_);
       sum_ = at::Tensor();
       weight_ = 0;
       double const smoothed = smoothing_.add(loss);
@@ -109,7 +110,7 @@ template <class P>
 inline constexpr bool takes_part_in_range_test =
     contains<typename P::kind,
              list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer>> ||
-    contains<on::module, typename P::listens>;
+    contains<on::module, typename P::listens> || is_provided_by<service::reduce, P>;
 
 template <class Policies>
 struct range_test;
@@ -163,8 +164,9 @@ inline void require_range(RateRange const& range, double lr) {
 ///         for a loss that becomes NaN on the way: that ends the curve.
 /// Source  Smith, "Cyclical learning rates for training neural networks" (2017), section 3.3.
 ///
-/// The policies that make a step take part: precision, accumulate, clip, optimizer, and those that
-/// replace parts of the module (on::module). Others do not: nothing is logged, saved or stopped.
+/// The policies that make a step take part: precision, accumulate, clip, optimizer, those that
+/// replace parts of the module (on::module) and those that make processes agree (service::reduce).
+/// Others do not: nothing is logged, saved or stopped, and Settings::stop is not looked at.
 /// Rates of parameter groups keep their ratio to the optimizer's own.
 ///
 ///     RateCurve const curve = find_learning_rate(trainer, train);
@@ -201,6 +203,7 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
   settings.run.clear();
   settings.epochs.reset();
   settings.steps = range.steps;
+  settings.stop = {};  // a test that ends before its end finds nothing
   auto&& source = as_source(std::forward<Train>(train));
   using source_type = std::remove_reference_t<decltype(source)>;
   detail::Fit<context, Objective, source_type, void> fit(trainer.module(), trainer.objective(),

@@ -167,25 +167,29 @@ struct Breaker {
 TEST_CASE("an event that was broken off is told on to those who have not heard all of it") {
   auto const nobody = [](std::string_view) {};
   std::vector<std::string> told;
+  std::size_t telling = 9;
   Notes notes;
   {
     values_of<Teller<alpha>, Breaker<beta>, Teller<gamma>> const values;
     engine_for<list<>, Teller<alpha>, Breaker<beta>, Teller<gamma>> engine(values);
-    CHECK_THROWS_AS(engine.emit_to_others<on::step>(told, notes, nobody), frugal::Interrupted);
+    CHECK_THROWS_AS(engine.emit_to_others<on::step>(told, telling, notes, nobody),
+                    frugal::Interrupted);
   }
   CHECK(told == Lines{"Alpha"});
+  CHECK(telling == 1);
   // Broken off once more, in another order: who has heard it is not forgotten.
   told.emplace_back("Delta");
   {
     values_of<Teller<alpha>, Breaker<beta>, Teller<delta>> const values;
     engine_for<list<>, Teller<alpha>, Breaker<beta>, Teller<delta>> engine(values);
-    CHECK_THROWS_AS(engine.emit_to_others<on::step>(told, notes, nobody), frugal::Interrupted);
+    CHECK_THROWS_AS(engine.emit_to_others<on::step>(told, telling, notes, nobody),
+                    frugal::Interrupted);
   }
   CHECK(told == Lines{"Alpha", "Delta"});
   // The recipe has lost one of them, and has one more.
   values_of<Teller<beta>, Teller<delta>, Teller<epsilon>> const values;
   engine_for<list<>, Teller<beta>, Teller<delta>, Teller<epsilon>> engine(values);
-  engine.emit_to_others<on::step>(told, notes, nobody);
+  engine.emit_to_others<on::step>(told, telling, notes, nobody);
   CHECK(notes.lines == Lines{"Alpha", "Beta", "Epsilon"});
 }
 

@@ -137,14 +137,16 @@ TEST_CASE("an event that was broken off is told on to those who have not heard a
   All engine{frugal::detail::Storage<Teller<alpha>, Breaks, Teller<many, 1>, Teller<many, 2>>{}};
   Notes notes;
   std::vector<std::string> told;
+  std::size_t telling = 0;
   auto const nobody = [](std::string_view) {};
-  CHECK_THROWS_AS(engine.emit_to_others<on::step>(told, notes, nobody), frugal::Interrupted);
+  CHECK_THROWS_AS(engine.emit_to_others<on::step>(told, telling, notes, nobody),
+                  frugal::Interrupted);
   CHECK(told == std::vector<std::string>{"Alpha"});
-  CHECK(engine.emit_to_others<on::step>(told, notes, nobody) == frugal::flow::proceed);
+  CHECK(engine.emit_to_others<on::step>(told, telling, notes, nobody) == frugal::flow::proceed);
   CHECK(notes.lines == std::vector<std::string>{"Alpha", "Delta", "Many1", "Many2"});
   told = {"Many.1", "Alpha", "Somebody who has gone"};
   notes.lines.clear();
-  engine.emit_to_others<on::step>(told, notes, nobody);
+  engine.emit_to_others<on::step>(told, telling, notes, nobody);
   CHECK(notes.lines == std::vector<std::string>{"Delta", "Many1"});
   CHECK(All::names_of_first(3) == std::vector<std::string>{"Alpha", "Delta", "Many"});
 }

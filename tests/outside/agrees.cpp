@@ -80,6 +80,7 @@ struct DataParallel {
       if (!phase.last || !adds_gradients_) return;
       at::NoGradGuard const no_gradients;
       for (at::Tensor const& parameter : phase.parameters().tensors) {
+        if (!parameter.grad().defined()) continue;  // frozen, in every process
         at::Tensor const sum =
             pair_->join(rank_, parameter.grad(),
                         [](at::Tensor const& a, at::Tensor const& b) { return a + b; });

@@ -89,6 +89,34 @@ TEST_CASE("a hint is given once, and an event has the place and the time at whic
   CHECK(run.resumed->from == "there");
 }
 
+/// Records an event whenever it hears of one, until there are four.
+struct Echo : frugal::LoopCalls {
+  AnyRun* run = nullptr;
+  std::vector<std::string> heard;
+
+  bool validates() const override { return false; }
+  frugal::flow validate() override { return frugal::flow::proceed; }
+  std::vector<frugal::Check> rehearse(std::size_t) override { return {}; }
+  at::Tensor reevaluate() override { return {}; }
+  void settle() override {}
+  void move_to(c10::Device) override {}
+  void recorded(frugal::Event const& event) override {
+    if (run->events.size() < 4) run->record({.name = event.name + "+"});
+    heard.push_back(event.name);
+  }
+};
+
+TEST_CASE("an event that is recorded while another one is told is told after it") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  AnyRun run{.root = *module, .settings = settings};
+  Echo echo;
+  echo.run = &run;
+  run.loop = &echo;
+  run.record({.name = "a"});
+  CHECK(echo.heard == std::vector<std::string>{"a", "a+", "a++", "a+++"});
+}
+
 TEST_CASE("advice outlasts a resume, beside what the new process has said before it loads") {
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;

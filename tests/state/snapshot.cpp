@@ -171,4 +171,60 @@ TEST_CASE("a snapshot that was saved and loaded puts back what the first one wou
   CHECK(same_bits(before, tensors_of(subject.module)));
 }
 
+/// Stands for two policies' states: each keeps a snapshot, and shows it.
+struct Keepers {
+  Snapshot<AnyRun> one;
+  Snapshot<AnyRun> other;
+
+  template <class Archive>
+  void persist(Archive& archive, bool = false) {
+    archive.scope("one", [&](auto& inner) { one.persist(inner); });
+    archive.scope("other", [&](auto& inner) { other.persist(inner); });
+  }
+};
+
+TEST_CASE("snapshots that policies keep are in a checkpoint, and not in each other") {
+  Subject subject;
+  Keepers keepers;
+  subject.run.policies = frugal::PolicyStates::of(keepers);
+  keepers.one.take(subject.run, Part::good);
+  std::size_t const values = keepers.one.run.values.size();
+  for (int k = 0; k < 3; ++k) {
+    keepers.other.take(subject.run, Part::good);
+    keepers.one.take(subject.run, Part::good);
+  }
+  CHECK(keepers.one.run.values.size() == values);
+  CHECK(keepers.other.run.values.size() == values);
+  Snapshot<AnyRun> checkpoint;
+  checkpoint.with_kept = true;
+  checkpoint.take(subject.run, Part::good);
+  CHECK(checkpoint.run.values.size() > 2 * values);
+}
+
+TEST_CASE("what was taken before is not lost to a moment that is bad") {
+  Subject subject;
+  Keepers keepers;
+  subject.run.policies = frugal::PolicyStates::of(keepers);
+  auto const before = tensors_of(subject.module);
+  Snapshot<AnyRun> snapshot;
+  snapshot.take(subject.run, Part::good);
+  subject.change();
+  subject.run.ledger.postpone(std::make_exception_ptr(
+      frugal::NonFiniteLossError({.what = "", .where = "", .why = "", .mend = ""}, {}, 0)));
+  CHECK_THROWS_AS(snapshot.take(subject.run, Part::good), frugal::NonFiniteLossError);
+  subject.run.ledger.reset();
+  snapshot.restore(subject.run);
+  CHECK(same_bits(before, tensors_of(subject.module)));
+  CHECK(subject.run.counters.step == 0);
+}
+
+TEST_CASE("a tensor that the module has gained since is named") {
+  Subject subject;
+  Snapshot<AnyRun> snapshot;
+  snapshot.take(subject.run, Part::module);
+  subject.module.register_buffer("late", at::zeros({1}));
+  CHECK_THROWS_WITH_AS(snapshot.restore(subject.run), doctest::Contains("(late)"),
+                       frugal::StateError);
+}
+
 }  // namespace frugal_test::state_snapshot

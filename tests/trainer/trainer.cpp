@@ -13,7 +13,11 @@
 #include "support/files.hpp"
 
 #include <array>
+#include <concepts>
 #include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace frugal_test::trainer_trainer {
@@ -252,6 +256,73 @@ TEST_CASE("the production recipe trains, written in two orders, to the same weig
   };
   CHECK(same(trained(std::type_identity<Recipe<P0, P1, P2, P3, P4>>{}),
              trained(std::type_identity<Recipe<P4, P2, P0, P3, P1>>{})));
+}
+
+/// Guards that leave out what they surround.
+struct LeavesOutFit {
+  struct kind : observer_kind {
+    static constexpr std::string_view name = "LeavesOutFit";
+  };
+  using listens = list<around::fit>;
+  template <class Context>
+  struct State {
+    explicit State(LeavesOutFit const&) {}
+    template <class Next>
+    void around_fit(FitRun<Context> const&, Next&&) {}
+  };
+};
+struct LeavesOutEpoch {
+  struct kind : observer_kind {
+    static constexpr std::string_view name = "LeavesOutEpoch";
+  };
+  using listens = list<around::epoch>;
+  template <class Context>
+  struct State {
+    explicit State(LeavesOutEpoch const&) {}
+    template <class Next>
+    void around_epoch(EpochRun<Context> const&, Next&&) {}
+  };
+};
+
+TEST_CASE("a guard that does not call next() is an error that names its hook") {
+  auto const fit = [](auto guard) {
+    Trainer trainer{Net{}, CrossEntropy{}, Settings{}, Sgd{}, guard};
+    trainer.fit(batches_of_sizes({4}));
+  };
+  CHECK_THROWS_WITH_AS(fit(LeavesOutFit{}), doctest::Contains("(around_fit)"), PolicyError);
+  CHECK_THROWS_WITH_AS(fit(LeavesOutEpoch{}), doctest::Contains("(around_epoch)"), PolicyError);
+}
+
+/// Puts another module in the trainer's place, or throws what is no Error of frugal's.
+struct Spoils {
+  struct kind : observer_kind {
+    static constexpr std::string_view name = "Spoils";
+  };
+  using listens = list<on::module>;
+  bool throws = false;
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(Spoils const& spoils) : throws_(spoils.throws) {}
+    void on_module(Assembly<Context>& phase) const {
+      if (throws_) throw std::runtime_error("no adapter for this layer");
+      phase.module() = std::make_shared<Net>(2);
+    }
+
+   private:
+    bool throws_;
+  };
+};
+
+TEST_CASE("a dry run says what a policy of on_module has done wrong, whatever it throws") {
+  auto const said = [](Spoils spoils) {
+    Trainer trainer{std::make_shared<Net>(), CrossEntropy{}, Settings{}, Sgd{}, spoils};
+    std::ostringstream out;
+    CHECK_FALSE(trainer.smoke(batches_of_sizes({4, 4}), out));
+    return std::move(out).str();
+  };
+  CHECK(said({}).find("another module in the trainer's place") != std::string::npos);
+  CHECK(said({.throws = true}).find("no adapter for this layer") != std::string::npos);
 }
 
 }  // namespace frugal_test::trainer_trainer

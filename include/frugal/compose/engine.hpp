@@ -68,10 +68,11 @@ class Engine {
 
   /// The same for an event that can be broken off and told on later: to those who are not among
   /// `told`, by the names of their scopes. Where an Interrupted passes through, `told` are those
-  /// who have heard all of it.
+  /// who have heard all of it. `telling` is the place in the order of who hears it at the moment.
   template <class Hook, class Phase, class Who>
-  flow emit_to_others(std::vector<std::string>& told, Phase& phase, Who&& who) {
-    return emit_rest<Hook>(told, phase, who, subscribers<Hook>());
+  flow emit_to_others(std::vector<std::string>& told, std::size_t& telling, Phase& phase,
+                      Who&& who) {
+    return emit_rest<Hook>(told, telling, phase, who, subscribers<Hook>());
   }
 
   /// The names of the scopes of the first `count` policies of the order.
@@ -87,10 +88,21 @@ class Engine {
     }(subscribers<Hook>());
   }
 
-  /// Calls `body` inside every subscriber's guard; the first in the order is the outermost.
+  /// Calls `body` inside every subscriber's guard; the first in the order is the outermost. A body
+  /// that returns nothing has to be reached: PolicyError where a guard has not called next().
   template <class Hook, class Phase, class Body>
   decltype(auto) surround(Phase& phase, Body&& body) {
-    return nest<Hook, 0>(phase, body);
+    if constexpr (has_subscribers<Hook> && std::is_void_v<decltype(body())>) {
+      bool reached = false;
+      auto counted = [&] {
+        reached = true;
+        body();
+      };
+      nest<Hook, 0>(phase, counted);
+      if (!reached) detail::refuse_unreached(Hook::name);
+    } else {
+      return nest<Hook, 0>(phase, body);
+    }
   }
 
   /// Does a policy of the recipe provide the service?
@@ -158,12 +170,13 @@ class Engine {
   }
 
   template <class Hook, class Phase, class Who, std::size_t... Is>
-  flow emit_rest(std::vector<std::string>& told, Phase& phase, Who&& who,
+  flow emit_rest(std::vector<std::string>& told, std::size_t& telling, Phase& phase, Who&& who,
                  std::index_sequence<Is...>) {
     flow verdict = flow::proceed;
     std::size_t heard = 0;
     [[maybe_unused]] auto const tell_unless_told = [&]<std::size_t I>(std::index_sequence<I>) {
       if (told.empty() || !detail::is_among(told, scope_of(I))) {
+        telling = I;
         verdict |= tell<Hook, I>(phase, who);
       }
       ++heard;

@@ -66,7 +66,7 @@ struct name_probe : State, Names {};
     FRUGAL_SENTENCE(cannot_stop,                                                                  \
                     "frugal: this policy's " #member                                              \
                     " returns a flow, and no run can stop there. Return void, and stop in "       \
-                    "on_step, on_epoch_end or on_validated.");                                    \
+                    "on_window, on_step, on_epoch_end or on_validated.");                         \
     FRUGAL_SENTENCE(misreturned,                                                                  \
                     "frugal: this policy's " #member                                              \
                     " returns what nobody would look at. Return void; a flow where the run may "  \

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <concepts>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 #include <frugal/compose/legality.hpp>
 #include <frugal/compose/services.hpp>
+#include <frugal/error.hpp>
 
 // What a policy is while fitting, and whether it keeps what it declares.
 namespace frugal::detail {
@@ -22,14 +25,25 @@ template <class P, class Context>
 struct state_of {
   using type = typename P::template State<Context>;
 };
+/// Has a policy nothing to do while fitting: no hook, and no service for others?
+template <class P>
+inline constexpr bool is_idle = std::same_as<typename P::listens, list<>> &&
+                                std::same_as<typename provides_of<P>::type, list<>>;
+
+/// Does it carry nothing while fitting? What it provides it then has in its value.
 template <class P, class Context>
-  requires std::same_as<typename P::listens, list<>>
+inline constexpr bool is_stateless =
+    is_idle<P> || (std::same_as<typename P::listens, list<>> &&
+                   !requires { typename P::template State<Context>; });
+
+template <class P, class Context>
+  requires is_stateless<P, Context>
 struct state_of<P, Context> {
   using type = Stateless<P>;
 };
 
 template <class P, class Context>
-concept HasState = std::same_as<typename P::listens, list<>> ||
+concept HasState = is_stateless<P, Context> ||
                    std::constructible_from<typename P::template State<Context>, P const&>;
 
 /// Stands in for an archive where only the presence of persist() is asked for.
@@ -45,7 +59,7 @@ inline constexpr bool persists =
 template <class P, class Context>
 constexpr bool well_formed(all_hooks hooks) {
   using Listens = typename P::listens;
-  if constexpr (std::same_as<Listens, list<>>) {
+  if constexpr (is_idle<P>) {
     return rules::idle_observer::say<P::kind::slot, P>();
   } else if constexpr (!HasState<P, Context>) {
     return rules::no_state::say<false, P>();
@@ -58,6 +72,15 @@ constexpr bool well_formed(all_hooks hooks) {
     return agree<P, State, Context>(Listens{}, hooks) && rules::not_persistent::say<keeps, P>() &&
            delivers<P, State, Context>(typename provides_of<P>::type{});
   }
+}
+
+[[noreturn]] inline void refuse_unreached(std::string_view hook) {
+  throw PolicyError({.what = "a policy has not called next(), and what it surrounds was left out",
+                     .where = std::string(hook),
+                     .why = "a guard surrounds its part of the run, and is no switch",
+                     .mend =
+                         "Call next() in it, once. To end a run return flow::stop from on_step, "
+                         "or ask for it in stop_requested."});
 }
 
 }  // namespace frugal::detail

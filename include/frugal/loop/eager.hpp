@@ -17,7 +17,7 @@ namespace frugal::detail {
 template <class Passes>
 class EagerExecutor {
   using Batch = typename Passes::Batch;
-  static constexpr int batches = traits_of<typename Passes::Context>::batches;
+  static constexpr int batches = Passes::batches;
 
  public:
   explicit EagerExecutor(Passes& passes) : passes_(passes) {}

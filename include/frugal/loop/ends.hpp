@@ -30,7 +30,7 @@ inline Report report_of(AnyRun const& run, double seconds) {
           .samples = run.counters.sample,
           .seconds = seconds,
           .train_loss = run.epoch_loss,
-          .stopped_by = run.stopped_by,
+          .stopped_by = run.ended_by(),
           .validations = run.validations,
           .advice = run.advice,
           .resumed = run.resumed,

@@ -81,18 +81,21 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     Ready<Context> ready(run_);
     engine_.template emit<on::ready>(ready);
     // A resumed run may have ended, or been left in the middle of an event.
+    this->asked_to_stop_ = run_.stopped_by;
     heed(run_.stopped_by.empty() ? flow::proceed : flow::stop);
-    Unfinished left = std::exchange(run_.unfinished, {});
-    if (left.first) left.told = Engine::names_of_first(*left.first);
-    if (left.hook == on::step::name) tell<on::step, Step<Context>>(std::move(left.told));
-    if (left.hook == on::epoch_end::name) {
-      tell<on::epoch_end, EpochEnd<Context>>(std::move(left.told));
-    }
-    // It may have been left at its last step, and not have come to what follows that step.
-    if (!going() && run_.counters.position != 0) {
-      train_.seek(place());
-      leave_epoch();
-    }
+    recovering([this] {
+      Unfinished left = std::exchange(run_.unfinished, {});
+      if (left.first) left.told = Engine::names_of_first(*left.first);
+      if (left.hook == on::step::name) tell<on::step, Step<Context>>(std::move(left.told));
+      if (left.hook == on::epoch_end::name) {
+        tell<on::epoch_end, EpochEnd<Context>>(std::move(left.told));
+      }
+      // It may have been left at its last step, and not have come to what follows that step.
+      if (!going() && run_.counters.position != 0) {
+        train_.seek(place());
+        leave_epoch();
+      }
+    });
     return true;
   }
 
@@ -106,25 +109,32 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   void epoch() {
     EpochRun<Context> phase(run_);
     auto windows = [this] { train_windows(); };
+    recovering([&] { engine_.template surround<around::epoch>(phase, windows); });
+  }
+
+  /// After a bad loss in `body` the run goes on where a policy puts it, if one does.
+  template <class Body>
+  void recovering(Body&& body) {
     if constexpr (has<service::recover>) {
       try {
-        engine_.template surround<around::epoch>(phase, windows);
+        body();
       } catch (LossError const& error) {
-        run_.parameters.reset_gradients();
-        run_.gradients.clear();
-        run_.ledger.reset();
+        run_.broken_off();
         Resting<Context> at(run_);
         if (!engine_.template provider<service::recover>().recover(at, error)) throw;
+        // What ended the run, or had it left, is ahead of it again.
+        stopped_ = false;
+        run_.take_back_stop();
       }
     } else {
-      engine_.template surround<around::epoch>(phase, windows);
+      body();
     }
   }
 
   void train_windows() {
     train_.seek(place());
     bool empty = run_.counters.position == 0;
-    if (empty) {
+    if (!std::exchange(run_.epoch_begun, true)) {
       // Here and not at the epoch's end, whose checkpoint would go on with its losses.
       run_.ledger.reset();
       EpochBegin<Context> phase(run_);
@@ -149,10 +159,15 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       WindowBegin<Context> phase(run_);
       heed(engine_.template emit<on::window>(phase, stopper()));
       if (stopped_) return false;
-      if (run_.reduce(Quantity::skip, phase.skipped() ? 1.0 : 0.0) != 0) return pass_over_window();
+      if (run_.reduce(Quantity::skip, phase.skipped() ? 1.0 : 0.0) != 0) {
+        bool const passed = pass_over_window();
+        if (passed) leave_if_asked();
+        return passed;
+      }
     }
     Trained const trained = executor_.train(train_);
     if (trained == Trained::a_step) tell<on::step, Step<Context>>();
+    if (trained == Trained::skipped) leave_if_asked();
     return trained != Trained::nothing;
   }
 
@@ -178,9 +193,10 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   }
 
   void end_epoch() {
+    run_.epoch_loss = run_.mean_loss();
     ++run_.counters.epoch;
     run_.counters.position = 0;
-    run_.epoch_loss = run_.mean_loss();
+    run_.epoch_begun = false;
     tell<on::epoch_end, EpochEnd<Context>>();
   }
 
@@ -188,17 +204,28 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   /// that resumes this one: to those who are not among `told`.
   template <class Hook, class Phase>
   void tell(std::vector<std::string> told = {}) {
-    run_.is_left = run_.reduce(Quantity::stop, asks_to_leave(run_) ? 1.0 : 0.0) != 0;
+    run_.is_left = agreed_to_leave();
     Phase phase(run_);
+    run_.at_hand = Hook::name;
     try {
-      heed(engine_.template emit_to_others<Hook>(told, phase, stopper()));
+      heed(engine_.template emit_to_others<Hook>(told, run_.telling, phase, stopper()));
     } catch (Interrupted const&) {
       run_.unfinished = {std::string(Hook::name), std::move(told)};
       run_.is_left = true;
     }
+    run_.at_hand = {};
     // The event may have taken long: a validation, a save. Processes agree before it alone.
     if constexpr (!has<service::reduce>) run_.is_left = run_.is_left || asks_to_leave(run_);
     if (run_.is_left) leave_run(/*has_begun=*/true);
+  }
+
+  bool agreed_to_leave() {
+    return run_.reduce(Quantity::stop, asks_to_leave(run_) ? 1.0 : 0.0) != 0;
+  }
+
+  /// Behind a window that was no step, and of which nobody is told.
+  void leave_if_asked() {
+    if (agreed_to_leave()) leave_run(/*has_begun=*/true);
   }
 
   void leave_run(bool has_begun) {
@@ -207,9 +234,10 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   }
 
   void heed(flow verdict) {
+    std::string const who = std::exchange(this->asked_to_stop_, {});
     if (run_.reduce(Quantity::stop, verdict == flow::stop ? 1.0 : 0.0) == 0) return;
     stopped_ = true;
-    if (run_.stopped_by.empty()) run_.stopped_by = another_process;
+    if (run_.stopped_by.empty()) run_.stopped_by = who.empty() ? another_process : who;
   }
   bool stopped_ = false;
 };

@@ -4,7 +4,9 @@
 #include <ATen/ATen.h>
 
 #include <cstddef>
+#include <exception>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -51,17 +53,20 @@ class FitParts : public LoopCalls {
 
   /// Only the slots are set up: they have state to save, and observers would write files.
   std::vector<Check> rehearsal(std::size_t batches) {
-    KeepModes const modes(run_.root);
     run_.attach(engine_, *this);
     try {
+      assemble();
+      KeepModes const modes(run_.root);
       prepare();
       FitBegin<Context> phase(run_);
       engine_.template emit_to_slots<on::fit_begin>(phase);
       return rehearse(batches);
-    } catch (Error const& error) {
-      return {{"set-up", false, error.what()}};
+    } catch (c10::Error const& error) {
+      return {{"set-up", false, error.what_without_backtrace()}};
     } catch (Interrupted const&) {
       return {{"time", false, run_.left_for + " asks that the run be left"}};
+    } catch (std::exception const& error) {
+      return {{"set-up", false, error.what()}};
     }
   }
 
@@ -130,7 +135,9 @@ class FitParts : public LoopCalls {
   /// Hears of each policy that asks to stop.
   auto stopper() {
     return [this](std::string_view kind) {
+      // At once, for who saves in this event; and once more behind it, for a resume in it loads.
       if (run_.stopped_by.empty()) run_.stopped_by = kind;
+      if (asked_to_stop_.empty()) asked_to_stop_ = kind;
     };
   }
 
@@ -141,6 +148,7 @@ class FitParts : public LoopCalls {
   WindowPasses passes_;
   [[no_unique_address]] executor_of<WindowPasses> executor_;
   bool assembled_ = false;
+  std::string asked_to_stop_{};  ///< kind of the first policy that has, in the event at hand
 
  private:
   Metrics measure_now() {

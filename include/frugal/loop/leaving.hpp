@@ -50,10 +50,10 @@ void leave(Run<Context>& run, bool has_begun) {
   bool const saved = has_begun && at.save();
   if (has_begun && !saved && provided<service::save, typename Context::policies>) {
     run.advise("preempted, and the last steps could not be saved");
+    if (run.unsaved.empty()) run.unsaved = "the policy that saves could not";
   }
   std::chrono::duration<double> const took = Clock::now() - start;
   run.preempted = true;
-  if (run.stopped_by.empty()) run.stopped_by = run.left_for;
   Leaving<Context> phase(run, has_begun, saved, took.count());
   run.engine->template emit<on::leave>(phase);
 }

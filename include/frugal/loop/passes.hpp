@@ -25,10 +25,16 @@ template <class ContextOfRun, class Objective, class BatchOfSource>
 class Passes {
   using Traits = traits_of<ContextOfRun>;
   static constexpr bool reevaluates = Traits::reevaluates;
+  static_assert(!(reevaluates && Traits::shares),
+                "frugal: a line search computes a window as often as its own process asks, and the "
+                "processes of this recipe (service::reduce) would wait for each other. Take "
+                "Optimize<AdamW> or another optimizer with one update a window.");
 
  public:
   using Context = ContextOfRun;
   using Batch = BatchOfSource;
+  /// Of the source, to a window of the recipe.
+  static constexpr int batches = Traits::batches;
   /// Does anybody have to know which micro-batch is the last of its window?
   static constexpr bool places_matter =
       Context::engine::template has_subscribers<around::micro_batch>;
@@ -226,7 +232,10 @@ class Passes {
   void gather() {
     run_.gradients.collect(run_.parameters);
     if constexpr (Traits::shares) {
-      window_.settle(run_.gradients.tensors(), run_.window_weight(window_.weight()));
+      // A trial is this process's own: how many there are depends on its memory.
+      double const here = window_.weight();
+      window_.settle(run_.gradients.tensors(),
+                     audience == Audience::all ? run_.window_weight(here) : here);
     } else {
       window_.settle(run_.gradients.tensors());
     }

@@ -117,7 +117,7 @@ class Checkpoint<Options...>::State {
     look_at_ = interval_.next_look();
     saver_.beat(run);
     saver_.report_failure(run);
-    if (due || best_.improved()) begin_save(run);
+    if (due || best_.improved()) begin_save(phase);
   }
 
   void on_validated(Validated<Context>& phase) {
@@ -127,12 +127,12 @@ class Checkpoint<Options...>::State {
   void on_epoch_end(EpochEnd<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
     saver_.report_failure(run);
-    if (Cadence::due_at_epoch_end(run.counters) || best_.improved()) begin_save(run);
+    if (Cadence::due_at_epoch_end(run.counters) || best_.improved()) begin_save(phase);
   }
 
   void on_fit_end(FitEnd<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
-    if (!phase.preempted() && !saver_.has_saved(run)) begin_save(run);
+    if (!phase.preempted() && !saver_.has_saved(run)) begin_save(phase);
     saver_.finish(run);
   }
 
@@ -141,7 +141,7 @@ class Checkpoint<Options...>::State {
   /// before.
   bool save(Resting<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
-    if (!saver_.has_saved(run)) begin_save(run);
+    if (!saver_.has_saved(run)) begin_save(phase);
     saver_.finish(run);
     return saver_.has_saved(run);
   }
@@ -161,7 +161,10 @@ class Checkpoint<Options...>::State {
   }
 
  private:
-  void begin_save(AnyRun& run) {
+  void begin_save(Resting<Context>& phase) {
+    AnyRun& run = detail::run_of(phase);
+    // At a cadence of time processes save at moments of their own: there is none to agree at.
+    if constexpr (by_counts) phase.settle_losses();
     // Whatever it is made for, it has the weights of the last improvement: a second save of these
     // would take another one's place.
     best_.forget_improvement();

@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,7 +53,8 @@ struct AnyRun {
   double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, or its part
   Unfinished unfinished{};
   std::vector<std::string> advice{};
-  std::vector<Event> events{};                 ///< for those who log, oldest first
+  std::vector<Event> events{};  ///< for those who log, oldest first
+  bool tells_events = false;
   std::vector<std::filesystem::path> files{};  ///< what a checkpoint has to find on the disk
   std::optional<Resumed> resumed{};
   bool preempted = false;  ///< the machine goes; what could be saved is
@@ -62,6 +64,9 @@ struct AnyRun {
 
   c10::Device device = settings.device;  ///< where batches are placed at this moment
   bool is_left = false;                  ///< after the event at hand
+  bool epoch_begun = false;              ///< its subscribers have heard of this epoch
+  std::string_view at_hand{};            ///< the event that may be broken off; empty between two
+  std::size_t telling = 0;               ///< who is told of it: a place in the order
   std::string left_for{};                ///< kind of the first policy that asked for that
   PolicyStates policies{};
   LoopCalls* loop = nullptr;  ///< there from before the first event on
@@ -71,6 +76,12 @@ struct AnyRun {
   double seconds() const {
     std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - began;
     return seconds_before + spent.count();
+  }
+
+  /// Kind of the policy that ended the run, or has it left; empty: it ran to its end. A run that is
+  /// left has not ended, and so this is nothing to save.
+  std::string const& ended_by() const {
+    return stopped_by.empty() && preempted ? left_for : stopped_by;
   }
 
   /// A hint worth one line, given once however often it is noticed; never an exception.
@@ -85,8 +96,36 @@ struct AnyRun {
   void record(Event event) {
     event.at = counters;
     event.seconds = seconds();
-    events.push_back(event);  // a copy: who is told may record another
-    if (loop != nullptr) loop->recorded(event);
+    events.push_back(std::move(event));
+    if (loop == nullptr || tells_events) return;
+    // One that is recorded meanwhile is told after this one.
+    tells_events = true;
+    try {
+      for (std::size_t i = events.size() - 1; i < events.size(); ++i) {
+        Event const next = events[i];
+        loop->recorded(next);
+      }
+    } catch (...) {
+      tells_events = false;
+      throw;
+    }
+    tells_events = false;
+  }
+
+  /// A window, or what follows it, has ended in an error: nothing of it is left behind.
+  void broken_off() {
+    parameters.reset_gradients();
+    gradients.clear();
+    ledger.reset();
+    overflow = {};
+    unfinished = {};
+    at_hand = {};
+  }
+  /// The run has gone back to before it was stopped, or was to be left.
+  void take_back_stop() {
+    is_left = false;
+    stopped_by.clear();
+    left_for.clear();
   }
 
   /// Training goes on from a checkpoint at which it had taken `seconds`.
@@ -98,7 +137,10 @@ struct AnyRun {
 
   /// Everything but the module's own tensors and the generators: where training stands, and
   /// each policy's state in a scope of its own.
-  void persist(MemoryWriter& archive) { persist_all(archive); }
+  void persist(MemoryWriter& archive) {
+    ledger.require_good();
+    persist_all(archive);
+  }
   void persist(MemoryReader& archive) { persist_all(archive); }
 
   /// What is said stays said: a checkpoint has it, apart from the run's state, which may go back.
@@ -117,6 +159,15 @@ struct AnyRun {
 
  private:
   template <class Archive>
+  void persist_epoch_begun(Archive& archive) {
+    if constexpr (Archive::loading) {
+      epoch_begun = counters.position != 0;
+      if (!archive.holds("epoch_begun")) return;  // the checkpoint of an earlier version
+    }
+    archive("epoch_begun", epoch_begun);
+  }
+
+  template <class Archive>
   void persist_all(Archive& archive) {
     archive.scope("counters", [&](auto& inner) { counters.persist(inner); });
     archive.scope("rate", [&](auto& inner) { rate.persist(inner); });
@@ -131,6 +182,7 @@ struct AnyRun {
   void persist_record(Archive& archive) {
     archive("stopped_by", stopped_by);
     archive("epoch_loss", epoch_loss);
+    persist_epoch_begun(archive);
     std::uint64_t count = validations.size();  // NOLINT(misc-const-correctness): loading fills it
     archive("validations", count);
     if (Archive::loading) validations.clear();

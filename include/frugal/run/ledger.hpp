@@ -108,6 +108,12 @@ class LossLedger {
     if (!bad_) bad_ = std::move(error);
   }
 
+  /// Reads what is pending, and throws the LossError of a bad loss, postponed or not.
+  void require_good() {
+    settle();
+    if (bad_) std::rethrow_exception(bad_);
+  }
+
   void reset() {
     bad_ = nullptr;
     pending_.clear();

@@ -55,6 +55,15 @@ class Phase {
     return run_->reduce(what, std::move(value));
   }
 
+  /// Seconds that the last checkpoint took; 0 where none was made yet.
+  double save_seconds() const {
+    if constexpr (detail::provided<service::save, typename Context::policies>) {
+      return run_->engine->template provider<service::save>().save_seconds();
+    } else {
+      return 0;
+    }
+  }
+
  protected:
   Run<Context>& run() const { return *run_; }
 
@@ -72,34 +81,42 @@ struct Resting : Phase<Context> {
   Horizon const& horizon() const { return this->run().horizon; }
   std::vector<Validation> const& validations() const { return this->run().validations; }
   /// Loads or saves where training stands and every policy's state (not the module's tensors).
-  void persist(MemoryWriter& archive) { this->run().persist(archive); }
+  void persist(MemoryWriter& archive) {
+    settle_losses();
+    this->run().persist(archive);
+  }
   void persist(MemoryReader& archive) { this->run().persist(archive); }
   /// Keeps parts of the run as they are now; Part::good is all that a run can be taken back to.
   void take(RunSnapshot& into, Part parts, Copies copies = Copies::on_host) {
+    if (holds(parts, Part::states)) settle_losses();
     into.take(this->run(), parts, copies);
   }
   /// Puts back what was taken, in `recover`, `fit_begin` or `ready`: the loop seeks the source
   /// after these. With Part::states this State is loaded, too: what the policy knows of the time
   /// since then it keeps aside.
   void restore(RunSnapshot& from) { from.restore(this->run()); }
+  /// Reads the losses that are still on a device, so that none of what is kept or saved now is bad
+  /// without anybody knowing. Throws the LossError of a bad one; in each process, where several
+  /// train together.
+  void settle_losses() { this->run().settle_losses(); }
   /// The event that was broken off at this moment, by its hook's name; empty if none was.
   std::string const& unfinished() const { return this->run().unfinished.hook; }
   /// On top of what the schedule says, until it is set again.
   double learning_rate_scale() const { return this->run().rate.scale; }
   void set_learning_rate_scale(double scale) { this->run().rate.scale = scale; }
-  /// Seconds that a checkpoint took; 0 where none was made yet.
-  double save_seconds() const {
-    if constexpr (detail::provided<service::save, typename Context::policies>) {
-      return this->run().engine->template provider<service::save>().save_seconds();
-    } else {
-      return 0;
-    }
-  }
   /// Has the run saved now, and waits until the disk has it. False if it could not, and goes on
-  /// all the same (OnFailure::GoOn), and in a recipe where nobody saves.
+  /// all the same (OnFailure::GoOn), and in a recipe where nobody saves. In on_step or on_epoch_end
+  /// who has not heard of the event yet hears of it in the run that resumes; who asks, and those
+  /// before, do not.
   bool save() {
     if constexpr (detail::provided<service::save, typename Context::policies>) {
-      return this->run().engine->template provider<service::save>().save(*this);
+      auto& run = this->run();
+      if (!run.at_hand.empty()) {
+        run.unfinished = {std::string(run.at_hand), run.engine->names_of_first(run.telling + 1)};
+      }
+      bool const saved = run.engine->template provider<service::save>().save(*this);
+      if (!run.at_hand.empty()) run.unfinished = {};
+      return saved;
     } else {
       return false;
     }

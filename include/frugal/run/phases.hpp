@@ -116,13 +116,15 @@ struct Validated : Phase<Context> {
 template <class Context>
 struct EpochEnd : Step<Context> {
   using Step<Context>::Step;
+  /// Of the epoch; no read, and no exchange with other processes.
+  double mean_loss() const { return this->run().epoch_loss; }
 };
 
 /// The run has ended by itself or by a verdict, not by an exception.
 template <class Context>
 struct FitEnd : Resting<Context> {
   using Resting<Context>::Resting;
-  std::string const& stopped_by() const { return this->run().stopped_by; }
+  std::string const& stopped_by() const { return this->run().ended_by(); }
   bool preempted() const { return this->run().preempted; }
 };
 
@@ -152,7 +154,7 @@ template <class Context>
 struct Recorded : Phase<Context> {
   Recorded(Run<Context>& run, Event const& what) : Phase<Context>(run), event(what) {}
 
-  Event const& event;  ///< the newest of Phase::events()
+  Event const& event;  ///< one of Phase::events(), told in their order
 };
 
 }  // namespace frugal

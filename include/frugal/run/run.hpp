@@ -62,6 +62,15 @@ struct Run : AnyRun {
     }
   }
 
+  /// Reads the losses that are still on a device. Throws the LossError of a bad one, in each
+  /// process.
+  void settle_losses() {
+    ledger.settle();
+    if constexpr (agrees) {
+      if (std::isnan(reduce(Quantity::loss, ledger.bad() ? nan : 0.0))) refuse_bad_loss();
+    }
+  }
+
   /// What the losses of a window weigh in all processes. Throws as mean_loss() does.
   double window_weight(double here) {
     double const all = reduce(Quantity::window_weight, ledger.bad() ? nan : here);

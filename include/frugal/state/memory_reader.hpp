@@ -27,6 +27,8 @@ class MemoryReader {
  public:
   static constexpr bool loading = true;
 
+  bool of_a_snapshot = false;  ///< see Snapshot::persist
+
   /// `to`: the run moves to this device. A tensor that is there elsewhere is made anew on it; one
   /// that a State leaves undefined before it is loaded stays where it was saved.
   explicit MemoryReader(Memory const& memory, std::optional<c10::Device> to = std::nullopt)

@@ -30,6 +30,8 @@ class MemoryWriter {
  public:
   static constexpr bool loading = false;
 
+  bool of_a_snapshot = false;  ///< see Snapshot::persist
+
   /// `floats`: the type that floating-point tensors are stored in, or Undefined for their own.
   explicit MemoryWriter(Memory& memory, Copies copies = Copies::beside,
                         at::ScalarType floats = at::ScalarType::Undefined)

@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include <frugal/error.hpp>
 #include <frugal/libtorch/generators.hpp>
 #include <frugal/libtorch/modes.hpp>
 #include <frugal/libtorch/quietly.hpp>
@@ -48,18 +49,29 @@ constexpr bool holds(Part parts, Part one) {
 /// Gradients are in no snapshot: a run that is put back has none.
 ///
 /// A policy whose State keeps one shows it to its archive with `persist`. Part::states has every
-/// policy's state, that State included; the snapshot itself is left out of what it takes.
+/// policy's state, that State included, and no snapshot that one of them keeps.
 template <class Run>
 class Snapshot {
  public:
   Memory module;  ///< by the names of parameters and buffers
   Memory run;     ///< of Part::states or Part::slots, and then of Part::generators
+  /// What a checkpoint is made of holds the snapshots that policies keep, too.
+  bool with_kept = false;
+
+  Snapshot() = default;
+  // A copy would share tensors, which are filled again with what is taken next.
+  Snapshot(Snapshot const&) = delete;
+  Snapshot& operator=(Snapshot const&) = delete;
+  Snapshot(Snapshot&&) = default;
+  Snapshot& operator=(Snapshot&&) = default;
+  ~Snapshot() = default;
 
   /// `floats`: a type for the module's floating-point tensors, or Undefined for their own.
   void take(Run& from, Part parts, Copies copies = Copies::on_host,
             at::ScalarType floats = at::ScalarType::Undefined) {
     at::NoGradGuard const no_gradients;
-    Busy const busy(busy_);
+    // What is here is lost from now on: a bad loss shows before that.
+    if (holds(parts, Part::states)) from.ledger.require_good();
     parts_ = parts;
     if (holds(parts, Part::module)) take_module(from.root, copies, floats);
     if (holds(parts, Part::modes)) modes_.take(from.root);
@@ -77,7 +89,6 @@ class Snapshot {
   /// Puts back what was taken, or `only` some of it.
   void restore(Run& into, std::optional<Part> only = std::nullopt) {
     at::NoGradGuard const no_gradients;
-    Busy const busy(busy_);
     Part const parts = only.value_or(parts_);
     into.gradients.clear();
     into.parameters.reset_gradients();
@@ -97,10 +108,11 @@ class Snapshot {
   bool empty() const { return parts_ == Part{}; }
 
   /// Saves or loads a snapshot of Part::good, for a policy whose resumed run may have to go back to
-  /// it.
+  /// it. Nothing where the archive is another snapshot's: each would hold the one before of all
+  /// others.
   template <class Archive>
   void persist(Archive& archive) {
-    if (busy_) return;
+    if (archive.of_a_snapshot) return;
     archive.scope("module", [&](auto& inner) { persist_memory(inner, module); });
     archive.scope("run", [&](auto& inner) { persist_memory(inner, run); });
     if (!Archive::loading) return;
@@ -109,17 +121,6 @@ class Snapshot {
   }
 
  private:
-  /// While it is taken or put back its own State is, too.
-  struct Busy {
-    explicit Busy(bool& flag) : flag_(flag) { flag_ = true; }
-    Busy(Busy const&) = delete;
-    Busy& operator=(Busy const&) = delete;
-    ~Busy() { flag_ = false; }
-
-   private:
-    bool& flag_;
-  };
-
   bool keeps_run() const { return holds(parts_, Part::states) || holds(parts_, Part::slots); }
 
   void take_module(torch::nn::Module& from, Copies copies, at::ScalarType floats) {
@@ -142,13 +143,23 @@ class Snapshot {
   }
   void restore_module(torch::nn::Module& into) const {
     detail::visit_tensors(into, [&](std::string const& name, at::Tensor const& tensor) {
-      tensor.copy_(module.tensors.at(name));
+      auto const taken = module.tensors.find(name);
+      if (taken == module.tensors.end()) refuse_new_tensor(name);
+      tensor.copy_(taken->second);
     });
+  }
+
+  [[noreturn]] static void refuse_new_tensor(std::string const& name) {
+    throw StateError({.what = "the module has a tensor that it had not when it was kept",
+                      .where = name,
+                      .why = "there is nothing to put back into it",
+                      .mend = "Register parameters and buffers before fit, or in on_module."});
   }
 
   void take_run(Run& from, Copies copies) {
     run.values.clear();
     MemoryWriter writer(run, copies);
+    writer.of_a_snapshot = !with_kept;
     if (holds(parts_, Part::states)) {
       from.persist(writer);
     } else {
@@ -163,6 +174,7 @@ class Snapshot {
   }
   void restore_run(Run& into) {
     MemoryReader reader(run);
+    reader.of_a_snapshot = !with_kept;
     if (holds(parts_, Part::states)) {
       into.persist(reader);
       return;
@@ -197,7 +209,6 @@ class Snapshot {
   }
 
   Part parts_{};
-  bool busy_ = false;
   std::optional<c10::Device> device_;
   detail::Modes modes_;
   detail::GeneratorStates generators_;

@@ -32,6 +32,7 @@ class StoredSnapshot {
 
   /// Copies the run, whose recipe fills its slots so. When this returns, the step may go on.
   void take(AnyRun& run, Slots const& recipe) {
+    state_.with_kept = true;
     state_.take(run, Part::good, copies_, weights_);
     MemoryWriter record(state_.run);
     record.scope("run", [&](auto& inner) { run.persist_advice(inner); });

@@ -28,7 +28,7 @@ class CapturedExecutor {
   template <class Source>
   Trained train(Source& source) {
     std::vector<Batch> batches;
-    for (int k = 0; k < traits_of<Context>::batches; ++k) {
+    for (int k = 0; k < Passes::batches; ++k) {
       auto batch = source.next();
       if (!batch) break;
       batches.push_back(std::move(*batch));

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// A second Checkpoint as a user writes it: it saves the whole run to memory, and resumes from
+// there.
+#include <doctest/doctest.h>
+
+#include <frugal/frugal.hpp>
+
+#include "support/running.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace frugal_test::outside_saves_to_memory {
+
+namespace fr = frugal;
+using namespace support;
+
+// [begin policy]
+struct MemorySave {
+  struct kind : fr::observer_kind {
+    static constexpr std::string_view name = "outside.MemorySave";
+    static constexpr int rank = 2;  // behind all others: what they do in the event is saved
+  };
+  using listens = fr::list<fr::on::fit_begin, fr::on::fit_end>;
+  using provides = fr::list<fr::service::save>;
+
+  fr::Memory* store = nullptr;
+  bool is_full = false;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(MemorySave const& settings)
+        : store_(settings.store), is_full_(settings.is_full) {}
+
+    void on_fit_begin(fr::FitBegin<Context>& phase) {
+      if (store_->values.empty()) return;
+      fr::MemoryReader reader(*store_);
+      run_.persist(reader);
+      phase.restore(run_);
+      phase.resumed({.from = "memory", .step = phase.counters().step}, 0);
+    }
+    bool save(fr::Resting<Context>& phase) {
+      if (is_full_) return false;
+      phase.take(run_, fr::Part::good);
+      *store_ = {};
+      fr::MemoryWriter writer(*store_);
+      run_.persist(writer);
+      writer.settle();
+      return true;
+    }
+    double save_seconds() const { return 0; }
+    void on_fit_end(fr::FitEnd<Context>& phase) {
+      if (!phase.preempted()) save(phase);
+    }
+
+   private:
+    fr::Memory* store_;
+    bool is_full_;
+    fr::RunSnapshot run_;
+  };
+};
+// [end policy]
+
+/// Comes first in the order, saves in one step, and saves once more when the run is left.
+struct Asks {
+  struct kind : fr::observer_kind {
+    static constexpr std::string_view name = "outside.A";
+    static constexpr int rank = -1;
+  };
+  using listens = fr::list<fr::on::fit_begin, fr::on::step, fr::on::leave>;
+
+  std::uint64_t save_at = 0;
+  bool stop_at_begin = false;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Asks const& asks) : save_at_(asks.save_at), stop_(asks.stop_at_begin) {}
+
+    fr::flow on_fit_begin(fr::FitBegin<Context>&) const {
+      return stop_ ? fr::flow::stop : fr::flow::proceed;
+    }
+    void on_step(fr::Step<Context>& phase) const {
+      if (phase.counters().step == save_at_) CHECK(phase.save());
+    }
+    void on_leave(fr::Leaving<Context>& phase) const { phase.save(); }
+
+   private:
+    std::uint64_t save_at_;
+    bool stop_;
+  };
+};
+
+/// Steps that it has heard of, which are saved.
+struct Counts {
+  struct kind : fr::observer_kind {
+    static constexpr std::string_view name = "outside.Counts";
+  };
+  using listens = fr::list<fr::on::step>;
+
+  fr::Outcome<std::uint64_t> steps{};
+
+  template <class Context>
+  class State {
+   public:
+    explicit State(Counts const& counts) : out_(&counts.steps) {}
+    void on_step(fr::Step<Context>&) { out_->leave(++steps_); }
+    template <class Archive>
+    void persist(Archive& archive) {
+      archive("steps", steps_);
+    }
+
+   private:
+    std::uint64_t steps_ = 0;
+    fr::Outcome<std::uint64_t> const* out_;
+  };
+};
+
+struct Ran {
+  fr::Report report;
+  std::map<std::string, at::Tensor> tensors;
+  std::uint64_t counted = 0;
+};
+
+/// Two epochs of 11 steps; asked to leave in a step, by its number in this process.
+Ran run(MemorySave const& saves, int leave_at = 0, Asks const& asks = {}, int dies_at = 0) {
+  std::stop_source stop;
+  int count = 0;
+  auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
+  auto const objective = [&](std::shared_ptr<Mlp>& net, fr::Batch const& batch) {
+    if (++count == leave_at) stop.request_stop();
+    if (count == dies_at) throw std::runtime_error("the machine is gone");
+    return fr::CrossEntropy{}(net, batch);
+  };
+  fr::Trainer trainer{module,
+                      objective,
+                      fr::Settings{.epochs = 2, .seed = 5, .stop = stop.get_token()},
+                      fr::Optimize<fr::AdamW>{},
+                      Counts{},
+                      saves,
+                      asks};
+  fr::Resident train(samples(44), {.batch = 4, .shuffle = true});
+  Ran ran{.report = trainer.fit(train), .tensors = tensors_of(*module)};
+  if (auto const* const counted = trainer.template policy<Counts::kind>().steps.get()) {
+    ran.counted = *counted;
+  }
+  return ran;
+}
+
+TEST_CASE("wherever the run is left it goes on from memory in the same bits") {
+  fr::Memory none;
+  Ran const whole = run({.store = &none});
+  for (int const at : {1, 7, 11, 12, 21}) {
+    CAPTURE(at);
+    fr::Memory store;
+    Ran const left = run({.store = &store}, at);
+    CHECK(left.report.preempted);
+    CHECK(left.report.exit_code() == 75);
+    CHECK(left.report.stopped_by == "Settings::stop");
+    // Saved once more in on_leave: a run that is left has not ended.
+    Ran const rest = run({.store = &store});
+    REQUIRE(rest.report.resumed);
+    CHECK(rest.report.steps == 22);
+    CHECK(rest.report.stopped_by.empty());
+    CHECK(rest.counted == 22);
+    CHECK(same_bits(rest.tensors, whole.tensors));
+  }
+}
+
+TEST_CASE("a save in the middle of an event leaves the rest of it to the run that resumes") {
+  fr::Memory store;
+  CHECK_THROWS_AS(run({.store = &store}, 0, {.save_at = 3}, 4), std::runtime_error);
+  REQUIRE_FALSE(store.values.empty());
+  Ran const rest = run({.store = &store});
+  CHECK(rest.report.steps == 22);
+  CHECK(rest.counted == 22);
+}
+
+TEST_CASE("a run whose save fails when it is left says so with its exit code") {
+  fr::Memory store;
+  Ran const left = run({.store = &store, .is_full = true}, 5);
+  CHECK(left.report.preempted);
+  CHECK(left.report.exit_code() == 74);
+  CHECK_FALSE(left.report.unsaved.empty());
+}
+
+TEST_CASE("who stops a run in the event that resumes it has stopped it") {
+  fr::Memory store;
+  run({.store = &store}, 5);
+  Ran const stopped = run({.store = &store}, 0, {.stop_at_begin = true});
+  CHECK(stopped.report.steps == 5);
+  CHECK(stopped.report.stopped_by == "outside.A");
+}
+
+}  // namespace frugal_test::outside_saves_to_memory

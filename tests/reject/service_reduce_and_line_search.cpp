@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: a line search computes a window as often as its own process asks, and the processes of this recipe (service::reduce) would wait for each other. Take Optimize<AdamW> or another optimizer with one update a window.
+#include <frugal/core.hpp>
+#include <frugal/policy/optimize.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+#include <vector>
+
+using namespace frugal;
+
+struct Agrees {
+  struct kind : observer_kind {
+    static constexpr std::string_view name = "Agrees";
+  };
+  using listens = list<>;
+  using provides = list<frugal::service::reduce>;
+  template <class Context>
+  struct State {
+    explicit State(Agrees const&) {}
+    double reduce(Quantity, double value) { return value; }
+    at::Tensor reduce(Quantity, at::Tensor value) { return value; }
+  };
+};
+struct Mean {
+  at::Tensor operator()(torch::nn::Linear& module, Batch const& batch) const {
+    return module->forward(batch.data).mean();
+  }
+};
+template <class Optimizer>
+void train() {
+  std::vector<Batch> batches;
+  Trainer<torch::nn::Linear, Mean, Optimizer, Agrees> trainer{torch::nn::Linear(1, 1)};
+  trainer.fit(batches);
+}
+template void train<Optimize<SGD>>();
+#ifdef FRUGAL_REJECT
+template void train<Optimize<Any>>();
+#endif
