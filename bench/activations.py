@@ -20,8 +20,8 @@ RECIPES = {
     "auto": "Recompute<Segments<Auto>>",
     "segments": "Recompute<Segments<8>>",
     "modules": "Recompute<Where<OfType<Block>>>",
-    "half": "Activations<Half>",
-    "both": "Recompute<Segments<8>>, Activations<Half>",
+    "half": "Activations<BF16>",
+    "both": "Recompute<Segments<8>>, Activations<BF16>",
 }
 # recipe, figure, at most so many times the plain one
 BARS = [("auto", "peak", 0.20), ("auto", "seconds", 1.35), ("half", "peak", 0.55)]

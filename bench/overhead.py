@@ -29,7 +29,7 @@ RECIPES = {
     "ema": "Optimize<AdamW>, Average<Ema<0.999_r>>",
     "swa": "Optimize<AdamW>, Average<Swa<From<10>, Every<10>>>",
     "recompute": "Optimize<AdamW>, Recompute<Segments<2>>, of a list of four layers",
-    "half": "Optimize<AdamW>, Activations<Half>, on the same network",
+    "half": "Optimize<AdamW>, Activations<BF16>, on the same network",
     "speed": "Optimize<AdamW>, Throughput<Every<50>>",
     "stop": "Optimize<AdamW>, Validate<Every<20>, Accuracy>, EarlyStop<Patience<100>>",
     "audit": "Optimize<AdamW>, Audit<BitExact>: the steps within an epoch",

@@ -60,7 +60,7 @@ struct LossSpike {
       throw frugal::SettingsError({.what = "ratio is " + std::to_string(ratio_),
                                    .where = "LossSpike",
                                    .why = "every loss would be a spike",
-                                   .mend = "Give more than 1; 3 is the default."});
+                                   .fix = "Give more than 1; 3 is the default."});
     }
 
     frugal::flow on_step(frugal::Step<Context>& phase) {

@@ -162,9 +162,9 @@ int main(int argc, char** argv) {
     if (wanted("modules")) {
       measure("modules", shape, steps, fr::Recompute<fr::Where<fr::OfType<Block>>>{});
     }
-    if (wanted("half")) measure("half", shape, steps, fr::Activations<fr::Half>{});
+    if (wanted("half")) measure("half", shape, steps, fr::Activations<fr::BF16>{});
     if (wanted("both")) {
-      measure("both", shape, steps, fr::Recompute<fr::Segments<8>>{}, fr::Activations<fr::Half>{});
+      measure("both", shape, steps, fr::Recompute<fr::Segments<8>>{}, fr::Activations<fr::BF16>{});
     }
   } catch (std::exception const& error) {
     std::cerr << error.what() << '\n';

@@ -56,7 +56,7 @@ using ForTime =
 using ForMemory =
     fr::list<Lever<"accumulate", "Accumulate<4> of batches of a quarter", fr::Accumulate<4>>,
              Lever<"recompute", "Recompute<>", fr::Recompute<>>,
-             Lever<"half", "Activations<Half>", fr::Activations<fr::Half>>>;
+             Lever<"half", "Activations<BF16>", fr::Activations<fr::BF16>>>;
 /// Measured alone.
 using Others = fr::list<
     Lever<"fp16", "Precision<FP16>", fr::Precision<fr::FP16>>,

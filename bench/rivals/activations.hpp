@@ -13,7 +13,7 @@ using RecomputeTrainer =
     fr::Trainer<Deep, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::Recompute<fr::Segments<2>>>;
 /// Recipe "half": what is saved for backward waits as BF16.
 using HalfTrainer =
-    fr::Trainer<Deep, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::Activations<fr::Half>>;
+    fr::Trainer<Deep, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::Activations<fr::BF16>>;
 
 inline void rival_recompute(Deep& net, fr::Resident& source, std::uint64_t steps) {
   at::Tensor const one = torch::ones({});
@@ -35,7 +35,7 @@ inline void rival_half(Deep& net, fr::Resident& source, std::uint64_t steps) {
   at::Tensor const one = torch::ones({});
   auto const pass = [&](fr::Batch const& batch) {
     at::Tensor const loss = [&] {
-      fr::detail::Packing<fr::detail::PackedAs<fr::Half>> packing;
+      fr::detail::Packing<fr::detail::PackedAs<fr::BF16>> packing;
       fr::detail::SavedTensorsScope const scope(&packing);
       return at::cross_entropy_loss(net->forward(batch.data), batch.target);
     }();

@@ -13,11 +13,11 @@ struct Fault {
   std::string what;   ///< what went wrong, as one clause without a full stop
   std::string where;  ///< file and offset, tensor, or step; empty where there is no place
   std::string why;    ///< the cause as far as it is known; may be empty
-  std::string mend;   ///< what the reader should do, as a sentence
+  std::string fix;    ///< what the reader should do, as a sentence
 };
 
 /// Base of everything that frugal throws. `what()` reads
-/// "frugal: <what> (<where>): <why>. <mend>"; `fault()` has the parts.
+/// "frugal: <what> (<where>): <why>. <fix>"; `fault()` has the parts.
 class Error : public std::runtime_error {
  public:
   explicit Error(Fault fault) : std::runtime_error(sentence(fault)), fault_(std::move(fault)) {}
@@ -30,7 +30,7 @@ class Error : public std::runtime_error {
     if (!fault.where.empty()) text += " (" + fault.where + ")";
     if (!fault.why.empty()) text += ": " + fault.why;
     text += '.';
-    if (!fault.mend.empty()) text += ' ' + fault.mend;
+    if (!fault.fix.empty()) text += ' ' + fault.fix;
     return text;
   }
 

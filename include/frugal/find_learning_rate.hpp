@@ -124,11 +124,11 @@ template <class Policies>
 using range_test_of = typename range_test<Policies>::type;
 
 inline void require_range(RateRange const& range, double lr) {
-  auto const refuse = [](std::string what, std::string why, std::string mend) {
+  auto const refuse = [](std::string what, std::string why, std::string fix) {
     throw SettingsError({.what = std::move(what),
                          .where = "find_learning_rate",
                          .why = std::move(why),
-                         .mend = std::move(mend)});
+                         .fix = std::move(fix)});
   };
   if (!(range.from > 0 && range.to > range.from && std::isfinite(range.to))) {
     refuse("the range is from " + std::to_string(range.from) + " to " + std::to_string(range.to),

@@ -68,11 +68,11 @@ class Trainer {
 
  private:
   // Says what is wrong with the recipe, each fault once; the value itself says nothing new.
-  static constexpr bool heard = detail::facts<typename recipe::policies>::say() || true;
-  static_assert(heard);
+  static constexpr bool checked = detail::facts<typename recipe::policies>::require() || true;
+  static_assert(checked);
   using ordered = detail::composed_if_legal<recipe::legal, slots, typename recipe::policies>;
   // A default that fills an open slot may close a cycle which the recipe alone does not have.
-  static_assert(detail::facts<ordered>::say() || true);
+  static_assert(detail::facts<ordered>::require() || true);
   using context = typename detail::context_of<Module, ordered>::type;
 
  public:
@@ -142,8 +142,8 @@ class Trainer {
   /// The settings of a fit: with the device, and its number, on which that will be.
   Settings resolved_settings() const {
     Settings resolved = settings_;
-    if constexpr (detail::provided<service::placing, ordered>) {
-      resolved.device = provider<service::placing>().chosen(settings_.device);
+    if constexpr (detail::provided<service::placement, ordered>) {
+      resolved.device = provider<service::placement>().chosen(settings_.device);
     } else {
       resolved.device = detail::with_index(settings_.device);
     }
@@ -187,8 +187,8 @@ class Trainer {
                                                    watched)
           .run();
     };
-    if constexpr (detail::provided<service::placing, ordered>) {
-      return provider<service::placing>().template surround<Valid>(train, valid, run);
+    if constexpr (detail::provided<service::placement, ordered>) {
+      return provider<service::placement>().template surround<Valid>(train, valid, run);
     } else {
       return run(train, valid);
     }

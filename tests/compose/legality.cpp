@@ -105,7 +105,7 @@ TEST_CASE("of several faults the first policy's is named") {
 
 TEST_CASE("a legal recipe has nothing to say") {
   using Facts = frugal::detail::facts<list<Setting<alpha>, Setting<gear>>>;
-  CHECK(Facts::say());
+  CHECK(Facts::require());
 }
 
 FRUGAL_SENTENCE(own_demand, "frugal: this one wants values below 5.");

@@ -15,22 +15,22 @@
 namespace frugal_test::compose_order {
 
 using namespace frugal_test::compose;
-using frugal::detail::Card;
 using frugal::detail::Edge;
 using frugal::detail::Order;
 using frugal::detail::order_of;
+using frugal::detail::PolicyInfo;
 
-constexpr Card card(std::string_view kind, std::span<Edge const> before = {},
-                    std::span<Edge const> after = {}) {
+constexpr PolicyInfo info(std::string_view kind, std::span<Edge const> before = {},
+                          std::span<Edge const> after = {}) {
   return {kind, false, true, 0, false, 0, {}, {}, before, after};
 }
 constexpr Edge edge_to(std::string_view kind) { return {kind, false, {}}; }
 
 template <std::size_t N>
-std::string text(std::array<Card, N> const& cards) {
-  Order<N> const order = order_of(cards);
+std::string text(std::array<PolicyInfo, N> const& infos) {
+  Order<N> const order = order_of(infos);
   std::string names;
-  for (std::size_t i = 0; i < order.placed; ++i) names += cards[order.position[i]].kind;
+  for (std::size_t i = 0; i < order.sorted; ++i) names += infos[order.position[i]].kind;
   return names;
 }
 
@@ -41,12 +41,12 @@ constexpr std::array before_a{edge_to("a")};
 constexpr std::array before_b_and_c{edge_to("b"), edge_to("c")};
 
 TEST_CASE("without edges the alphabet of the kinds' names is the order") {
-  CHECK(text(std::array{card("c"), card("a"), card("b")}) == "abc");
+  CHECK(text(std::array{info("c"), info("a"), info("b")}) == "abc");
 }
 
 TEST_CASE("a higher rank comes after all lower ones, whatever the alphabet says") {
   auto const ranked = [](std::string_view kind, int rank) {
-    Card one = card(kind);
+    PolicyInfo one = info(kind);
     one.rank = rank;
     return one;
   };
@@ -54,82 +54,82 @@ TEST_CASE("a higher rank comes after all lower ones, whatever the alphabet says"
 }
 
 TEST_CASE("after and before move a policy behind or ahead of the alphabet") {
-  CHECK(text(std::array{card("b", {}, after_c), card("c"), card("a")}) == "acb");
-  CHECK(text(std::array{card("a"), card("b"), card("z", before_a)}) == "bza");
-  CHECK(text(std::array{card("b"), card("c"), card("z", before_b_and_c)}) == "zbc");
+  CHECK(text(std::array{info("b", {}, after_c), info("c"), info("a")}) == "acb");
+  CHECK(text(std::array{info("a"), info("b"), info("z", before_a)}) == "bza");
+  CHECK(text(std::array{info("b"), info("c"), info("z", before_b_and_c)}) == "zbc");
 }
 
 TEST_CASE("an edge to a kind that is not there orders nothing") {
-  CHECK(text(std::array{card("b"), card("a", {}, after_c)}) == "ab");
+  CHECK(text(std::array{info("b"), info("a", {}, after_c)}) == "ab");
 }
 
 TEST_CASE("an edge holds through others") {
-  CHECK(text(std::array{card("a", {}, after_b), card("b", {}, after_c), card("c")}) == "cba");
+  CHECK(text(std::array{info("a", {}, after_b), info("b", {}, after_c), info("c")}) == "cba");
 }
 
 TEST_CASE("two words for the same edge are one edge") {
-  CHECK(text(std::array{card("b", before_a), card("a", {}, after_b)}) == "ba");
+  CHECK(text(std::array{info("b", before_a), info("a", {}, after_b)}) == "ba");
 }
 
 TEST_CASE("policies of one kind keep the order in which they were written") {
-  std::array const cards{card("m"), card("a"), card("m"), card("m")};
-  Order<4> const order = order_of(cards);
-  CHECK(order.placed == 4);
+  std::array const infos{info("m"), info("a"), info("m"), info("m")};
+  Order<4> const order = order_of(infos);
+  CHECK(order.sorted == 4);
   CHECK(order.position == std::array<std::size_t, 4>{1, 0, 2, 3});
 }
 
 TEST_CASE("of a cycle nothing is placed, nor what waits for it, and the rest is") {
-  std::array const cards{card("d", {}, after_a), card("a", {}, after_b), card("b", {}, after_a),
-                         card("e")};
-  Order<4> const order = order_of(cards);
-  CHECK(order.placed == 1);
+  std::array const infos{info("d", {}, after_a), info("a", {}, after_b), info("b", {}, after_a),
+                         info("e")};
+  Order<4> const order = order_of(infos);
+  CHECK(order.sorted == 1);
   CHECK(order.position == std::array<std::size_t, 4>{3, 0, 1, 2});
 }
 
 TEST_CASE("contradicting words of two policies are a cycle of two") {
-  CHECK(order_of(std::array{card("a", before_b_and_c), card("b", before_a)}).placed == 0);
+  CHECK(order_of(std::array{info("a", before_b_and_c), info("b", before_a)}).sorted == 0);
 }
 
 TEST_CASE("a kind that wants to come after itself waits for nobody when it is alone") {
-  CHECK(order_of(std::array{card("a", {}, after_a)}).placed == 1);
-  CHECK(order_of(std::array{card("a", {}, after_a), card("a", {}, after_a)}).placed == 0);
+  CHECK(order_of(std::array{info("a", {}, after_a)}).sorted == 1);
+  CHECK(order_of(std::array{info("a", {}, after_a), info("a", {}, after_a)}).sorted == 0);
 }
 
-TEST_CASE("all orders of 6 cards with edges among them come to one sequence of kinds") {
+TEST_CASE("all orders of 6 infos with edges among them come to one sequence of kinds") {
   constexpr std::array after_f{edge_to("f")};
   constexpr std::array before_d{edge_to("d")};
-  std::array cards{card("a", {}, after_f), card("b"),
-                   card("c", {}, after_b), card("d"),
-                   card("e", before_d),    card("f", before_b_and_c)};
-  auto const by_kind = [](Card const& x, Card const& y) { return x.kind < y.kind; };
-  std::string const first = text(cards);
+  std::array infos{info("a", {}, after_f), info("b"),
+                   info("c", {}, after_b), info("d"),
+                   info("e", before_d),    info("f", before_b_and_c)};
+  auto const by_kind = [](PolicyInfo const& x, PolicyInfo const& y) { return x.kind < y.kind; };
+  std::string const first = text(infos);
   CHECK(first == "edfabc");
   int different = 0;
-  std::sort(cards.begin(), cards.end(), by_kind);
+  std::sort(infos.begin(), infos.end(), by_kind);
   do {
-    different += text(cards) != first;
-  } while (std::next_permutation(cards.begin(), cards.end(), by_kind));
+    different += text(infos) != first;
+  } while (std::next_permutation(infos.begin(), infos.end(), by_kind));
   CHECK(different == 0);
 }
 
 // The same on types: what a trainer is made of.
 template <class Kind, class Before, class After>
-struct Placed {
+struct CopiedAhead {
   using kind = Kind;
   using listens = list<frugal::on::step>;
   using before = Before;
   using after = After;
   template <class>
   struct State {
-    explicit State(Placed const&) {}
+    explicit State(CopiedAhead const&) {}
     void on_step(Notes& notes) { notes.lines.emplace_back(Kind::name); }
   };
 };
-using P0 = Placed<alpha, list<>, list<gamma>>;
-using P1 = Placed<beta, list<>, list<>>;
-using P2 = Placed<gamma, list<>, list<beta>>;
-using P3 = Placed<delta, list<beta>, list<>>;
-using P4 = Placed<epsilon, list<alpha>, list<gamma>>;
+using P0 = CopiedAhead<alpha, list<>, list<gamma>>;
+using P1 = CopiedAhead<beta, list<>, list<>>;
+using P2 = CopiedAhead<gamma, list<>, list<beta>>;
+using P3 = CopiedAhead<delta, list<beta>, list<>>;
+using P4 = CopiedAhead<epsilon, list<alpha>, list<gamma>>;
 using All = list<P0, P1, P2, P3, P4>;
 
 using slots = list<gear>;

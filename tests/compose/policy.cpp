@@ -12,7 +12,7 @@ namespace frugal_test::compose_policy {
 
 using namespace frugal_test::compose;
 using frugal::Policy;
-using frugal::detail::card_of;
+using frugal::detail::info_of;
 
 struct NoKind {
   using listens = list<>;
@@ -67,48 +67,48 @@ struct Full {
   using after = list<epsilon, alpha>;
 };
 
-TEST_CASE("a card says of a policy what its type says") {
-  constexpr auto const& card = card_of<Full>;
-  CHECK(card.kind == "Many");
-  CHECK_FALSE(card.slot);
-  CHECK(card.repeatable);
-  CHECK_FALSE(card.null);
-  CHECK(card.listens ==
+TEST_CASE("a info says of a policy what its type says") {
+  constexpr auto const& info = info_of<Full>;
+  CHECK(info.kind == "Many");
+  CHECK_FALSE(info.slot);
+  CHECK(info.repeatable);
+  CHECK_FALSE(info.null);
+  CHECK(info.listens ==
         ((1U << frugal::on::fit_begin::index) | (1U << frugal::on::fit_end::index)));
-  REQUIRE(card.before.size() == 1);
-  CHECK(card.before[0].kind == "Delta");
-  REQUIRE(card.after.size() == 2);
-  CHECK(card.after[0].kind == "Epsilon");
-  CHECK(card.after[1].kind == "Alpha");
+  REQUIRE(info.before.size() == 1);
+  CHECK(info.before[0].kind == "Delta");
+  REQUIRE(info.after.size() == 2);
+  CHECK(info.after[0].kind == "Epsilon");
+  CHECK(info.after[1].kind == "Alpha");
 }
 
 TEST_CASE("an edge has the policy's own sentence, or the general one where it brings none") {
-  constexpr auto const& card = card_of<Full>;
-  REQUIRE(card.needs.size() == 2);
-  CHECK(card.needs[0].kind == "Alpha");
-  CHECK(card.needs[0].sentence == frugal::rules::missing_need::text);
-  CHECK_FALSE(card.needs[0].slot);
-  CHECK(card.needs[1].kind == "Gear");
-  CHECK(card.needs[1].sentence == own_need::text);
-  CHECK(card.needs[1].slot);
-  REQUIRE(card.conflicts.size() == 2);
-  CHECK(card.conflicts[0].sentence == own_conflict::text);
-  CHECK(card.conflicts[1].sentence == frugal::rules::conflicting::text);
+  constexpr auto const& info = info_of<Full>;
+  REQUIRE(info.needs.size() == 2);
+  CHECK(info.needs[0].kind == "Alpha");
+  CHECK(info.needs[0].sentence == frugal::rules::missing_need::text);
+  CHECK_FALSE(info.needs[0].slot);
+  CHECK(info.needs[1].kind == "Gear");
+  CHECK(info.needs[1].sentence == own_need::text);
+  CHECK(info.needs[1].slot);
+  REQUIRE(info.conflicts.size() == 2);
+  CHECK(info.conflicts[0].sentence == own_conflict::text);
+  CHECK(info.conflicts[1].sentence == frugal::rules::conflicting::text);
 }
 
 TEST_CASE("a policy without edges has empty ones") {
-  constexpr auto const& card = card_of<Setting<alpha>>;
-  CHECK(card.listens == 0);
-  CHECK(card.needs.empty());
-  CHECK(card.conflicts.empty());
-  CHECK(card.before.empty());
-  CHECK(card.after.empty());
+  constexpr auto const& info = info_of<Setting<alpha>>;
+  CHECK(info.listens == 0);
+  CHECK(info.needs.empty());
+  CHECK(info.conflicts.empty());
+  CHECK(info.before.empty());
+  CHECK(info.after.empty());
 }
 
 TEST_CASE("a null is the default of its slot and no other policy of it") {
-  CHECK(card_of<Setting<gear>>.null);
-  CHECK_FALSE(card_of<Setting<gear, 1>>.null);
-  CHECK_FALSE(card_of<Setting<alpha>>.null);
+  CHECK(info_of<Setting<gear>>.null);
+  CHECK_FALSE(info_of<Setting<gear, 1>>.null);
+  CHECK_FALSE(info_of<Setting<alpha>>.null);
 }
 
 struct ListensToNoHook {
@@ -117,8 +117,8 @@ struct ListensToNoHook {
   using listens = list<my_event, frugal::on::step>;
 };
 
-TEST_CASE("what is no hook has no bit in a card, and the hooks beside it keep theirs") {
-  CHECK(card_of<ListensToNoHook>.listens == (1U << frugal::on::step::index));
+TEST_CASE("what is no hook has no bit in a info, and the hooks beside it keep theirs") {
+  CHECK(info_of<ListensToNoHook>.listens == (1U << frugal::on::step::index));
 }
 
 }  // namespace frugal_test::compose_policy

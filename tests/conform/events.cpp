@@ -50,7 +50,7 @@ struct Counter {
       next();
       *out_ += phase.last ? 'L' : '.';
     }
-    void on_leave(frugal::Leaving<Context>&) { *out_ += 'q'; }
+    void on_preempt(frugal::Preemption<Context>&) { *out_ += 'q'; }
     bool stop_requested(frugal::Phase<Context> const&) const { return false; }
     void on_epoch_begin(frugal::EpochBegin<Context>&) { *out_ += '['; }
     template <class Next>

@@ -27,7 +27,7 @@ TEST_CASE("two policies that do not compile break a rule whose sentence is prove
     }
   }
   collect_all<frugal::Graph<frugal::WholeStep>>(sentences, Axes{});
-  collect_all<frugal::Checkpoint<frugal::HalfStorage>>(sentences, Axes{});
+  collect_all<frugal::Checkpoint<frugal::WeightsIn<frugal::BF16>>>(sentences, Axes{});
   collect_all<frugal::AutoBatch>(sentences, Axes{});
   collect_all<frugal::Audit<frugal::BitExact>>(sentences, Axes{});
   collect_all<frugal::Spot<frugal::SigtermSave>>(sentences, Axes{});

@@ -38,11 +38,11 @@ using Axes = frugal::list<
     Axis<Without, frugal::Rollback<frugal::Every<3>>>, Axis<Without, frugal::Smoke<>>,
     Axis<Without, frugal::Recompute<frugal::Segments<2>>,
          frugal::Recompute<frugal::Where<frugal::OfType<torch::nn::Dropout>>>>,
-    Axis<Without, frugal::Activations<frugal::Half>, frugal::Activations<frugal::Offload>>,
+    Axis<Without, frugal::Activations<frugal::BF16>, frugal::Activations<frugal::Offload>>,
     Axis<Without, frugal::Average<frugal::Ema<0.9_r>>,
          frugal::Average<frugal::Swa<frugal::From<4>, frugal::Every<3>>>>,
     // Neither has anywhere to go here; tests/device has another device, and moves all of these.
-    Axis<Without, frugal::Start<frugal::Cpu, frugal::Steps<5>>>, Axis<Without, frugal::Device<>>,
+    Axis<Without, frugal::StartOn<frugal::Cpu, frugal::Steps<5>>>, Axis<Without, frugal::Device<>>,
     Axis<Without, frugal::Throughput<frugal::Every<4>>>>;
 
 /// Gives a policy the run-time settings without which it refuses to run, and keeps it quiet.

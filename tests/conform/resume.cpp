@@ -74,8 +74,8 @@ void compare(Outcome const& whole, Outcome const& resumed) {
 }
 
 /// Without the log's length and end: its lines tell the time, in more digits or fewer.
-frugal::Memory comparable_state(Frozen const& frozen) {
-  frugal::Memory state = frozen.run;
+frugal::StateDict comparable_state(Frozen const& frozen) {
+  frugal::StateDict state = frozen.run;
   state.values.erase("policies/Log/size");
   state.values.erase("policies/Log/tail");
   return state;

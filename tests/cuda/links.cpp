@@ -25,7 +25,7 @@ double loss_on(char const* device) {
   fr::Resident train(x, x.argmax(1), {.batch = 16});
   fr::Trainer trainer{torch::nn::Linear(8, 8),        fr::CrossEntropy{},
                       fr::Settings{.epochs = 2},      fr::Optimize<fr::AdamW>{.lr = 1e-2},
-                      fr::Device<>{.device = device}, fr::Start<fr::Cpu, fr::Steps<5>>{}};
+                      fr::Device<>{.device = device}, fr::StartOn<fr::Cpu, fr::Steps<5>>{}};
   return trainer.fit(train).train_loss;
 }
 

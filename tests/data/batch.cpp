@@ -24,18 +24,18 @@ TEST_CASE("a bare tensor is a batch whose elements are tokens") {
 TEST_CASE("placing a batch where it is keeps its tensors") {
   Batch batch{at::zeros({2}), at::zeros({2})};
   Batch const before = batch;
-  batch_traits<Batch>::place(batch, at::kCPU);
+  batch_traits<Batch>::to(batch, at::kCPU);
   CHECK(batch.data.is_same(before.data));
   CHECK(batch.target.is_same(before.target));
 }
 
 TEST_CASE("placing a batch moves both of its tensors, and a bare tensor itself") {
   Batch batch{at::zeros({2, 3}), at::zeros({2})};
-  batch_traits<Batch>::place(batch, at::kMeta);
+  batch_traits<Batch>::to(batch, at::kMeta);
   CHECK(batch.data.is_meta());
   CHECK(batch.target.is_meta());
   at::Tensor bare = at::zeros({2});
-  batch_traits<at::Tensor>::place(bare, at::kMeta);
+  batch_traits<at::Tensor>::to(bare, at::kMeta);
   CHECK(bare.is_meta());
 }
 

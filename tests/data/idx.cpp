@@ -65,7 +65,7 @@ frugal::Fault fault_of(std::string const& bytes, frugal::IdxLimits limits = {}) 
   } catch (DataError const& error) {
     return error.fault();
   }
-  return {.what = "nothing was thrown", .where = "", .why = "", .mend = ""};
+  return {.what = "nothing was thrown", .where = "", .why = "", .fix = ""};
 }
 
 template <class T>

@@ -70,7 +70,7 @@ TEST_CASE("a missing file names the folder and the package that brings it") {
   } catch (DataError const& error) {
     CHECK(error.fault().what.find("t10k-images-idx3-ubyte") != std::string::npos);
     CHECK(error.fault().where == "folder " + folder.path().string());
-    CHECK(error.fault().mend.find("dataset-fashion-mnist") != std::string::npos);
+    CHECK(error.fault().fix.find("dataset-fashion-mnist") != std::string::npos);
   }
 }
 

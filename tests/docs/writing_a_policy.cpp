@@ -62,8 +62,8 @@ struct Interrupt {
   using listens = fr::list<fr::on::fit_begin, fr::on::step>;
   using after = fr::list<fr::kinds::optimizer, mine::kinds::loss_spike>;
 
-  fr::Memory* save = nullptr;
-  fr::Memory const* load = nullptr;
+  fr::StateDict* save = nullptr;
+  fr::StateDict const* load = nullptr;
 
   template <class Context>
   class State {
@@ -73,19 +73,19 @@ struct Interrupt {
 
     void on_fit_begin(fr::FitBegin<Context>& phase) {
       if (!load_) return;
-      fr::MemoryReader reader(*load_);
+      fr::StateReader reader(*load_);
       phase.persist(reader);
     }
     fr::flow on_step(fr::Step<Context>& phase) {
       if (!save_ || phase.counters().step != 3) return fr::flow::proceed;
-      fr::MemoryWriter writer(*save_);
+      fr::StateWriter writer(*save_);
       phase.persist(writer);
       return fr::flow::stop;
     }
 
    private:
-    fr::Memory* save_;
-    fr::Memory const* load_;
+    fr::StateDict* save_;
+    fr::StateDict const* load_;
   };
 };
 
@@ -102,7 +102,7 @@ TEST_CASE("LossSpike knows after a resume what it saw before") {
                         interrupt};
     return trainer.fit(batches);
   };
-  fr::Memory saved;
+  fr::StateDict saved;
   CHECK(fit({.save = &saved}).steps == 3);
   auto const resumed = fit({.load = &saved});
   CHECK(resumed.steps == 4);

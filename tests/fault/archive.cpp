@@ -63,7 +63,7 @@ void require_ours(frugal::SavedCheckpoint const& checkpoint) {
       throw frugal::FormatError({.what = "it is not what was saved",
                                  .where = checkpoint.folder.string(),
                                  .why = "",
-                                 .mend = ""});
+                                 .fix = ""});
     }
   }
 }

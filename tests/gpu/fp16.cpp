@@ -47,8 +47,8 @@ struct Scales {
     using transient = void;
     explicit State(Scales const& settings) : found_(settings.found) {}
     void on_step(frugal::Step<Context>& phase) {
-      frugal::Memory memory;
-      frugal::MemoryWriter writer(memory);
+      frugal::StateDict memory;
+      frugal::StateWriter writer(memory);
       phase.persist(writer);
       writer.settle();
       found_->push_back(

@@ -127,7 +127,7 @@ TEST_CASE("Device, and an average at a cadence") {
 
 TEST_CASE("activations that are recomputed, halved or offloaded") {
   waits_for_nothing(Optimize<AdamW>{}, frugal::Recompute<>{});
-  waits_for_nothing(Optimize<AdamW>{}, frugal::Activations<frugal::Half>{});
+  waits_for_nothing(Optimize<AdamW>{}, frugal::Activations<frugal::BF16>{});
   waits_for_nothing(Optimize<AdamW>{}, frugal::Activations<frugal::Offload>{});
 }
 

@@ -35,8 +35,7 @@ TEST_CASE("what is out of memory is known by its type, its words, and inside of 
     try {
       throw std::bad_alloc();
     } catch (...) {
-      std::throw_with_nested(
-          frugal::ModuleError({.what = "a", .where = "", .why = "", .mend = ""}));
+      std::throw_with_nested(frugal::ModuleError({.what = "a", .where = "", .why = "", .fix = ""}));
     }
   }));
 }

@@ -21,11 +21,11 @@ std::size_t sum(std::vector<std::size_t> const& sizes) {
 
 /// Each tensor lies within its block, where a load of any type may begin, and over no other.
 void is_sound(std::vector<std::size_t> const& bytes, Blocks const& blocks) {
-  REQUIRE(blocks.places.size() == bytes.size());
+  REQUIRE(blocks.slots.size() == bytes.size());
   for (std::size_t const size : blocks.sizes) CHECK(std::has_single_bit(size));
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>> taken(blocks.sizes.size());
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    auto const [block, offset] = blocks.places[i];
+    auto const [block, offset] = blocks.slots[i];
     REQUIRE(block < blocks.sizes.size());
     CHECK(offset % 64 == 0);
     CHECK(offset + bytes[i] <= blocks.sizes[block]);

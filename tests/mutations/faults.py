@@ -54,8 +54,8 @@ FAULTS = (
         name="name-before-contents",
         breaks="A checkpoint gets its name before the disk has the entries of its folder.",
         file="include/frugal/store/commit.hpp",
-        old="    sync_folder(temporary_);\n    auto const folder = place();\n",
-        new="    auto const folder = place();\n    sync_folder(folder);\n",
+        old="    sync_folder(temporary_);\n    auto const folder = publish();\n",
+        new="    auto const folder = publish();\n    sync_folder(folder);\n",
         check=ORDER_OF_CALLS,
     ),
     Fault(

@@ -28,7 +28,7 @@ struct MemorySave {
   using listens = fr::list<fr::on::fit_begin, fr::on::fit_end>;
   using provides = fr::list<fr::service::save>;
 
-  fr::Memory* store = nullptr;
+  fr::StateDict* store = nullptr;
   bool is_full = false;
 
   template <class Context>
@@ -40,16 +40,16 @@ struct MemorySave {
 
     void on_fit_begin(fr::FitBegin<Context>& phase) {
       if (store_->values.empty()) return;
-      fr::MemoryReader reader(*store_);
+      fr::StateReader reader(*store_);
       run_.persist(reader);
       phase.restore(run_);
       phase.resumed({.from = "memory", .step = phase.counters().step}, 0);
     }
-    bool save(fr::Resting<Context>& phase) {
+    bool save(fr::SafePoint<Context>& phase) {
       if (is_full_) return false;
       phase.take(run_, fr::Part::good);
       *store_ = {};
-      fr::MemoryWriter writer(*store_);
+      fr::StateWriter writer(*store_);
       run_.persist(writer);
       writer.settle();
       return true;
@@ -60,7 +60,7 @@ struct MemorySave {
     }
 
    private:
-    fr::Memory* store_;
+    fr::StateDict* store_;
     bool is_full_;
     fr::RunSnapshot run_;
   };
@@ -73,7 +73,7 @@ struct Asks {
     static constexpr std::string_view name = "outside.A";
     static constexpr int rank = -1;
   };
-  using listens = fr::list<fr::on::fit_begin, fr::on::step, fr::on::leave>;
+  using listens = fr::list<fr::on::fit_begin, fr::on::step, fr::on::preempt>;
 
   std::uint64_t save_at = 0;
   bool stop_at_begin = false;
@@ -90,7 +90,7 @@ struct Asks {
     void on_step(fr::Step<Context>& phase) const {
       if (phase.counters().step == save_at_) CHECK(phase.save());
     }
-    void on_leave(fr::Leaving<Context>& phase) const { phase.save(); }
+    void on_preempt(fr::Preemption<Context>& phase) const { phase.save(); }
 
    private:
     std::uint64_t save_at_;
@@ -155,16 +155,16 @@ Ran run(MemorySave const& saves, int leave_at = 0, Asks const& asks = {}, int di
 }
 
 TEST_CASE("wherever the run is left it goes on from memory in the same bits") {
-  fr::Memory none;
+  fr::StateDict none;
   Ran const whole = run({.store = &none});
   for (int const at : {1, 7, 11, 12, 21}) {
     CAPTURE(at);
-    fr::Memory store;
+    fr::StateDict store;
     Ran const left = run({.store = &store}, at);
     CHECK(left.report.preempted);
     CHECK(left.report.exit_code() == 75);
     CHECK(left.report.stopped_by == "Settings::stop");
-    // Saved once more in on_leave: a run that is left has not ended.
+    // Saved once more in on_preempt: a run that is left has not ended.
     Ran const rest = run({.store = &store});
     REQUIRE(rest.report.resumed);
     CHECK(rest.report.steps == 22);
@@ -175,7 +175,7 @@ TEST_CASE("wherever the run is left it goes on from memory in the same bits") {
 }
 
 TEST_CASE("a save in the middle of an event leaves the rest of it to the run that resumes") {
-  fr::Memory store;
+  fr::StateDict store;
   CHECK_THROWS_AS(run({.store = &store}, 0, {.save_at = 3}, 4), std::runtime_error);
   REQUIRE_FALSE(store.values.empty());
   Ran const rest = run({.store = &store});
@@ -184,7 +184,7 @@ TEST_CASE("a save in the middle of an event leaves the rest of it to the run tha
 }
 
 TEST_CASE("a run whose save fails when it is left says so with its exit code") {
-  fr::Memory store;
+  fr::StateDict store;
   Ran const left = run({.store = &store, .is_full = true}, 5);
   CHECK(left.report.preempted);
   CHECK(left.report.exit_code() == 74);
@@ -192,7 +192,7 @@ TEST_CASE("a run whose save fails when it is left says so with its exit code") {
 }
 
 TEST_CASE("who stops a run in the event that resumes it has stopped it") {
-  fr::Memory store;
+  fr::StateDict store;
   run({.store = &store}, 5);
   Ran const stopped = run({.store = &store}, 0, {.stop_at_begin = true});
   CHECK(stopped.report.steps == 5);

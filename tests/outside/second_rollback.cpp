@@ -43,7 +43,7 @@ struct PassOver {
       }
     }
 
-    bool recover(fr::Resting<Context>& phase, fr::LossError const& error) {
+    bool recover(fr::SafePoint<Context>& phase, fr::LossError const& error) {
       if (before_.empty()) return false;
       // What is put back is this State, too, as it was when the snapshot was taken.
       std::vector<std::uint64_t> bad = bad_;

@@ -30,7 +30,7 @@ struct Leaves {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "outside.Leaves";
   };
-  using listens = fr::list<fr::query::stop_requested, fr::on::leave>;
+  using listens = fr::list<fr::query::stop_requested, fr::on::preempt>;
 
   std::atomic<bool> const* asked = nullptr;
   fr::Outcome<Left> left{};
@@ -42,8 +42,8 @@ struct Leaves {
     explicit State(Leaves const& settings) : asked_(settings.asked), left_(&settings.left) {}
 
     bool stop_requested(fr::Phase<Context> const&) const { return *asked_; }
-    void on_leave(fr::Leaving<Context>& phase) {
-      left_->leave({phase.has_begun, phase.saved, phase.asked_by()});
+    void on_preempt(fr::Preemption<Context>& phase) {
+      left_->leave({phase.has_begun, phase.saved, phase.requested_by()});
     }
 
    private:

@@ -4,6 +4,6 @@
 #include <frugal/version.hpp>
 
 int main() {
-  frugal::Error const error({.what = "a", .where = "b", .why = "c", .mend = "D."});
+  frugal::Error const error({.what = "a", .where = "b", .why = "c", .fix = "D."});
   return std::string(error.what()) == "frugal: a (b): c. D." ? 0 : 1;
 }

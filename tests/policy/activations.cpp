@@ -63,15 +63,22 @@ TEST_CASE("Offload gives the plain gradients, bit for bit, whatever way tensors 
   CHECK(at::equal(gradient<fr::Offload>(simple), gradient<void>(simple)));
 }
 
-TEST_CASE("Half's gradients are those of rounded activations") {
+TEST_CASE("gradients in 16 bits are those of rounded activations") {
   at::Tensor const plain = gradient<void>(entangled);
-  at::Tensor const half = gradient<fr::Half>(entangled);
+  at::Tensor const half = gradient<fr::BF16>(entangled);
   CHECK_FALSE(at::equal(half, plain));
   CHECK((half - plain).norm().item<double>() < 0.01 * plain.norm().item<double>());
   auto const tanh = [](at::Tensor const& x) { return x.tanh(); };
   at::Tensor const y = rows().tanh();
-  at::Tensor const rounded = y.to(at::kBFloat16).to(at::kFloat);
-  CHECK(at::allclose(gradient<fr::Half>(tanh), 2 * rounded * (1 - rounded.square()), 1e-6, 1e-6));
+  auto const of_rounded = [&](at::ScalarType type) {
+    at::Tensor const rounded = y.to(type).to(at::kFloat);
+    return 2 * rounded * (1 - rounded.square());
+  };
+  CHECK(at::allclose(gradient<fr::BF16>(tanh), of_rounded(at::kBFloat16), 1e-6, 1e-6));
+  CHECK(at::allclose(gradient<fr::FP16>(tanh), of_rounded(at::kHalf), 1e-6, 1e-6));
+  // FP16 has three bits more.
+  at::Tensor const finer = gradient<fr::FP16>(entangled);
+  CHECK((finer - plain).norm().item<double>() < 0.25 * (half - plain).norm().item<double>());
 }
 
 TEST_CASE("parameters, their views, batches, integers and small statistics stay as they are") {
@@ -80,7 +87,7 @@ TEST_CASE("parameters, their views, batches, integers and small statistics stay 
   at::Tensor const x = rows();
   at::Tensor const index = at::arange(b);
   LiveBytes const live;
-  fr::detail::Packing<PackedAs<fr::Half>> packing;
+  fr::detail::Packing<PackedAs<fr::BF16>> packing;
   fr::detail::SavedTensorsScope const scope(&packing);
   // The batch and the transposed weight are saved here, and the result is not.
   at::Tensor const h = linear(x);
@@ -95,7 +102,7 @@ TEST_CASE("parameters, their views, batches, integers and small statistics stay 
 
 TEST_CASE("a tensor that is saved several times is packed once") {
   at::Tensor const x = rows().requires_grad_();
-  fr::detail::Packing<PackedAs<fr::Half>> packing;
+  fr::detail::Packing<PackedAs<fr::BF16>> packing;
   fr::detail::SavedTensorsScope const scope(&packing);
   LiveBytes const live;
   at::Tensor h = x.relu();
@@ -125,7 +132,7 @@ TEST_CASE("what is changed in place after it was packed has the value that was s
 TEST_CASE("a parameter that is changed in place before backward is refused, as LibTorch does") {
   nn::Linear linear(features, features);
   at::Tensor const x = rows().requires_grad_();
-  fr::detail::Packing<PackedAs<fr::Half>> packing;
+  fr::detail::Packing<PackedAs<fr::BF16>> packing;
   fr::detail::SavedTensorsScope const scope(&packing);
   at::Tensor const y = linear(x).sum();
   {
@@ -154,7 +161,7 @@ TEST_CASE("nothing is left of a graph that was never gone back through") {
   at::Tensor const x = rows().requires_grad_();
   std::int64_t const before = live.now();
   for (int i = 0; i < 3; ++i) {
-    fr::detail::Packing<PackedAs<fr::Half>> packing;
+    fr::detail::Packing<PackedAs<fr::BF16>> packing;
     fr::detail::SavedTensorsScope const scope(&packing);
     at::Tensor const y = x.tanh().exp();
   }
@@ -196,13 +203,14 @@ double apart(std::vector<double> const& a, std::vector<double> const& c) {
   return most;
 }
 
-TEST_CASE("20 steps with Half stay close to those without, alone and with others") {
+TEST_CASE("20 steps in 16 bits stay close to those without, alone and with others") {
   auto const plain = train();
-  auto const half = train(fr::Activations<fr::Half>{});
+  auto const half = train(fr::Activations<fr::BF16>{});
   CHECK(half != plain);
   CHECK(apart(half, plain) < 1e-3);
-  CHECK(apart(train(fr::Activations<fr::Half>{}, fr::Recompute<fr::Segments<2>>{}), plain) < 1e-3);
-  CHECK(apart(train(fr::Activations<fr::Half>{}, fr::Accumulate<2>{}), train(fr::Accumulate<2>{})) <
+  CHECK(apart(train(fr::Activations<fr::FP16>{}), plain) < 1e-3);
+  CHECK(apart(train(fr::Activations<fr::BF16>{}, fr::Recompute<fr::Segments<2>>{}), plain) < 1e-3);
+  CHECK(apart(train(fr::Activations<fr::BF16>{}, fr::Accumulate<2>{}), train(fr::Accumulate<2>{})) <
         1e-3);
 }
 
@@ -226,7 +234,7 @@ TEST_CASE("hooks are there in training passes alone, and gone after one that thr
   };
   std::vector<bool> hooked;
   fr::Trainer trainer{network(), Watching{&hooked}, fr::Settings{.epochs = 2},
-                      fr::Optimize<fr::SGD>{}, fr::Activations<fr::Half>{}};
+                      fr::Optimize<fr::SGD>{}, fr::Activations<fr::BF16>{}};
   auto one = batches();
   one.resize(1);
   CHECK_THROWS_AS(trainer.fit(one, one), std::runtime_error);

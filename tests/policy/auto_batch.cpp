@@ -121,8 +121,8 @@ bool same(Result const& a, Result const& b) {
 bool same_states(Result const& a, Result const& b) {
   if (a.after_step.size() != b.after_step.size()) return false;
   for (auto const& [step, frozen] : a.after_step) {
-    frugal::Memory left = frozen.run;
-    frugal::Memory right = b.after_step.at(step).run;
+    frugal::StateDict left = frozen.run;
+    frugal::StateDict right = b.after_step.at(step).run;
     left.values.erase("policies/Log/size");
     right.values.erase("policies/Log/size");
     if (!(left == right)) return false;

@@ -128,7 +128,7 @@ TEST_CASE("with every part of a step captured a run has the bits of one that nev
   same(Optimize<frugal::Adagrad>{.lr = 0.05, .lr_decay = 0.1});
   same(Optimize<AdamW>{.groups = {frugal::no_decay_for_biases_and_norms()}},
        frugal::Precision<frugal::BF16>{}, Accumulate<2>{});
-  same(Optimize<AdamW>{.lr = 0.01}, frugal::Activations<frugal::Half>{});
+  same(Optimize<AdamW>{.lr = 0.01}, frugal::Activations<frugal::BF16>{});
 }
 
 TEST_CASE("clipping by operators leaves gradients below the limit as they are") {
@@ -562,7 +562,7 @@ TEST_CASE("on a CPU it ends in an error that says what to write instead") {
     FAIL("it trained");
   } catch (frugal::SettingsError const& error) {
     CHECK(error.fault().what == "Graph<WholeStep> on cpu");
-    CHECK(error.fault().mend.find("Take Graph<WholeStep> out, which leaves Eager") == 0);
+    CHECK(error.fault().fix.find("Take Graph<WholeStep> out, which leaves Eager") == 0);
   }
 }
 
@@ -622,7 +622,7 @@ struct frugal::batch_traits<frugal_test::policy_graph::Pair> {
   using Pair = frugal_test::policy_graph::Pair;
   static std::int64_t samples(Pair const& batch) { return batch.left.size(0); }
   static std::int64_t tokens(Pair const& batch) { return batch.left.size(0); }
-  static void place(Pair&, at::Device) {}
+  static void to(Pair&, at::Device) {}
   template <class Self, class F>
   static void each_tensor(Self& batch, F&& f) {
     f(batch.left);

@@ -335,7 +335,7 @@ struct SlowCheckpoint {
     using transient = void;
     explicit State(SlowCheckpoint const&) {}
     void on_step(frugal::Step<Context>&) {}
-    bool save(frugal::Resting<Context>&) { return true; }
+    bool save(frugal::SafePoint<Context>&) { return true; }
     double save_seconds() const { return 42.5; }
   };
 };

@@ -7,7 +7,7 @@
 using namespace frugal;
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::say();
+constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
 
 // A policy that gives a step a time by which it has to be over.
 struct InTime {

@@ -8,7 +8,7 @@
 using namespace frugal;
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::say();
+constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
 
 static_assert(hears<Accumulate<4>, Graph<WholeStep>>);
 static_assert(hears<Accumulate<Auto>>);

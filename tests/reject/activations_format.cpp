@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: activations are kept as Half or by Offload. Write Activations<Half> or Activations<Offload>.
+// expect: frugal: activations are kept in 16 bits or by Offload. Write Activations<BF16>, Activations<FP16> or Activations<Offload>.
 #include <frugal/policy/activations.hpp>
 #include <frugal/policy/precision.hpp>
 
 using namespace frugal;
 
-Activations<Half> good;
+Activations<BF16> good;
 #ifdef FRUGAL_REJECT
-Activations<BF16> bad;
+Activations<FP32> bad;
 #endif

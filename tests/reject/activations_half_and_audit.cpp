@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Activations<Half> rounds what gradients are computed from, and a bit-exact audit would find it. Take Activations<Half> or the audit out, or write Recompute<>, which rounds nothing.
+// expect: frugal: Activations<BF16> or <FP16> rounds what gradients are computed from, and a bit-exact audit would find it. Take Activations or the audit out, or write Recompute<>, which rounds nothing.
 #include <frugal/policy/activations.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
@@ -27,5 +27,5 @@ void train() {
 }
 template void train<OwnAudit, Activations<Offload>>();
 #ifdef FRUGAL_REJECT
-template void train<OwnAudit, Activations<Half>>();
+template void train<OwnAudit, Activations<BF16>>();
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: HalfStorage rounds the weights, and a bit-exact audit would find it. Take HalfStorage or the audit out.
+// expect: frugal: WeightsIn<BF16> rounds the weights, and a bit-exact audit would find it. Take WeightsIn<BF16> or the audit out.
 #include <frugal/policy/audit.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/optimize.hpp>
@@ -18,5 +18,5 @@ void train() {
 }
 template void train<Audit<BitExact>, Checkpoint<Every<500>>>();
 #ifdef FRUGAL_REJECT
-template void train<Audit<BitExact>, Checkpoint<Every<500>, HalfStorage>>();
+template void train<Audit<BitExact>, Checkpoint<Every<500>, WeightsIn<BF16>>>();
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Checkpoint is told something that is none of its options. They are Every, Keep, KeepBest, KeepEvery, Async, HalfStorage and WeightsIn.
+// expect: frugal: Checkpoint is told something that is none of its options. They are Every, Keep, KeepBest, KeepEvery, Async and WeightsIn.
 #include <frugal/policy/checkpoint.hpp>
 
 using namespace frugal;
 
-auto good = Checkpoint<Async, HalfStorage, KeepEvery<10000>, Keep<3>>{};
+auto good = Checkpoint<Async, WeightsIn<BF16>, KeepEvery<10000>, Keep<3>>{};
 #ifdef FRUGAL_REJECT
 auto bad = Checkpoint<Every<500>, Patience<3>>{};
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Device copies the tensors of a batch, and has to be shown them. Give batch_traits<YourBatch> a static each_tensor(batch, show) that calls show(tensor) for each, or take Device out.
-#include <frugal/policy/device/placed.hpp>
+#include <frugal/policy/device/copied_ahead.hpp>
 
 using namespace frugal;
 
@@ -12,7 +12,7 @@ template <>
 struct frugal::batch_traits<Hidden> {
   static std::int64_t samples(Hidden const& batch) { return batch.rows.size(0); }
   static std::int64_t tokens(Hidden const& batch) { return batch.rows.numel(); }
-  static void place(Hidden& batch, at::Device device) { batch.rows = batch.rows.to(device); }
+  static void to(Hidden& batch, at::Device device) { batch.rows = batch.rows.to(device); }
 #ifdef FRUGAL_REJECT
   // No each_tensor.
 #else
@@ -25,4 +25,4 @@ struct HiddenSource {
   std::optional<Hidden> next() { return std::nullopt; }
 };
 
-template class frugal::Placed<HiddenSource>;
+template class frugal::CopiedAhead<HiddenSource>;

@@ -6,7 +6,7 @@ using namespace frugal_test::compose;
 using frugal_test::compose::gamma;  // not the one of <math.h>
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::say();
+constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::require();
 
 template <class Kind, class After>
 struct Late {

@@ -6,7 +6,7 @@
 using namespace frugal_test::compose;
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::say();
+constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::require();
 
 static_assert(hears<Setting<many>, Setting<many, 1>>);
 #ifdef FRUGAL_REJECT

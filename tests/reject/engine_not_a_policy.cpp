@@ -5,7 +5,7 @@
 using namespace frugal_test::compose;
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::say();
+constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::require();
 
 static_assert(hears<Setting<alpha>, Setting<beta>>);
 #ifdef FRUGAL_REJECT

@@ -7,7 +7,7 @@ using namespace frugal_test::compose;
 using frugal_test::compose::gamma;  // not the one of <math.h>
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::say();
+constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::require();
 
 FRUGAL_SENTENCE(alpha_without_beta, "frugal: Alpha needs Beta: own words. Add Beta.");
 template <class Needs>

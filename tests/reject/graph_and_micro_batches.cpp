@@ -10,7 +10,7 @@
 using namespace frugal;
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::say();
+constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
 
 /// Around whatever returns nothing a hook may return nothing; the others return what next() does.
 struct EachEpoch {

@@ -17,7 +17,7 @@ template <>
 struct frugal::batch_traits<Row> {
   static std::int64_t samples(Row const& row) { return row.values.size(0); }
   static std::int64_t tokens(Row const& row) { return row.values.size(0); }
-  static void place(Row&, at::Device) {}
+  static void to(Row&, at::Device) {}
 };
 struct Sum {
   at::Tensor operator()(torch::nn::Linear& net, Row const& row) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: this policy provides service::recover, and its State lacks what that is. Write `bool recover(Resting<Context>&, LossError const&)`.
+// expect: frugal: this policy provides service::recover, and its State lacks what that is. Write `bool recover(SafePoint<Context>&, LossError const&)`.
 #include <frugal/core.hpp>
 
 #include <torch/nn/modules/linear.h>
@@ -17,7 +17,7 @@ struct Sound {
   struct State {
     explicit State(Sound const&) {}
     void on_window(WindowBegin<Context>&) {}
-    bool recover(Resting<Context>&, LossError const&) { return false; }
+    bool recover(SafePoint<Context>&, LossError const&) { return false; }
   };
 };
 using SoundEngine = frugal::Context<torch::nn::Linear, Sound>::engine;
@@ -33,7 +33,7 @@ struct Unsound {
   struct State {
     explicit State(Unsound const&) {}
     void on_window(WindowBegin<Context>&) {}
-    void recover(Resting<Context>&) {}
+    void recover(SafePoint<Context>&) {}
   };
 };
 using UnsoundEngine = frugal::Context<torch::nn::Linear, Unsound>::engine;

@@ -8,7 +8,7 @@
 using namespace frugal;
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::say();
+constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
 
 struct Saver {
   struct kind : observer_kind {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: AutoBatch finds the micro-batch that fits where the run begins, and Start moves the run elsewhere. Write Accumulate<Auto>{.samples = N} in place of AutoBatch, or take Start out.
+// expect: frugal: AutoBatch finds the micro-batch that fits where the run begins, and StartOn moves the run elsewhere. Write Accumulate<Auto>{.samples = N} in place of AutoBatch, or take StartOn out.
 #include <frugal/compose/recipe.hpp>
 #include <frugal/policy/auto_batch.hpp>
-#include <frugal/policy/start.hpp>
+#include <frugal/policy/start_on.hpp>
 
 using namespace frugal;
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::say();
+constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
 
 static_assert(hears<Accumulate<Auto>, AutoBatch>);
-static_assert(hears<Accumulate<Auto>, Start<Cpu>>);
+static_assert(hears<Accumulate<Auto>, StartOn<Cpu>>);
 #ifdef FRUGAL_REJECT
-static_assert(hears<Accumulate<Auto>, AutoBatch, Start<Cpu>>);
+static_assert(hears<Accumulate<Auto>, AutoBatch, StartOn<Cpu>>);
 #endif

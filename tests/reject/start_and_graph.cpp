@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Graph captures steps on one device, and Start begins the run on another. Take one of them out.
+// expect: frugal: Graph captures steps on one device, and StartOn begins the run on another. Take one of them out.
 #include <frugal/compose/recipe.hpp>
 #include <frugal/policy/graph.hpp>
 #include <frugal/policy/optimize.hpp>
-#include <frugal/policy/start.hpp>
+#include <frugal/policy/start_on.hpp>
 
 using namespace frugal;
 
 template <class... Ps>
 constexpr bool hears =
-    frugal::detail::facts<typename Recipe<Optimize<AdamW>, Ps...>::policies>::say();
+    frugal::detail::facts<typename Recipe<Optimize<AdamW>, Ps...>::policies>::require();
 
-static_assert(hears<Start<Cpu>>);
+static_assert(hears<StartOn<Cpu>>);
 static_assert(hears<Graph<WholeStep>>);
 #ifdef FRUGAL_REJECT
-static_assert(hears<Start<Cpu>, Graph<WholeStep>>);
+static_assert(hears<StartOn<Cpu>, Graph<WholeStep>>);
 #endif

@@ -14,10 +14,10 @@ namespace frugal_test::run_any_run {
 
 using namespace frugal_test::loop;
 using frugal::AnyRun;
-using frugal::Memory;
-using frugal::MemoryReader;
-using frugal::MemoryWriter;
 using frugal::PolicyStates;
+using frugal::StateDict;
+using frugal::StateReader;
+using frugal::StateWriter;
 
 /// What a recipe's engine is to a run: something that persists.
 struct States {
@@ -29,9 +29,9 @@ struct States {
   }
 };
 
-Memory saved(AnyRun& run) {
-  Memory memory;
-  MemoryWriter writer(memory);
+StateDict saved(AnyRun& run) {
+  StateDict memory;
+  StateWriter writer(memory);
   run.persist(writer);
   return memory;
 }
@@ -49,13 +49,13 @@ TEST_CASE("a run saves where it stands and its policies' states, and another one
   run.validations.resize(1);
   run.validations[0].step = 5;
   run.validations[0].metrics.set("loss", 0.5);
-  Memory const memory = saved(run);
+  StateDict const memory = saved(run);
   CHECK(std::get<std::int64_t>(memory.values.at("policies/Counting/count")) == 41);
 
   States theirs;
   AnyRun other{.root = *module, .settings = settings};
   other.policies = PolicyStates::of(theirs);
-  MemoryReader reader(memory);
+  StateReader reader(memory);
   other.persist(reader);
   CHECK_FALSE(reader.unread());
   CHECK(theirs.count == 41);
@@ -122,14 +122,14 @@ TEST_CASE("advice outlasts a resume, beside what the new process has said before
   frugal::Settings const settings;
   AnyRun run{.root = *module, .settings = settings};
   run.advise("more memory");
-  Memory memory;
-  MemoryWriter writer(memory);
+  StateDict memory;
+  StateWriter writer(memory);
   run.persist_advice(writer);
 
   AnyRun other{.root = *module, .settings = settings};
   other.advise("a faster disk");
   other.advise("more memory");
-  MemoryReader reader(memory);
+  StateReader reader(memory);
   other.persist_advice(reader);
   CHECK_FALSE(reader.unread());
   CHECK(other.advice == std::vector<std::string>{"more memory", "a faster disk"});
@@ -140,8 +140,8 @@ TEST_CASE("a run that was saved before advice was loads as well, and keeps its o
   frugal::Settings const settings;
   AnyRun run{.root = *module, .settings = settings};
   run.advise("more memory");
-  Memory const nothing;
-  MemoryReader reader(nothing);
+  StateDict const nothing;
+  StateReader reader(nothing);
   run.persist_advice(reader);
   CHECK(run.advice == std::vector<std::string>{"more memory"});
 }
@@ -152,9 +152,9 @@ TEST_CASE("a run that goes back keeps what it has said since") {
   States states;
   AnyRun run{.root = *module, .settings = settings};
   run.policies = PolicyStates::of(states);
-  Memory const before = saved(run);
+  StateDict const before = saved(run);
   run.advise("more memory");
-  MemoryReader reader(before);
+  StateReader reader(before);
   run.persist(reader);
   CHECK(run.advice == std::vector<std::string>{"more memory"});
 }

@@ -12,15 +12,15 @@ namespace frugal_test::run_error {
 using namespace frugal;
 
 TEST_CASE("an error reads what, where, why and what to do") {
-  Error const error({.what = "a", .where = "b", .why = "c", .mend = "D."});
+  Error const error({.what = "a", .where = "b", .why = "c", .fix = "D."});
   CHECK(std::string(error.what()) == "frugal: a (b): c. D.");
-  CHECK(error.fault().mend == "D.");
+  CHECK(error.fault().fix == "D.");
 }
 
 TEST_CASE("what is not known leaves no punctuation behind") {
-  CHECK(std::string(Error({.what = "a", .where = "", .why = "", .mend = ""}).what()) ==
+  CHECK(std::string(Error({.what = "a", .where = "", .why = "", .fix = ""}).what()) ==
         "frugal: a.");
-  CHECK(std::string(Error({.what = "a", .where = "", .why = "c", .mend = "D."}).what()) ==
+  CHECK(std::string(Error({.what = "a", .where = "", .why = "c", .fix = "D."}).what()) ==
         "frugal: a: c. D.");
 }
 

@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <frugal/run/ledger.hpp>
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 #include "loop/stand_ins.hpp"
 #include "support/running.hpp"
@@ -140,11 +140,11 @@ TEST_CASE("a ledger survives a resume in the middle of an epoch") {
   LossLedger ledger(LossLedger::Reading::when_asked);
   ledger.add(scalar(1.0), 3, {});
   ledger.add(scalar(5.0), 1, {});
-  Memory memory;
-  MemoryWriter writer(memory);
+  StateDict memory;
+  StateWriter writer(memory);
   ledger.persist(writer);
   LossLedger resumed;
-  MemoryReader reader(memory);
+  StateReader reader(memory);
   resumed.persist(reader);
   CHECK(resumed.mean() == 2.0);
   CHECK(resumed.last() == 5.0);

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <frugal/run/unfinished.hpp>
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 #include <cstdint>
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace frugal_test::run_unfinished {
 
-using frugal::Memory;
-using frugal::MemoryReader;
-using frugal::MemoryWriter;
+using frugal::StateDict;
+using frugal::StateReader;
+using frugal::StateWriter;
 using frugal::Unfinished;
 
-Unfinished loaded(Memory const& memory) {
+Unfinished loaded(StateDict const& memory) {
   Unfinished unfinished{.hook = "stale", .told = {"stale"}, .first = 9};
-  MemoryReader reader(memory);
+  StateReader reader(memory);
   unfinished.persist(reader);
   CHECK_FALSE(reader.unread());
   return unfinished;
@@ -26,8 +26,8 @@ Unfinished loaded(Memory const& memory) {
 
 TEST_CASE("what was broken off is saved by the names of the hook and of who has heard it") {
   Unfinished saved{.hook = "on_step", .told = {"Log", "Log.1"}};
-  Memory memory;
-  MemoryWriter writer(memory);
+  StateDict memory;
+  StateWriter writer(memory);
   saved.persist(writer);
   Unfinished const here = loaded(memory);
   CHECK(here.hook == "on_step");
@@ -37,7 +37,7 @@ TEST_CASE("what was broken off is saved by the names of the hook and of who has 
 
 TEST_CASE("a checkpoint with numbers in place of names says what was broken off") {
   auto const numbered = [](std::uint64_t hook, std::uint64_t subscriber) {
-    Memory memory;
+    StateDict memory;
     memory.values["unfinished/hook"] = hook;
     memory.values["unfinished/subscriber"] = subscriber;
     return loaded(memory);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 #include "loop/stand_ins.hpp"
 
@@ -14,15 +14,15 @@ namespace frugal_test::state_archive_path {
 using namespace frugal_test::loop;
 
 TEST_CASE("scopes keep equal names apart, and end with their bodies") {
-  Memory memory;
-  MemoryWriter writer(memory);
+  StateDict memory;
+  StateWriter writer(memory);
   writer.scope("a", [](auto& a) {
     a("n", 1);
     a.scope("b", [](auto& b) { b("n", 2); });
     a("m", 3);
   });
   writer("n", 4);
-  MemoryReader reader(memory);
+  StateReader reader(memory);
   int n = 0, a_n = 0, a_m = 0, b_n = 0;
   reader("n", n);
   reader.scope("a", [&](auto& a) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
 #include <frugal/state/module_tensors.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 #include <torch/nn/modules/batchnorm.h>
 
@@ -13,9 +13,9 @@
 namespace frugal_test::state_module_tensors {
 
 using namespace frugal::detail;
-using frugal::Memory;
-using frugal::MemoryReader;
-using frugal::MemoryWriter;
+using frugal::StateDict;
+using frugal::StateReader;
+using frugal::StateWriter;
 
 std::vector<std::string> names_of(torch::nn::Module& module) {
   std::vector<std::string> names;
@@ -34,12 +34,12 @@ TEST_CASE("an archive sees parameters, then buffers, and none that is registered
 
 TEST_CASE("generators are saved by name, and go on where they were") {
   at::manual_seed(11);
-  Memory memory;
-  MemoryWriter writer(memory);
+  StateDict memory;
+  StateWriter writer(memory);
   persist_generators(writer, c10::Device(c10::kCPU));
   writer.settle();
   at::Tensor const drawn = at::rand({3});
-  MemoryReader reader(memory);
+  StateReader reader(memory);
   persist_generators(reader, c10::Device(c10::kCPU));
   CHECK_FALSE(reader.unread());
   CHECK(at::equal(at::rand({3}), drawn));

@@ -4,31 +4,31 @@
 #include <ATen/ATen.h>
 
 #include <frugal/error.hpp>
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
 #include <frugal/state/shard.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 namespace frugal_test::state_shard {
 
-using frugal::Memory;
-using frugal::MemoryReader;
-using frugal::MemoryWriter;
 using frugal::Shard;
+using frugal::StateDict;
 using frugal::StateError;
+using frugal::StateReader;
+using frugal::StateWriter;
 
 /// A part and a whole, as a policy of the second of three processes saves them.
-Memory saved() {
-  Memory memory;
-  MemoryWriter writer(memory);
+StateDict saved() {
+  StateDict memory;
+  StateWriter writer(memory);
   writer.shard("part", at::full({2}, 3.0), {.dim = 0, .index = 1, .count = 3});
   writer("whole", at::full({2}, 4.0));
   return memory;
 }
 
 TEST_CASE("a part is loaded as the part that it was saved as") {
-  Memory const memory = saved();
-  MemoryReader reader(memory);
+  StateDict const memory = saved();
+  StateReader reader(memory);
   at::Tensor part;
   at::Tensor whole;
   reader.shard("part", part, {.dim = 0, .index = 1, .count = 3});
@@ -39,8 +39,8 @@ TEST_CASE("a part is loaded as the part that it was saved as") {
 }
 
 TEST_CASE("a part is no other part, and no whole, and a whole is no part") {
-  Memory const memory = saved();
-  MemoryReader reader(memory);
+  StateDict const memory = saved();
+  StateReader reader(memory);
   at::Tensor tensor;
   CHECK_THROWS_WITH_AS(
       reader.shard("part", tensor, {.dim = 0, .index = 2, .count = 3}),

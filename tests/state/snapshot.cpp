@@ -159,12 +159,12 @@ TEST_CASE("a snapshot that was saved and loaded puts back what the first one wou
   CHECK(snapshot.empty());
   snapshot.take(subject.run, Part::module);
   CHECK_FALSE(snapshot.empty());
-  frugal::Memory file;
-  frugal::MemoryWriter writer(file);
+  frugal::StateDict file;
+  frugal::StateWriter writer(file);
   snapshot.persist(writer);
   subject.change();
   Snapshot<AnyRun> loaded;
-  frugal::MemoryReader reader(file);
+  frugal::StateReader reader(file);
   loaded.persist(reader);
   CHECK_FALSE(loaded.empty());
   loaded.restore(subject.run, Part::module);
@@ -210,7 +210,7 @@ TEST_CASE("what was taken before is not lost to a moment that is bad") {
   snapshot.take(subject.run, Part::good);
   subject.change();
   subject.run.ledger.postpone(std::make_exception_ptr(
-      frugal::NonFiniteLossError({.what = "", .where = "", .why = "", .mend = ""}, {}, 0)));
+      frugal::NonFiniteLossError({.what = "", .where = "", .why = "", .fix = ""}, {}, 0)));
   CHECK_THROWS_AS(snapshot.take(subject.run, Part::good), frugal::NonFiniteLossError);
   subject.run.ledger.reset();
   snapshot.restore(subject.run);

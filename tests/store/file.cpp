@@ -158,7 +158,7 @@ TEST_CASE("a file that is missing is an error with the errno of the call") {
     FAIL("opened");
   } catch (IoError const& error) {
     CHECK(error.code == ENOENT);
-    CHECK(error.fault().mend ==
+    CHECK(error.fault().fix ==
           "Look at the path, and whether somebody else removed what was there.");
   }
 }

@@ -40,7 +40,7 @@ frugal::Fault fault_of(std::filesystem::path const& path) {
   } catch (frugal::StoreError const& error) {
     return error.fault();
   }
-  return {.what = "nothing was thrown", .where = "", .why = "", .mend = ""};
+  return {.what = "nothing was thrown", .where = "", .why = "", .fix = ""};
 }
 
 TEST_CASE("a mapped file has the bytes of the file, to the last") {

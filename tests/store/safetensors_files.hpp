@@ -58,10 +58,10 @@ inline frugal::Fault fault_of(std::string const& bytes) {
   try {
     (void)frugal::Safetensors::parse(bytes_of(bytes), "test.safetensors");
   } catch (frugal::FormatError const& error) {
-    CHECK(!error.fault().mend.empty());
+    CHECK(!error.fault().fix.empty());
     return error.fault();
   }
-  return {.what = "nothing was thrown", .where = "", .why = "", .mend = ""};
+  return {.what = "nothing was thrown", .where = "", .why = "", .fix = ""};
 }
 
 /// Where in the file of that header the text stands, as errors say it.

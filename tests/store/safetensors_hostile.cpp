@@ -323,7 +323,7 @@ TEST_CASE("hostile: a type that the format does not have") {
   CHECK(fault.what == "the element type is unknown");
   CHECK(fault.where == where(tensor_t, byte_of(R"({"t":{"dtype":"F31)", "\"F31")));
   CHECK(fault.why.starts_with("the header says \"F31\""));
-  CHECK(fault.mend.find("newer") != std::string::npos);
+  CHECK(fault.fix.find("newer") != std::string::npos);
 }
 
 TEST_CASE("hostile: a type in small letters, or with something behind it") {

@@ -51,7 +51,7 @@ frugal::Fault refusal(std::vector<TensorView> tensors,
   } catch (frugal::FormatError const& error) {
     return error.fault();
   }
-  return {.what = "nothing was thrown", .where = "", .why = "", .mend = ""};
+  return {.what = "nothing was thrown", .where = "", .why = "", .fix = ""};
 }
 
 Shape const scalar{};

@@ -17,9 +17,9 @@
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/run/phases.hpp>
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 #include <functional>
 #include <limits>
 #include <map>
@@ -91,8 +91,8 @@ inline std::map<std::string, at::Tensor> tensors_of(torch::nn::Module const& mod
 
 inline bool same_bits(std::map<std::string, at::Tensor> const& a,
                       std::map<std::string, at::Tensor> const& b) {
-  frugal::Memory left{.values = {}, .tensors = a};
-  frugal::Memory right{.values = {}, .tensors = b};
+  frugal::StateDict left{.values = {}, .tensors = a};
+  frugal::StateDict right{.values = {}, .tensors = b};
   return left == right;
 }
 
@@ -194,7 +194,7 @@ struct Spy {
 struct Frozen {
   std::map<std::string, at::Tensor> module;
   at::Tensor generator;
-  frugal::Memory run;
+  frugal::StateDict run;
 };
 
 template <class Phase>
@@ -202,7 +202,7 @@ Frozen freeze(Phase& phase) {
   Frozen frozen;
   frozen.module = tensors_of(frugal::base_module(phase.module()));
   frozen.generator = at::detail::getDefaultCPUGenerator().get_state();
-  frugal::MemoryWriter writer(frozen.run);
+  frugal::StateWriter writer(frozen.run);
   phase.persist(writer);
   return frozen;
 }
@@ -246,7 +246,7 @@ struct Resume {
       put_back(frugal::base_module(phase.module()), from_->module);
       auto generator = at::detail::getDefaultCPUGenerator();
       generator.set_state(from_->generator);
-      frugal::MemoryReader reader(from_->run);
+      frugal::StateReader reader(from_->run);
       phase.persist(reader);
     }
     frugal::flow on_step(frugal::Step<Context>& phase) {

@@ -27,7 +27,7 @@ struct frugal::batch_traits<frugal_test::support::Weighted> {
   using Batch = frugal_test::support::Weighted;
   static std::int64_t samples(Batch const& batch) { return batch.weight_B.size(0); }
   static std::int64_t tokens(Batch const& batch) { return batch.weight_B.size(0); }
-  static void place(Batch&, at::Device) {}
+  static void to(Batch&, at::Device) {}
 };
 
 namespace frugal_test::support {

@@ -125,7 +125,7 @@ struct frugal::batch_traits<frugal_test::trainer_trainer::Pair> {
   using Pair = frugal_test::trainer_trainer::Pair;
   static std::int64_t samples(Pair const& pair) { return pair.left.size(0); }
   static std::int64_t tokens(Pair const& pair) { return 2 * pair.left.size(0); }
-  static void place(Pair&, at::Device) {}
+  static void to(Pair&, at::Device) {}
 };
 
 namespace frugal_test::trainer_trainer {

@@ -55,7 +55,7 @@ class Aws::Session {
           {.what = "Aws::token_lifetime is " + std::to_string(aws_.token_lifetime.count()) + " s",
            .where = "",
            .why = "the metadata service gives tokens of 1 s to 6 h",
-           .mend = "Leave it at 6 h."});
+           .fix = "Leave it at 6 h."});
     }
   }
 

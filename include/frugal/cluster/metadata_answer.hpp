@@ -76,20 +76,20 @@ inline std::string checked_base(std::string base) {
     throw SettingsError({.what = "no address of a metadata service",
                          .where = printable(base),
                          .why = "it has to be http:// and a host",
-                         .mend = "Give the vendor's address, which is the default."});
+                         .fix = "Give the vendor's address, which is the default."});
   }
   return base;
 }
 
 /// For a status that the vendor's document does not give a meaning that helps.
 inline MetadataError refused(std::string const& url, MetadataAnswer const& answer,
-                             std::string mend) {
+                             std::string fix) {
   std::string why = "it answered " + std::to_string(answer.status);
   if (!answer.body.empty()) why += " \"" + printable(trimmed(answer.body), 80) + '"';
   return MetadataError({.what = "the metadata service refused",
                         .where = url,
                         .why = std::move(why),
-                        .mend = std::move(mend)});
+                        .fix = std::move(fix)});
 }
 
 /// For an answer that is none.
@@ -97,7 +97,7 @@ inline MetadataError nonsense(std::string const& url, std::string why) {
   return MetadataError({.what = "the metadata service gave an answer that makes no sense",
                         .where = url,
                         .why = std::move(why),
-                        .mend = "Ask by hand with curl; something else may listen there."});
+                        .fix = "Ask by hand with curl; something else may listen there."});
 }
 
 }  // namespace detail

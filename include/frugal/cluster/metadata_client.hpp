@@ -93,7 +93,7 @@ class MetadataClient {
     return MetadataError({.what = "libcurl cannot be used",
                           .where = curl_version(),
                           .why = "it does not initialise",
-                          .mend = "Look for memory limits, or leave notices out."});
+                          .fix = "Look for memory limits, or leave notices out."});
   }
 
   static CURLM* opened() {
@@ -114,7 +114,7 @@ class MetadataClient {
         throw MetadataError({.what = "a request to the metadata service was not sent",
                              .where = request.url,
                              .why = "a header has control characters",
-                             .mend = "Give names and values of printable ASCII."});
+                             .fix = "Give names and values of printable ASCII."});
       }
       curl_slist* const longer = curl_slist_append(list.get(), header.c_str());
       if (longer == nullptr) throw unusable();
@@ -173,7 +173,7 @@ class MetadataClient {
         throw MetadataError({.what = "a question to the metadata service was broken off",
                              .where = url,
                              .why = "whoever asked wants no answer any more",
-                             .mend = ""});
+                             .fix = ""});
       }
       if (curl_multi_perform(multi, &running) != CURLM_OK) throw unusable();
       // Comes back when there is something to do, libcurl's own timeouts among it.
@@ -194,20 +194,20 @@ class MetadataClient {
       throw MetadataError({.what = "the metadata service says too much",
                            .where = request.url,
                            .why = "more than " + std::to_string(most_bytes) + " bytes came",
-                           .mend = "Look whether something else listens at this address."});
+                           .fix = "Look whether something else listens at this address."});
     }
     if (result == CURLE_COULDNT_CONNECT || result == CURLE_COULDNT_RESOLVE_HOST ||
         (result == CURLE_OPERATION_TIMEDOUT && sent == 0)) {
       throw UnreachableError({.what = "there is no metadata service",
                               .where = request.url,
                               .why = why,
-                              .mend = "Leave the notices of this cloud out where the machine is "
-                                      "not in it, or look at the machine's routes."});
+                              .fix = "Leave the notices of this cloud out where the machine is "
+                                     "not in it, or look at the machine's routes."});
     }
     throw MetadataError({.what = "the metadata service gave no answer",
                          .where = request.url,
                          .why = why,
-                         .mend = "Ask again; if it stays so, ask by hand with curl."});
+                         .fix = "Ask again; if it stays so, ask by hand with curl."});
   }
 
   // No exception may go through libcurl; a short count ends the transfer.

@@ -151,7 +151,7 @@ class NoticePoller {
       throw SettingsError({.what = "polling for notices that cannot be",
                            .where = std::string(Provider::name),
                            .why = "a pause is not between 1 ms and a day, or warn_after below 1",
-                           .mend = "Leave NoticePolling's defaults."});
+                           .fix = "Leave NoticePolling's defaults."});
     }
     return polling;
   }

@@ -65,9 +65,9 @@ using composed_if_legal = typename composed_if<Legal, Slots, Policies>::type;
 /// The position of the policy of a kind.
 template <class K, class... Ps>
 consteval std::size_t index_of(list<Ps...>) {
-  constexpr auto const& cards = cards_of<Ps...>;
+  constexpr auto const& infos = infos_of<Ps...>;
   std::size_t index = 0;
-  while (index < cards.size() && cards[index].kind != K::name) ++index;
+  while (index < infos.size() && infos[index].kind != K::name) ++index;
   return index;
 }
 
@@ -81,7 +81,7 @@ constexpr bool say_needs_validation(list<Ps...>) {
   return (true & ... & []<class P>(std::type_identity<P>) {
     if constexpr (requires { typename P::watches_validation; }) {
       if constexpr (!std::is_void_v<typename P::watches_validation>) {
-        return P::watches_validation::template say<false, P>();
+        return P::watches_validation::template require<false, P>();
       }
     }
     return true;
@@ -104,22 +104,22 @@ class Assignment {
     static_assert((... || std::same_as<P, Ps>),
                   "frugal: this policy value is not of the trainer's recipe. Name its type in "
                   "the Trainer, or let the types be deduced from the values.");
-    place(value, std::index_sequence_for<Ps...>{});
+    assign(value, std::index_sequence_for<Ps...>{});
     return *this;
   }
 
  private:
   template <class P, std::size_t... Is>
-  void place(P const& value, std::index_sequence<Is...>) {
-    bool placed = false;
-    (place_at<Is>(value, placed), ...);
+  void assign(P const& value, std::index_sequence<Is...>) {
+    bool assigned = false;
+    (assign_at<Is>(value, assigned), ...);
   }
   template <std::size_t I, class P>
-  void place_at(P const& value, bool& placed) {
+  void assign_at(P const& value, bool& assigned) {
     if constexpr (std::same_as<P, type_at<list<Ps...>, I>>) {
-      if (placed || taken_[I]) return;
+      if (assigned || taken_[I]) return;
       get<I>(storage_) = value;
-      placed = taken_[I] = true;
+      assigned = taken_[I] = true;
     }
   }
 

@@ -28,7 +28,7 @@ class Engine {
   static_assert((true & ... & detail::well_formed<Ps, Context>(all_hooks{})));
 
  public:
-  static constexpr auto const& cards = detail::cards_of<Ps...>;
+  static constexpr auto const& infos = detail::infos_of<Ps...>;
   using states = detail::Storage<typename detail::state_of<Ps, Context>::type...>;
 
   /// `settings` is the Storage of the policies' values.
@@ -41,17 +41,17 @@ class Engine {
   template <class Hook>
   static constexpr std::size_t subscriber_count = [] {
     std::size_t count = 0;
-    for (detail::Card const& card : cards) count += (card.listens >> Hook::index) & 1U;
+    for (detail::PolicyInfo const& info : infos) count += (info.listens >> Hook::index) & 1U;
     return count;
   }();
   template <class Hook>
   static constexpr bool has_subscribers = subscriber_count<Hook> != 0;
 
   /// Tells every subscriber, in order. A verdict to stop never keeps the event from the rest;
-  /// `who(kind)` hears of each policy that asks to stop.
-  template <class Hook, class Phase, class Who>
-  flow emit(Phase& phase, Who&& who) {
-    return emit_to<Hook>(phase, who, subscribers<Hook>());
+  /// `on_verdict(kind)` hears of each policy that asks to stop.
+  template <class Hook, class Phase, class OnVerdict>
+  flow emit(Phase& phase, OnVerdict&& on_verdict) {
+    return emit_to<Hook>(phase, on_verdict, subscribers<Hook>());
   }
   template <class Hook, class Phase>
   void emit(Phase& phase) {
@@ -69,22 +69,23 @@ class Engine {
   /// The same for an event that can be broken off and told on later: to those who are not among
   /// `told`, by the names of their scopes. Where an Interrupted passes through, `told` are those
   /// who have heard all of it. `telling` is the place in the order of who hears it at the moment.
-  template <class Hook, class Phase, class Who>
+  template <class Hook, class Phase, class OnVerdict>
   flow emit_to_others(std::vector<std::string>& told, std::size_t& telling, Phase& phase,
-                      Who&& who) {
-    return emit_rest<Hook>(told, telling, phase, who, subscribers<Hook>());
+                      OnVerdict&& on_verdict) {
+    return emit_rest<Hook>(told, telling, phase, on_verdict, subscribers<Hook>());
   }
 
   /// The names of the scopes of the first `count` policies of the order.
   static std::vector<std::string> names_of_first(std::size_t count) {
-    return detail::first_scopes(cards, count);
+    return detail::first_scopes(infos, count);
   }
 
-  /// Asks every subscriber. True if one says so; then `who(kind)` has heard of each that does.
-  template <class Hook, class Phase, class Who>
-  bool ask(Phase& phase, Who&& who) {
+  /// Asks every subscriber. True if one says so; then `on_verdict(kind)` has heard of each that
+  /// does.
+  template <class Hook, class Phase, class OnVerdict>
+  bool ask(Phase& phase, OnVerdict&& on_verdict) {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      return (false | ... | asked<Hook, Is>(phase, who));
+      return (false | ... | asked<Hook, Is>(phase, on_verdict));
     }(subscribers<Hook>());
   }
 
@@ -127,7 +128,7 @@ class Engine {
   auto& state() {
     constexpr std::size_t index = [] {
       for (std::size_t i = 0; i < sizeof...(Ps); ++i) {
-        if (cards[i].kind == Kind::name) return i;
+        if (infos[i].kind == Kind::name) return i;
       }
       return sizeof...(Ps);
     }();
@@ -150,7 +151,7 @@ class Engine {
     std::array<std::size_t, subscriber_count<Hook>> table{};
     std::size_t at = 0;
     for (std::size_t i = 0; i < sizeof...(Ps); ++i) {
-      if ((cards[i].listens >> Hook::index) & 1U) table[at++] = i;
+      if ((infos[i].listens >> Hook::index) & 1U) table[at++] = i;
     }
     return table;
   }();
@@ -162,22 +163,22 @@ class Engine {
     }(std::make_index_sequence<subscriber_count<Hook>>{});
   }
 
-  template <class Hook, class Phase, class Who, std::size_t... Is>
-  flow emit_to(Phase& phase, Who&& who, std::index_sequence<Is...>) {
+  template <class Hook, class Phase, class OnVerdict, std::size_t... Is>
+  flow emit_to(Phase& phase, OnVerdict&& on_verdict, std::index_sequence<Is...>) {
     flow verdict = flow::proceed;
-    ((verdict |= tell<Hook, Is>(phase, who)), ...);
+    ((verdict |= tell<Hook, Is>(phase, on_verdict)), ...);
     return verdict;
   }
 
-  template <class Hook, class Phase, class Who, std::size_t... Is>
-  flow emit_rest(std::vector<std::string>& told, std::size_t& telling, Phase& phase, Who&& who,
-                 std::index_sequence<Is...>) {
+  template <class Hook, class Phase, class OnVerdict, std::size_t... Is>
+  flow emit_rest(std::vector<std::string>& told, std::size_t& telling, Phase& phase,
+                 OnVerdict&& on_verdict, std::index_sequence<Is...>) {
     flow verdict = flow::proceed;
     std::size_t heard = 0;
     [[maybe_unused]] auto const tell_unless_told = [&]<std::size_t I>(std::index_sequence<I>) {
       if (told.empty() || !detail::is_among(told, scope_of(I))) {
         telling = I;
-        verdict |= tell<Hook, I>(phase, who);
+        verdict |= tell<Hook, I>(phase, on_verdict);
       }
       ++heard;
     };
@@ -194,19 +195,19 @@ class Engine {
     return verdict;
   }
 
-  template <class Hook, std::size_t I, class Phase, class Who>
-  bool asked(Phase& phase, Who&& who) {
+  template <class Hook, std::size_t I, class Phase, class OnVerdict>
+  bool asked(Phase& phase, OnVerdict&& on_verdict) {
     bool const answer = Hook::call(detail::get<I>(states_), phase);
-    if (answer) who(cards[I].kind);
+    if (answer) on_verdict(infos[I].kind);
     return answer;
   }
 
-  template <class Hook, std::size_t I, class Phase, class Who>
-  flow tell(Phase& phase, Who&& who) {
+  template <class Hook, std::size_t I, class Phase, class OnVerdict>
+  flow tell(Phase& phase, OnVerdict&& on_verdict) {
     auto& state = detail::get<I>(states_);
     if constexpr (std::same_as<decltype(Hook::call(state, phase)), flow>) {
       flow const verdict = Hook::call(state, phase);
-      if (verdict == flow::stop) who(cards[I].kind);
+      if (verdict == flow::stop) on_verdict(infos[I].kind);
       return verdict;
     } else {
       Hook::call(state, phase);
@@ -216,7 +217,7 @@ class Engine {
 
   template <class Hook, std::size_t I, class Phase>
   void tell_slot(Phase& phase) {
-    if constexpr (cards[I].slot) Hook::call(detail::get<I>(states_), phase);
+    if constexpr (infos[I].slot) Hook::call(detail::get<I>(states_), phase);
   }
 
   template <class Hook, std::size_t Depth, class Phase, class Body>
@@ -231,7 +232,7 @@ class Engine {
 
   template <class Archive, std::size_t... Is>
   void persist_each(Archive& archive, bool slots_alone, std::index_sequence<Is...>) {
-    ((slots_alone && !cards[Is].slot ? void() : persist_one<Is>(archive)), ...);
+    ((slots_alone && !infos[Is].slot ? void() : persist_one<Is>(archive)), ...);
   }
   template <std::size_t I, class Archive>
   void persist_one(Archive& archive) {
@@ -251,7 +252,7 @@ class Engine {
     }
   }
 
-  static std::string scope_of(std::size_t which) { return detail::scope_of(cards, which); }
+  static std::string scope_of(std::size_t which) { return detail::scope_of(infos, which); }
 
   [[no_unique_address]] states states_;
 };

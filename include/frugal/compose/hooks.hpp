@@ -100,7 +100,7 @@ FRUGAL_HOOK(on, validated, on_validated, 15, true, "(Validated<Context>&).")
 FRUGAL_HOOK(on, epoch_end, on_epoch_end, 16, true, "(EpochEnd<Context>&).")
 FRUGAL_HOOK(on, fit_end, on_fit_end, 17, false, "(FitEnd<Context> const&).")
 FRUGAL_HOOK(on, undo, on_undo, 18, false, "(Undo<Context> const&).")
-FRUGAL_HOOK(on, leave, on_leave, 19, false, "(Leaving<Context>&).")
+FRUGAL_HOOK(on, preempt, on_preempt, 19, false, "(Preemption<Context>&).")
 FRUGAL_HOOK(on, recorded, on_recorded, 20, false, "(Recorded<Context> const&).")
 FRUGAL_HOOK(query, stop_requested, stop_requested, 21, false,
             "(Phase<Context> const&) and return a bool.")
@@ -112,7 +112,7 @@ using all_hooks =
     list<on::module, around::fit, on::fit_begin, on::ready, around::epoch, on::epoch_begin,
          on::window, around::micro_batch, around::forward, on::loss, on::backward, on::gradients,
          on::update, on::step, around::validate, on::validated, on::epoch_end, on::fit_end,
-         on::undo, on::leave, on::recorded, query::stop_requested>;
+         on::undo, on::preempt, on::recorded, query::stop_requested>;
 
 namespace detail {
 

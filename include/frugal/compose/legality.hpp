@@ -14,46 +14,47 @@
 namespace frugal::detail {
 
 template <class... Ps>
-inline constexpr std::array<Card, sizeof...(Ps)> cards_of{card_of<Ps>...};
+inline constexpr std::array<PolicyInfo, sizeof...(Ps)> infos_of{info_of<Ps>...};
 
 /// Their order; here, so that it is found once for a recipe, whoever asks.
 template <class... Ps>
-inline constexpr Order<sizeof...(Ps)> order_in = order_of(cards_of<Ps...>);
+inline constexpr Order<sizeof...(Ps)> order_in = order_of(infos_of<Ps...>);
 
 /// Is the kind there? A slot always is: its null default fills it.
 template <std::size_t N>
-constexpr bool has_kind(std::array<Card, N> const& cards, unsigned long long kind, bool slot) {
+constexpr bool has_kind(std::array<PolicyInfo, N> const& infos, unsigned long long kind,
+                        bool slot) {
   if (slot) return true;
-  for (Card const& card : cards) {
-    if (card.key == kind) return true;
+  for (PolicyInfo const& info : infos) {
+    if (info.key == kind) return true;
   }
   return false;
 }
 
 /// A null transforms nothing, so nothing conflicts with it.
 template <std::size_t N>
-constexpr bool has_active_kind(std::array<Card, N> const& cards, unsigned long long kind) {
-  for (Card const& card : cards) {
-    if (card.key == kind && !card.null) return true;
+constexpr bool has_active_kind(std::array<PolicyInfo, N> const& infos, unsigned long long kind) {
+  for (PolicyInfo const& info : infos) {
+    if (info.key == kind && !info.null) return true;
   }
   return false;
 }
 
 template <std::size_t N>
-constexpr bool repeats(std::array<Card, N> const& cards, std::size_t which) {
-  if (cards[which].repeatable) return false;
+constexpr bool repeats(std::array<PolicyInfo, N> const& infos, std::size_t which) {
+  if (infos[which].repeatable) return false;
   for (std::size_t i = 0; i < which; ++i) {
-    if (cards[i].key == cards[which].key) return true;
+    if (infos[i].key == infos[which].key) return true;
   }
   return false;
 }
 
 /// Does one before this have its kind's name for another kind?
 template <std::size_t N>
-constexpr bool shares_name(std::array<Card, N> const& cards, std::size_t which) {
+constexpr bool shares_name(std::array<PolicyInfo, N> const& infos, std::size_t which) {
   for (std::size_t i = 0; i < which; ++i) {
-    if (cards[i].key == cards[which].key &&
-        cards[i].identity.data() != cards[which].identity.data()) {
+    if (infos[i].key == infos[which].key &&
+        infos[i].identity.data() != infos[which].identity.data()) {
       return true;
     }
   }
@@ -62,10 +63,10 @@ constexpr bool shares_name(std::array<Card, N> const& cards, std::size_t which) 
 
 /// Does one before this provide the service?
 template <std::size_t N>
-constexpr bool is_provided_before(std::array<Card, N> const& cards, std::size_t which,
+constexpr bool is_provided_before(std::array<PolicyInfo, N> const& infos, std::size_t which,
                                   unsigned long long service) {
   for (std::size_t i = 0; i < which; ++i) {
-    for (Edge const& edge : cards[i].provides) {
+    for (Edge const& edge : infos[i].provides) {
       if (edge.key == service) return true;
     }
   }
@@ -74,57 +75,59 @@ constexpr bool is_provided_before(std::array<Card, N> const& cards, std::size_t 
 
 /// The first rule that a recipe breaks, as its sentence; empty when the recipe is legal.
 template <std::size_t N>
-constexpr std::string_view fault_of(std::array<Card, N> const& cards, Order<N> const& order) {
+constexpr std::string_view fault_of(std::array<PolicyInfo, N> const& infos, Order<N> const& order) {
   for (std::size_t i = 0; i < N; ++i) {
-    if (shares_name(cards, i)) return rules::one_name::text;
-    if (repeats(cards, i)) return rules::duplicate::text;
-    for (Edge const& edge : cards[i].provides) {
-      if (is_provided_before(cards, i, edge.key)) return edge.sentence;
+    if (shares_name(infos, i)) return rules::one_name::text;
+    if (repeats(infos, i)) return rules::duplicate::text;
+    for (Edge const& edge : infos[i].provides) {
+      if (is_provided_before(infos, i, edge.key)) return edge.sentence;
     }
-    for (Edge const& edge : cards[i].needs) {
-      if (!has_kind(cards, edge.key, edge.slot)) return edge.sentence;
+    for (Edge const& edge : infos[i].needs) {
+      if (!has_kind(infos, edge.key, edge.slot)) return edge.sentence;
     }
-    if (cards[i].null) continue;
-    for (Edge const& edge : cards[i].conflicts) {
-      if (has_active_kind(cards, edge.key)) return edge.sentence;
+    if (infos[i].null) continue;
+    for (Edge const& edge : infos[i].conflicts) {
+      if (has_active_kind(infos, edge.key)) return edge.sentence;
     }
   }
-  return order.placed == N ? std::string_view{} : rules::cycle::text;
+  return order.sorted == N ? std::string_view{} : rules::cycle::text;
 }
 
 /// Says every broken rule of a recipe, each once, in the words of the policy it concerns.
 /// The offenders are template arguments so that the compiler's notes name them.
 template <class... Ps>
 struct Refusals {
-  static constexpr auto const& cards = cards_of<Ps...>;
+  static constexpr auto const& infos = infos_of<Ps...>;
 
   template <class P, class... Needs>
   static constexpr bool say_needs(list<Needs...>) {
     return (true & ... &
-            edge<Needs, rules::missing_need>::sentence::template say<
-                has_kind(cards, kind_key<typename edge<Needs, rules::missing_need>::kind>,
+            edge<Needs, rules::missing_need>::sentence::template require<
+                has_kind(infos, kind_key<typename edge<Needs, rules::missing_need>::kind>,
                          edge<Needs, rules::missing_need>::kind::slot),
                 P, typename edge<Needs, rules::missing_need>::kind>());
   }
   template <class P, class... Conflicts>
   static constexpr bool say_conflicts(list<Conflicts...>) {
     return (true & ... &
-            edge<Conflicts, rules::conflicting>::sentence::template say<
-                card_of<P>.null ||
-                    !has_active_kind(cards,
+            edge<Conflicts, rules::conflicting>::sentence::template require<
+                info_of<P>.null ||
+                    !has_active_kind(infos,
                                      kind_key<typename edge<Conflicts, rules::conflicting>::kind>),
                 P, typename edge<Conflicts, rules::conflicting>::kind>());
   }
   template <class P, std::size_t I, class... Services>
   static constexpr bool say_provides(list<Services...>) {
-    return (true & ... &
-            Services::twice::template say<!is_provided_before(cards, I, kind_key<Services>), P>());
+    return (
+        true & ... &
+        Services::twice::template require<!is_provided_before(infos, I, kind_key<Services>), P>());
   }
   template <std::size_t... Is>
-  static constexpr bool say(std::index_sequence<Is...>) {
-    constexpr bool names = (true & ... & rules::one_name::say<!shares_name(cards, Is), Ps>());
+  static constexpr bool require(std::index_sequence<Is...>) {
+    constexpr bool names = (true & ... & rules::one_name::require<!shares_name(infos, Is), Ps>());
     constexpr bool duplicates =
-        (true & ... & rules::duplicate::say<shares_name(cards, Is) || !repeats(cards, Is), Ps>());
+        (true & ... &
+         rules::duplicate::require<shares_name(infos, Is) || !repeats(infos, Is), Ps>());
     constexpr bool services = (true & ... & say_provides<Ps, Is>(typename provides_of<Ps>::type{}));
     constexpr bool needs = (true & ... & say_needs<Ps>(typename needs_of<Ps>::type{}));
     constexpr bool conflicts = (true & ... & say_conflicts<Ps>(typename conflicts_of<Ps>::type{}));
@@ -133,13 +136,13 @@ struct Refusals {
   // The offenders are those that could not be placed: the cycle, and what waits for it.
   static constexpr bool say_cycle() {
     constexpr auto const& order = order_in<Ps...>;
-    if constexpr (order.placed == sizeof...(Ps)) {
+    if constexpr (order.sorted == sizeof...(Ps)) {
       return true;
     } else {
       return [&]<std::size_t... Rest>(std::index_sequence<Rest...>) {
-        return rules::cycle::say<false,
-                                 type_at<list<Ps...>, order.position[order.placed + Rest]>...>();
-      }(std::make_index_sequence<sizeof...(Ps) - order.placed>{});
+        return rules::cycle::require<
+            false, type_at<list<Ps...>, order.position[order.sorted + Rest]>...>();
+      }(std::make_index_sequence<sizeof...(Ps) - order.sorted>{});
     }
   }
 };
@@ -154,7 +157,9 @@ struct Demands {
     (ask<Ps>(typename demands_of<Ps>::type{}, unmet), ...);
     return unmet;
   }
-  static constexpr bool say() { return (true & ... & say_of<Ps>(typename demands_of<Ps>::type{})); }
+  static constexpr bool require() {
+    return (true & ... & require_of<Ps>(typename demands_of<Ps>::type{}));
+  }
 
  private:
   template <class P, class... Ds>
@@ -167,12 +172,12 @@ struct Demands {
     if (unmet.empty() && !met) unmet = Demand::sentence::text;
   }
   template <class P, class... Ds>
-  static constexpr bool say_of(list<Ds...>) {
+  static constexpr bool require_of(list<Ds...>) {
     return (true & ... & say_all<P, Ds>());
   }
   template <class P, class Demand>
   static constexpr bool say_all() {
-    return (true & ... & Demand::sentence::template say<Demand::template met<Ps>, P, Ps>());
+    return (true & ... & Demand::sentence::template require<Demand::template met<Ps>, P, Ps>());
   }
 };
 
@@ -183,23 +188,23 @@ constexpr bool fits() {
   if constexpr (is_around<Hook>) {
     using Next = typename Context::template continuation<Hook>;
     if constexpr (!Hook::template callable<State, Phase, Next>) {
-      return Hook::mistyped::template say<false, P>();
+      return Hook::mistyped::template require<false, P>();
     } else {
       using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>(),
                                          std::declval<Next&>()));
-      return Hook::misreturned::template say<
+      return Hook::misreturned::template require<
           std::convertible_to<Result, std::invoke_result_t<Next&>>, P>();
     }
   } else if constexpr (!Hook::template callable<State, Phase>) {
-    return Hook::mistyped::template say<false, P>();
+    return Hook::mistyped::template require<false, P>();
   } else {
     using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>()));
     if constexpr (is_query<Hook>) {
-      return Hook::misreturned::template say<std::same_as<Result, bool>, P>();
+      return Hook::misreturned::template require<std::same_as<Result, bool>, P>();
     } else {
       constexpr bool stops = std::same_as<Result, flow>;
-      return Hook::cannot_stop::template say<Hook::may_stop || !stops, P>() &&
-             Hook::misreturned::template say<stops || std::is_void_v<Result>, P>();
+      return Hook::cannot_stop::template require<Hook::may_stop || !stops, P>() &&
+             Hook::misreturned::template require<stops || std::is_void_v<Result>, P>();
     }
   }
 }
@@ -210,9 +215,9 @@ constexpr bool agrees() {
   constexpr bool declared = contains<Hook, typename P::listens>;
   constexpr bool named = Hook::template named<State>;
   if constexpr (!declared) {
-    return Hook::undeclared::template say<!named, P>();
+    return Hook::undeclared::template require<!named, P>();
   } else if constexpr (!named) {
-    return Hook::unimplemented::template say<named, P>();
+    return Hook::unimplemented::template require<named, P>();
   } else {
     return fits<P, State, Context, Hook>();
   }
@@ -226,7 +231,7 @@ constexpr bool agree(list<Listens...>, list<Hooks...>) {
   if constexpr (known && named_mask<State> == hook_mask<list<Listens...>>) {
     return (true & ... & fits<P, State, Context, Listens>());
   } else {
-    return rules::unknown_hook::say<known, P>() &&
+    return rules::unknown_hook::require<known, P>() &&
            (true & ... & agrees<P, State, Context, Hooks>());
   }
 }
@@ -235,7 +240,7 @@ constexpr bool agree(list<Listens...>, list<Hooks...>) {
 template <class P, class State, class Context, class... Services>
 constexpr bool delivers(list<Services...>) {
   return (true & ... &
-          Services::unmet::template say<Services::template met<P, State, Context>, P>());
+          Services::unmet::template require<Services::template met<P, State, Context>, P>());
 }
 
 }  // namespace frugal::detail

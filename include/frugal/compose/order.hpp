@@ -10,14 +10,14 @@
 namespace frugal::detail {
 
 /// The order in which the policies of a recipe are called: positions in the recipe, first
-/// called first. `placed < N` means that the rest wait for each other in a cycle.
+/// called first. `sorted < N` means that the rest wait for each other in a cycle.
 template <std::size_t N>
 struct Order {
   std::array<std::size_t, N> position{};
-  std::size_t placed = 0;
+  std::size_t sorted = 0;
 };
 
-constexpr bool comes_first(Card const& one, Card const& other) {
+constexpr bool comes_first(PolicyInfo const& one, PolicyInfo const& other) {
   return one.rank != other.rank ? one.rank < other.rank : one.kind < other.kind;
 }
 
@@ -26,7 +26,7 @@ constexpr bool comes_first(Card const& one, Card const& other) {
 /// permutations of a recipe have one order.
 /// Policies of one (repeatable) kind keep the order in which they were written.
 template <std::size_t N>
-constexpr Order<N> order_of(std::array<Card, N> const& cards) {
+constexpr Order<N> order_of(std::array<PolicyInfo, N> const& infos) {
   Order<N> order;
   // Whom each has to come before, and for how many it waits: each pair is looked at once.
   bool follows[N + 1][N + 1] = {};
@@ -35,7 +35,7 @@ constexpr Order<N> order_of(std::array<Card, N> const& cards) {
     auto const all = [&](std::span<Edge const> edges, bool before) {
       for (Edge const& edge : edges) {
         for (std::size_t j = 0; j < N; ++j) {
-          if (j == i || cards[j].key != edge.key) continue;
+          if (j == i || infos[j].key != edge.key) continue;
           std::size_t const first = before ? i : j;
           std::size_t const second = before ? j : i;
           if (!follows[first][second]) ++waits[second];
@@ -43,23 +43,23 @@ constexpr Order<N> order_of(std::array<Card, N> const& cards) {
         }
       }
     };
-    all(cards[i].before, true);
-    all(cards[i].after, false);
+    all(infos[i].before, true);
+    all(infos[i].after, false);
   }
   std::array<bool, N> done{};
   for (std::size_t turn = 0; turn < N; ++turn) {
     std::size_t next = N;
     for (std::size_t i = 0; i < N; ++i) {
       if (done[i] || waits[i] != 0) continue;
-      if (next == N || comes_first(cards[i], cards[next])) next = i;
+      if (next == N || comes_first(infos[i], infos[next])) next = i;
     }
     if (next == N) break;
     done[next] = true;
-    order.position[order.placed++] = next;
+    order.position[order.sorted++] = next;
     for (std::size_t j = 0; j < N; ++j) waits[j] -= follows[next][j];
   }
-  // A cycle: what could not be placed follows in the order it was written, for the message.
-  std::size_t at = order.placed;
+  // A cycle: what could not be sorted follows in the order it was written, for the message.
+  std::size_t at = order.sorted;
   for (std::size_t i = 0; i < N; ++i) {
     if (!done[i]) order.position[at++] = i;
   }

@@ -145,7 +145,7 @@ inline constexpr bool is_null<P> = std::same_as<P, typename null_policy<typename
 
 /// Everything that legality and order need of a policy, as a value. One template
 /// instantiation a policy: what follows is constexpr arithmetic on an array of these.
-struct Card {
+struct PolicyInfo {
   std::string_view kind;
   bool slot;
   bool repeatable;
@@ -172,19 +172,20 @@ struct service_edges<list<Ss...>> {
 };
 
 template <class P>
-inline constexpr Card card_of{P::kind::name,
-                              P::kind::slot,
-                              P::kind::repeatable,
-                              P::kind::rank,
-                              is_null<P>,
-                              hook_mask<typename P::listens>,
-                              edges<typename needs_of<P>::type, rules::missing_need>::value,
-                              edges<typename conflicts_of<P>::type, rules::conflicting>::value,
-                              edges<typename before_of<P>::type, rules::cycle>::value,
-                              edges<typename after_of<P>::type, rules::cycle>::value,
-                              service_edges<typename provides_of<P>::type>::value,
-                              identity_of<typename P::kind>,
-                              kind_key<typename P::kind>};
+inline constexpr PolicyInfo info_of{
+    P::kind::name,
+    P::kind::slot,
+    P::kind::repeatable,
+    P::kind::rank,
+    is_null<P>,
+    hook_mask<typename P::listens>,
+    edges<typename needs_of<P>::type, rules::missing_need>::value,
+    edges<typename conflicts_of<P>::type, rules::conflicting>::value,
+    edges<typename before_of<P>::type, rules::cycle>::value,
+    edges<typename after_of<P>::type, rules::cycle>::value,
+    service_edges<typename provides_of<P>::type>::value,
+    identity_of<typename P::kind>,
+    kind_key<typename P::kind>};
 
 }  // namespace detail
 }  // namespace frugal

@@ -92,19 +92,19 @@ struct facts<list<Ps...>> {
   static constexpr bool policies = (... && Policy<Ps>);
   static constexpr std::string_view fault = [] {
     if constexpr (policies) {
-      std::string_view const broken = fault_of(cards_of<Ps...>, order_in<Ps...>);
+      std::string_view const broken = fault_of(infos_of<Ps...>, order_in<Ps...>);
       return broken.empty() ? Demands<Ps...>::fault() : broken;
     } else {
       return rules::not_a_policy::text;
     }
   }();
-  static constexpr bool say() {
+  static constexpr bool require() {
     if constexpr (policies) {
-      constexpr bool fits = Refusals<Ps...>::say(std::index_sequence_for<Ps...>{});
-      constexpr bool met = Demands<Ps...>::say();
+      constexpr bool fits = Refusals<Ps...>::require(std::index_sequence_for<Ps...>{});
+      constexpr bool met = Demands<Ps...>::require();
       return fits && met;
     } else {
-      return (true & ... & rules::not_a_policy::say<Policy<Ps>, Ps>());
+      return (true & ... & rules::not_a_policy::require<Policy<Ps>, Ps>());
     }
   }
 };

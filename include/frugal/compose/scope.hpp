@@ -13,20 +13,20 @@
 // an event: names outlast a change of the order, positions do not.
 namespace frugal::detail {
 
-/// "Log", "Log.1" for a second one. `cards` in their computed order.
-inline std::string scope_of(std::span<Card const> cards, std::size_t which) {
+/// "Log", "Log.1" for a second one. `infos` in their computed order.
+inline std::string scope_of(std::span<PolicyInfo const> infos, std::size_t which) {
   std::size_t before = 0;
-  for (std::size_t i = 0; i < which; ++i) before += cards[i].kind == cards[which].kind;
-  std::string scope(cards[which].kind);
+  for (std::size_t i = 0; i < which; ++i) before += infos[i].kind == infos[which].kind;
+  std::string scope(infos[which].kind);
   if (before != 0) scope.append(1, '.').append(std::to_string(before));
   return scope;
 }
 
 /// Those of the first `count` of the order.
-inline std::vector<std::string> first_scopes(std::span<Card const> cards, std::size_t count) {
+inline std::vector<std::string> first_scopes(std::span<PolicyInfo const> infos, std::size_t count) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(count, cards.size()); ++i) {
-    names.push_back(scope_of(cards, i));
+  for (std::size_t i = 0; i < std::min(count, infos.size()); ++i) {
+    names.push_back(scope_of(infos, i));
   }
   return names;
 }

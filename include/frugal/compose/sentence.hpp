@@ -19,7 +19,7 @@
   struct name {                                        \
     static constexpr std::string_view text = sentence; \
     template <bool Legal, class... Offenders>          \
-    static constexpr bool say() {                      \
+    static constexpr bool require() {                  \
       static_assert(Legal, sentence);                  \
       return Legal;                                    \
     }                                                  \

@@ -60,16 +60,17 @@ template <class P, class Context>
 constexpr bool well_formed(all_hooks hooks) {
   using Listens = typename P::listens;
   if constexpr (is_idle<P>) {
-    return rules::idle_observer::say<P::kind::slot, P>();
+    return rules::idle_observer::require<P::kind::slot, P>();
   } else if constexpr (!HasState<P, Context>) {
-    return rules::no_state::say<false, P>();
+    return rules::no_state::require<false, P>();
   } else if constexpr (std::is_final_v<typename state_of<P, Context>::type>) {
-    return rules::final_state::say<false, P>();
+    return rules::final_state::require<false, P>();
   } else {
     using State = typename state_of<P, Context>::type;
     constexpr bool keeps =
         std::is_empty_v<State> || persists<State> || requires { typename State::transient; };
-    return agree<P, State, Context>(Listens{}, hooks) && rules::not_persistent::say<keeps, P>() &&
+    return agree<P, State, Context>(Listens{}, hooks) &&
+           rules::not_persistent::require<keeps, P>() &&
            delivers<P, State, Context>(typename provides_of<P>::type{});
   }
 }
@@ -78,9 +79,8 @@ constexpr bool well_formed(all_hooks hooks) {
   throw PolicyError({.what = "a policy has not called next(), and what it surrounds was left out",
                      .where = std::string(hook),
                      .why = "a guard surrounds its part of the run, and is no switch",
-                     .mend =
-                         "Call next() in it, once. To end a run return flow::stop from on_step, "
-                         "or ask for it in stop_requested."});
+                     .fix = "Call next() in it, once. To end a run return flow::stop from on_step, "
+                            "or ask for it in stop_requested."});
 }
 
 }  // namespace frugal::detail

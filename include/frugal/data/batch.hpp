@@ -42,7 +42,7 @@ struct batch_traits {
   static std::int64_t tokens(B const& batch) { return batch.target.numel(); }
 
   /// Moves the batch; a batch that is there already costs one comparison and no dispatch.
-  static void place(B& batch, at::Device device) {
+  static void to(B& batch, at::Device device) {
     if (batch.data.device() != device) batch.data = batch.data.to(device, /*non_blocking=*/true);
     if (batch.target.device() != device) {
       batch.target = batch.target.to(device, /*non_blocking=*/true);
@@ -72,7 +72,7 @@ template <>
 struct batch_traits<at::Tensor> {
   static std::int64_t samples(at::Tensor const& batch) { return batch.size(0); }
   static std::int64_t tokens(at::Tensor const& batch) { return batch.numel(); }
-  static void place(at::Tensor& batch, at::Device device) {
+  static void to(at::Tensor& batch, at::Device device) {
     if (batch.device() != device) batch = batch.to(device, /*non_blocking=*/true);
   }
   template <class Self, class F>

@@ -112,7 +112,7 @@ class DatasetSource {
       throw DataError({.what = "the data set does not know its size",
                        .where = "torch data set",
                        .why = "without it there is no order to compute and nowhere to resume",
-                       .mend = "Let size() give a number."});
+                       .fix = "Let size() give a number."});
     }
     return *size;
   }

@@ -166,7 +166,7 @@ class IdxParser {
                      .where = input_.name() + ", byte " + std::to_string(offset) +
                               (input_.compressed() ? " of the uncompressed data" : ""),
                      .why = std::move(why),
-                     .mend = "Fetch the file again, or give one in IDX format."});
+                     .fix = "Fetch the file again, or give one in IDX format."});
   }
 
   InflateReader& input_;
@@ -194,7 +194,7 @@ inline IdxArray read_idx(std::filesystem::path const& path, IdxLimits const& lim
         {.what = "the file cannot be opened",
          .where = path.string(),
          .why = std::filesystem::is_directory(path) ? "it is a folder" : std::strerror(errno),
-         .mend = "Give the path of a readable IDX file."});
+         .fix = "Give the path of a readable IDX file."});
   }
   return read_idx(input, path.string(), limits);
 }

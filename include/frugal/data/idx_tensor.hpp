@@ -32,7 +32,7 @@ inline at::Tensor to_tensor(IdxArray array) {
     throw DataError({.what = "an IDX array of unknown element type",
                      .where = "to_tensor",
                      .why = "",
-                     .mend = "Give one that read_idx returned."});
+                     .fix = "Give one that read_idx returned."});
   }();
   std::vector<std::int64_t> const shape(array.shape.begin(), array.shape.end());
   std::byte* const data = array.data.release();

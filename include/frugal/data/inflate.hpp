@@ -141,11 +141,11 @@ class InflateReader {
     start_member();
   }
 
-  [[noreturn]] void fail(std::string what, std::string why, std::string mend) const {
+  [[noreturn]] void fail(std::string what, std::string why, std::string fix) const {
     throw DataError({.what = std::move(what),
                      .where = name_ + ", byte " + std::to_string(stored_offset()),
                      .why = std::move(why),
-                     .mend = std::move(mend)});
+                     .fix = std::move(fix)});
   }
 
   static constexpr char const* again = "Fetch the file again.";

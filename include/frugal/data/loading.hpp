@@ -35,13 +35,13 @@ class Pass {
       throw SettingsError({.what = "a batch of " + std::to_string(loading.batch) + " samples",
                            .where = name_,
                            .why = "",
-                           .mend = "Set Loading::batch to 1 or more."});
+                           .fix = "Set Loading::batch to 1 or more."});
     }
     if (samples == 0) {
       throw EmptySourceError({.what = "the source holds no samples",
                               .where = name_,
                               .why = "",
-                              .mend = "Give it at least one."});
+                              .fix = "Give it at least one."});
     }
     if (batches() == 0) {
       throw EmptySourceError(
@@ -49,7 +49,7 @@ class Pass {
            .where = name_,
            .why = "drop_last leaves out the only batch: " + std::to_string(samples) +
                   " samples make no batch of " + std::to_string(loading.batch),
-           .mend = "Make the batch smaller or leave drop_last off."});
+           .fix = "Make the batch smaller or leave drop_last off."});
     }
     seek({});
   }
@@ -61,7 +61,7 @@ class Pass {
                         .why = "it is at sample " + std::to_string(cursor.position) + " of epoch " +
                                std::to_string(cursor.epoch) + ", and there are " +
                                std::to_string(samples_),
-                        .mend = "Resume with the data that the cursor was saved with."});
+                        .fix = "Resume with the data that the cursor was saved with."});
     }
     if (loading_.shuffle) order_ = Permutation(cursor.seed, cursor.epoch, samples_);
     position_ = cursor.position;

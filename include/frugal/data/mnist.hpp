@@ -43,9 +43,9 @@ inline Batch read_mnist(std::filesystem::path const& folder, Split split,
     throw DataError({.what = "neither " + name + " nor " + name + ".gz is there",
                      .where = "folder " + folder.string(),
                      .why = "",
-                     .mend = "Install the Debian package dataset-fashion-mnist and give "
-                             "/usr/share/datasets/fashion-mnist, or name the folder that has "
-                             "the four files."});
+                     .fix = "Install the Debian package dataset-fashion-mnist and give "
+                            "/usr/share/datasets/fashion-mnist, or name the folder that has "
+                            "the four files."});
   };
   auto const read = [](std::filesystem::path const& file, std::size_t dimensions) {
     IdxArray array = read_idx(file);
@@ -56,7 +56,7 @@ inline Batch read_mnist(std::filesystem::path const& folder, Split split,
                               " dimensions, found type code " +
                               std::to_string(static_cast<int>(array.type)) + " in " +
                               std::to_string(array.shape.size()),
-                       .mend = "Look whether images and labels changed names."});
+                       .fix = "Look whether images and labels changed names."});
     }
     return array;
   };
@@ -69,13 +69,13 @@ inline Batch read_mnist(std::filesystem::path const& folder, Split split,
                      .where = images_file.string() + ", " + labels_file.string(),
                      .why = std::to_string(images_NHW.size(0)) + " images and " +
                             std::to_string(labels_N.size(0)) + " labels",
-                     .mend = "Fetch both files from the same place."});
+                     .fix = "Fetch both files from the same place."});
   }
   if (images_NHW.numel() == 0) {
     throw EmptySourceError({.what = "the file holds no images",
                             .where = images_file.string() + ", byte 4",
                             .why = "one of its dimensions is 0",
-                            .mend = "Fetch the file again."});
+                            .fix = "Fetch the file again."});
   }
   at::Tensor images_N1HW = images_NHW.unsqueeze(1);
   if (pixels == Pixels::scaled) images_N1HW = images_N1HW.to(at::kFloat).div_(255);

@@ -132,7 +132,7 @@ class Permutation {
       throw SettingsError({.what = "a permutation of " + std::to_string(size) + " samples",
                            .where = "",
                            .why = "orders are computed for at most 2^62 samples",
-                           .mend = "Split the data."});
+                           .fix = "Split the data."});
     }
     if (size == 0) return;
     // An even a: an odd cycle of Z_a then occurs, and odd permutations are reached too.

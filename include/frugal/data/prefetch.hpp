@@ -82,13 +82,13 @@ class Prefetch {
     worker_.reset();
     if (hanging_) {
       throw WorkerError({.what = "a source whose worker hangs cannot be sought",
-                         .where = place(cursor),
+                         .where = where(cursor),
                          .why = "the hanging call still uses the source",
-                         .mend = "Make a new source and a new Prefetch."});
+                         .fix = "Make a new source and a new Prefetch."});
     }
     source_->seek(cursor);
     measure();
-    start(place(cursor));
+    start(where(cursor));
   }
 
   std::optional<batch_type> next() {
@@ -124,7 +124,7 @@ class Prefetch {
     }
   }
 
-  void start(std::string place) {
+  void start(std::string where) {
     auto produce = [source = source_, threads = settings_.threads,
                     first = true]() mutable -> std::optional<batch_type> {
       if (std::exchange(first, false)) detail::limit_operator_threads(threads);
@@ -132,11 +132,11 @@ class Prefetch {
       if (auto&& batch = source->next()) return std::optional<batch_type>(*std::move(batch));
       return std::nullopt;
     };
-    worker_ = std::make_unique<Worker<batch_type>>(std::move(produce), settings_, std::move(place),
+    worker_ = std::make_unique<Worker<batch_type>>(std::move(produce), settings_, std::move(where),
                                                    &detail::words_without_backtrace);
   }
 
-  static std::string place(Cursor const& cursor) {
+  static std::string where(Cursor const& cursor) {
     return "sample " + std::to_string(cursor.position) + " of epoch " +
            std::to_string(cursor.epoch);
   }

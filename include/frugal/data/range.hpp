@@ -61,7 +61,7 @@ class RangeSource {
       throw EmptySourceError({.what = "the range holds no batches",
                               .where = "range of batches",
                               .why = "",
-                              .mend = "Give it at least one."});
+                              .fix = "Give it at least one."});
     }
     for (; before < cursor.position && at != end; ++at, ++skip) before += size_of(*at);
     if (before != cursor.position) {
@@ -69,7 +69,7 @@ class RangeSource {
                         .where = "sample " + std::to_string(cursor.position) + " of epoch " +
                                  std::to_string(cursor.epoch),
                         .why = "the batches before it end at sample " + std::to_string(before),
-                        .mend = "Resume with the batches that the cursor was saved with."});
+                        .fix = "Resume with the batches that the cursor was saved with."});
     }
     skip_ = skip;
     at_.value.reset();

@@ -74,7 +74,7 @@ class Resident {
       throw ShapeError({.what = std::string(name) + " has no first dimension to take samples from",
                         .where = tensor.defined() ? "shape []" : "an undefined tensor",
                         .why = "",
-                        .mend = "Give a tensor of shape [samples, ...]."});
+                        .fix = "Give a tensor of shape [samples, ...]."});
     }
     if (tensor.requires_grad()) return tensor.detach();
     return tensor;
@@ -86,14 +86,14 @@ class Resident {
           {.what = "data and target differ in length",
            .where = "data " + detail::shape_text(data) + ", target " + detail::shape_text(target),
            .why = "the first dimension counts samples in both",
-           .mend = "Give one target per sample."});
+           .fix = "Give one target per sample."});
     }
     if (data.device() != target.device()) {
       throw DataError(
           {.what = "data and target lie on two devices",
            .where = "data on " + data.device().str() + ", target on " + target.device().str(),
            .why = "",
-           .mend = "Move both to one of them."});
+           .fix = "Move both to one of them."});
     }
     return static_cast<std::uint64_t>(data.size(0));
   }

@@ -158,10 +158,10 @@ class Worker {
   /// items begin. Signals go to the program's own threads.
   template <class Produce>
   Worker(
-      Produce produce, Prefetching const& settings, std::string place,
+      Produce produce, Prefetching const& settings, std::string where,
       Words words = [](std::exception const& error) { return std::string(error.what()); })
       : patience_(checked(settings)),
-        place_(std::move(place)),
+        where_(std::move(where)),
         words_(words),
         channel_(std::make_shared<detail::Channel<T>>(settings.depth)),
         thread_(detail::signal_free_thread(
@@ -190,8 +190,8 @@ class Worker {
         throw WorkerError({.what = "the background worker hangs",
                            .where = where(),
                            .why = "nothing came for " + seconds() + " s",
-                           .mend = "Look what the source waits for, or raise "
-                                   "Prefetching::patience."});
+                           .fix = "Look what the source waits for, or raise "
+                                  "Prefetching::patience."});
     }
     return item;
   }
@@ -244,10 +244,10 @@ class Worker {
     return WorkerError({.what = "the background worker failed",
                         .where = where(),
                         .why = std::move(why),
-                        .mend = "Run the source without Prefetch to see it fail in place."});
+                        .fix = "Run the source without Prefetch to see it fail in place."});
   }
 
-  std::string where() const { return "batch " + std::to_string(given_) + " after " + place_; }
+  std::string where() const { return "batch " + std::to_string(given_) + " after " + where_; }
 
   std::string seconds() const {
     std::ostringstream text;
@@ -269,7 +269,7 @@ class Worker {
                                    " s",
                            .where = "",
                            .why = "",
-                           .mend = "Give a depth of at least 1 and a patience above 0."});
+                           .fix = "Give a depth of at least 1 and a patience above 0."});
     }
     return settings.patience;
   }
@@ -277,7 +277,7 @@ class Worker {
   static constexpr std::chrono::duration<double> year = std::chrono::hours(24 * 365);
 
   std::chrono::duration<double> patience_;
-  std::string place_;
+  std::string where_;
   Words words_;
   std::uint64_t given_ = 0;
   bool hangs_ = false;

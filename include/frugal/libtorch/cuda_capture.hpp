@@ -59,10 +59,10 @@ class CudaCapture {
          .where = "Graph<WholeStep>",
          .why = on_gpu ? "CUDA finds no GPU on this machine"
                        : "a CPU launches no kernels, so there is nothing that a graph would save",
-         .mend = on_gpu ? "Look at the driver and at CUDA_VISIBLE_DEVICES, or take "
-                          "Graph<WholeStep> out and set Settings::device to a CPU."
-                        : "Take Graph<WholeStep> out, which leaves Eager; or set "
-                          "Settings::device to a GPU."});
+         .fix = on_gpu ? "Look at the driver and at CUDA_VISIBLE_DEVICES, or take "
+                         "Graph<WholeStep> out and set Settings::device to a CPU."
+                       : "Take Graph<WholeStep> out, which leaves Eager; or set "
+                         "Settings::device to a GPU."});
   }
 
   void begin(c10::Device device) {

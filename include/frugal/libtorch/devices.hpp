@@ -36,9 +36,9 @@ inline std::string devices_here() {
   throw DeviceError({.what = std::move(what),
                      .where = where,
                      .why = "this process has " + devices_here(),
-                     .mend = cuda_is_linked ? "Name one of these."
-                                            : "Name one of these; for CUDA link the CUDA flavour "
-                                              "of LibTorch (FRUGAL_CUDA=ON)."});
+                     .fix = cuda_is_linked ? "Name one of these."
+                                           : "Name one of these; for CUDA link the CUDA flavour "
+                                             "of LibTorch (FRUGAL_CUDA=ON)."});
 }
 
 /// Throws DeviceError, with those that are there, for a device that this process lacks.

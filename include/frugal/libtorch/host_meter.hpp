@@ -36,8 +36,8 @@ class HostMeter final : public c10::Allocator {
     throw SettingsError({.what = "the memory of CPU tensors cannot be limited in this process",
                          .where = "AutoBatch::limit",
                          .why = "an allocator of a higher priority is installed",
-                         .mend = "Install it with priority 0, or write Accumulate<Auto> with "
-                                 "`samples` in place of AutoBatch."});
+                         .fix = "Install it with priority 0, or write Accumulate<Auto> with "
+                                "`samples` in place of AutoBatch."});
   }
 
   static std::int64_t live() { return live_.load(std::memory_order_relaxed); }

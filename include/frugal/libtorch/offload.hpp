@@ -95,7 +95,7 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
   /// Copies that the computing stream may be ahead of.
   static constexpr std::size_t at_a_time = 2;
 
-  struct Leaving {
+  struct Preemption {
     c10::Storage memory;  // not the tensor, whose graph may lead back here
     c10::Event copied;
   };
@@ -132,7 +132,7 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
   c10::Event ready_;
   std::mutex mutex_;  // backward has a thread of its own
   std::vector<std::weak_ptr<Offloaded>> saved_;
-  std::deque<Leaving> leaving_;
+  std::deque<Preemption> leaving_;
 };
 
 Offloaded::~Offloaded() {

@@ -123,13 +123,12 @@ class Packing final : public SavedTensors {
 
    private:
     [[noreturn]] void refuse() const {
-      throw ModuleError(
-          {.what = "a tensor " + shape_text(whole_) +
-                   " that backward needs was changed "
-                   "in place after it was saved",
-           .where = "Activations, in backward",
-           .why = "",
-           .mend = "Use the operator that is not in place, or begin with a clone()."});
+      throw ModuleError({.what = "a tensor " + shape_text(whole_) +
+                                 " that backward needs was changed "
+                                 "in place after it was saved",
+                         .where = "Activations, in backward",
+                         .why = "",
+                         .fix = "Use the operator that is not in place, or begin with a clone()."});
     }
 
     Packing* packing_;

@@ -14,12 +14,12 @@ namespace frugal::detail {
 
 /// Blocks of memory, and where in them each of some tensors lies, in bytes.
 struct Blocks {
-  struct Place {
+  struct Slot {
     std::size_t block;
     std::size_t offset;
   };
   std::vector<std::size_t> sizes;
-  std::vector<Place> places;
+  std::vector<Slot> slots;
 };
 
 /// Lays tensors of so many bytes into as few blocks as waste little. LibTorch rounds page-locked
@@ -38,7 +38,7 @@ inline Blocks blocks_for(std::vector<std::size_t> const& bytes) {
   std::size_t total = 0;
   for (std::size_t const each : bytes) total += aligned(each);
 
-  Blocks blocks{.sizes = {}, .places = std::vector<Blocks::Place>(bytes.size())};
+  Blocks blocks{.sizes = {}, .slots = std::vector<Blocks::Slot>(bytes.size())};
   while (!left.empty()) {
     std::size_t const largest = aligned(bytes[left.front()]);
     std::size_t size = total <= small ? std::bit_ceil(total) : std::bit_floor(total);
@@ -51,7 +51,7 @@ inline Blocks blocks_for(std::vector<std::size_t> const& bytes) {
         rest.push_back(each);
         continue;
       }
-      blocks.places[each] = {blocks.sizes.size(), end};
+      blocks.slots[each] = {blocks.sizes.size(), end};
       end += length;
       total -= length;
     }
@@ -76,7 +76,7 @@ inline std::vector<at::Tensor> page_locked_like(std::vector<at::Tensor> const& a
   std::vector<at::Tensor> made;
   made.reserve(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    auto const [block, offset] = blocks.places[i];
+    auto const [block, offset] = blocks.slots[i];
     made.push_back(at::empty({0}, at::TensorOptions().dtype(all[i].scalar_type()))
                        .set_(memory[block].storage(),
                              static_cast<std::int64_t>(offset / all[i].itemsize()),

@@ -28,7 +28,7 @@ torch::nn::Module& base_module(M& module) {
     throw ModuleError({.what = "there is no module",
                        .where = "fit",
                        .why = "the holder or pointer is empty",
-                       .mend = "Give the trainer one that holds a module."});
+                       .fix = "Give the trainer one that holds a module."});
   }
 }
 

@@ -79,8 +79,8 @@ class HookingEngine final : public torch::autograd::Engine {
                          .where = "Recompute, Activations",
                          .why = "an autograd engine that is not LibTorch's own is installed, as "
                                 "`import torch` in Python does",
-                         .mend = "Train in a program of C++, or take Recompute and Activations out "
-                                 "and use Python's torch.utils.checkpoint."});
+                         .fix = "Train in a program of C++, or take Recompute and Activations out "
+                                "and use Python's torch.utils.checkpoint."});
   }
 };
 

@@ -23,7 +23,7 @@ class EagerExecutor {
   explicit EagerExecutor(Passes& passes) : passes_(passes) {}
 
   /// Before the first window: what has to be found out with batches of the source is, and it is
-  /// left where `place` is.
+  /// left where `start` is.
   template <class Source>
   void settle(Source&, Cursor) {}
 

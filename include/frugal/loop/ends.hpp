@@ -11,12 +11,12 @@
 // What comes before a run's first event and after its last one.
 namespace frugal::detail {
 
-/// Puts the module on `begins_on`, into training mode and without gradients. ModuleError without
+/// Puts the module on `start_device`, into training mode and without gradients. ModuleError without
 /// parameters to train, DeviceError for a settings' device that is not there.
-inline void prepare(AnyRun& run, c10::Device begins_on) {
+inline void prepare(AnyRun& run, c10::Device start_device) {
   require_parameters(run.parameters);
   require_device(run.settings.device);
-  run.device = begins_on;
+  run.device = start_device;
   if (run.parameters.tensors.front().device() != run.device) run.root.to(run.device);
   if (!run.root.is_training()) run.root.train();
   run.parameters.reset_gradients();

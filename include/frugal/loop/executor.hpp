@@ -7,8 +7,8 @@ namespace frugal {
 // `template <class Passes> class Executor`, made of the passes of the run, with these members:
 //
 //     explicit Executor(Passes&)
-//     void settle(Source&, Cursor place)  before the first window: what has to be found out with
-//                                         batches of the source is, and the source left at `place`
+//     void settle(Source&, Cursor start)  before the first window: what has to be found out with
+//                                         batches of the source is, and the source left at `start`
 //     Trained train(Source&)              a window: read, pass forward and backward, update
 //     at::Tensor reevaluate()             the loss and the gradients of the last window once more
 //

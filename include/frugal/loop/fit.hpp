@@ -14,9 +14,9 @@
 #include <frugal/data/source.hpp>
 #include <frugal/loop/ends.hpp>
 #include <frugal/loop/fit_parts.hpp>
-#include <frugal/loop/leaving.hpp>
 #include <frugal/loop/measure.hpp>
 #include <frugal/loop/passes.hpp>
+#include <frugal/loop/preemption.hpp>
 #include <frugal/loop/recipe_traits.hpp>
 #include <frugal/run/failure.hpp>
 #include <frugal/run/phases.hpp>
@@ -33,7 +33,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   using Parts = FitParts<Context, Objective, Train, Valid>;
   using Engine = typename Context::engine;
   using Traits = traits_of<Context>;
-  using Parts::engine_, Parts::executor_, Parts::place, Parts::run_, Parts::stopper, Parts::train_,
+  using Parts::engine_, Parts::executor_, Parts::cursor, Parts::run_, Parts::stopper, Parts::train_,
       Parts::valid_;
 
   template <class Service>
@@ -72,17 +72,17 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     at::manual_seed(run_.settings.seed);
     FitBegin<Context> phase(run_);
     try {
-      heed(engine_.template emit<on::fit_begin>(phase, stopper()));
+      stop_on(engine_.template emit<on::fit_begin>(phase, stopper()));
       this->settle();
     } catch (Interrupted const&) {
-      leave_run(/*has_begun=*/false);
+      preempt_run(/*has_begun=*/false);
       return false;
     }
     Ready<Context> ready(run_);
     engine_.template emit<on::ready>(ready);
     // A resumed run may have ended, or been left in the middle of an event.
     this->asked_to_stop_ = run_.stopped_by;
-    heed(run_.stopped_by.empty() ? flow::proceed : flow::stop);
+    stop_on(run_.stopped_by.empty() ? flow::proceed : flow::stop);
     recovering([this] {
       Unfinished left = std::exchange(run_.unfinished, {});
       if (left.first) left.told = Engine::names_of_first(*left.first);
@@ -92,7 +92,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       }
       // It may have been left at its last step, and not have come to what follows that step.
       if (!going() && run_.counters.position != 0) {
-        train_.seek(place());
+        train_.seek(cursor());
         leave_epoch();
       }
     });
@@ -120,7 +120,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
         body();
       } catch (LossError const& error) {
         run_.broken_off();
-        Resting<Context> at(run_);
+        SafePoint<Context> at(run_);
         if (!engine_.template provider<service::recover>().recover(at, error)) throw;
         // What ended the run, or had it left, is ahead of it again.
         stopped_ = false;
@@ -132,7 +132,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   }
 
   void train_windows() {
-    train_.seek(place());
+    train_.seek(cursor());
     bool empty = run_.counters.position == 0;
     if (!std::exchange(run_.epoch_begun, true)) {
       // Here and not at the epoch's end, whose checkpoint would go on with its losses.
@@ -157,17 +157,17 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   bool window() {
     if constexpr (Engine::template has_subscribers<on::window>) {
       WindowBegin<Context> phase(run_);
-      heed(engine_.template emit<on::window>(phase, stopper()));
+      stop_on(engine_.template emit<on::window>(phase, stopper()));
       if (stopped_) return false;
       if (run_.reduce(Quantity::skip, phase.skipped() ? 1.0 : 0.0) != 0) {
         bool const passed = pass_over_window();
-        if (passed) leave_if_asked();
+        if (passed) preempt_if_requested();
         return passed;
       }
     }
     Trained const trained = executor_.train(train_);
     if (trained == Trained::a_step) tell<on::step, Step<Context>>();
-    if (trained == Trained::skipped) leave_if_asked();
+    if (trained == Trained::skipped) preempt_if_requested();
     return trained != Trained::nothing;
   }
 
@@ -204,36 +204,37 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   /// that resumes this one: to those who are not among `told`.
   template <class Hook, class Phase>
   void tell(std::vector<std::string> told = {}) {
-    run_.is_left = agreed_to_leave();
+    run_.is_preempting = agreed_preemption();
     Phase phase(run_);
     run_.at_hand = Hook::name;
     try {
-      heed(engine_.template emit_to_others<Hook>(told, run_.telling, phase, stopper()));
+      stop_on(engine_.template emit_to_others<Hook>(told, run_.telling, phase, stopper()));
     } catch (Interrupted const&) {
       run_.unfinished = {std::string(Hook::name), std::move(told)};
-      run_.is_left = true;
+      run_.is_preempting = true;
     }
     run_.at_hand = {};
     // The event may have taken long: a validation, a save. Processes agree before it alone.
-    if constexpr (!has<service::reduce>) run_.is_left = run_.is_left || asks_to_leave(run_);
-    if (run_.is_left) leave_run(/*has_begun=*/true);
+    if constexpr (!has<service::reduce>)
+      run_.is_preempting = run_.is_preempting || preemption_requested(run_);
+    if (run_.is_preempting) preempt_run(/*has_begun=*/true);
   }
 
-  bool agreed_to_leave() {
-    return run_.reduce(Quantity::stop, asks_to_leave(run_) ? 1.0 : 0.0) != 0;
+  bool agreed_preemption() {
+    return run_.reduce(Quantity::stop, preemption_requested(run_) ? 1.0 : 0.0) != 0;
   }
 
   /// Behind a window that was no step, and of which nobody is told.
-  void leave_if_asked() {
-    if (agreed_to_leave()) leave_run(/*has_begun=*/true);
+  void preempt_if_requested() {
+    if (agreed_preemption()) preempt_run(/*has_begun=*/true);
   }
 
-  void leave_run(bool has_begun) {
+  void preempt_run(bool has_begun) {
     stopped_ = true;
     leave(run_, has_begun);
   }
 
-  void heed(flow verdict) {
+  void stop_on(flow verdict) {
     std::string const who = std::exchange(this->asked_to_stop_, {});
     if (run_.reduce(Quantity::stop, verdict == flow::stop ? 1.0 : 0.0) == 0) return;
     stopped_ = true;

@@ -18,9 +18,9 @@
 #include <frugal/libtorch/modes.hpp>
 #include <frugal/loop/eager.hpp>
 #include <frugal/loop/ends.hpp>
-#include <frugal/loop/leaving.hpp>
 #include <frugal/loop/measure.hpp>
 #include <frugal/loop/passes.hpp>
+#include <frugal/loop/preemption.hpp>
 #include <frugal/loop/recipe_traits.hpp>
 #include <frugal/loop/rehearsal.hpp>
 #include <frugal/run/failure.hpp>
@@ -64,7 +64,7 @@ class FitParts : public LoopCalls {
     } catch (c10::Error const& error) {
       return {{"set-up", false, error.what_without_backtrace()}};
     } catch (Interrupted const&) {
-      return {{"time", false, run_.left_for + " asks that the run be left"}};
+      return {{"time", false, run_.preempted_by + " asks that the run be left"}};
     } catch (std::exception const& error) {
       return {{"set-up", false, error.what()}};
     }
@@ -107,7 +107,7 @@ class FitParts : public LoopCalls {
       return {};
     }
   }
-  void settle() override { executor_.settle(train_, place()); }
+  void settle() override { executor_.settle(train_, cursor()); }
   void move_to(c10::Device device) override { move_run(run_, device); }
   void recorded(Event const& event) override {
     Recorded<Context> phase(run_, event);
@@ -118,11 +118,11 @@ class FitParts : public LoopCalls {
   /// On the device where the run begins.
   void prepare() {
     assemble();
-    c10::Device begins_on = run_.settings.device;
-    if constexpr (has<service::beginning>) {
-      begins_on = engine_.template provider<service::beginning>().begins_on(run_.settings);
+    c10::Device start_device = run_.settings.device;
+    if constexpr (has<service::start_device>) {
+      start_device = engine_.template provider<service::start_device>().start_device(run_.settings);
     }
-    detail::prepare(run_, begins_on);
+    detail::prepare(run_, start_device);
     // A source that copies ahead has to know where to.
     if constexpr (requires { train_.follow(run_.device); }) train_.follow(run_.device);
     if constexpr (requires { valid_->follow(run_.device); }) {
@@ -130,7 +130,9 @@ class FitParts : public LoopCalls {
     }
   }
 
-  Cursor place() const { return {run_.settings.seed, run_.counters.epoch, run_.counters.position}; }
+  Cursor cursor() const {
+    return {run_.settings.seed, run_.counters.epoch, run_.counters.position};
+  }
 
   /// Hears of each policy that asks to stop.
   auto stopper() {
@@ -160,7 +162,7 @@ class FitParts : public LoopCalls {
     if (may_be_left) generators.take(run_.device);
     auto body = [&] {
       auto const forward = [this](auto const& batch) {
-        heed_interrupts(run_);
+        throw_if_preempted(run_);
         return passes_.forward(batch, /*training=*/false);
       };
       return measure<typename traits_of<Context>::metrics>(*valid_, run_, forward);
@@ -174,7 +176,7 @@ class FitParts : public LoopCalls {
     }
     // Validation on the training source itself has moved it.
     if (static_cast<void const*>(valid_) == static_cast<void const*>(&train_)) {
-      train_.seek(place());
+      train_.seek(cursor());
     }
     return metrics;
   }
@@ -183,8 +185,8 @@ class FitParts : public LoopCalls {
     auto batch = train_.next();
     if (!batch) return std::nullopt;
     RehearsedBatches::Outcome outcome{.shapes = batch_text(*batch)};
-    heed_interrupts(run_);
-    batch_traits<batch_of<Train>>::place(*batch, run_.device);
+    throw_if_preempted(run_);
+    batch_traits<batch_of<Train>>::to(*batch, run_.device);
     Loss loss = passes_.forward(*batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
     loss.value.backward();

@@ -41,7 +41,7 @@ struct Accuracy {
       throw MetricError({.what = "accuracy needs the module's output",
                          .where = "Validate<..., Accuracy>",
                          .why = "the objective returned a bare loss",
-                         .mend = "Return frugal::Loss{.value = ..., .output = logits} from it."});
+                         .fix = "Return frugal::Loss{.value = ..., .output = logits} from it."});
     }
     at::Tensor const right = loss.output.argmax(1).eq(batch.target).sum();
     if (right.is_cpu()) {
@@ -152,7 +152,7 @@ Metrics measure(Valid& source, Run& run, Forward&& forward) {
   typename measurement_of<MetricList>::type measurement;
   source.seek(Cursor{run.settings.seed, 0, 0});
   while (auto batch = source.next()) {
-    batch_traits<batch_of<Valid>>::place(*batch, run.device);
+    batch_traits<batch_of<Valid>>::to(*batch, run.device);
     measurement.add(forward(*batch), *batch);
   }
   if (measurement.empty()) refuse_empty_source("validation", run.counters.epoch);

@@ -15,11 +15,11 @@
 #include <frugal/data/source.hpp>
 #include <frugal/run/any_run.hpp>
 #include <frugal/run/failure.hpp>
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
 #include <frugal/state/module_tensors.hpp>
 #include <frugal/state/snapshot.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 namespace frugal::detail {
 
@@ -109,8 +109,8 @@ class Rehearsal {
   }
 
   Check round_trip() {
-    Memory const saved = snapshot();
-    MemoryReader reader(saved);
+    StateDict const saved = snapshot();
+    StateReader reader(saved);
     visit(reader);
     bool const same = snapshot() == saved;
     std::size_t bytes = 0;
@@ -119,9 +119,9 @@ class Rehearsal {
             std::to_string(saved.tensors.size()) + " tensors, " + std::to_string(bytes) + " bytes"};
   }
 
-  Memory snapshot() {
-    Memory memory;
-    MemoryWriter writer(memory);
+  StateDict snapshot() {
+    StateDict memory;
+    StateWriter writer(memory);
     visit(writer);
     writer.settle();
     return memory;

@@ -126,7 +126,7 @@ class Window {
     throw SettingsError({.what = "a loss has the weight " + std::to_string(weight),
                          .where = "Loss::weight",
                          .why = "a weight counts samples or tokens",
-                         .mend = "Return how many the loss averages over; 0 or more."});
+                         .fix = "Return how many the loss averages over; 0 or more."});
   }
 
   std::int64_t count_ = N;

@@ -16,19 +16,19 @@
 #include <frugal/libtorch/offload.hpp>
 #include <frugal/libtorch/packing.hpp>
 #include <frugal/libtorch/staging.hpp>
+#include <frugal/policy/formats.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal {
 
-/// Saved tensors of float32 wait for backward as BF16.
-struct Half {};
 /// Saved tensors wait for backward in the host's memory.
 struct Offload {};
 
 namespace detail {
 
-/// How Activations<Half> keeps what is saved.
+/// How Activations<BF16> and Activations<FP16> keep what is saved.
+template <class Format>
 struct AsHalf {
   struct Packed {
     at::Tensor data;
@@ -38,7 +38,7 @@ struct AsHalf {
     return tensor.scalar_type() == at::kFloat && !logarithms(tensor);
   }
   static std::shared_ptr<Packed> pack(at::Tensor const& elements) {
-    auto const options = elements.options().dtype(at::kBFloat16);
+    auto const options = elements.options().dtype(scalar_type_of<Format>);
     return std::make_shared<Packed>(Packed{at::empty(elements.sizes(), options).copy_(elements)});
   }
   static at::Tensor unpack(std::shared_ptr<Packed> const& packed, at::TensorOptions const& as) {
@@ -54,41 +54,51 @@ struct AsHalf {
 };
 
 template <class Format>
-using PackedAs = std::conditional_t<std::same_as<Format, Half>, AsHalf, ToHost>;
+struct packed_as {
+  using type = AsHalf<Format>;
+};
+template <>
+struct packed_as<Offload> {
+  using type = ToHost;
+};
+template <class Format>
+using PackedAs = typename packed_as<Format>::type;
 
 }  // namespace detail
 
 /// Keeps what operators save for backward in half the memory, or in the host's.
 ///
 /// Lever   hours per run: a batch or a model that memory would not hold.
-/// Cost    Half: two conversions of each saved tensor. Offload: two transfers of each from 256 KiB
+/// Cost    BF16, FP16: two conversions of each saved tensor. Offload: two transfers of each from
+/// 256 KiB
 ///         up, on a stream beside the one that computes. No host sync.
-/// State   none. With Half gradients differ by the rounding of activations to 8 bits; with
-///         Offload they do not.
+/// State   none. With BF16 gradients differ by the rounding of activations to 8 bits, with FP16 by
+///         that to 11 bits, and an activation beyond 65504 becomes infinite; with Offload they do
+///         not differ.
 /// Errors  SettingsError where somebody else's autograd engine is installed.
-/// Source  torch.autograd.graph.saved_tensors_hooks and save_on_cpu; Half after Chakrabarti and
+/// Source  torch.autograd.graph.saved_tensors_hooks and save_on_cpu; 16 bits after Chakrabarti and
 ///         Moseley, "Backprop with approximate activations" (2019).
 template <class Format>
 struct Activations {
-  static_assert(std::same_as<Format, Half> || std::same_as<Format, Offload>,
-                "frugal: activations are kept as Half or by Offload. Write Activations<Half> or "
-                "Activations<Offload>.");
+  static_assert(detail::is_half_format<Format> || std::same_as<Format, Offload>,
+                "frugal: activations are kept in 16 bits or by Offload. Write Activations<BF16>, "
+                "Activations<FP16> or Activations<Offload>.");
   FRUGAL_SENTENCE(
       half_and_audit,
-      "frugal: Activations<Half> rounds what gradients are computed from, and a "
-      "bit-exact audit would find it. Take Activations<Half> or the audit out, or write "
+      "frugal: Activations<BF16> or <FP16> rounds what gradients are computed from, and a "
+      "bit-exact audit would find it. Take Activations or the audit out, or write "
       "Recompute<>, which rounds nothing.");
 
   using kind = kinds::activations;
   using listens = list<on::fit_begin, around::forward>;
-  using conflicts = std::conditional_t<std::same_as<Format, Half>,
+  using conflicts = std::conditional_t<detail::is_half_format<Format>,
                                        list<conflict<kinds::audit, half_and_audit>>, list<>>;
 
-  static constexpr About about{Term::hours_per_run, std::same_as<Format, Half>
+  static constexpr About about{Term::hours_per_run, detail::is_half_format<Format>
                                                         ? "two conversions of each saved tensor"
                                                         : "two transfers of each saved tensor"};
   // The host's memory that Offload takes cannot be taken within a capture.
-  static constexpr bool capturable = std::same_as<Format, Half>;
+  static constexpr bool capturable = detail::is_half_format<Format>;
 
   template <class Context>
   class State {
@@ -102,7 +112,7 @@ struct Activations {
       if (offloads && phase.settings().device.is_cpu()) {
         phase.advise(
             "Activations<Offload> does nothing on the CPU, whose memory is the host's; "
-            "Activations<Half> and Recompute<> save memory there");
+            "Activations<BF16> and Recompute<> save memory there");
       }
     }
 

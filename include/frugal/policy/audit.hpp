@@ -61,7 +61,7 @@ struct Audit;
 /// Cost    LibTorch's deterministic kernels, which fill new memory before it is used; at an epoch's
 ///         end one reading of all parameters and buffers, from a device with a host sync.
 /// State   the hashes so far; a resumed run has those of one that was not stopped.
-/// Errors  Precision other than FP32, and Checkpoint's HalfStorage, do not compile beside it.
+/// Errors  Precision other than FP32, and Checkpoint's WeightsIn<BF16>, do not compile beside it.
 ///         ModuleError by an operator that has no deterministic kernel; SettingsError on CUDA
 ///         without CUBLAS_WORKSPACE_CONFIG.
 /// Source  torch.use_deterministic_algorithms; the rest is Settings::seed and the keyed order of

@@ -164,11 +164,11 @@ class AutoBatch::State {
   }
 
   void require_settings(c10::Device device) const {
-    auto const refuse = [](std::string what, std::string where, std::string why, std::string mend) {
+    auto const refuse = [](std::string what, std::string where, std::string why, std::string fix) {
       throw SettingsError({.what = std::move(what),
                            .where = std::move(where),
                            .why = std::move(why),
-                           .mend = std::move(mend)});
+                           .fix = std::move(fix)});
     };
     if (limit_ < 0 || (limit_ == 0 && device.is_cpu())) {
       refuse(limit_ == 0 ? "AutoBatch has no limit on the CPU"
@@ -212,8 +212,8 @@ class AutoBatch::State {
                     ? std::string("the device's allocator refused")
                     : "there are " + bytes(room()) + ", of which a margin of " +
                           std::to_string(margin_) + " stays free",
-         .mend = "Use a smaller model or shorter samples, Precision<BF16>, Recompute<> or "
-                 "Activations<Half>, or give more memory (AutoBatch::limit on the CPU)."});
+         .fix = "Use a smaller model or shorter samples, Precision<BF16>, Recompute<> or "
+                "Activations<BF16>, or give more memory (AutoBatch::limit on the CPU)."});
   }
 
   std::int64_t limit_;

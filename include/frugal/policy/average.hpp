@@ -65,7 +65,7 @@ struct Average {
     throw StateError({.what = "there are no averaged weights",
                       .where = "Average::weights",
                       .why = "no fit has ended, or the last one ended before its first average",
-                      .mend = "Call fit first, and let Swa begin early enough."});
+                      .fix = "Call fit first, and let Swa begin early enough."});
   }
   /// Copies them into a module: `trainer.policy<kinds::average>().copy_into(trainer.module())`.
   template <class Module>

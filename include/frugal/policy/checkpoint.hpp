@@ -41,13 +41,14 @@ struct Checkpoint {
   using options = detail::CheckpointOptions<Options...>;
   static_assert(options::known,
                 "frugal: Checkpoint is told something that is none of its options. They are Every, "
-                "Keep, KeepBest, KeepEvery, Async, HalfStorage and WeightsIn.");
+                "Keep, KeepBest, KeepEvery, Async and WeightsIn.");
   static_assert(options::unique,
                 "frugal: Checkpoint is told one thing twice. Write one cadence, one Keep and one "
                 "KeepEvery; several KeepBest are allowed.");
-  FRUGAL_SENTENCE(half_and_audit,
-                  "frugal: HalfStorage rounds the weights, and a bit-exact audit would find it. "
-                  "Take HalfStorage or the audit out.");
+  FRUGAL_SENTENCE(
+      half_and_audit,
+      "frugal: WeightsIn<BF16> rounds the weights, and a bit-exact audit would find it. "
+      "Take WeightsIn<BF16> or the audit out.");
 
   using kind = kinds::checkpoint;
   using listens = list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end>;
@@ -97,7 +98,7 @@ class Checkpoint<Options...>::State {
     AnyRun& run = detail::run_of(phase);
     detail::require_checkpoint_settings(run.settings, share_, machine_lifetime_);
     // The step looks at nothing but the counter, so a failure makes the counter due.
-    saver_.begin(run, detail::slots_of(Policies{}), detail::has<kinds::start, Policies>,
+    saver_.begin(run, detail::slots_of(Policies{}), detail::has<kinds::start_on, Policies>,
                  [this] { look_at_ = 0; });
     interval_.begin(run.counters, Clock::now());
     // A run that is killed before its first cadence goes on from here, and what a save costs is
@@ -139,7 +140,7 @@ class Checkpoint<Options...>::State {
   /// A checkpoint of this very moment, on the disk when it returns; false if it is not, and the
   /// run goes on with such failures. What it throws is the failure of this one or of the one
   /// before.
-  bool save(Resting<Context>& phase) {
+  bool save(SafePoint<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
     if (!saver_.has_saved(run)) begin_save(phase);
     saver_.finish(run);
@@ -161,7 +162,7 @@ class Checkpoint<Options...>::State {
   }
 
  private:
-  void begin_save(Resting<Context>& phase) {
+  void begin_save(SafePoint<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
     // At a cadence of time processes save at moments of their own: there is none to agree at.
     if constexpr (by_counts) phase.settle_losses();

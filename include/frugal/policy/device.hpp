@@ -8,7 +8,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/libtorch/devices.hpp>
-#include <frugal/policy/device/placed.hpp>
+#include <frugal/policy/device/copied_ahead.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/run/phases.hpp>
 
@@ -47,7 +47,7 @@ struct Device {
                 "Device<Depth<2>>.");
   using kind = kinds::device;
   using listens = list<on::fit_begin>;
-  using provides = list<service::placing>;
+  using provides = list<service::placement>;
 
   static constexpr About about{Term::hours_per_run, "one copy of each batch on the host"};
 
@@ -63,17 +63,17 @@ struct Device {
   /// Calls `fit(train, valid)` with sources that copy ahead. `Valid` is void without validation.
   template <class Valid, class Train, class Fit>
   static auto surround(Train& train, std::add_pointer_t<Valid> valid, Fit&& fit) {
-    Placed<Train> placed(train, D::value);
+    CopiedAhead<Train> ahead(train, D::value);
     if constexpr (std::is_void_v<Valid>) {
-      return fit(placed, valid);
+      return fit(ahead, valid);
     } else {
       // One source for both is one source still: a validation moves it, and the fit has to see
       // that.
       if constexpr (std::is_same_v<Train, Valid>) {
-        if (&train == valid) return fit(placed, &placed);
+        if (&train == valid) return fit(ahead, &ahead);
       }
-      Placed<Valid> watched(*valid, D::value);
-      return fit(placed, &watched);
+      CopiedAhead<Valid> watched(*valid, D::value);
+      return fit(ahead, &watched);
     }
   }
 

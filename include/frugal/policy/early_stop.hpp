@@ -47,7 +47,7 @@ struct EarlyStop {
       throw SettingsError({.what = "min_delta is " + std::to_string(min_delta_),
                            .where = "EarlyStop",
                            .why = "an improvement is a positive number in both directions",
-                           .mend = "Give 0 or more."});
+                           .fix = "Give 0 or more."});
     }
 
     /// Called once per validation, after every metric of it is final.

@@ -263,7 +263,7 @@ class Graph<What, Backend>::State {
                                  ", and most_captures is " + std::to_string(captures_left_),
                          .where = "Graph",
                          .why = "what a step makes once has to be there before it is captured",
-                         .mend = "Set 1 or more; 3 and 8 are the defaults."});
+                         .fix = "Set 1 or more; 3 and 8 are the defaults."});
   }
   static void require_on(c10::Device device, at::Tensor const& parameter) {
     if (parameter.device().type() == device.type() &&
@@ -274,7 +274,7 @@ class Graph<What, Backend>::State {
         {.what = "a parameter is on " + parameter.device().str(),
          .where = "Graph<WholeStep>",
          .why = "a graph belongs to one device, and Settings::device is " + device.str(),
-         .mend = "Put the whole module there, or take Graph<WholeStep> out."});
+         .fix = "Put the whole module there, or take Graph<WholeStep> out."});
   }
 
   int warm_up_;

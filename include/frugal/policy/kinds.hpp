@@ -87,8 +87,8 @@ struct spot : observer_kind {
   static constexpr std::string_view name = "Spot";
   static constexpr int rank = 3;
 };
-struct start : observer_kind {
-  static constexpr std::string_view name = "Start";
+struct start_on : observer_kind {
+  static constexpr std::string_view name = "StartOn";
 };
 struct throughput : observer_kind {
   static constexpr std::string_view name = "Throughput";

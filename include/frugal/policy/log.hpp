@@ -68,7 +68,7 @@ struct Log {
           throw SettingsError({.what = "Log has nowhere to write",
                                .where = "Log::path",
                                .why = "neither it nor Settings::run is set",
-                               .mend = "Set Settings::run to a folder, or Log::path to a file."});
+                               .fix = "Set Settings::run to a folder, or Log::path to a file."});
         }
         path_ = phase.settings().run / "metrics.jsonl";
       }
@@ -261,8 +261,8 @@ struct Log {
       throw DataError({.what = "the log cannot be opened",
                        .where = path_.string(),
                        .why = std::strerror(errno),
-                       .mend = "Look at the folder's permissions and free space, or set another "
-                               "Log::path."});
+                       .fix = "Look at the folder's permissions and free space, or set another "
+                              "Log::path."});
     }
 
     static constexpr std::size_t most_waiting = std::size_t{1} << 20;

@@ -120,8 +120,8 @@ struct Recompute {
           {.what = "the predicate of Recompute<Where<...>> matches no module",
            .where = "Recompute",
            .why = some.empty() ? "the module has no submodules" : "there are " + some + ", ...",
-           .mend = "Let it match by these names, by type with Where<OfType<Block>>, or write "
-                   "Recompute<Segments<Auto>>."});
+           .fix = "Let it match by these names, by type with Where<OfType<Block>>, or write "
+                  "Recompute<Segments<Auto>>."});
     }
 
     [[noreturn]] static void refuse_whole() {
@@ -132,9 +132,9 @@ struct Recompute {
                       ? "no module that the predicate matches was called through "
                         "a Sequential or frugal::each"
                       : "it called no Sequential and no frugal::each",
-           .mend = "Put the layers into a torch::nn::Sequential, go over a ModuleList with "
-                   "frugal::each(list, x, call), or call frugal::recompute(f, x) in forward and "
-                   "leave Recompute out."});
+           .fix = "Put the layers into a torch::nn::Sequential, go over a ModuleList with "
+                  "frugal::each(list, x, call), or call frugal::recompute(f, x) in forward and "
+                  "leave Recompute out."});
     }
 
     detail::SegmentPlan<How> plan_;

@@ -66,7 +66,7 @@ class Rollback<Cadence>::State {
     throw SettingsError({.what = "these settings make no Rollback",
                          .where = "Rollback",
                          .why = "jump is 0 or more than 1, slow_down in (0, 1], at_most 1 or more",
-                         .mend = "Begin with the defaults."});
+                         .fix = "Begin with the defaults."});
   }
 
   void on_loss(LossReady<Context>& phase) {
@@ -116,7 +116,7 @@ class Rollback<Cadence>::State {
   }
 
   /// Back to the last good state. False if that was done often enough.
-  bool recover(Resting<Context>& phase, LossError const& error) {
+  bool recover(SafePoint<Context>& phase, LossError const& error) {
     if (returns_ == settings_.at_most) return false;
     ++returns_;
     if (error.window.position != LossError::Window::elsewhere) {
@@ -154,13 +154,13 @@ class Rollback<Cadence>::State {
       if (archive.holds("bad_step")) archive("bad_step", bad_step_);
     }
     mean_.persist(archive);
-    std::vector<std::uint64_t> places;
-    for (Skip const& skip : skips_) places.insert(places.end(), {skip.epoch, skip.position});
-    archive("skips", places);
+    std::vector<std::uint64_t> flat;
+    for (Skip const& skip : skips_) flat.insert(flat.end(), {skip.epoch, skip.position});
+    archive("skips", flat);
     if (Archive::loading) {
       skips_.clear();
-      for (std::size_t i = 0; i + 1 < places.size(); i += 2) {
-        skips_.push_back({places[i], places[i + 1]});
+      for (std::size_t i = 0; i + 1 < flat.size(); i += 2) {
+        skips_.push_back({flat[i], flat[i + 1]});
       }
     }
     persist_good(archive);
@@ -202,14 +202,14 @@ class Rollback<Cadence>::State {
            .where = "epoch " + std::to_string(at_.epoch) + ", step " + std::to_string(at_.step) +
                     ", micro-batch " + std::to_string(now.micro_batch),
            .why = "the mean of those before it is " + std::to_string(mean_.value),
-           .mend = "Look at the samples of that window, lower the learning rate, "
-                   "or raise Rollback::jump."},
+           .fix = "Look at the samples of that window, lower the learning rate, "
+                  "or raise Rollback::jump."},
           at_, loss);
     }
     mean_.add(loss);
   }
 
-  void keep(Resting<Context>& phase) {
+  void keep(SafePoint<Context>& phase) {
     busy_ = true;
     phase.take(good_, Part::good);
     busy_ = false;

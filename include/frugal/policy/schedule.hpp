@@ -99,9 +99,9 @@ class CurveState {
     std::apply([&](auto const&... part) { (visit(part), ...); }, parts_);
   }
 
-  [[noreturn]] static void refuse(std::string const& why, std::string const& mend) {
+  [[noreturn]] static void refuse(std::string const& why, std::string const& fix) {
     throw SettingsError(
-        {.what = "the schedule has no length", .where = "Schedule", .why = why, .mend = mend});
+        {.what = "the schedule has no length", .where = "Schedule", .why = why, .fix = fix});
   }
 
   std::tuple<Parts...> parts_;

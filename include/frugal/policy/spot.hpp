@@ -115,7 +115,8 @@ struct Spot {
                   "Checkpoint<Every<500>>.");
 
   using kind = kinds::spot;
-  using listens = list<on::fit_begin, query::stop_requested, on::leave, on::epoch_end, on::fit_end>;
+  using listens =
+      list<on::fit_begin, query::stop_requested, on::preempt, on::epoch_end, on::fit_end>;
   using provides = list<service::ending>;
   using needs = list<need<kinds::checkpoint, without_checkpoint>>;
   using after = list<kinds::checkpoint>;
@@ -169,7 +170,7 @@ struct Spot {
       return signals_.asked() || watch_.pending();
     }
 
-    void on_leave(Leaving<Context>& phase) {
+    void on_preempt(Preemption<Context>& phase) {
       if (phase.has_begun) {
         phase.record({"preempted", {{"by", by(phase)}, {"save_seconds", phase.seconds_of_save}}});
         if (phase.saved) watch_.saved();
@@ -179,19 +180,19 @@ struct Spot {
     }
 
    private:
-    std::string by(Leaving<Context> const& phase) const {
+    std::string by(Preemption<Context> const& phase) const {
       if (signals_.asked()) return signals_.name();
-      return watch_.pending() ? watch_.text() : phase.asked_by();
+      return watch_.pending() ? watch_.text() : phase.requested_by();
     }
 
-    void compare_with_grace(Resting<Context>& phase) {
+    void compare_with_grace(SafePoint<Context>& phase) {
       double const seconds = phase.save_seconds();
       if (warned_ || seconds <= grace_seconds) return;
       warned_ = true;
       char text[200];
       std::snprintf(text, sizeof text,
                     "a checkpoint takes %.1f s and the machine gives %d s notice: save less "
-                    "(HalfStorage), to a faster disk, or more often, so that less is lost",
+                    "(WeightsIn<BF16>), to a faster disk, or more often, so that less is lost",
                     seconds, grace_seconds);
       phase.advise(text);
     }

@@ -76,7 +76,7 @@ class Throughput<Cadence>::State {
       throw SettingsError({.what = "the peak is " + std::to_string(peak_),
                            .where = "Throughput::peak_flops",
                            .why = "it is operations per second",
-                           .mend = "Give more than 0, or 0 to have it looked up."});
+                           .fix = "Give more than 0, or 0 to have it looked up."});
     }
     left_->forget();
     wants_count_ = true;

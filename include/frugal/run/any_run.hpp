@@ -28,8 +28,8 @@
 #include <frugal/run/settings.hpp>
 #include <frugal/run/speed.hpp>
 #include <frugal/run/unfinished.hpp>
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 namespace frugal {
 
@@ -63,11 +63,11 @@ struct AnyRun {
   double seconds_before = 0;  ///< of training, in processes before this one
 
   c10::Device device = settings.device;  ///< where batches are placed at this moment
-  bool is_left = false;                  ///< after the event at hand
+  bool is_preempting = false;            ///< after the event at hand
   bool epoch_begun = false;              ///< its subscribers have heard of this epoch
   std::string_view at_hand{};            ///< the event that may be broken off; empty between two
   std::size_t telling = 0;               ///< who is told of it: a place in the order
-  std::string left_for{};                ///< kind of the first policy that asked for that
+  std::string preempted_by{};            ///< kind of the first policy that asked for that
   PolicyStates policies{};
   LoopCalls* loop = nullptr;  ///< there from before the first event on
   at::Tensor window_loss{};   ///< for optimizers that reevaluate, alone
@@ -81,7 +81,7 @@ struct AnyRun {
   /// Kind of the policy that ended the run, or has it left; empty: it ran to its end. A run that is
   /// left has not ended, and so this is nothing to save.
   std::string const& ended_by() const {
-    return stopped_by.empty() && preempted ? left_for : stopped_by;
+    return stopped_by.empty() && preempted ? preempted_by : stopped_by;
   }
 
   /// A hint worth one line, given once however often it is noticed; never an exception.
@@ -123,9 +123,9 @@ struct AnyRun {
   }
   /// The run has gone back to before it was stopped, or was to be left.
   void take_back_stop() {
-    is_left = false;
+    is_preempting = false;
     stopped_by.clear();
-    left_for.clear();
+    preempted_by.clear();
   }
 
   /// Training goes on from a checkpoint at which it had taken `seconds`.
@@ -137,11 +137,11 @@ struct AnyRun {
 
   /// Everything but the module's own tensors and the generators: where training stands, and
   /// each policy's state in a scope of its own.
-  void persist(MemoryWriter& archive) {
+  void persist(StateWriter& archive) {
     ledger.require_good();
     persist_all(archive);
   }
-  void persist(MemoryReader& archive) { persist_all(archive); }
+  void persist(StateReader& archive) { persist_all(archive); }
 
   /// What is said stays said: a checkpoint has it, apart from the run's state, which may go back.
   /// Beside it stands what this process has said before it loads.

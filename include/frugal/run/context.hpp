@@ -30,7 +30,7 @@ struct phase_of<on::window, C> : std::type_identity<WindowBegin<C>> {};
 template <class C>
 struct phase_of<around::micro_batch, C> : std::type_identity<MicroBatchRun<C>> {};
 template <class C>
-struct phase_of<on::leave, C> : std::type_identity<Leaving<C>> {};
+struct phase_of<on::preempt, C> : std::type_identity<Preemption<C>> {};
 template <class C>
 struct phase_of<on::recorded, C> : std::type_identity<Recorded<C>> {};
 template <class C>

@@ -16,7 +16,7 @@
 // How the loop fails: kept apart so that the loop reads from top to bottom.
 namespace frugal::detail {
 
-inline std::string place_of(Counters const& at) {
+inline std::string position_text(Counters const& at) {
   return "epoch " + std::to_string(at.epoch) + ", step " + std::to_string(at.step) +
          ", micro-batch " + std::to_string(at.micro_batch);
 }
@@ -43,8 +43,8 @@ inline void require_parameters(Parameters const& parameters) {
                      .where = "fit",
                      .why = parameters.size() == 0 ? "it registered none"
                                                    : "requires_grad is false on all of them",
-                     .mend = "Register submodules with register_module, or unfreeze a "
-                             "parameter with set_requires_grad(true)."});
+                     .fix = "Register submodules with register_module, or unfreeze a "
+                            "parameter with set_requires_grad(true)."});
 }
 
 /// A policy of on::module replaces parts of the module: the fit, and its caller, hold the whole.
@@ -53,15 +53,15 @@ inline void require_same_module(torch::nn::Module const& now, torch::nn::Module 
   throw ModuleError({.what = "a policy has put another module in the trainer's place",
                      .where = "on_module",
                      .why = "the fit trains the module that it was given, whoever else holds it",
-                     .mend = "Replace parts of it, with replace_module."});
+                     .fix = "Replace parts of it, with replace_module."});
 }
 
 [[noreturn]] inline void refuse_empty_source(std::string const& which, std::uint64_t epoch) {
   throw EmptySourceError({.what = "the " + which + " source has no batch",
                           .where = "epoch " + std::to_string(epoch),
                           .why = "it ended before its first one",
-                          .mend = "Look at its size, and at drop_last with a batch larger than "
-                                  "the data."});
+                          .fix = "Look at its size, and at drop_last with a batch larger than "
+                                 "the data."});
 }
 
 /// Turns LibTorch's error of a forward pass into one that says which batch of which shapes did
@@ -70,17 +70,17 @@ template <class B>
 [[noreturn]] void refuse_forward(c10::Error const& error, B const& batch, Counters const& at) {
   std::string const why = error.what_without_backtrace();
   Fault fault{.what = "the forward pass failed on a batch with " + batch_text(batch),
-              .where = place_of(at),
+              .where = position_text(at),
               .why = why.substr(0, why.find('\n')),
-              .mend = ""};
+              .fix = ""};
   bool const shapes =
       why.find("shape") != std::string::npos || why.find("size") != std::string::npos ||
       why.find("dimension") != std::string::npos || why.find("channels") != std::string::npos;
   if (shapes) {
-    fault.mend = "Make the module's first layer fit the data, or reshape the data.";
+    fault.fix = "Make the module's first layer fit the data, or reshape the data.";
     std::throw_with_nested(ShapeError(std::move(fault)));
   }
-  fault.mend = "See LibTorch's message; the module is as it was after the last step.";
+  fault.fix = "See LibTorch's message; the module is as it was after the last step.";
   std::throw_with_nested(ModuleError(std::move(fault)));
 }
 
@@ -93,10 +93,10 @@ void guarded(char const* part, Counters const& at, F&& body) {
     std::string const why = error.what_without_backtrace();
     std::throw_with_nested(
         ModuleError({.what = std::string(part) + " failed",
-                     .where = place_of(at),
+                     .where = position_text(at),
                      .why = why.substr(0, why.find('\n')),
-                     .mend = "See LibTorch's message; the step was not counted, and what the run "
-                             "saved before it is whole."}));
+                     .fix = "See LibTorch's message; the step was not counted, and what the run "
+                            "saved before it is whole."}));
   }
 }
 
@@ -106,15 +106,15 @@ void guarded(char const* part, Counters const& at, F&& body) {
                        .why =
                            "Precision<FP16> scales what each window's backward pass starts from, "
                            "and a line search compares losses of several",
-                       .mend = "Use Precision<BF16> or Precision<FP32> with LBFGS."});
+                       .fix = "Use Precision<BF16> or Precision<FP32> with LBFGS."});
 }
 
 /// In a process whose own losses are good. Where the bad one is in the data, the other one knows.
 [[noreturn]] inline void refuse_bad_loss_elsewhere(Counters const& at) {
   throw NonFiniteLossError({.what = "the loss is bad in another process",
-                            .where = place_of(at),
+                            .where = position_text(at),
                             .why = "processes that train together go on together, or not at all",
-                            .mend = "Look at that process's own message."},
+                            .fix = "Look at that process's own message."},
                            {at.epoch, LossError::Window::elsewhere, at.step},
                            std::numeric_limits<double>::quiet_NaN());
 }
@@ -123,9 +123,9 @@ void guarded(char const* part, Counters const& at, F&& body) {
 inline void require_scalar(at::Tensor& loss, Counters const& at) {
   if (!loss.defined() || loss.numel() != 1) {
     throw ShapeError({.what = "the objective returned no single number but " + shape_text(loss),
-                      .where = place_of(at),
+                      .where = position_text(at),
                       .why = "a loss has shape []",
-                      .mend = "Take its mean() or sum() in the objective."});
+                      .fix = "Take its mean() or sum() in the objective."});
   }
   if (loss.dim() != 0) loss = loss.reshape({});
 }
@@ -133,10 +133,10 @@ inline void require_scalar(at::Tensor& loss, Counters const& at) {
 inline void require_graph(at::Tensor const& loss, Counters const& at) {
   if (loss.requires_grad()) return;
   throw ModuleError({.what = "the loss depends on no parameter",
-                     .where = place_of(at),
+                     .where = position_text(at),
                      .why = "it has no gradient function",
-                     .mend = "Compute it from the module's output, without detach() or a "
-                             "NoGradGuard."});
+                     .fix = "Compute it from the module's output, without detach() or a "
+                            "NoGradGuard."});
 }
 
 }  // namespace frugal::detail

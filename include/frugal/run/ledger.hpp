@@ -57,11 +57,11 @@ class LossLedger {
   /// Throws NonFiniteLossError for a loss that is looked at at once.
   void add(at::Tensor const& loss, double weight, Counters const& at) {
     if (loss.is_cpu() && host_ != Reading::when_asked) {
-      enter(detail::host_scalar(loss), weight, place_of(at));
+      enter(detail::host_scalar(loss), weight, origin_of(at));
     } else {
       if (losses_.size() == a_chunk) pack();
       losses_.push_back(loss.detach());
-      pending_.push_back({weight, place_of(at)});
+      pending_.push_back({weight, origin_of(at)});
     }
   }
 
@@ -76,7 +76,7 @@ class LossLedger {
     entries.swap(pending_);
     double const* value = static_cast<double const*>(host.const_data_ptr());
     for (Pending const& entry : entries) {
-      enter(*value++, entry.weight, entry.place);
+      enter(*value++, entry.weight, entry.origin);
     }
   }
 
@@ -151,17 +151,17 @@ class LossLedger {
   }
 
  private:
-  struct Place {
+  struct Origin {
     LossError::Window window;
     std::uint64_t micro_batch;
   };
-  static Place place_of(Counters const& at) {
+  static Origin origin_of(Counters const& at) {
     return {{at.epoch, at.position, at.step}, at.micro_batch};
   }
   /// Where a loss that has not been read comes from.
   struct Pending {
     double weight;
-    Place place;
+    Origin origin;
   };
 
   void pack() {
@@ -173,26 +173,26 @@ class LossLedger {
     packed_.pop_back();
   }
 
-  void enter(double value, double weight, Place const& place) {
+  void enter(double value, double weight, Origin const& origin) {
     if (!std::isfinite(value)) [[unlikely]] {
-      if (host_ != Reading::when_agreed) throw error_of(value, place);
-      postpone(std::make_exception_ptr(error_of(value, place)));
+      if (host_ != Reading::when_agreed) throw error_of(value, origin);
+      postpone(std::make_exception_ptr(error_of(value, origin)));
     }
     sum_ += value * weight;
     weight_ += weight;
     last_ = value;
   }
 
-  static NonFiniteLossError error_of(double value, Place const& place) {
+  static NonFiniteLossError error_of(double value, Origin const& origin) {
     return NonFiniteLossError(
         {.what = std::string("the loss is ") + (std::isnan(value) ? "NaN" : "infinite"),
-         .where = "epoch " + std::to_string(place.window.epoch) + ", step " +
-                  std::to_string(place.window.step) + ", micro-batch " +
-                  std::to_string(place.micro_batch),
+         .where = "epoch " + std::to_string(origin.window.epoch) + ", step " +
+                  std::to_string(origin.window.step) + ", micro-batch " +
+                  std::to_string(origin.micro_batch),
          .why = "the numbers diverged, or a sample holds NaN",
-         .mend = "Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, and look at "
-                 "the samples of that micro-batch."},
-        place.window, value);
+         .fix = "Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, and look at "
+                "the samples of that micro-batch."},
+        origin.window, value);
   }
 
   Reading host_;

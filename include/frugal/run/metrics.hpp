@@ -45,7 +45,7 @@ class Metrics {
     throw MetricError({.what = "no metric '" + std::string(name) + "' was measured",
                        .where = "validation",
                        .why = known.empty() ? "nothing was" : "there are: " + known,
-                       .mend = "Name the metric in Validate<...>, or watch one of those."});
+                       .fix = "Name the metric in Validate<...>, or watch one of those."});
   }
 
   auto begin() const { return values_.begin(); }

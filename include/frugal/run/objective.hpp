@@ -73,8 +73,8 @@ struct CrossEntropy {
                       .where = "CrossEntropy",
                       .why = "logits are " + detail::shape_text(logits) + ", labels are " +
                              detail::shape_text(target),
-                      .mend = "Logits are [B, C, ...], labels [B, ...] as int64 or [B, C, ...] as "
-                              "probabilities."});
+                      .fix = "Logits are [B, C, ...], labels [B, ...] as int64 or [B, C, ...] as "
+                             "probabilities."});
   }
 };
 
@@ -89,7 +89,7 @@ struct MeanSquaredError {
                         .where = "MeanSquaredError",
                         .why = "output is " + detail::shape_text(output) + ", target is " +
                                detail::shape_text(batch.target),
-                        .mend = "Give both one shape, for instance with view or squeeze."});
+                        .fix = "Give both one shape, for instance with view or squeeze."});
     }
     at::Tensor value = at::mse_loss(output, batch.target);
     return {.value = std::move(value), .output = std::move(output)};

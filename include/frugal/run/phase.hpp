@@ -12,7 +12,7 @@
 
 namespace frugal {
 
-/// A run at one moment, for a policy that goes back there; see Resting::take.
+/// A run at one moment, for a policy that goes back there; see SafePoint::take.
 using RunSnapshot = Snapshot<AnyRun>;
 
 template <class Context>
@@ -75,17 +75,17 @@ class Phase {
 
 /// A moment at which a run can be saved, for all state is at rest.
 template <class Context>
-struct Resting : Phase<Context> {
+struct SafePoint : Phase<Context> {
   using Phase<Context>::Phase;
 
   Horizon const& horizon() const { return this->run().horizon; }
   std::vector<Validation> const& validations() const { return this->run().validations; }
   /// Loads or saves where training stands and every policy's state (not the module's tensors).
-  void persist(MemoryWriter& archive) {
+  void persist(StateWriter& archive) {
     settle_losses();
     this->run().persist(archive);
   }
-  void persist(MemoryReader& archive) { this->run().persist(archive); }
+  void persist(StateReader& archive) { this->run().persist(archive); }
   /// Keeps parts of the run as they are now; Part::good is all that a run can be taken back to.
   void take(RunSnapshot& into, Part parts, Copies copies = Copies::on_host) {
     if (holds(parts, Part::states)) settle_losses();

@@ -39,8 +39,8 @@ struct FitRun : Phase<Context> {
 
 /// Before the first batch: the module is on its device, no state has been used.
 template <class Context>
-struct FitBegin : Resting<Context> {
-  using Resting<Context>::Resting;
+struct FitBegin : SafePoint<Context> {
+  using SafePoint<Context>::SafePoint;
 
   bool validates() const { return this->run().loop->validates(); }
   void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
@@ -58,8 +58,8 @@ struct FitBegin : Resting<Context> {
 /// Every subscriber of fit_begin has been told, and a run that resumes is where it was: what is
 /// here is what training goes on from.
 template <class Context>
-struct Ready : Resting<Context> {
-  using Resting<Context>::Resting;
+struct Ready : SafePoint<Context> {
+  using SafePoint<Context>::SafePoint;
   /// See WindowBegin.
   void move_to(c10::Device device) { this->run().loop->move_to(device); }
 };
@@ -78,8 +78,8 @@ struct EpochBegin : Phase<Context> {
 
 /// An optimizer step is complete and counted.
 template <class Context>
-struct Step : Resting<Context> {
-  using Resting<Context>::Resting;
+struct Step : SafePoint<Context> {
+  using SafePoint<Context>::SafePoint;
 
   void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
   /// Waits for a device if the losses are on one: at a cadence, not at every step.
@@ -94,7 +94,7 @@ struct Step : Resting<Context> {
   flow validate() { return this->run().loop->validate(); }
   /// The run is left after this event: somebody asks for that (query::stop_requested), here or in
   /// another process.
-  bool is_left() const { return this->run().is_left; }
+  bool is_preempting() const { return this->run().is_preempting; }
 };
 
 /// Around a whole validation.
@@ -122,8 +122,8 @@ struct EpochEnd : Step<Context> {
 
 /// The run has ended by itself or by a verdict, not by an exception.
 template <class Context>
-struct FitEnd : Resting<Context> {
-  using Resting<Context>::Resting;
+struct FitEnd : SafePoint<Context> {
+  using SafePoint<Context>::SafePoint;
   std::string const& stopped_by() const { return this->run().ended_by(); }
   bool preempted() const { return this->run().preempted; }
 };
@@ -137,15 +137,15 @@ struct Undo : Phase<Context> {
 
 /// The run is left before its end, and is to be gone on with: it has been saved, if it could be.
 template <class Context>
-struct Leaving : Resting<Context> {
-  Leaving(Run<Context>& run, bool begun, bool is_saved, double took)
-      : Resting<Context>(run), has_begun(begun), saved(is_saved), seconds_of_save(took) {}
+struct Preemption : SafePoint<Context> {
+  Preemption(Run<Context>& run, bool begun, bool is_saved, double took)
+      : SafePoint<Context>(run), has_begun(begun), saved(is_saved), seconds_of_save(took) {}
 
   bool const has_begun;          ///< false: it is left before there was anything to train or save
   bool const saved;              ///< of this very moment
   double const seconds_of_save;  ///< what that took
   /// Kind of the first policy that asked for it.
-  std::string const& asked_by() const { return this->run().left_for; }
+  std::string const& requested_by() const { return this->run().preempted_by; }
 };
 
 /// Something has happened to the run itself: a resume, a return to an earlier state, whatever a

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 namespace frugal {
 
@@ -14,16 +14,16 @@ class PolicyStates {
   static PolicyStates of(Engine& engine) {
     PolicyStates states;
     states.engine_ = &engine;
-    states.save_ = &call<Engine, MemoryWriter>;
-    states.load_ = &call<Engine, MemoryReader>;
+    states.save_ = &call<Engine, StateWriter>;
+    states.load_ = &call<Engine, StateReader>;
     return states;
   }
 
-  void persist(MemoryWriter& archive) const { save_(engine_, archive, false); }
-  void persist(MemoryReader& archive) const { load_(engine_, archive, false); }
+  void persist(StateWriter& archive) const { save_(engine_, archive, false); }
+  void persist(StateReader& archive) const { load_(engine_, archive, false); }
   /// Of the slots alone.
-  void persist_slots(MemoryWriter& archive) const { save_(engine_, archive, true); }
-  void persist_slots(MemoryReader& archive) const { load_(engine_, archive, true); }
+  void persist_slots(StateWriter& archive) const { save_(engine_, archive, true); }
+  void persist_slots(StateReader& archive) const { load_(engine_, archive, true); }
 
  private:
   template <class Engine, class Archive>
@@ -32,8 +32,8 @@ class PolicyStates {
   }
 
   void* engine_ = nullptr;
-  void (*save_)(void*, MemoryWriter&, bool) = nullptr;
-  void (*load_)(void*, MemoryReader&, bool) = nullptr;
+  void (*save_)(void*, StateWriter&, bool) = nullptr;
+  void (*load_)(void*, StateReader&, bool) = nullptr;
 };
 
 }  // namespace frugal

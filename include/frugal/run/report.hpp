@@ -44,7 +44,7 @@ struct Report {
       throw MetricError({.what = "the run has no validation",
                          .where = "Report::last",
                          .why = "fit was given no validation data, or ended before the first",
-                         .mend = "Call fit(train, valid)."});
+                         .fix = "Call fit(train, valid)."});
     }
     return validations.back().metrics;
   }

@@ -15,7 +15,7 @@
 namespace frugal {
 
 template <class Context>
-struct Resting;
+struct SafePoint;
 
 /// What processes that train one model together agree on, and how their values become one.
 enum class Quantity {
@@ -37,50 +37,52 @@ constexpr bool is_verdict(Quantity what) {
 // `provides`; its State has what is called, or its value where that is said.
 namespace service {
 
-/// `bool save(Resting<Context>&)`       a checkpoint of this moment, on the disk when it returns
+/// `bool save(SafePoint<Context>&)`       a checkpoint of this moment, on the disk when it returns
 /// `double save_seconds() const`        that the last one took; 0 before it
 struct save {
   static constexpr std::string_view name = "save";
   template <class P, class State, class Context>
-  static constexpr bool met = requires(State& state, Resting<Context>& at) {
+  static constexpr bool met = requires(State& state, SafePoint<Context>& at) {
     { state.save(at) } -> std::same_as<bool>;
     { state.save_seconds() } -> std::convertible_to<double>;
   };
   FRUGAL_SENTENCE(unmet,
                   "frugal: this policy provides service::save, and its State lacks what that is. "
-                  "Write `bool save(Resting<Context>&)` and `double save_seconds() const`.");
+                  "Write `bool save(SafePoint<Context>&)` and `double save_seconds() const`.");
   FRUGAL_SENTENCE(twice,
                   "frugal: two policies of this recipe save the run, and its folder has one "
                   "series of checkpoints. Take one of them out.");
 };
 
-/// `bool recover(Resting<Context>&, LossError const&)`  puts the run where it can go on; false if
+/// `bool recover(SafePoint<Context>&, LossError const&)`  puts the run where it can go on; false if
 ///                                                      it cannot, and the error ends the run
 struct recover {
   static constexpr std::string_view name = "recover";
   template <class P, class State, class Context>
-  static constexpr bool met = requires(State& state, Resting<Context>& at, LossError const& error) {
-    { state.recover(at, error) } -> std::same_as<bool>;
-  };
+  static constexpr bool met =
+      requires(State& state, SafePoint<Context>& at, LossError const& error) {
+        { state.recover(at, error) } -> std::same_as<bool>;
+      };
   FRUGAL_SENTENCE(unmet,
                   "frugal: this policy provides service::recover, and its State lacks what that "
-                  "is. Write `bool recover(Resting<Context>&, LossError const&)`.");
+                  "is. Write `bool recover(SafePoint<Context>&, LossError const&)`.");
   FRUGAL_SENTENCE(twice,
                   "frugal: two policies of this recipe take the run back after a bad loss, and it "
                   "can go to one place. Take one of them out.");
 };
 
-/// `c10::Device begins_on(Settings const&) const`  where the module is before the first window;
+/// `c10::Device start_device(Settings const&) const`  where the module is before the first window;
 ///                                                 the State moves the run on (WindowBegin)
-struct beginning {
-  static constexpr std::string_view name = "beginning";
+struct start_device {
+  static constexpr std::string_view name = "start_device";
   template <class P, class State, class Context>
   static constexpr bool met = requires(State const& state, Settings const& settings) {
-    { state.begins_on(settings) } -> std::same_as<c10::Device>;
+    { state.start_device(settings) } -> std::same_as<c10::Device>;
   };
-  FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::beginning, and its State lacks what that "
-                  "is. Write `c10::Device begins_on(Settings const&) const`.");
+  FRUGAL_SENTENCE(
+      unmet,
+      "frugal: this policy provides service::start_device, and its State lacks what that "
+      "is. Write `c10::Device start_device(Settings const&) const`.");
   FRUGAL_SENTENCE(twice,
                   "frugal: two policies of this recipe say where a run begins. Take one of them "
                   "out.");
@@ -143,14 +145,14 @@ struct reduce {
 
 /// Of the value: `c10::Device chosen(c10::Device) const`, where a fit with that setting goes, and
 /// `surround<Valid>(train, valid, fit) const`, which calls `fit` with sources of its own
-struct placing {
-  static constexpr std::string_view name = "placing";
+struct placement {
+  static constexpr std::string_view name = "placement";
   template <class P, class State, class Context>
   static constexpr bool met = requires(P const& policy, c10::Device device) {
     { policy.chosen(device) } -> std::same_as<c10::Device>;
   };
   FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::placing, and lacks what that is. Write "
+                  "frugal: this policy provides service::placement, and lacks what that is. Write "
                   "`c10::Device chosen(c10::Device) const` and `surround<Valid>(train, valid, "
                   "fit) const` in it.");
   FRUGAL_SENTENCE(twice,

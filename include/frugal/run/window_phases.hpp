@@ -18,8 +18,8 @@ namespace frugal {
 
 /// Before the first batch of a window is read.
 template <class Context>
-struct WindowBegin : Resting<Context> {
-  using Resting<Context>::Resting;
+struct WindowBegin : SafePoint<Context> {
+  using SafePoint<Context>::SafePoint;
 
   /// Passes over the window: its samples are consumed, nothing is trained, and it is no step.
   void skip() { skipped_ = true; }

@@ -5,7 +5,7 @@
 #include <string>
 #include <type_traits>
 
-// What the archives of state/memory_writer.hpp and state/memory_reader.hpp have in common.
+// What the archives of state/state_writer.hpp and state/state_reader.hpp have in common.
 namespace frugal::detail {
 
 template <class T>

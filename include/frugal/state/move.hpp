@@ -3,9 +3,9 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 namespace frugal::detail {
 
@@ -21,14 +21,14 @@ namespace frugal::detail {
 template <class Run>
 void move_run(Run& run, c10::Device to) {
   at::NoGradGuard const no_gradients;
-  Memory state;
-  MemoryWriter writer(state, Copies::none);
+  StateDict state;
+  StateWriter writer(state, Copies::none);
   run.persist(writer);
   writer.settle();
   run.root.to(to);
   run.device = to;
   run.overflow = {};
-  MemoryReader reader(state, to);
+  StateReader reader(state, to);
   run.persist(reader);
 }
 

@@ -15,10 +15,10 @@
 #include <frugal/libtorch/generators.hpp>
 #include <frugal/libtorch/modes.hpp>
 #include <frugal/libtorch/quietly.hpp>
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
 #include <frugal/state/module_tensors.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 namespace frugal {
 
@@ -53,8 +53,8 @@ constexpr bool holds(Part parts, Part one) {
 template <class Run>
 class Snapshot {
  public:
-  Memory module;  ///< by the names of parameters and buffers
-  Memory run;     ///< of Part::states or Part::slots, and then of Part::generators
+  StateDict module;  ///< by the names of parameters and buffers
+  StateDict run;     ///< of Part::states or Part::slots, and then of Part::generators
   /// What a checkpoint is made of holds the snapshots that policies keep, too.
   bool with_kept = false;
 
@@ -113,8 +113,8 @@ class Snapshot {
   template <class Archive>
   void persist(Archive& archive) {
     if (archive.of_a_snapshot) return;
-    archive.scope("module", [&](auto& inner) { persist_memory(inner, module); });
-    archive.scope("run", [&](auto& inner) { persist_memory(inner, run); });
+    archive.scope("module", [&](auto& inner) { persist_state_dict(inner, module); });
+    archive.scope("run", [&](auto& inner) { persist_state_dict(inner, run); });
     if (!Archive::loading) return;
     parts_ = module.values.empty() ? Part{} : Part::good;
     device_.reset();
@@ -125,7 +125,7 @@ class Snapshot {
 
   void take_module(torch::nn::Module& from, Copies copies, at::ScalarType floats) {
     module.values.clear();
-    MemoryWriter writer(module, copies, floats);
+    StateWriter writer(module, copies, floats);
     device_.reset();
     detail::visit_tensors(from, [&](std::string const& name, at::Tensor const& tensor) {
       if (!device_) device_ = tensor.device();
@@ -153,12 +153,12 @@ class Snapshot {
     throw StateError({.what = "the module has a tensor that it had not when it was kept",
                       .where = name,
                       .why = "there is nothing to put back into it",
-                      .mend = "Register parameters and buffers before fit, or in on_module."});
+                      .fix = "Register parameters and buffers before fit, or in on_module."});
   }
 
   void take_run(Run& from, Copies copies) {
     run.values.clear();
-    MemoryWriter writer(run, copies);
+    StateWriter writer(run, copies);
     writer.of_a_snapshot = !with_kept;
     if (holds(parts_, Part::states)) {
       from.persist(writer);
@@ -173,7 +173,7 @@ class Snapshot {
     forget(run);
   }
   void restore_run(Run& into) {
-    MemoryReader reader(run);
+    StateReader reader(run);
     reader.of_a_snapshot = !with_kept;
     if (holds(parts_, Part::states)) {
       into.persist(reader);
@@ -187,7 +187,7 @@ class Snapshot {
 
   void restore_generators(Run& into) {
     if (keeps_run()) {
-      MemoryReader reader(run);
+      StateReader reader(run);
       detail::persist_generators(reader, into.settings.device);
     } else {
       generators_.restore();
@@ -201,7 +201,7 @@ class Snapshot {
   }
 
   // Buffers of what is no longer there, such as a policy's optional tensor.
-  static void forget(Memory& memory) {
+  static void forget(StateDict& memory) {
     std::erase_if(memory.tensors, [&](auto const& entry) {
       auto const value = memory.values.find(entry.first);
       return value == memory.values.end() || std::holds_alternative<std::monostate>(value->second);

@@ -50,7 +50,7 @@ class Archive {
       throw SettingsError({.what = "these settings make no archive",
                            .where = "ArchiveSettings",
                            .why = "level is not 1 to 19, or older_than is negative",
-                           .mend = "Begin with the defaults."});
+                           .fix = "Begin with the defaults."});
     }
   }
 
@@ -128,7 +128,7 @@ class Archive {
     throw StoreError({.what = "step " + std::to_string(step) + " is not in cold storage",
                       .where = index_path().string(),
                       .why = "the index has no checkpoint of it",
-                      .mend = "Look at the index for the steps that it has."});
+                      .fix = "Look at the index for the steps that it has."});
   }
 
  private:
@@ -143,7 +143,7 @@ class Archive {
     throw StoreError({.what = "the folder of cold storage is not there",
                       .where = cold->folder.string(),
                       .why = "its disk may not be mounted",
-                      .mend = "Mount the disk. If this is a new place, make the folder."});
+                      .fix = "Mount the disk. If this is a new place, make the folder."});
   }
 
   /// What is fetched may be whole and still be another checkpoint than the index says.
@@ -155,7 +155,7 @@ class Archive {
                        .why = "it has step " + std::to_string(manifest.step) + " and serial " +
                               std::to_string(manifest.serial) + ", and the index says " +
                               std::to_string(entry.step) + " and " + std::to_string(entry.serial),
-                       .mend = "Look at archive/index.json of the run, and at who changed it."});
+                       .fix = "Look at archive/index.json of the run, and at who changed it."});
   }
 
   std::filesystem::path index_path() const { return run_.folder() / "archive" / "index.json"; }
@@ -263,7 +263,7 @@ class Archive {
       throw SettingsError({.what = "cold storage gives nothing back",
                            .where = "ColdCommand::get",
                            .why = "it is empty",
-                           .mend = "Write the command that fetches {name} to {file}."});
+                           .fix = "Write the command that fetches {name} to {file}."});
     }
     create_folders(staging());
     auto const fetched = staging() / (temporary_prefix() + "fetched-" + object.name);

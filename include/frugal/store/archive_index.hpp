@@ -46,13 +46,13 @@ class ArchiveIndex {
         {.what = "the index of the archive is damaged",
          .where = path_.string(),
          .why = "",
-         .mend = "Move it away; the archived files themselves are not affected."});
+         .fix = "Move it away; the archived files themselves are not affected."});
     auto const all = fields.parse(text, "frugal archive");
     if (fields.version(all) > newest_version) {
       throw NewerFormatError({.what = "the index of the archive is of a newer format",
                               .where = path_.string(),
                               .why = "this library knows versions up to 1",
-                              .mend = "Update frugal."});
+                              .fix = "Update frugal."});
     }
     fields.only(all, {"format", "version", "checkpoints"});
     for (detail::Json const& each : fields.array(all, "checkpoints")) {

@@ -45,7 +45,7 @@ inline FormatError damaged(std::filesystem::path const& file, std::string why) {
   return FormatError({.what = "a file of a checkpoint is damaged",
                       .where = file.string(),
                       .why = std::move(why),
-                      .mend = "Use another checkpoint, or restore this one from a copy."});
+                      .fix = "Use another checkpoint, or restore this one from a copy."});
 }
 
 /// Whether an error says something about the checkpoint. Too many open files, or a right that is

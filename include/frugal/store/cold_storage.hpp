@@ -55,11 +55,11 @@ inline bool mentions(Command const& command, std::string_view key) {
 
 /// SettingsError for storage that could not be trusted with anything.
 inline void require_usable(ColdStorage const& storage) {
-  auto const fail = [](std::string where, std::string why, std::string mend) {
+  auto const fail = [](std::string where, std::string why, std::string fix) {
     throw SettingsError({.what = "cold storage cannot be used",
                          .where = std::move(where),
                          .why = std::move(why),
-                         .mend = std::move(mend)});
+                         .fix = std::move(fix)});
   };
   if (auto const* folder = std::get_if<ColdFolder>(&storage)) {
     if (folder->folder.empty()) fail("ColdFolder::folder", "it is empty", "Name a folder.");

@@ -55,7 +55,7 @@ inline void run_command(Command const& command, ProcessLimits const& limits = {}
     throw StoreError({.what = "a command of the archive failed",
                       .where = words_of(command),
                       .why = std::move(why),
-                      .mend = "Try the command by hand; nothing was deleted because of it."});
+                      .fix = "Try the command by hand; nothing was deleted because of it."});
   };
   if (command.empty()) fail("it is empty");
   ProcessEnd const end = ChildProcess(command, limits).wait();

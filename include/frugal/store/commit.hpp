@@ -90,7 +90,7 @@ class CheckpointWriter {
           {.what = "a checkpoint cannot have a file of this name",
            .where = name,
            .why = twice ? "it has one already" : "it is no plain file name",
-           .mend = "Give each file a name of its own, in UTF-8 and without a folder in it."});
+           .fix = "Give each file a name of its own, in UTF-8 and without a folder in it."});
     }
     File file = File::create(temporary_ / name);
     file.reserve(expected);
@@ -118,12 +118,12 @@ class CheckpointWriter {
     file.sync();
     file.close();
     sync_folder(temporary_);
-    auto const folder = place();
+    auto const folder = publish();
     return {.folder = folder, .manifest = manifest_, .gold = false};
   }
 
  private:
-  std::filesystem::path place() {
+  std::filesystem::path publish() {
     auto usual = checkpoints_ / name_;
     if (rename_to_free(temporary_, usual)) {
       sync_or([&] { rename_path(usual, temporary_); });
@@ -180,7 +180,7 @@ class CheckpointWriter {
     throw StoreError({.what = "this checkpoint was committed before",
                       .where = (checkpoints_ / name_).string(),
                       .why = "",
-                      .mend = "Begin a new one for each save."});
+                      .fix = "Begin a new one for each save."});
   }
 
   std::filesystem::path checkpoints_;

@@ -63,7 +63,7 @@ inline IoError io_error(std::string_view call, std::filesystem::path const& path
   return IoError({.what = "the call " + std::string(call) + " failed",
                   .where = path.string(),
                   .why = std::generic_category().message(code),
-                  .mend = mend_of(code)},
+                  .fix = mend_of(code)},
                  code);
 }
 

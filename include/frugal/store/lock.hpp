@@ -77,7 +77,7 @@ class RunLock {
       throw StoreError({.what = "the lock of a run directory is a symbolic link",
                         .where = path_.string(),
                         .why = "it would be written to where it leads",
-                        .mend = "Remove the link, and see who made it."});
+                        .fix = "Remove the link, and see who made it."});
     }
     struct stat status{};
     if (descriptor_ < 0) throw detail::io_error("open", path_, errno);

@@ -28,7 +28,7 @@ inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
          .where = where.string(),
          .why = "its version is " + std::to_string(version) + ", and this library knows up to " +
                 std::to_string(Manifest::newest_version),
-         .mend = "Update frugal, or move this checkpoint out of the run directory."});
+         .fix = "Update frugal, or move this checkpoint out of the run directory."});
   }
   fields.only(all, {"format", "version", "step", "serial", "saved_at", "metrics", "files", "xxh3"});
   Manifest out;
@@ -69,7 +69,7 @@ inline Manifest parse_manifest(std::string_view text, std::filesystem::path cons
       {.what = "the manifest of a checkpoint is damaged",
        .where = where.string(),
        .why = "",
-       .mend = "Use another checkpoint, or restore this one from a copy."});
+       .fix = "Use another checkpoint, or restore this one from a copy."});
   std::size_t const tail = detail::manifest_seal.size() + 16 + 4;
   if (text.size() <= tail) fields.fail("it is cut off");
   std::string_view const body = text.substr(0, text.size() - tail);

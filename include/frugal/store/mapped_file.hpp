@@ -40,7 +40,7 @@ class MappedFile {
       throw StoreError({.what = "the file cannot be read",
                         .where = path.string(),
                         .why = S_ISDIR(about.st_mode) ? "it is a folder" : "it is no regular file",
-                        .mend = "Give the path of a file."});
+                        .fix = "Give the path of a file."});
     }
     size_ = static_cast<std::size_t>(about.st_size);
     // mmap refuses a length of 0, and an empty file is still a file.

@@ -22,12 +22,12 @@ namespace frugal::detail {
 /// `hint` is added to what to do about it.
 inline LockError lock_refusal(std::filesystem::path const& lock,
                               std::optional<LockOwner> const& owner, std::string const& hint) {
-  std::string mend = "Stop that one, or give another run directory.";
-  if (!hint.empty()) mend += " " + hint;
+  std::string fix = "Stop that one, or give another run directory.";
+  if (!hint.empty()) fix += " " + hint;
   return LockError({.what = "another trainer works in this run directory",
                     .where = lock.string(),
                     .why = owner ? "it is " + owner->words() : "it has not said who it is",
-                    .mend = std::move(mend)});
+                    .fix = std::move(fix)});
 }
 
 inline std::string removal_hint(std::initializer_list<std::filesystem::path> files) {
@@ -47,8 +47,8 @@ inline void require_same_file(std::filesystem::path const& path, FileId const& h
                                 "folder was renamed, or replaced"
                               : "the file that was locked has no longer this name: the folder "
                                 "was renamed, or removed",
-                   .mend = "Start again with the folder that is meant; nothing was written to "
-                           "this one, or deleted in it, since."});
+                   .fix = "Start again with the folder that is meant; nothing was written to "
+                          "this one, or deleted in it, since."});
 }
 
 /// The lock of file systems without flock: a file `lock.owner` that names its owner. It goes with

@@ -125,7 +125,7 @@ inline Manifest verify_packed(std::filesystem::path const& file, ColdObject cons
     throw FormatError({.what = "an archived checkpoint is damaged",
                        .where = file.string(),
                        .why = "it is not what was put into cold storage",
-                       .mend = "Fetch it again, or look for a copy of it."});
+                       .fix = "Fetch it again, or look for a copy of it."});
   }
   return unpack(file, [](std::string const&) { return [](std::span<std::byte const>) {}; });
 }

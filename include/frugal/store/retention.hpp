@@ -44,7 +44,7 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
     throw SettingsError({.what = "retention would keep no checkpoint",
                          .where = "Retention::last",
                          .why = "it is 0",
-                         .mend = "Keep at least the last one."});
+                         .fix = "Keep at least the last one."});
   }
   detail::put_in_order(checkpoints, [](SavedCheckpoint const& a, SavedCheckpoint const& b) {
     if (detail::newer(a.manifest, b.manifest)) return true;

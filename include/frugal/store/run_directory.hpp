@@ -105,7 +105,7 @@ class RunDirectory {
                         .where = folder_.string(),
                         .why = "one of its checkpoints has serial " +
                                std::to_string(Manifest::largest_serial) + ", the largest",
-                        .mend = "Go on in another folder; no run saves so often by itself."});
+                        .fix = "Go on in another folder; no run saves so often by itself."});
     }
     return CheckpointWriter(checkpoints_folder(), step, next_serial_++);
   }
@@ -171,7 +171,7 @@ class RunDirectory {
     throw StoreError({.what = "the run directory was opened for reading alone",
                       .where = folder_.string(),
                       .why = "",
-                      .mend = "Open it with Access::train or Access::maintain."});
+                      .fix = "Open it with Access::train or Access::maintain."});
   }
 
  private:

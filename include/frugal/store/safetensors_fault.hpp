@@ -42,14 +42,14 @@ inline constexpr char safetensors_mend[] = "Use another copy of the file, or wri
 /// Throws FormatError. `part` is what lies in the file at `byte`: a tensor, the metadata, or empty.
 [[noreturn]] inline void safetensors_fail(std::string const& file, std::string const& part,
                                           std::uint64_t byte, std::string what, std::string why,
-                                          std::string mend = safetensors_mend) {
+                                          std::string fix = safetensors_mend) {
   std::string where = file;
   if (!part.empty()) where += ", " + part;
   if (byte != safetensors_no_place) where += ", byte " + std::to_string(byte);
   throw FormatError({.what = std::move(what),
                      .where = std::move(where),
                      .why = std::move(why),
-                     .mend = std::move(mend)});
+                     .fix = std::move(fix)});
 }
 
 /// "tensor "encoder.weight"", as errors name it.

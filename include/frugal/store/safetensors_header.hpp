@@ -20,21 +20,21 @@
 namespace frugal::detail {
 
 /// What the header says of a tensor, unchecked: `begin` and `end` in bytes from the first byte of
-/// data, `rank` extents from `extents[shape]` on, `place` where in the file its name stands.
+/// data, `rank` extents from `extents[shape]` on, `offset` where in the file its name stands.
 struct SafetensorsEntry {
   std::string_view name;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::uint32_t shape = 0;
   std::uint32_t rank = 0;
-  std::uint32_t place = 0;
+  std::uint32_t offset = 0;
   Dtype dtype = Dtype::u8;
 };
 
 struct SafetensorsText {
   std::string_view key;
   std::string_view value;
-  std::uint64_t place = 0;
+  std::uint64_t offset = 0;
 };
 
 /// A header as it stands in the file, in its order. Everything in it is a fixed number of bytes for
@@ -95,14 +95,14 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
     std::string_view const text(begin, size);
     require_characters(text);
     if (state_ == State::metadata_keys) {
-      header_.metadata.push_back({.key = text, .value = {}, .place = place()});
+      header_.metadata.push_back({.key = text, .value = {}, .offset = offset()});
       return to(State::metadata_value);
     }
     if (state_ == State::fields) return field(text);
     if (text != safetensors_metadata_key) {
       header_.tensors.push_back({.name = text,
                                  .shape = static_cast<std::uint32_t>(header_.extents.size()),
-                                 .place = static_cast<std::uint32_t>(place())});
+                                 .offset = static_cast<std::uint32_t>(offset())});
       fields_ = 0;
       return to(State::tensor_object);
     }
@@ -232,7 +232,7 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
   }
 
   /// Where in the file the token stands that is looked at now.
-  std::uint64_t place() const {
+  std::uint64_t offset() const {
     std::size_t at = previous_;
     while (at < json_.size() &&
            std::string_view(" \t\r\n,:").find(json_[at]) != std::string::npos) {
@@ -264,8 +264,8 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
   }
 
   [[noreturn]] void damaged(std::string what, std::string why = {},
-                            std::string mend = safetensors_mend) const {
-    safetensors_fail(name_, part(), place(), std::move(what), std::move(why), std::move(mend));
+                            std::string fix = safetensors_mend) const {
+    safetensors_fail(name_, part(), offset(), std::move(what), std::move(why), std::move(fix));
   }
 
   std::string const& name_;

@@ -24,12 +24,12 @@ class SafetensorsLayout {
                     std::uint64_t data_size)
       : header_(header), name_(name), data_at_(data_at), data_size_(data_size) {}
 
-  /// Gives the places of the tensors in order of their names. Binary search over it cannot be
+  /// Gives the offsets of the tensors in order of their names. Binary search over it cannot be
   /// slowed down by chosen names, as a hash table can.
   std::vector<std::uint32_t> check() {
     auto const by_range = [](auto const& a, auto const& b) {
       if (a.begin != b.begin) return a.begin < b.begin;
-      return a.end != b.end ? a.end < b.end : a.place < b.place;
+      return a.end != b.end ? a.end < b.end : a.offset < b.offset;
     };
     auto& tensors = header_.tensors;
     if (!std::is_sorted(tensors.begin(), tensors.end(), by_range)) {
@@ -53,9 +53,9 @@ class SafetensorsLayout {
       auto const& a = tensors[index[i - 1]];
       auto const& b = tensors[index[i]];
       if (a.name != b.name) continue;
-      fail(b.place > a.place ? b : a, std::max(a.place, b.place),
+      fail(b.offset > a.offset ? b : a, std::max(a.offset, b.offset),
            "the header has two tensors of one name",
-           "the other one stands at byte " + std::to_string(std::min(a.place, b.place)));
+           "the other one stands at byte " + std::to_string(std::min(a.offset, b.offset)));
     }
     return index;
   }
@@ -63,34 +63,34 @@ class SafetensorsLayout {
   void sort_metadata() {
     auto& texts = header_.metadata;
     put_in_order(texts, [](SafetensorsText const& a, SafetensorsText const& b) {
-      return a.key != b.key ? a.key < b.key : a.place < b.place;
+      return a.key != b.key ? a.key < b.key : a.offset < b.offset;
     });
     auto const twice = std::adjacent_find(
         texts.begin(), texts.end(), [](auto const& a, auto const& b) { return a.key == b.key; });
     if (twice == texts.end()) return;
-    fail("__metadata__", twice[1].place, "a key stands twice in the metadata",
-         safetensors_quoted(twice->key) + " stands at byte " + std::to_string(twice->place) +
+    fail("__metadata__", twice[1].offset, "a key stands twice in the metadata",
+         safetensors_quoted(twice->key) + " stands at byte " + std::to_string(twice->offset) +
              " as well");
   }
 
   void check_size(SafetensorsEntry const& tensor) const {
     if (tensor.begin > tensor.end) {
-      fail(tensor, tensor.place, "the tensor ends before it begins",
+      fail(tensor, tensor.offset, "the tensor ends before it begins",
            "its data_offsets are " + range(tensor));
     }
     auto const bits =
         tensor_bits(tensor.dtype, std::span(header_.extents).subspan(tensor.shape, tensor.rank));
     if (!bits) {
-      fail(tensor, tensor.place, "the tensor is absurdly large",
+      fail(tensor, tensor.offset, "the tensor is absurdly large",
            "the product of its extents does not fit into 64 bits");
     }
     if (*bits % 8 != 0) {
-      fail(tensor, tensor.place, "the tensor ends within a byte",
+      fail(tensor, tensor.offset, "the tensor ends within a byte",
            std::to_string(*bits) + " bits of " + std::string(dtype_name(tensor.dtype)) +
                " are no whole number of bytes");
     }
     if (*bits / 8 != tensor.end - tensor.begin) {
-      fail(tensor, tensor.place, "the tensor's shape does not fit its bytes",
+      fail(tensor, tensor.offset, "the tensor's shape does not fit its bytes",
            "its shape of " + std::string(dtype_name(tensor.dtype)) + " takes " +
                std::to_string(*bits / 8) + " bytes, and its data_offsets " + range(tensor) +
                " are " + std::to_string(tensor.end - tensor.begin));

@@ -171,10 +171,10 @@ class SafetensorsWriter {
   }
 
   [[noreturn]] void refuse(std::string_view tensor, std::string what, std::string why,
-                           std::string mend) const {
+                           std::string fix) const {
     detail::safetensors_fail(name_, detail::safetensors_tensor(tensor),
                              detail::safetensors_no_place, std::move(what), std::move(why),
-                             std::move(mend));
+                             std::move(fix));
   }
 
   std::string name_;

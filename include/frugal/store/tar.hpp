@@ -106,7 +106,7 @@ class TarWriter {
         {.what = "an archive cannot be written",
          .where = where_.string(),
          .why = why != nullptr ? why : "libarchive gives no reason",
-         .mend = "See whether this libarchive was built with zstd (bsdtar --version)."});
+         .fix = "See whether this libarchive was built with zstd (bsdtar --version)."});
   }
 
   Sink& sink_;
@@ -160,7 +160,7 @@ class TarReader {
     throw FormatError({.what = "an archive of a checkpoint is damaged",
                        .where = file_.path().string(),
                        .why = std::move(why),
-                       .mend = "Fetch it again, or use another checkpoint."});
+                       .fix = "Fetch it again, or use another checkpoint."});
   }
 
  private:

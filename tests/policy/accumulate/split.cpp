@@ -26,7 +26,7 @@ struct frugal::batch_traits<std::pair<at::Tensor, at::Tensor>> {
   static std::int64_t tokens(Pair const& batch) {
     return batch.second.ne(-100).sum().item<std::int64_t>();
   }
-  static void place(Pair&, at::Device) {}
+  static void to(Pair&, at::Device) {}
   static Pair narrow(Pair const& batch, std::int64_t begin, std::int64_t count) {
     return {batch.first.narrow(0, begin, count), batch.second.narrow(0, begin, count)};
   }
@@ -277,7 +277,7 @@ TEST_CASE("so it is with every policy that takes part in a window") {
   equals_told(Where::backward, Optimize<SGD>{.lr = 0.1}, frugal::Recompute<frugal::Segments<2>>{});
   equals_told(Where::forward, Optimize<SGD>{.lr = 0.1},
               frugal::Recompute<frugal::Where<frugal::OfType<torch::nn::Dropout>>>{});
-  equals_told(Where::backward, Optimize<SGD>{.lr = 0.1}, frugal::Activations<frugal::Half>{});
+  equals_told(Where::backward, Optimize<SGD>{.lr = 0.1}, frugal::Activations<frugal::BF16>{});
   equals_told(Where::backward, Optimize<SGD>{.lr = 0.1}, frugal::Throughput<frugal::Every<2>>{});
   equals_told(Where::forward, Optimize<frugal::Any>{.make = [](std::vector<at::Tensor> parameters) {
                 return std::make_unique<torch::optim::RMSprop>(std::move(parameters), 1e-2);

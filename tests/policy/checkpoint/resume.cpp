@@ -74,7 +74,7 @@ std::string refusal(Job const& job, Ps const&... policies) {
     CHECK(same_bits(tensors_of(*module), before));
     CHECK(losses.empty());
     CHECK(error.fault().where.find(job.folder.string()) == 0);
-    CHECK(error.fault().mend.find("Resume::Weights") != std::string::npos);
+    CHECK(error.fault().fix.find("Resume::Weights") != std::string::npos);
     return error.fault().why;
   }
   return "nothing was refused";
@@ -498,7 +498,8 @@ TEST_CASE("weights without a match are listed, and those that fit are taken") {
   job.shape = {.hidden = 9};
   CHECK_THROWS_WITH_AS(
       run(job, Optimizer{}, Weights{.resume = frugal::Resume::Weights, .from = folder / "donor"}),
-      doctest::Contains("'first.weight' does not fit F32 [9, 6]"), frugal::StateError);
+      doctest::Contains("'first.weight' is F32 [8, 6] there and F32 [9, 6] here"),
+      frugal::StateError);
 }
 
 TEST_CASE("Resume::Weights from a folder without a checkpoint is an error") {
@@ -522,10 +523,10 @@ TEST_CASE("Resume::Never begins at step 0 beside what is there, and its saves ar
   CHECK(outcome.report.resumed->step == 8);
 }
 
-TEST_CASE("HalfStorage writes weights of half the size, and resumes from them rounded") {
+TEST_CASE("WeightsIn<BF16> writes weights of half the size, and resumes from them rounded") {
   TemporaryFolder const folder;
   Job job{.folder = folder.path(), .dies_at = 10};
-  using Half = frugal::Checkpoint<Every<4>, frugal::HalfStorage>;
+  using Half = frugal::Checkpoint<Every<4>, frugal::WeightsIn<frugal::BF16>>;
   run(job, Optimizer{}, Half{});
   auto const file = newest_in(folder.path()) / "model.safetensors";
   CHECK((frugal::Safetensors::open(file).at("first.weight").dtype == frugal::Dtype::bf16));
@@ -551,7 +552,7 @@ TEST_CASE("weights that FP16 cannot hold are refused, naming the tensor") {
   }
   frugal::Trainer trainer{module, frugal::CrossEntropy{},
                           frugal::Settings{.run = folder.path(), .epochs = 1}, Optimizer{},
-                          frugal::Checkpoint<Every<4>, frugal::WeightsIn<at::kHalf>>{}};
+                          frugal::Checkpoint<Every<4>, frugal::WeightsIn<frugal::FP16>>{}};
   frugal::Resident train(samples(8), {.batch = 4});
   CHECK_THROWS_WITH_AS(trainer.fit(train), doctest::Contains("tensor 'second.weight', step 0"),
                        frugal::StoreError);

@@ -356,11 +356,11 @@ TEST_CASE("a checkpoint before a resumed run's first line does not count what is
 }
 
 TEST_CASE("memory of a snapshot is taken once") {
-  frugal::Memory memory;
+  frugal::StateDict memory;
   at::Tensor const value = at::arange(6, at::kFloat).view({2, 3});
   void const* first = nullptr;
   for (int i = 0; i < 3; ++i) {
-    frugal::MemoryWriter writer(memory, frugal::Copies::on_host);
+    frugal::StateWriter writer(memory, frugal::Copies::on_host);
     writer("value", value + i);
     CHECK(memory.tensors.at("value").equal(value + i));
     if (!first) first = memory.tensors.at("value").const_data_ptr();

@@ -16,7 +16,7 @@
 
 namespace frugal_test::policy_checkpoint_state_file {
 
-using frugal::Memory;
+using frugal::StateDict;
 using frugal::detail::StateFile;
 
 StateFile parsed(std::string const& text) { return StateFile::parse(text, "state.json"); }
@@ -33,7 +33,7 @@ std::string why(std::string const& text) {
 
 TEST_CASE("a state file gives back every value, bit for bit and of its type") {
   double const payload = std::bit_cast<double>(std::uint64_t{0x7ff8000000001234});
-  std::vector<Memory::Value> const values{
+  std::vector<StateDict::Value> const values{
       std::monostate{},
       true,
       false,
@@ -72,7 +72,7 @@ TEST_CASE("a state file gives back every value, bit for bit and of its type") {
   REQUIRE(read.values.size() == values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     CAPTURE(i);
-    Memory::Value const& value = read.values.at("policy/" + std::to_string(i));
+    StateDict::Value const& value = read.values.at("policy/" + std::to_string(i));
     REQUIRE(value.index() == values[i].index());
     if (auto const* const number = std::get_if<double>(&value)) {
       CHECK(std::bit_cast<std::uint64_t>(*number) ==
@@ -168,7 +168,7 @@ TEST_CASE("an error in a state file names the byte at which it stands") {
   }
 }
 
-/// As MemoryWriter has it: the length under the path, the items below.
+/// As StateWriter has it: the length under the path, the items below.
 template <class T>
 void add_list(StateFile& file, std::string const& path, std::vector<T> const& list) {
   file.values[path] = std::uint64_t{list.size()};
@@ -195,7 +195,7 @@ StateFile with_lists() {
 }
 
 bool same(StateFile const& one, StateFile const& other) {
-  Memory a, b;
+  StateDict a, b;
   a.values = one.values;
   b.values = other.values;
   return a == b;

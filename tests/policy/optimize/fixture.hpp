@@ -24,7 +24,7 @@ template <>
 struct frugal::batch_traits<frugal_test::policy_optimize::Table> {
   static std::int64_t samples(frugal_test::policy_optimize::Table const&) { return 1; }
   static std::int64_t tokens(frugal_test::policy_optimize::Table const&) { return 1; }
-  static void place(frugal_test::policy_optimize::Table&, at::Device) {}
+  static void to(frugal_test::policy_optimize::Table&, at::Device) {}
 };
 
 namespace frugal_test::policy_optimize {

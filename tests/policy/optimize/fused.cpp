@@ -59,7 +59,7 @@ std::string refusal(Frozen const& from, std::vector<at::Tensor> const& start,
                     Optimize<Algorithm> const& policy) {
   // Only the optimizer's state is at fault here, so only the module is left as it is.
   struct Load {
-    static void into(frugal::Memory const& memory, std::vector<at::Tensor> const& parts,
+    static void into(frugal::StateDict const& memory, std::vector<at::Tensor> const& parts,
                      Optimize<Algorithm> const& optimizer) {
       Frozen frozen{.module = tensors_of(Parts(parts)),
                     .generator = at::detail::getDefaultCPUGenerator().get_state(),

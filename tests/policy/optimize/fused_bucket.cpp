@@ -5,8 +5,8 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <frugal/policy/optimize/sgd.hpp>
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_writer.hpp>
 
 #include "support/running.hpp"
 
@@ -42,8 +42,8 @@ struct Pair {
   }
 
   void save() {
-    frugal::Memory memory;
-    frugal::MemoryWriter writer(memory);
+    frugal::StateDict memory;
+    frugal::StateWriter writer(memory);
     bucket.persist(rule, writer);
   }
 

@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <frugal/policy/precision/flag_queue.hpp>
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 #include <vector>
 
@@ -40,13 +40,13 @@ TEST_CASE("a flag that is overwritten after it was handed over keeps its value")
 }
 
 TEST_CASE("what waits survives a resume") {
-  frugal::Memory memory;
+  frugal::StateDict memory;
   FlagQueue before(2);
   read(before, {1, 0, 1});
-  frugal::MemoryWriter writer(memory);
+  frugal::StateWriter writer(memory);
   before.persist(writer);
   FlagQueue after(2);
-  frugal::MemoryReader reader(memory);
+  frugal::StateReader reader(memory);
   after.persist(reader);
   std::vector<int> const rest{0, 1, 0, 0};
   CHECK((read(after, rest) == read(before, rest)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <frugal/policy/precision/fp16.hpp>
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 #include <doctest/doctest.h>
 
@@ -32,7 +32,7 @@ struct frugal::batch_traits<frugal_test::policy_precision_fp16::Scripted> {
   using Batch = frugal_test::policy_precision_fp16::Scripted;
   static std::int64_t samples(Batch const&) { return 1; }
   static std::int64_t tokens(Batch const&) { return 1; }
-  static void place(Batch&, at::Device) {}
+  static void to(Batch&, at::Device) {}
 };
 
 namespace frugal_test::policy_precision_fp16 {
@@ -176,15 +176,15 @@ void check_scales(bool resumed) {
       CHECK(gradient[0].item<float>() == 1.0F);
       scale.update();
       CHECK(scale.value() == step.at("scale").get<double>());
-      frugal::Memory memory;
-      frugal::MemoryWriter writer(memory);
+      frugal::StateDict memory;
+      frugal::StateWriter writer(memory);
       scale.persist(writer);
       CHECK(std::get<std::int64_t>(memory.values.at("good_steps")) ==
             step.at("good_steps").get<std::int64_t>());
       if (!resumed) continue;
       scale = frugal::detail::LossScale(scaling_in(file));
       scale.begin(at::kCPU);
-      frugal::MemoryReader reader(memory);
+      frugal::StateReader reader(memory);
       scale.persist(reader);
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <frugal/policy/precision/from_env.hpp>
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 #include <doctest/doctest.h>
 
@@ -81,17 +81,17 @@ TEST_CASE(
 
 TEST_CASE("a run goes on in the format in which it was saved, or not at all") {
   TrainingFile const file;
-  auto const save = [&](frugal::Memory& memory) {
+  auto const save = [&](frugal::StateDict& memory) {
     Environment const environment("BF16");
     typename All::State<frugal::Context<torch::nn::Sequential, frugal::Accumulate<1>>> state(All{});
-    frugal::MemoryWriter writer(memory);
+    frugal::StateWriter writer(memory);
     state.persist(writer);
   };
-  frugal::Memory memory;
+  frugal::StateDict memory;
   save(memory);
   Environment const environment("FP32");
   typename All::State<frugal::Context<torch::nn::Sequential, frugal::Accumulate<1>>> state(All{});
-  frugal::MemoryReader reader(memory);
+  frugal::StateReader reader(memory);
   try {
     state.persist(reader);
     FAIL("it was loaded");

@@ -41,7 +41,7 @@ inline AnyValue call_any(AnyModule& module, Arguments arguments) {
                                  std::to_string(arguments.size()) + " arguments",
                          .where = "Recompute",
                          .why = "four is the most that it passes on",
-                         .mend = "Give them to it as a tuple or a vector."});
+                         .fix = "Give them to it as a tuple or a vector."});
   }
 }
 

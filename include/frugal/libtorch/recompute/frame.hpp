@@ -164,7 +164,7 @@ class Frame : public std::enable_shared_from_this<Frame> {
       throw ModuleError({.what = "a recomputed function threw no std::exception",
                          .where = "recompute, in backward",
                          .why = "",
-                         .mend = "Let it throw what derives from std::exception."});
+                         .fix = "Let it throw what derives from std::exception."});
     }
   }
 
@@ -187,8 +187,8 @@ class Frame : public std::enable_shared_from_this<Frame> {
     throw ModuleError({.what = "a recomputed function did not do what it did the first time",
                        .where = "recompute, in backward",
                        .why = std::move(why),
-                       .mend = "Let it depend on its inputs, on parameters and on LibTorch's "
-                               "generators alone, and change weights only after backward."});
+                       .fix = "Let it depend on its inputs, on parameters and on LibTorch's "
+                              "generators alone, and change weights only after backward."});
   }
 
   std::vector<std::weak_ptr<Slot>> slots_;  ///< in the order in which they were saved

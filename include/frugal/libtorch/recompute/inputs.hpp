@@ -108,10 +108,9 @@ class KeptInputs {
       throw ModuleError({.what = who + " changes its input " + shape_text(tensor) + " in place",
                          .where = "recompute",
                          .why = "backward computes it again, and what it began from is gone",
-                         .mend =
-                             "Use the operator that is not in place, or begin with a clone(); a "
-                             "module such as ReLU with inplace(true) may stand anywhere but at "
-                             "the beginning of a segment."});
+                         .fix = "Use the operator that is not in place, or begin with a clone(); a "
+                                "module such as ReLU with inplace(true) may stand anywhere but at "
+                                "the beginning of a segment."});
     });
   }
 

@@ -8,8 +8,8 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/libtorch/host_meter.hpp>
-#include <frugal/loop/leaving.hpp>
 #include <frugal/loop/passes.hpp>
+#include <frugal/loop/preemption.hpp>
 #include <frugal/policy/accumulate/trial.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/run/phases.hpp>
@@ -55,21 +55,21 @@ class SplitExecutor {
   }
 
   /// Steps that are made and undone tell how large a micro-batch may be. Leaves the source where
-  /// `place` is.
+  /// `start` is.
   template <class Train>
-  void settle(Train& source, Cursor place) {
-    if constexpr (probes) probe(source, place);
+  void settle(Train& source, Cursor start) {
+    if constexpr (probes) probe(source, start);
   }
 
  private:
   template <class Train>
-  void probe(Train& source, Cursor place) {
+  void probe(Train& source, Cursor start) {
     auto& split = run_.engine->template state<kinds::accumulate>();
     if (split.known()) return;
     auto& prober = run_.engine->template state<kinds::auto_batch>();
-    source.seek(place);
+    source.seek(start);
     auto const batch = largest_batch(source, prober.look());
-    source.seek(place);
+    source.seek(start);
     if (!batch) return;
     std::int64_t const samples = batch_traits<Batch>::samples(*batch);
     std::int64_t found = 0;
@@ -96,7 +96,7 @@ class SplitExecutor {
 
   /// A step that is not counted and of which no observer hears. False if it was none.
   bool attempt(Batch batch) {
-    heed_interrupts(run_);
+    throw_if_preempted(run_);
     passes_.open();
     in_parts(
         batch,

@@ -114,7 +114,7 @@ class Accumulate<Auto>::State {
           {.what = "a micro-batch has at most " + std::to_string(samples_) + " samples",
            .where = "Accumulate<Auto>::samples",
            .why = "it has one at least",
-           .mend = "Give 1 or more, or 0 for the whole batch."});
+           .fix = "Give 1 or more, or 0 for the whole batch."});
     }
     left_->leave(samples_);
   }
@@ -179,8 +179,8 @@ class Accumulate<Auto>::State {
         {.what = "memory does not hold a step of one sample at a time",
          .where = "step " + std::to_string(phase.counters().step) + ", Accumulate<Auto>",
          .why = "forward or backward ran out of it, and one sample cannot be split",
-         .mend = "Use a smaller model or shorter samples, Precision<BF16>, Recompute<> or "
-                 "Activations<Half>, or more memory (AutoBatch::limit on the CPU)."}));
+         .fix = "Use a smaller model or shorter samples, Precision<BF16>, Recompute<> or "
+                "Activations<BF16>, or more memory (AutoBatch::limit on the CPU)."}));
   }
 
   std::int64_t samples_;

@@ -56,7 +56,7 @@ inline void require_workspace(char const* config) {
                        .where = "Audit<BitExact>",
                        .why = "the environment's CUBLAS_WORKSPACE_CONFIG is " +
                               (value.empty() ? "not set" : "'" + std::string(value) + "'"),
-                       .mend = "Start the program with CUBLAS_WORKSPACE_CONFIG=:4096:8."});
+                       .fix = "Start the program with CUBLAS_WORKSPACE_CONFIG=:4096:8."});
 }
 
 }  // namespace frugal::detail

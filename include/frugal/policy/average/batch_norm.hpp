@@ -112,7 +112,7 @@ void update_batch_norm(Module& module, Data&& data, Pass&& pass = {}) {
   try {
     source.seek(Cursor{});
     while (auto batch = source.next()) {
-      batch_traits<batch_of<source_type>>::place(*batch, device);
+      batch_traits<batch_of<source_type>>::to(*batch, device);
       pass(module, std::as_const(*batch));
       any = true;
     }

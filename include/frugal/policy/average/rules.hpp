@@ -82,7 +82,7 @@ struct Ema {
     throw SettingsError({.what = "Ema has a decay of " + std::to_string(decay),
                          .where = "Average::rule.decay",
                          .why = "it is the share of the average that is kept",
-                         .mend = "Give a number between 0 and 1, such as 0.999."});
+                         .fix = "Give a number between 0 and 1, such as 0.999."});
   }
 };
 

@@ -55,7 +55,7 @@ struct AveragedWeights {
     throw StateError({.what = "the averaged weights do not fit the module",
                       .where = "AveragedWeights::copy_into",
                       .why = std::move(why),
-                      .mend = "Give a module that is made as the trained one was."});
+                      .fix = "Give a module that is made as the trained one was."});
   }
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/policy/formats.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/run/counters.hpp>
 #include <frugal/run/settings.hpp>
@@ -49,14 +50,13 @@ struct Async {};
 
 /// Weights in 16 bits on disk, at half the size. BF16 has the range of float; FP16 has more digits,
 /// and weights beyond 65504 are refused. A run that resumes from it does not end in the same bits.
-template <c10::ScalarType Type>
+template <class Format>
 struct WeightsIn {
-  static_assert(Type == c10::ScalarType::BFloat16 || Type == c10::ScalarType::Half,
-                "frugal: weights are stored as they are or in 16 bits. Write HalfStorage (BF16) or "
-                "WeightsIn<at::kHalf>.");
-  static constexpr c10::ScalarType type = Type;
+  static_assert(detail::is_half_format<Format>,
+                "frugal: weights are stored as they are or in 16 bits. Write WeightsIn<BF16> or "
+                "WeightsIn<FP16>.");
+  static constexpr c10::ScalarType type = detail::scalar_type_of<Format>;
 };
-using HalfStorage = WeightsIn<c10::ScalarType::BFloat16>;
 
 /// What a run does with checkpoints that are there when it begins.
 enum class Resume {
@@ -91,8 +91,8 @@ template <std::uint64_t N>
 inline constexpr bool is_keep_every<KeepEvery<N>> = true;
 template <class T>
 inline constexpr bool is_weights_in = false;
-template <c10::ScalarType Type>
-inline constexpr bool is_weights_in<WeightsIn<Type>> = true;
+template <class Format>
+inline constexpr bool is_weights_in<WeightsIn<Format>> = true;
 
 template <class O>
 inline constexpr bool is_checkpoint_option =
@@ -124,9 +124,9 @@ void add_to(Retention& retention) {
 /// SettingsError for a Checkpoint that cannot work.
 inline void require_checkpoint_settings(Settings const& settings, double share,
                                         std::optional<double> machine_lifetime) {
-  auto const fail = [](std::string what, std::string where, std::string mend) {
+  auto const fail = [](std::string what, std::string where, std::string fix) {
     throw SettingsError(
-        {.what = std::move(what), .where = std::move(where), .why = "", .mend = std::move(mend)});
+        {.what = std::move(what), .where = std::move(where), .why = "", .fix = std::move(fix)});
   };
   if (settings.run.empty()) {
     fail("Checkpoint has nowhere to write", "Settings::run", "Set Settings::run to a folder.");

@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <iterator>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,10 +17,11 @@
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/run/any_run.hpp>
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_reader.hpp>
 #include <frugal/state/module_tensors.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_reader.hpp>
 #include <frugal/store/checkpoint.hpp>
 #include <frugal/store/checkpoint_list.hpp>
 #include <frugal/store/manifest.hpp>
@@ -35,21 +35,9 @@ namespace frugal::detail {
   throw StateError({.what = "this checkpoint is of another run",
                     .where = where.string(),
                     .why = std::move(why),
-                    .mend = "Resume with the model, recipe and seed that saved it, set "
-                            "Checkpoint::resume to Resume::Weights to take the weights alone, or "
-                            "give another Settings::run."});
-}
-
-/// Names of the file's tensors that the module lacks, in the file's order.
-inline std::vector<std::string> names_not_in(torch::nn::Module& module, Safetensors const& file) {
-  std::set<std::string> known;
-  visit_tensors(module, [&](std::string const& name, at::Tensor const&) { known.insert(name); });
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < file.size(); ++i) {
-    std::string name(file[i].name);
-    if (!known.contains(name)) names.push_back(std::move(name));
-  }
-  return names;
+                    .fix = "Resume with the model, recipe and seed that saved it, set "
+                           "Checkpoint::resume to Resume::Weights to take the weights alone, or "
+                           "give another Settings::run."});
 }
 
 /// Throws the first difference between a module and a file of weights.
@@ -73,72 +61,9 @@ inline void require_same_tensors(torch::nn::Module& module, Safetensors const& f
   }
 }
 
-/// Copies weights by name; what the file lacks keeps its value. Returns the names without a match,
-/// those of the module first. StateError if a name fits and a shape does not.
-inline std::vector<std::string> load_weights(torch::nn::Module& module, Safetensors const& file) {
-  at::NoGradGuard const no_gradients;
-  std::vector<std::string> unmatched;
-  std::vector<std::pair<at::Tensor, at::Tensor>> pairs;
-  visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
-    auto const view = file.find(name);
-    if (!view) return unmatched.push_back("'" + name + "' is not in the file");
-    at::Tensor const saved = tensor_in_file(*view);
-    if (!saved.defined() || saved.sizes() != tensor.sizes()) {
-      refuse_checkpoint(file.name(), "'" + name + "' does not fit " + type_and_shape(tensor));
-    }
-    pairs.emplace_back(tensor, saved);
-  });
-  if (pairs.empty()) {
-    refuse_checkpoint(file.name(), "no name of a tensor there is one of a tensor here");
-  }
-  // Nothing is touched before everything fits.
-  for (auto& [tensor, saved] : pairs) tensor.copy_(saved);
-  for (std::string const& name : names_not_in(module, file)) {
-    unmatched.push_back("'" + name + "' is not in the module");
-  }
-  return unmatched;
-}
-
-[[noreturn]] inline void refuse_file(std::filesystem::path const& where, std::string why) {
-  throw FormatError({.what = "a checkpoint cannot be resumed from",
-                     .where = where.string(),
-                     .why = std::move(why),
-                     .mend = "Use another checkpoint, or restore this one from a copy."});
-}
-
-/// A file of a checkpoint that is whole. FormatError unless its manifest lists it: a file that it
-/// does not list has no hash, and was not verified with the others.
-inline std::filesystem::path file_of(SavedCheckpoint const& checkpoint, std::string const& name) {
-  for (FileEntry const& entry : checkpoint.manifest.files) {
-    if (entry.name == name) return checkpoint.folder / name;
-  }
-  refuse_file(checkpoint.folder / Manifest::file_name, "it does not list " + name);
-}
-
-/// The file of weights that a path means: a .safetensors file, a checkpoint's folder, or a run's,
-/// whose newest whole checkpoint is taken. StoreError where there is none.
-inline std::filesystem::path weights_in(std::filesystem::path const& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return path;
-  if (std::filesystem::exists(path / Manifest::file_name, ignored)) {
-    SavedCheckpoint const checkpoint = read_checkpoint(path);
-    auto file = file_of(checkpoint, "model.safetensors");
-    verify(checkpoint);
-    return file;
-  }
-  auto file = path / "model.safetensors";
-  if (std::filesystem::exists(file, ignored)) return file;
-  auto const newest = RunDirectory(path, Access::read).newest_valid();
-  if (newest.checkpoint) return file_of(*newest.checkpoint, "model.safetensors");
-  throw StoreError({.what = "there are no weights to begin with",
-                    .where = path.string(),
-                    .why = "it has no checkpoint that is whole",
-                    .mend = "Set Checkpoint::from to a run, a checkpoint or a .safetensors file."});
-}
-
 /// Leaves the generators that a run on `device` has. Returns the kind of device of the run that was
 /// saved.
-inline std::string forget_other_generators(Memory& memory, c10::Device device) {
+inline std::string forget_other_generators(StateDict& memory, c10::Device device) {
   std::string const scope = "generators/";
   std::string const host = scope + "cpu";
   std::string const here = scope + kind_of_device(device);
@@ -185,16 +110,16 @@ inline StateFile read_state(SavedCheckpoint const& checkpoint) {
 }
 
 /// FormatError for generators' states that LibTorch would not take, before anything is changed.
-inline void require_generators(Memory const& memory, c10::Device device,
+inline void require_generators(StateDict const& memory, c10::Device device,
                                std::filesystem::path const& where) {
   for (auto const& [name, generator] : generators_of(device)) {
     auto const saved = memory.tensors.find("generators/" + name);
     if (saved == memory.tensors.end()) continue;
     at::Tensor const& state = saved->second;
     at::Tensor const here = state_of_generator(generator);
-    std::string const place = where.string() + ", tensor '" + saved->first + "'";
+    std::string const entry = where.string() + ", tensor '" + saved->first + "'";
     if (state.scalar_type() != here.scalar_type() || state.sizes() != here.sizes()) {
-      refuse_file(place, "it is " + type_and_shape(state) + ", and a generator's state " +
+      refuse_file(entry, "it is " + type_and_shape(state) + ", and a generator's state " +
                              type_and_shape(here));
     }
     if (name != "cpu") continue;
@@ -203,7 +128,7 @@ inline void require_generators(Memory const& memory, c10::Device device,
       tried.set_state(state);
     } catch (c10::Error const& error) {
       std::string const why = error.what_without_backtrace();
-      refuse_file(place, why.substr(0, why.find('\n')));
+      refuse_file(entry, why.substr(0, why.find('\n')));
     }
   }
 }
@@ -227,7 +152,7 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
   require_same_tensors(run.root, weights, !state.weights.empty());
 
   Safetensors const tensors = Safetensors::open(file_of(checkpoint, "optimizer.safetensors"));
-  Memory memory;
+  StateDict memory;
   memory.values = state.values;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     at::Tensor tensor = tensor_in_file(tensors[i]);
@@ -241,7 +166,7 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
   auto const saved_on = forget_other_generators(memory, run.settings.device);
   require_generators(memory, run.settings.device, tensors.name());
   at::NoGradGuard const no_gradients;
-  MemoryReader reader(memory);
+  StateReader reader(memory);
   try {
     run.persist(reader);
     reader.scope("run", [&](auto& inner) { run.persist_advice(inner); });
@@ -260,7 +185,7 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
   if (auto const unread = reader.unread()) {
     refuse_checkpoint(state_path, "it has '" + *unread + "', for which this recipe has no place");
   }
-  load_weights(run.root, weights);
+  copy_weights(run.root, weights);
   for (std::string const& doubt : doubts) run.advise(doubt);
   compare_circumstances(run, state.circumstances);
   if (std::string const here = kind_of_device(run.settings.device); saved_on != here && !moves) {

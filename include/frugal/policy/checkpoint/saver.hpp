@@ -20,9 +20,10 @@
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/resume.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/checkpoint/writer.hpp>
 #include <frugal/run/any_run.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_writer.hpp>
 #include <frugal/store/retention.hpp>
 #include <frugal/store/run_directory.hpp>
 
@@ -61,7 +62,7 @@ class Saver {
   void beat(AnyRun const& run) const { heartbeat_->beat({run.counters.step, run.seconds()}); }
 
   /// Is one of this moment on the disk, or on its way?
-  bool has_saved(AnyRun const& run) const { return saved_ && *saved_ == place_of(run); }
+  bool has_saved(AnyRun const& run) const { return saved_ && *saved_ == moment_of(run); }
   bool has_saved_any() const { return saved_.has_value(); }
   void forget_last() { saved_.reset(); }
 
@@ -79,7 +80,7 @@ class Saver {
     } else if (!bears(run, [this] { write(); })) {
       return std::nullopt;
     }
-    saved_ = place_of(run);
+    saved_ = moment_of(run);
     std::chrono::duration<double> const stall = Clock::now() - start;
     cost_ = {.stall = stall.count(), .write = writer_ ? writer_->seconds() : 0.0};
     return cost_;
@@ -120,13 +121,13 @@ class Saver {
 
  private:
   /// The moment of the run that a save holds: two saves of one place are the same.
-  struct Place {
+  struct Moment {
     Counters counters;
     std::string unfinished;
     std::size_t validations;
-    bool operator==(Place const&) const = default;
+    bool operator==(Moment const&) const = default;
   };
-  static Place place_of(AnyRun const& run) {
+  static Moment moment_of(AnyRun const& run) {
     return {run.counters, run.unfinished.hook, run.validations.size()};
   }
 
@@ -167,14 +168,17 @@ class Saver {
                        {"seconds_lost", what.seconds_lost}}};
     run.go_on(std::move(what), seconds);
     run.record(event);  // at the step and the time at which the run goes on
-    saved_ = place_of(run);
+    saved_ = moment_of(run);
   }
 
   static void take_weights(AnyRun& run, std::filesystem::path const& file) {
-    auto const unmatched = load_weights(run.root, Safetensors::open(file));
+    LoadedWeights const loaded = copy_weights(run.root, Safetensors::open(file));
     run.record({"weights", {{"from", file.string()}}});
-    for (std::string const& name : unmatched) {
-      run.advise("weights of " + file.string() + ": " + name);
+    for (std::string const& name : loaded.missing) {
+      run.advise("weights of " + file.string() + ": '" + name + "' is not in the file");
+    }
+    for (std::string const& name : loaded.unexpected) {
+      run.advise("weights of " + file.string() + ": '" + name + "' is not in the module");
     }
   }
 
@@ -229,7 +233,7 @@ class Saver {
   SaveCost cost_{};
   std::string failure_;         ///< the last one
   std::uint64_t failures_ = 0;  ///< that were borne, those before a resume included
-  std::optional<Place> saved_;
+  std::optional<Moment> saved_;
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<Heartbeat> heartbeat_;
   std::unique_ptr<BackgroundWriter> writer_;  // last: what it uses outlives it

@@ -14,9 +14,9 @@
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/run/any_run.hpp>
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_writer.hpp>
 #include <frugal/state/snapshot.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_writer.hpp>
 #include <frugal/store/commit.hpp>
 #include <frugal/store/run_directory.hpp>
 #include <frugal/store/safetensors_writer.hpp>
@@ -34,7 +34,7 @@ class StoredSnapshot {
   void take(AnyRun& run, Slots const& recipe) {
     state_.with_kept = true;
     state_.take(run, Part::good, copies_, weights_);
-    MemoryWriter record(state_.run);
+    StateWriter record(state_.run);
     record.scope("run", [&](auto& inner) { run.persist_advice(inner); });
     header_ = {.seed = run.settings.seed,
                .seconds = run.seconds(),
@@ -72,7 +72,8 @@ class StoredSnapshot {
   }
 
  private:
-  static void add_tensors(CheckpointWriter& writer, std::string const& name, Memory const& memory) {
+  static void add_tensors(CheckpointWriter& writer, std::string const& name,
+                          StateDict const& memory) {
     std::vector<TensorView> views;
     views.reserve(memory.tensors.size());
     for (auto const& [path, tensor] : memory.tensors) views.push_back(stored_view(path, tensor));
@@ -89,7 +90,7 @@ class StoredSnapshot {
       throw StoreError({.what = "the weights do not fit into 16 bits",
                         .where = "tensor '" + name + "', step " + std::to_string(step_),
                         .why = "FP16 ends at 65504",
-                        .mend = "Write HalfStorage, which is BF16 and has the range of float."});
+                        .fix = "Write WeightsIn<BF16>, which is BF16 and has the range of float."});
     }
   }
 

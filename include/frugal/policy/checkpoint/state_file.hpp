@@ -16,7 +16,7 @@
 #include <variant>
 
 #include <frugal/state/archive_path.hpp>
-#include <frugal/state/memory.hpp>
+#include <frugal/state/state_dict.hpp>
 #include <frugal/store/hash.hpp>
 #include <frugal/store/json_fields.hpp>
 #include <frugal/store/json_text.hpp>
@@ -40,7 +40,7 @@ struct StateFile {
   std::map<std::string, std::string> recipe;  ///< what fills each slot
   std::string weights;                        ///< type that they are stored in; empty: their own
   std::map<std::string, std::uint64_t> circumstances{};  ///< see circumstances.hpp
-  std::map<std::string, Memory::Value> values;
+  std::map<std::string, StateDict::Value> values;
 
   std::string text() const {
     std::string out = "{\n \"format\": \"frugal state\",\n \"version\": ";
@@ -63,8 +63,8 @@ struct StateFile {
     JsonFields const fields({.what = "the state of a checkpoint cannot be read",
                              .where = where.string(),
                              .why = "",
-                             .mend = "Use another checkpoint, or set Checkpoint::resume to "
-                                     "Resume::Weights."});
+                             .fix = "Use another checkpoint, or set Checkpoint::resume to "
+                                    "Resume::Weights."});
     auto const all = fields.parse(text, "frugal state");
     std::uint64_t const version = fields.version(all);
     if (version > newest_version) {
@@ -73,8 +73,8 @@ struct StateFile {
                               .why = "its version is " + std::to_string(version) +
                                      ", and this library knows up to " +
                                      std::to_string(newest_version),
-                              .mend = "Update frugal, or set Checkpoint::resume to "
-                                      "Resume::Weights."});
+                              .fix = "Update frugal, or set Checkpoint::resume to "
+                                     "Resume::Weights."});
     }
     fields.only(all, {"format", "version", "seed", "seconds", "weights", "recipe", "circumstances",
                       "values"});
@@ -111,7 +111,7 @@ struct StateFile {
   static constexpr std::size_t width = 100;  ///< of a line with an array
 
   void add(JsonFields const& fields, Json const& value, std::uint64_t of_version) {
-    auto const put = [&](std::string path, Memory::Value item) {
+    auto const put = [&](std::string path, StateDict::Value item) {
       if (!values.emplace(std::move(path), std::move(item)).second) {
         fields.fail(value, "\"" + value.name() + "\" is there twice");
       }
@@ -122,13 +122,13 @@ struct StateFile {
     put(value.name(), std::uint64_t{value.items().size()});
     std::size_t index = 0;
     for (Json const& item : value.items()) {
-      Memory::Value number = value_of(fields, item);
+      StateDict::Value number = value_of(fields, item);
       if (!is_number(number)) fields.fail(item, "an array of numbers has another value");
       put(item_path(value.name(), index++), std::move(number));
     }
   }
 
-  static bool is_number(Memory::Value const& value) {
+  static bool is_number(StateDict::Value const& value) {
     return std::holds_alternative<std::int64_t>(value) ||
            std::holds_alternative<std::uint64_t>(value) || std::holds_alternative<double>(value);
   }
@@ -224,7 +224,7 @@ struct StateFile {
     out += "\"}";
   }
 
-  static Memory::Value value_of(JsonFields const& fields, Json const& value) {
+  static StateDict::Value value_of(JsonFields const& fields, Json const& value) {
     switch (value.kind()) {
       case Json::Kind::null:
         return std::monostate{};

@@ -77,8 +77,8 @@ struct ClipAdaptive {
       throw SettingsError({.what = "ClipAdaptive clips nothing",
                            .where = "ClipAdaptive::skips",
                            .why = "it takes every parameter",
-                           .mend = "Have it return true for the last layer alone, or leave "
-                                   "ClipAdaptive out."});
+                           .fix = "Have it return true for the last layer alone, or leave "
+                                  "ClipAdaptive out."});
     }
 
     void on_gradients(Gradients<Context>&) {
@@ -100,7 +100,7 @@ struct ClipAdaptive {
       throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
                            .where = std::string("ClipAdaptive::") + name,
                            .why = "gradients are limited to a multiple of it",
-                           .mend = std::string("Give a number above 0, such as ") + usual + "."});
+                           .fix = std::string("Give a number above 0, such as ") + usual + "."});
     }
 
     static constexpr double tiny = 1e-6;

@@ -53,7 +53,7 @@ struct ClipNorm {
         throw SettingsError({.what = "ClipNorm has a limit of " + std::to_string(max_norm_),
                              .where = "ClipNorm::max_norm",
                              .why = "a norm to clip to is positive",
-                             .mend = "Set max_norm above 0, or leave ClipNorm out."});
+                             .fix = "Set max_norm above 0, or leave ClipNorm out."});
       }
     }
 

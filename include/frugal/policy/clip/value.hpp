@@ -46,7 +46,7 @@ struct ClipValue {
       throw SettingsError({.what = "ClipValue has a limit of " + std::to_string(max_value_),
                            .where = "ClipValue::max_value",
                            .why = "a value to clip to is positive",
-                           .mend = "Set max_value above 0, or leave ClipValue out."});
+                           .fix = "Set max_value above 0, or leave ClipValue out."});
     }
 
     void on_gradients(Gradients<Context>& phase) {

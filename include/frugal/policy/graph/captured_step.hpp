@@ -50,7 +50,7 @@ class CapturedStep {
   void capture(Run<Context>& run, Batch batch, Pass& pass, Update& update) {
     forget();
     Capturing<Context> const scope(*this, run);
-    batch_traits<Batch>::place(batch, run.settings.device);
+    batch_traits<Batch>::to(batch, run.settings.device);
     batch_traits<Batch>::each_tensor(batch, [&](at::Tensor& tensor) {
       if (tensor.defined()) tensor = tensor.clone();
       inputs_.push_back(tensor);

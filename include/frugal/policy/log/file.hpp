@@ -55,7 +55,7 @@ class LogFile {
   /// Of its end; of a pipe one that cuts nothing.
   Mark mark() const { return mark_at(size()); }
   /// Of any place, for a length of which no more is known.
-  Mark mark_at(std::uint64_t place) const { return {.size = place, .tail = tail_before(place)}; }
+  Mark mark_at(std::uint64_t length) const { return {.size = length, .tail = tail_before(length)}; }
 
   /// All of the lines, or none of them where the file is a regular one; false with the reason in
   /// errno.

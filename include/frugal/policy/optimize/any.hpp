@@ -59,8 +59,8 @@ struct Optimize<Any> {
         throw SettingsError({.what = "Optimize<Any> has no optimizer",
                              .where = "Optimize<Any>::make",
                              .why = make_ ? "make returned nothing" : "make was not set",
-                             .mend = "Set make to a function that takes the parameters and "
-                                     "returns a std::unique_ptr to a torch::optim optimizer."});
+                             .fix = "Set make to a function that takes the parameters and "
+                                    "returns a std::unique_ptr to a torch::optim optimizer."});
       }
       for (auto const& group : optimizer_->param_groups()) {
         rates_.push_back(group.options().get_lr());
@@ -140,7 +140,7 @@ struct Optimize<Any> {
         throw StateError({.what = "saved state does not fit the optimizer",
                           .where = "Optimize<Any>",
                           .why = error.what_without_backtrace(),
-                          .mend = "Resume with the optimizer that saved it."});
+                          .fix = "Resume with the optimizer that saved it."});
       }
     }
 

@@ -73,7 +73,7 @@ class FusedState {
     throw SettingsError({.what = "parameter '" + name + "' does not lie in memory without gaps",
                          .where = "Optimize",
                          .why = "a fused kernel goes through a parameter's memory from end to end",
-                         .mend = "Register a copy: parameter.contiguous(), or clone()."});
+                         .fix = "Register a copy: parameter.contiguous(), or clone()."});
   }
 
   FusedBucket bucket(std::size_t group) const {

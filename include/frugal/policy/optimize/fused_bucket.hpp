@@ -200,8 +200,8 @@ class FusedBucket {
     throw SettingsError({.what = "parameter '" + names_[i] + "' has a sparse gradient",
                          .where = "Optimize",
                          .why = "the fused kernels take dense gradients",
-                         .mend = "Build the embedding with sparse(false), or use Optimize<Any> "
-                                 "with torch::optim::SGD or Adagrad."});
+                         .fix = "Build the embedding with sparse(false), or use Optimize<Any> "
+                                "with torch::optim::SGD or Adagrad."});
   }
 
   double lr_;

@@ -49,14 +49,14 @@ inline void require_at_least_zero(char const* name, double value, std::string co
   throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
                        .where = where,
                        .why = "it cannot be negative or NaN",
-                       .mend = "Give 0 or more."});
+                       .fix = "Give 0 or more."});
 }
 inline void require_fraction(char const* name, double value, char const* optimizer) {
   if (value >= 0 && value < 1) return;
   throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
                        .where = optimizer,
                        .why = "it is a decay rate",
-                       .mend = "Give a number from 0 up to, but not including, 1."});
+                       .fix = "Give a number from 0 up to, but not including, 1."});
 }
 
 /// For each parameter the number of its group; groups.size() for none. Throws SettingsError
@@ -83,7 +83,7 @@ inline std::vector<std::size_t> assign_groups(std::vector<ParameterGroup> const&
       throw SettingsError({.what = "parameter group '" + groups[g].name + "' selects nothing",
                            .where = where,
                            .why = "the module's parameters are:" + known,
-                           .mend = "Mend its `selects`, or take the group out."});
+                           .fix = "Mend its `selects`, or take the group out."});
     }
   }
   return group_of;

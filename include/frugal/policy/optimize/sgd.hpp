@@ -57,7 +57,7 @@ struct Optimize<SGD> {
                                    " and dampening " + std::to_string(dampening),
                            .where = "Optimize<SGD>",
                            .why = "it looks ahead along an undampened momentum",
-                           .mend = "Set momentum above 0 and dampening to 0."});
+                           .fix = "Set momentum above 0 and dampening to 0."});
     }
   }
   template <class Rate>

@@ -44,13 +44,13 @@ inline void save_by_place(torch::optim::Optimizer const& optimizer,
   OutputArchive state(archive.compilation_unit());
   OutputArchive groups(archive.compilation_unit());
   groups.write("param_groups/size", count(optimizer.param_groups().size()));
-  std::size_t place = 0;
+  std::size_t index = 0;
   std::size_t number = 0;
   for (auto const& group : optimizer.param_groups()) {
     OutputArchive out(archive.compilation_unit());
     out.write("params/size", count(group.params().size()));
     for (std::size_t i = 0; i < group.params().size(); ++i) {
-      std::string const key = std::to_string(++place);
+      std::string const key = std::to_string(++index);
       out.write("params/" + std::to_string(i), c10::IValue(key));
       auto const found = optimizer.state().find(group.params()[i].unsafeGetTensorImpl());
       if (found == optimizer.state().end()) continue;

@@ -126,8 +126,8 @@ struct Precision<FP16> {
              .where = "Precision<FP16>",
              .why = half ? "an update is lost in FP16: only activations and products are"
                          : "the gradients of a step have one scale, on one device",
-             .mend = half ? "Call module->to(torch::kFloat) before the fit."
-                          : "Put the module on one device."});
+             .fix = half ? "Call module->to(torch::kFloat) before the fit."
+                         : "Put the module on one device."});
       }
     }
 
@@ -148,8 +148,8 @@ struct Precision<FP16> {
                     std::to_string(phase.counters().epoch),
            .why = "the scale of the loss is down to " + std::to_string(scale_.value()) +
                   ", so it is not the scale",
-           .mend = "Look at the data and the objective, lower the learning rate, or use "
-                   "Precision<BF16>, which has a larger range."});
+           .fix = "Look at the data and the objective, lower the learning rate, or use "
+                  "Precision<BF16>, which has a larger range."});
     }
 
     detail::LossScale scale_;

@@ -85,7 +85,7 @@ struct Precision<FromEnv<First, Rest...>> {
         {.what = std::string(variable) + " is '" + given + "'",
          .where = "Precision<FromEnv<...>>",
          .why = "this program was compiled with " + names(),
-         .mend = "Set it to one of these, or to nothing for " + std::string(First::name) + "."});
+         .fix = "Set it to one of these, or to nothing for " + std::string(First::name) + "."});
   }
 
   /// The format of this process.
@@ -131,7 +131,7 @@ struct Precision<FromEnv<First, Rest...>> {
             {.what = "saved state does not fit",
              .where = "format",
              .why = "the run was saved in " + name + ", and " + variable + " asks for " + name_,
-             .mend = "Set " + std::string(variable) + "=" + name + "."});
+             .fix = "Set " + std::string(variable) + "=" + name + "."});
       }
       std::visit(
           [&](auto& state) {

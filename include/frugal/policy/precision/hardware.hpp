@@ -60,7 +60,7 @@ inline void require_bf16(std::optional<Capability> gpu) {
                        .where = "Precision<BF16>",
                        .why = "its compute capability is " + std::to_string(gpu->major) + "." +
                               std::to_string(gpu->minor) + ", and BF16 came with 8.0",
-                       .mend = "Use Precision<FP16>, which scales the loss, or Precision<FP32>."});
+                       .fix = "Use Precision<FP16>, which scales the loss, or Precision<FP32>."});
 }
 
 /// A hint for a GPU that multiplies FP16 no faster than FP32; empty for others.

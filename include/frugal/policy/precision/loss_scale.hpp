@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/state/memory_reader.hpp>
+#include <frugal/state/state_reader.hpp>
 
 namespace frugal {
 
@@ -110,11 +110,11 @@ class LossScale {
   }
 
   void check() const {
-    auto const refuse = [](std::string what, std::string why, std::string mend) {
+    auto const refuse = [](std::string what, std::string why, std::string fix) {
       throw SettingsError({.what = std::move(what),
                            .where = "Precision<FP16>::scaling",
                            .why = std::move(why),
-                           .mend = std::move(mend)});
+                           .fix = std::move(fix)});
     };
     if (!(settings_.initial > 0) || !std::isfinite(settings_.initial)) {
       refuse("the initial scale is " + std::to_string(settings_.initial),

@@ -31,7 +31,7 @@ namespace frugal {
 /// earlier than the run does, and a run resumed from a checkpoint would not repeat it: give such a
 /// source a generator of its own.
 template <Source S>
-class Placed {
+class CopiedAhead {
  public:
   using batch_type = batch_of<S>;
   static_assert(
@@ -44,7 +44,7 @@ class Placed {
 
   /// `depth`: batches on the device at a time, that which is computed with among them. The source
   /// is referred to and has to outlive this.
-  Placed(S& source, std::size_t depth) : source_(source), depth_(depth) {}
+  CopiedAhead(S& source, std::size_t depth) : source_(source), depth_(depth) {}
 
   /// Where batches go, looked at again at each of them: a run may move.
   void follow(c10::Device const& device) { device_ = &device; }

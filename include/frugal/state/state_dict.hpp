@@ -28,7 +28,7 @@ namespace frugal {
 ///
 /// A path is the scopes and the name, "policies/EarlyStop/best"; a list has its length under its
 /// path and its items under "path.0", "path.1", ...
-struct Memory {
+struct StateDict {
   /// std::monostate is an empty optional or an undefined tensor.
   using Value =
       std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string>;
@@ -37,7 +37,7 @@ struct Memory {
   std::map<std::string, at::Tensor> tensors;
 
   /// Same values, and numbers and tensors with the same bits: a NaN equals itself.
-  friend bool operator==(Memory const& a, Memory const& b) {
+  friend bool operator==(StateDict const& a, StateDict const& b) {
     if (a.values.size() != b.values.size() || a.tensors.size() != b.tensors.size()) return false;
     for (auto const& [path, value] : a.values) {
       auto const other = b.values.find(path);
@@ -76,7 +76,7 @@ struct Memory {
 
 /// Archives a Memory inside another one.
 template <class Archive>
-void persist_memory(Archive& archive, Memory& memory) {
+void persist_state_dict(Archive& archive, StateDict& memory) {
   std::vector<std::string> paths;
   std::vector<std::string> tensors;
   paths.reserve(memory.values.size());
@@ -88,7 +88,7 @@ void persist_memory(Archive& archive, Memory& memory) {
   if (Archive::loading) memory = {};
   for (std::size_t i = 0; i < paths.size(); ++i) {
     archive.scope(detail::item_path("value", i), [&](auto& inner) {
-      Memory::Value& value = memory.values[paths[i]];
+      StateDict::Value& value = memory.values[paths[i]];
       std::uint64_t kind = value.index();
       inner("kind", kind);
       auto const as = [&]<class T>(T fresh) {

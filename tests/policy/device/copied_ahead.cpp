@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placed on the CPU, where it is the source; tests/device has a device to copy to.
+// CopiedAhead on the CPU, where it is the source; tests/device has a device to copy to.
 #include <frugal/data/resident.hpp>
-#include <frugal/policy/device/placed.hpp>
+#include <frugal/policy/device/copied_ahead.hpp>
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ using namespace frugal_test::data_sources;
 TEST_CASE("on the CPU the batches are the source's own, read one at a time") {
   frugal::Resident source(numbered(20), {.batch = 4, .shuffle = true});
   frugal::Resident same_source(numbered(20), {.batch = 4, .shuffle = true});
-  frugal::Placed placed(source, 2);
+  frugal::CopiedAhead placed(source, 2);
   c10::Device const device(c10::kCPU);
   placed.follow(device);
   CHECK(placed.samples() == 20);
@@ -30,9 +30,9 @@ TEST_CASE("on the CPU the batches are the source's own, read one at a time") {
   CHECK(rest(placed).size() == 3);  // one was taken past it
 }
 
-TEST_CASE("on the CPU Placed adds no operator to a batch") {
+TEST_CASE("on the CPU CopiedAhead adds no operator to a batch") {
   frugal::Resident source(numbered(20), {.batch = 4, .shuffle = true});
-  frugal::Placed placed(source, 2);
+  frugal::CopiedAhead placed(source, 2);
   c10::Device const device(c10::kCPU);
   placed.follow(device);
   placed.seek({});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start<Cpu> with a second device: a run that moves has the bits of one that stays.
+// StartOn<Cpu> with a second device: a run that moves has the bits of one that stays.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,20 +7,20 @@
 #include <iterator>
 #include <limits>
 
-#include <frugal/policy/start.hpp>
+#include <frugal/policy/start_on.hpp>
 
 #include "conform/policies.hpp"
 #include "support/fake_device.hpp"
 #include "support/files.hpp"
 #include "support/running.hpp"
 
-namespace frugal_test::device_start {
+namespace frugal_test::device_start_on {
 
 using namespace frugal_test::support;
 using namespace frugal_test::conform;
 using frugal::Cpu;
 using frugal::Epochs;
-using frugal::Start;
+using frugal::StartOn;
 using frugal::Steps;
 
 struct Ended {
@@ -33,7 +33,7 @@ struct Ended {
 };
 
 /// Names the tensors of a run's state that do not lie where it is told.
-std::string elsewhere(frugal::Memory const& memory, c10::Device device) {
+std::string elsewhere(frugal::StateDict const& memory, c10::Device device) {
   std::string text;
   for (auto const& [path, tensor] : memory.tensors) {
     // An optimizer of torch keeps its state in a blob of bytes, and Rollback in host memory.
@@ -44,12 +44,12 @@ std::string elsewhere(frugal::Memory const& memory, c10::Device device) {
 }
 
 /// Names what two memories have not alike.
-std::string differing(frugal::Memory const& a, frugal::Memory const& b) {
+std::string differing(frugal::StateDict const& a, frugal::StateDict const& b) {
   std::string text;
-  auto const compare_with = [&](frugal::Memory const& all, frugal::Memory const& other) {
+  auto const compare_with = [&](frugal::StateDict const& all, frugal::StateDict const& other) {
     for (auto const& [path, value] : all.values) {
-      frugal::Memory left{.values = {{path, value}}, .tensors = {}};
-      frugal::Memory right;
+      frugal::StateDict left{.values = {{path, value}}, .tensors = {}};
+      frugal::StateDict right;
       if (other.values.contains(path)) right.values.insert(*other.values.find(path));
       if (all.tensors.contains(path)) left.tensors.insert(*all.tensors.find(path));
       if (other.tensors.contains(path)) right.tensors.insert(*other.tensors.find(path));
@@ -112,14 +112,14 @@ template <class... Ps>
 void moves(frugal::list<Ps...> policies) {
   CAPTURE(std::string(frugal::detail::type_name<frugal::list<Ps...>>()));
   Ended const stays = run(policies, c10::kCPU);
-  Ended const moved = run(frugal::list<Ps..., Start<Cpu, Steps<5>>>{}, fake::device());
+  Ended const moved = run(frugal::list<Ps..., StartOn<Cpu, Steps<5>>>{}, fake::device());
   CHECK(steps_on(moved, c10::kCPU) == 5);
   CHECK(steps_on(moved, fake::type) == stays.placed.size() - 5);
   CHECK(moved.state.empty());
   compare(stays, moved);
   CHECK(fake::complaints().empty());
   // Nothing of the host is left in the state: what a later step is given is on the device.
-  Ended const epoch = run(frugal::list<Ps..., Start<Cpu>>{}, fake::device());
+  Ended const epoch = run(frugal::list<Ps..., StartOn<Cpu>>{}, fake::device());
   CHECK(steps_on(epoch, c10::kCPU) == stays.placed.size() / 3);
   compare(stays, epoch);
   CHECK(fake::complaints().empty());
@@ -158,7 +158,7 @@ TEST_CASE(
   using Policies = frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Accumulate<2>,
                                 frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
                                 frugal::Average<frugal::Ema<0.9_r>>,
-                                frugal::Rollback<frugal::Every<4>>, Start<Cpu, Steps<7>>>;
+                                frugal::Rollback<frugal::Every<4>>, StartOn<Cpu, Steps<7>>>;
   Ended const whole = run(Policies{}, fake::device());
   for (std::uint64_t const step : {1U, 6U, 7U, 8U, 15U}) {
     CAPTURE(step);
@@ -192,7 +192,7 @@ std::map<std::string, at::Tensor> in_folder(std::filesystem::path const& path, c
 
 TEST_CASE("a checkpoint of either side of the move goes on, dropout included") {
   TemporaryFolder folder;
-  Start<Cpu, Steps<6>> const start;
+  StartOn<Cpu, Steps<6>> const start;
   auto const whole = in_folder(folder.path() / "whole", fake::device(), 22, start);
   for (std::uint64_t const step : {3U, 6U, 9U}) {
     CAPTURE(step);
@@ -204,9 +204,9 @@ TEST_CASE("a checkpoint of either side of the move goes on, dropout included") {
   CHECK_FALSE(same_bits(in_folder(folder.path() / "cpu", c10::kCPU, 22), whole));
 }
 
-TEST_CASE("a run that knew only the CPU goes on with Start on a device") {
+TEST_CASE("a run that knew only the CPU goes on with StartOn on a device") {
   TemporaryFolder folder;
-  Start<Cpu, Steps<6>> const start;
+  StartOn<Cpu, Steps<6>> const start;
   auto const whole = in_folder(folder.path() / "whole", fake::device(), 22, start);
   auto const path = folder.path() / "cpu";
   in_folder(path, c10::kCPU, 3);
@@ -240,13 +240,13 @@ TEST_CASE("Rollback goes back to before the move, and the run stays on the devic
     return tensors_of(*module);
   };
   auto const stays = fit(c10::kCPU);
-  CHECK(same_bits(fit(fake::device(), Start<Cpu, Steps<5>>{}), stays));
+  CHECK(same_bits(fit(fake::device(), StartOn<Cpu, Steps<5>>{}), stays));
   CHECK(fake::complaints().empty());
 }
 
 TEST_CASE("FP16's scale and its flags move with the run") {
   using Policies = frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Precision<frugal::FP16>,
-                                Start<Cpu, Steps<5>>>;
+                                StartOn<Cpu, Steps<5>>>;
   Ended const whole = run(Policies{}, fake::device());
   CHECK(whole.report.steps + whole.report.skipped == 33);
   CHECK(whole.after_step.at(4).run.values.at("policies/Precision/scale") ==
@@ -261,7 +261,7 @@ TEST_CASE("ClipNorm clips on the CPU, and on the device once the run is there") 
   using Policies = frugal::list<frugal::Optimize<frugal::SGD>, frugal::ClipNorm<0.5_r>>;
   Ended const stays = run(Policies{}, c10::kCPU);
   Ended const moved =
-      run(frugal::concat<Policies, frugal::list<Start<Cpu, Steps<5>>>>{}, fake::device());
+      run(frugal::concat<Policies, frugal::list<StartOn<Cpu, Steps<5>>>>{}, fake::device());
   for (auto const& [name, tensor] : stays.tensors) {
     CAPTURE(name);
     CHECK(distance(moved.tensors.at(name), tensor) < 1e-4);
@@ -277,7 +277,7 @@ TEST_CASE("a run that ends before it moves says so, and a move is an event of th
                             frugal::Settings{.steps = steps, .device = fake::device()},
                             frugal::Optimize<frugal::AdamW>{},
                             frugal::Log<frugal::Every<1>>{.path = folder.path() / "log"},
-                            Start<Cpu, Steps<4>>{}};
+                            StartOn<Cpu, Steps<4>>{}};
     frugal::Resident train(samples(43), {.batch = 4});
     return trainer.fit(train);
   };
@@ -291,4 +291,4 @@ TEST_CASE("a run that ends before it moves says so, and a move is an event of th
   CHECK(text.find("\"to\":\"fake:0\"") != std::string::npos);
 }
 
-}  // namespace frugal_test::device_start
+}  // namespace frugal_test::device_start_on

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_writer.hpp>
 
 #include "loop/stand_ins.hpp"
 
 #include <limits>
 
-namespace frugal_test::state_memory {
+namespace frugal_test::state_state_dict {
 
 using namespace frugal_test::loop;
 
 TEST_CASE("two memories are equal when every value and every bit of every tensor is") {
   auto const memory_of = [](double number, at::Tensor const& tensor) {
-    Memory memory;
-    MemoryWriter writer(memory);
+    StateDict memory;
+    StateWriter writer(memory);
     writer("number", number);
     writer("tensor", tensor);
     return memory;
@@ -27,9 +27,9 @@ TEST_CASE("two memories are equal when every value and every bit of every tensor
   CHECK_FALSE(memory_of(1, tensor) == memory_of(1, tensor + 1));
   CHECK_FALSE(memory_of(1, tensor) == memory_of(1, tensor.view({2, 2})));
   CHECK_FALSE(memory_of(1, tensor) == memory_of(1, tensor.to(at::kDouble)));
-  CHECK_FALSE(memory_of(1, tensor) == Memory());
+  CHECK_FALSE(memory_of(1, tensor) == StateDict());
   CHECK(memory_of(1, tensor.view({2, 2}).t()) ==
         memory_of(1, tensor.view({2, 2}).t().contiguous()));
 }
 
-}  // namespace frugal_test::state_memory
+}  // namespace frugal_test::state_state_dict

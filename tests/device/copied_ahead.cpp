@@ -8,25 +8,25 @@
 
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/device.hpp>
-#include <frugal/policy/device/placed.hpp>
+#include <frugal/policy/device/copied_ahead.hpp>
 #include <frugal/policy/optimize/adam.hpp>
 #include <frugal/policy/optimize/any.hpp>
 #include <frugal/policy/smoke.hpp>
-#include <frugal/policy/start.hpp>
+#include <frugal/policy/start_on.hpp>
 #include <frugal/trainer.hpp>
 
 #include "support/fake_device.hpp"
 #include "support/files.hpp"
 #include "support/running.hpp"
 
-namespace frugal_test::device_placed {
+namespace frugal_test::device_copied_ahead {
 
 using namespace frugal_test::support;
 using frugal::Batch;
+using frugal::CopiedAhead;
 using frugal::Cursor;
 using frugal::Depth;
 using frugal::Device;
-using frugal::Placed;
 
 /// Gives batches of one number each, into one buffer that it writes again and again, and throws at
 /// one of them.
@@ -75,7 +75,7 @@ TEST_CASE("batches that are copied ahead are those of the source, and are waited
   for (std::size_t const depth : {1U, 2U, 4U}) {
     CAPTURE(depth);
     Counting source;
-    Placed placed(source, depth);
+    CopiedAhead placed(source, depth);
     placed.follow(there);
     placed.seek({});
     for (int i = 0; i < 8; ++i) CHECK(number(*placed.next()) == i);
@@ -90,7 +90,7 @@ TEST_CASE("with Depth<2> the next batch is being copied while one is computed wi
   fake::log();
   std::vector<std::string> const copy{"copy", "copy", "record"};
   std::vector<std::string> const wait{"wait"};
-  Placed placed(source, 2);
+  CopiedAhead placed(source, 2);
   placed.follow(there);
   placed.seek({});
   auto const first = placed.next();
@@ -113,7 +113,7 @@ TEST_CASE("batches that are let go of are followed by others in their memory") {
   for (std::size_t const depth : {1U, 2U, 4U}) {
     CAPTURE(depth);
     Counting source{.count = 20};
-    Placed placed(source, depth);
+    CopiedAhead placed(source, depth);
     placed.follow(there);
     placed.seek({});
     std::set<void const*> places;
@@ -130,7 +130,7 @@ TEST_CASE("batches that are let go of are followed by others in their memory") {
 
 TEST_CASE("a smaller batch takes the memory of a larger one, and a larger one is given more") {
   Ragged source;
-  Placed placed(source, 2);
+  CopiedAhead placed(source, 2);
   placed.follow(there);
   placed.seek({});
   for (std::int64_t const rows : Ragged::rows) {
@@ -143,7 +143,7 @@ TEST_CASE("a smaller batch takes the memory of a larger one, and a larger one is
 
 TEST_CASE("a seek throws away what was copied ahead, and batches that are kept stay as they are") {
   Counting source;
-  Placed placed(source, 3);
+  CopiedAhead placed(source, 3);
   placed.follow(there);
   placed.seek({});
   std::vector<Batch> kept;
@@ -160,7 +160,7 @@ TEST_CASE("a seek throws away what was copied ahead, and batches that are kept s
 
 TEST_CASE("a source that throws is heard of at its batch, not before") {
   Counting source{.throws_at = 3};
-  Placed placed(source, 3);
+  CopiedAhead placed(source, 3);
   placed.follow(there);
   placed.seek({});
   for (int i = 0; i < 3; ++i) CHECK(number(*placed.next()) == i);
@@ -176,7 +176,7 @@ TEST_CASE("batches that are page-locked or on the device already are copied once
                                    {locked.narrow(0, 2, 2), at::ones({2}).to(there)}};
   auto source = frugal::as_source(batches);
   fake::world().side_copies = 0;
-  Placed placed(source, 1);
+  CopiedAhead placed(source, 1);
   placed.follow(there);
   placed.seek({});
   for (Batch const& batch : batches) {
@@ -236,7 +236,7 @@ TEST_CASE("a fit with Device has the bits of one on the CPU, and copies every ba
 TEST_CASE("a fit that starts on the CPU copies ahead from where it moves") {
   fake::world().side_copies = 0;
   Ended const moved =
-      fit(fake::device(), Device<>{}, frugal::Start<frugal::Cpu, frugal::Steps<5>>{});
+      fit(fake::device(), Device<>{}, frugal::StartOn<frugal::Cpu, frugal::Steps<5>>{});
   CHECK(same_bits(moved.tensors, fit(c10::kCPU).tensors));
   CHECK(fake::world().side_copies == 2 * (3 * 11 - 5 + 3 * 4));
   CHECK(fake::complaints().empty());
@@ -282,4 +282,4 @@ TEST_CASE("a checkpoint knows what was consumed, not what was copied ahead") {
   CHECK(fake::complaints().empty());
 }
 
-}  // namespace frugal_test::device_placed
+}  // namespace frugal_test::device_copied_ahead

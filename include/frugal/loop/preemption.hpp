@@ -9,7 +9,7 @@
 #include <frugal/run/phases.hpp>
 #include <frugal/run/run.hpp>
 
-// Leaving a run before its end, so that it can be gone on with.
+// Preemption a run before its end, so that it can be gone on with.
 namespace frugal::detail {
 
 /// Who asked, where no policy of this process did.
@@ -18,9 +18,9 @@ inline constexpr std::string_view another_process = "another process";
 /// Does anybody ask for it: a policy, or who gave Settings::stop? Of one process; the first who
 /// does is remembered.
 template <class Context>
-bool asks_to_leave(Run<Context>& run) {
+bool preemption_requested(Run<Context>& run) {
   auto const who = [&](std::string_view kind) {
-    if (run.left_for.empty()) run.left_for = kind;
+    if (run.preempted_by.empty()) run.preempted_by = kind;
   };
   Phase<Context> phase(run);
   bool asked = run.engine->template ask<query::stop_requested>(phase, who);
@@ -34,9 +34,9 @@ bool asks_to_leave(Run<Context>& run) {
 /// Before each batch of what is not training: a step is finished, a validation begun again.
 /// Processes that train together come to the next step's end together, and look only there.
 template <class Context>
-void heed_interrupts(Run<Context>& run) {
+void throw_if_preempted(Run<Context>& run) {
   if constexpr (!provided<service::reduce, typename Context::policies>) {
-    if (asks_to_leave(run)) throw Interrupted{};
+    if (preemption_requested(run)) throw Interrupted{};
   }
 }
 
@@ -45,8 +45,8 @@ template <class Context>
 void leave(Run<Context>& run, bool has_begun) {
   using Clock = std::chrono::steady_clock;
   auto const start = Clock::now();
-  if (run.left_for.empty()) run.left_for = another_process;
-  Resting<Context> at(run);
+  if (run.preempted_by.empty()) run.preempted_by = another_process;
+  SafePoint<Context> at(run);
   bool const saved = has_begun && at.save();
   if (has_begun && !saved && provided<service::save, typename Context::policies>) {
     run.advise("preempted, and the last steps could not be saved");
@@ -54,8 +54,8 @@ void leave(Run<Context>& run, bool has_begun) {
   }
   std::chrono::duration<double> const took = Clock::now() - start;
   run.preempted = true;
-  Leaving<Context> phase(run, has_begun, saved, took.count());
-  run.engine->template emit<on::leave>(phase);
+  Preemption<Context> phase(run, has_begun, saved, took.count());
+  run.engine->template emit<on::preempt>(phase);
 }
 
 }  // namespace frugal::detail

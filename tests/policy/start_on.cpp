@@ -3,17 +3,17 @@
 #include <doctest/doctest.h>
 
 #include <frugal/policy/optimize/adam.hpp>
-#include <frugal/policy/start.hpp>
+#include <frugal/policy/start_on.hpp>
 #include <frugal/trainer.hpp>
 
 #include "support/running.hpp"
 
-namespace frugal_test::policy_start {
+namespace frugal_test::policy_start_on {
 
 using namespace frugal_test::support;
 using frugal::Cpu;
 using frugal::Epochs;
-using frugal::Start;
+using frugal::StartOn;
 using frugal::Steps;
 
 TEST_CASE("the early phase is over after so many epochs, or steps") {
@@ -32,9 +32,9 @@ TEST_CASE("on the CPU alone Start does nothing, and says so") {
     auto const report = trainer.fit(train);
     return std::pair{report.advice, tensors_of(*module)};
   };
-  auto const [advice, tensors] = fit(Start<Cpu>{});
+  auto const [advice, tensors] = fit(StartOn<Cpu>{});
   REQUIRE(advice.size() == 1);
-  CHECK(advice[0].find("Start<Cpu> does nothing") != std::string::npos);
+  CHECK(advice[0].find("StartOn<Cpu> does nothing") != std::string::npos);
   CHECK(same_bits(tensors, fit().second));
 }
 
@@ -45,4 +45,4 @@ TEST_CASE("Start says when a pipeline is too small for the device, or too large 
   CHECK(judge_start(0.5, 0.1, 100).find("its 100 steps cost 40 s") != std::string::npos);
 }
 
-}  // namespace frugal_test::policy_start
+}  // namespace frugal_test::policy_start_on

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/state/memory.hpp>
-#include <frugal/state/memory_reader.hpp>
-#include <frugal/state/memory_writer.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 #include "loop/stand_ins.hpp"
 
@@ -14,23 +14,23 @@
 #include <string>
 #include <vector>
 
-namespace frugal_test::state_memory_reader {
+namespace frugal_test::state_state_reader {
 
 using namespace frugal_test::loop;
 
 template <class T>
 T reloaded(T value, T into = T{}) {
-  Memory memory;
-  MemoryWriter{memory}("value", value);
-  MemoryReader{memory}("value", into);
+  StateDict memory;
+  StateWriter{memory}("value", value);
+  StateReader{memory}("value", into);
   return into;
 }
 template <class From, class To>
 std::optional<StateError> refusal(From const& from, To into) {
-  Memory memory;
-  MemoryWriter writer(memory);
+  StateDict memory;
+  StateWriter writer(memory);
   writer.scope("outer", [&](auto& inner) { inner("value", from); });
-  MemoryReader reader(memory);
+  StateReader reader(memory);
   return thrown_by<StateError>(
       [&] { reader.scope("outer", [&](auto& inner) { inner("value", into); }); });
 }
@@ -93,17 +93,17 @@ TEST_CASE("tensors of every type come back with the same bits") {
 TEST_CASE("a tensor that is there is filled in place, a parameter too") {
   at::Tensor const parameter = at::zeros({2}).set_requires_grad(true);
   at::Tensor target = parameter;
-  Memory memory;
-  MemoryWriter{memory}("value", at::ones({2}));
-  MemoryReader{memory}("value", target);
+  StateDict memory;
+  StateWriter{memory}("value", at::ones({2}));
+  StateReader{memory}("value", target);
   CHECK(target.is_same(parameter));
   CHECK(parameter.equal(at::ones({2})));
   CHECK(parameter.requires_grad());
 }
 
 TEST_CASE("what was not saved is an error that names its whole path") {
-  Memory const memory;
-  MemoryReader reader(memory);
+  StateDict const memory;
+  StateReader reader(memory);
   auto const error = thrown_by<StateError>([&] {
     int value = 0;
     reader.scope("policies", [&](auto& outer) {
@@ -137,4 +137,4 @@ TEST_CASE("a tensor of another shape or type is an error that shows both") {
   CHECK(says(type->fault().why, "[2] Double"));
 }
 
-}  // namespace frugal_test::state_memory_reader
+}  // namespace frugal_test::state_state_reader

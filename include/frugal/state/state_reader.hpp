@@ -17,13 +17,13 @@
 
 #include <frugal/error.hpp>
 #include <frugal/state/archive_path.hpp>
-#include <frugal/state/memory.hpp>
 #include <frugal/state/shard.hpp>
+#include <frugal/state/state_dict.hpp>
 
 namespace frugal {
 
 /// Loads from a Memory. Throws StateError, naming the value, when it is missing or does not fit.
-class MemoryReader {
+class StateReader {
  public:
   static constexpr bool loading = true;
 
@@ -31,7 +31,7 @@ class MemoryReader {
 
   /// `to`: the run moves to this device. A tensor that is there elsewhere is made anew on it; one
   /// that a State leaves undefined before it is loaded stays where it was saved.
-  explicit MemoryReader(Memory const& memory, std::optional<c10::Device> to = std::nullopt)
+  explicit StateReader(StateDict const& memory, std::optional<c10::Device> to = std::nullopt)
       : memory_(memory), to_(to) {}
 
   /// Where the run moves in this very call, for a State with numbers that lie on a device; nothing
@@ -89,7 +89,7 @@ class MemoryReader {
  private:
   template <class T>
   void load(std::string const& path, T& value) {
-    Memory::Value const& saved = at(path);
+    StateDict::Value const& saved = at(path);
     bool const absent = std::holds_alternative<std::monostate>(saved);
     if constexpr (std::is_same_v<T, at::Tensor>) {
       if (absent) {
@@ -134,7 +134,7 @@ class MemoryReader {
     return false;
   }
 
-  Memory::Value const& at(std::string const& path) {
+  StateDict::Value const& at(std::string const& path) {
     auto const found = memory_.values.find(path);
     if (found == memory_.values.end()) refuse(path, "it was not saved");
     read_.insert(found->first);
@@ -142,7 +142,7 @@ class MemoryReader {
   }
   template <class T>
   T get(std::string const& path, char const* what) {
-    Memory::Value const& saved = at(path);
+    StateDict::Value const& saved = at(path);
     if (T const* const value = std::get_if<T>(&saved)) return *value;
     // A file of numbers does not tell the two kinds of integers apart.
     if constexpr (std::is_same_v<T, std::int64_t>) {
@@ -183,10 +183,10 @@ class MemoryReader {
     throw StateError({.what = "saved state does not fit",
                       .where = path,
                       .why = why,
-                      .mend = "Resume with the model and recipe that saved it."});
+                      .fix = "Resume with the model and recipe that saved it."});
   }
 
-  Memory const& memory_;
+  StateDict const& memory_;
   std::optional<c10::Device> to_;
   std::set<std::string_view> read_;
   detail::ArchivePath path_;

@@ -45,16 +45,18 @@ inline constexpr bool is_early_phase<Steps<N>> = sizeof(Steps<N>) != 0;
 inline std::string judge_start(double on_cpu, double on_device, std::uint64_t steps) {
   char text[240];
   if (on_cpu <= on_device) {
-    std::snprintf(text, sizeof text,
-                  "Start<Cpu>: a step took %.2g s on the CPU and %.2g s on the device; a pipeline "
-                  "this small may as well stay on the CPU",
-                  on_cpu, on_device);
+    std::snprintf(
+        text, sizeof text,
+        "StartOn<Cpu>: a step took %.2g s on the CPU and %.2g s on the device; a pipeline "
+        "this small may as well stay on the CPU",
+        on_cpu, on_device);
   } else if (on_cpu > 4 * on_device) {
-    std::snprintf(text, sizeof text,
-                  "Start<Cpu>: a step took %.2g s on the CPU and %.2g s on the device, so its %llu "
-                  "steps cost %.2g s; the early phase on the CPU is for small pipelines",
-                  on_cpu, on_device, static_cast<unsigned long long>(steps),
-                  (on_cpu - on_device) * static_cast<double>(steps));
+    std::snprintf(
+        text, sizeof text,
+        "StartOn<Cpu>: a step took %.2g s on the CPU and %.2g s on the device, so its %llu "
+        "steps cost %.2g s; the early phase on the CPU is for small pipelines",
+        on_cpu, on_device, static_cast<unsigned long long>(steps),
+        (on_cpu - on_device) * static_cast<double>(steps));
   } else {
     return {};
   }
@@ -76,23 +78,23 @@ inline std::string judge_start(double on_cpu, double on_device, std::uint64_t st
 /// differ between a CPU and a GPU in their last bits, and dropout draws from the device's own
 /// generator once the run is there; `fit` has seeded that from Settings::seed.
 template <class Where, class Until = Epochs<1>>
-struct Start {
+struct StartOn {
   static_assert(std::same_as<Where, Cpu> && detail::is_early_phase<Until>,
                 "frugal: a run starts on the CPU, for some epochs or steps. Write "
-                "Start<Cpu, Epochs<1>> or Start<Cpu, Steps<100>>.");
+                "StartOn<Cpu, Epochs<1>> or StartOn<Cpu, Steps<100>>.");
   FRUGAL_SENTENCE(
       and_auto_batch,
-      "frugal: AutoBatch finds the micro-batch that fits where the run begins, and Start "
+      "frugal: AutoBatch finds the micro-batch that fits where the run begins, and StartOn "
       "moves the run elsewhere. Write Accumulate<Auto>{.samples = N} in place of "
-      "AutoBatch, or take Start out.");
+      "AutoBatch, or take StartOn out.");
   FRUGAL_SENTENCE(
       and_graph,
-      "frugal: Graph captures steps on one device, and Start begins the run on another. "
+      "frugal: Graph captures steps on one device, and StartOn begins the run on another. "
       "Take one of them out.");
 
-  using kind = kinds::start;
+  using kind = kinds::start_on;
   using listens = list<on::fit_begin, on::ready, on::window, on::epoch_end, on::fit_end>;
-  using provides = list<service::beginning>;
+  using provides = list<service::start_device>;
   using conflicts =
       list<conflict<kinds::auto_batch, and_auto_batch>, conflict<kinds::execution, and_graph>>;
 
@@ -105,11 +107,11 @@ struct Start {
     // The counters tell as well, so that a run may be resumed with Start or without.
     using dispensable = void;
 
-    explicit State(Start const&) {}
+    explicit State(StartOn const&) {}
 
     void on_fit_begin(FitBegin<Context>& phase) {
       if (!phase.settings().device.is_cpu()) return;
-      phase.advise("Start<Cpu> does nothing: the run's device is the CPU (Settings::device)");
+      phase.advise("StartOn<Cpu> does nothing: the run's device is the CPU (Settings::device)");
     }
 
     void on_epoch_end(EpochEnd<Context>& phase) {
@@ -125,12 +127,12 @@ struct Start {
 
     void on_fit_end(FitEnd<Context>& phase) {
       if (!moved_at_ && !phase.settings().device.is_cpu()) {
-        phase.advise("Start<Cpu>: the run ended before it moved to " +
+        phase.advise("StartOn<Cpu>: the run ended before it moved to " +
                      phase.settings().device.str() + ", and its module is on the CPU");
       }
     }
 
-    static c10::Device begins_on(Settings const&) { return c10::Device(c10::kCPU); }
+    static c10::Device start_device(Settings const&) { return c10::Device(c10::kCPU); }
 
     // A run that had moved goes on where it was, before it tells on what was broken off.
     void on_ready(Ready<Context>& phase) {
@@ -148,7 +150,7 @@ struct Start {
     }
 
    private:
-    bool is_due(Resting<Context> const& phase) {
+    bool is_due(SafePoint<Context> const& phase) {
       if (moved_at_ || phase.settings().device.is_cpu()) return false;
       if (!began_at_) began_at_ = {phase.counters().step, phase.seconds()};
       return moved_ || Until::over(phase.counters());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 12: Start<Cpu> moves a run to the GPU, and fused optimizers train a channels_last network
+// Case 12: StartOn<Cpu> moves a run to the GPU, and fused optimizers train a channels_last network
 // with depthwise and 1x1 convolutions there; both have the losses of a run on the CPU.
 // Shapes: B samples, C channels, H and W of a picture.
 #include <doctest/doctest.h>
@@ -74,7 +74,7 @@ template <class... Ps>
 void moves(Ps const&... policies) {
   without_tf32();
   Ended const stays = run(cpu, policies...);
-  Ended const moved = run(gpu, policies..., frugal::Start<frugal::Cpu, frugal::Steps<5>>{});
+  Ended const moved = run(gpu, policies..., frugal::StartOn<frugal::Cpu, frugal::Steps<5>>{});
   CHECK(moved.report.steps == 33);
   CHECK(std::count(moved.places.begin(), moved.places.end(), c10::kCPU) == 5);
   CHECK(std::count(moved.places.begin(), moved.places.end(), c10::kCUDA) == 33 - 5);

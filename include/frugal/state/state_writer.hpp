@@ -11,12 +11,12 @@
 
 #include <frugal/libtorch/page_locked.hpp>
 #include <frugal/state/archive_path.hpp>
-#include <frugal/state/memory.hpp>
 #include <frugal/state/shard.hpp>
+#include <frugal/state/state_dict.hpp>
 
 namespace frugal {
 
-/// Where a MemoryWriter puts tensors.
+/// Where a StateWriter puts tensors.
 enum class Copies {
   beside,   ///< copied on their own device
   on_host,  ///< copied into host memory, page-locked for tensors of a device; see settle()
@@ -26,15 +26,15 @@ enum class Copies {
 /// Saves into a Memory. Tensors are copied unless it is told otherwise: later steps do not change
 /// what was saved. A copy that the Memory already has at that path, of that shape and type, is
 /// filled again: who saves often into one Memory allocates once. After the last value, settle().
-class MemoryWriter {
+class StateWriter {
  public:
   static constexpr bool loading = false;
 
   bool of_a_snapshot = false;  ///< see Snapshot::persist
 
   /// `floats`: the type that floating-point tensors are stored in, or Undefined for their own.
-  explicit MemoryWriter(Memory& memory, Copies copies = Copies::beside,
-                        at::ScalarType floats = at::ScalarType::Undefined)
+  explicit StateWriter(StateDict& memory, Copies copies = Copies::beside,
+                       at::ScalarType floats = at::ScalarType::Undefined)
       : memory_(memory), copies_(copies), floats_(floats) {}
 
   template <class T>
@@ -131,7 +131,7 @@ class MemoryWriter {
     kept.copy_(value, /*non_blocking=*/!value.is_cpu());
   }
 
-  Memory& memory_;
+  StateDict& memory_;
   Copies copies_;
   at::ScalarType floats_;
   detail::ArchivePath path_;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <frugal/error.hpp>
+#include <frugal/policy/watched.hpp>
+#include <frugal/store/checkpoint.hpp>
+#include <frugal/store/run_directory.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+[[noreturn]] inline void refuse_run(std::filesystem::path const& run, std::string what,
+                                    std::string why, std::string fix) {
+  throw StoreError({.what = std::move(what),
+                    .where = run.string(),
+                    .why = std::move(why),
+                    .fix = std::move(fix)});
+}
+
+}  // namespace detail
+
+/// The folder of a run's newest checkpoint whose files are all what they were when it was saved.
+/// StoreError where there is none. Takes no lock: the run may go on meanwhile.
+inline std::filesystem::path latest_checkpoint(std::filesystem::path const& run) {
+  NewestValid newest = RunDirectory(run, Access::read).newest_valid();
+  if (newest.checkpoint) return newest.checkpoint->folder;
+  detail::refuse_run(run, "the run has no checkpoint that is whole",
+                     newest.damaged.empty() ? "its folder has none" : newest.damaged.front().why,
+                     "Name Settings::run of a recipe with Checkpoint.");
+}
+
+/// The folder of the checkpoint with the best value of a metric, among those that are on the disk
+/// (Keep, KeepBest): the newest one of equals. A NaN is never the best, and a damaged checkpoint is
+/// passed over. StoreError where no checkpoint has the metric: it is there if a validation came
+/// before the save.
+inline std::filesystem::path best_checkpoint(std::filesystem::path const& run,
+                                             std::string_view metric, Better better) {
+  CheckpointList list = RunDirectory(run, Access::read).list();
+  std::string known;
+  std::erase_if(list.whole, [&](SavedCheckpoint const& checkpoint) {
+    auto const& metrics = checkpoint.manifest.metrics;
+    auto const found = metrics.find(std::string(metric));
+    if (found == metrics.end() && known.empty()) {
+      for (auto const& [name, value] : metrics) known += (known.empty() ? "" : ", ") + name;
+    }
+    return found == metrics.end() || std::isnan(found->second);
+  });
+  auto const value_of = [&](SavedCheckpoint const& checkpoint) {
+    double const value = checkpoint.manifest.metrics.find(std::string(metric))->second;
+    return better == Better::lower ? value : -value;
+  };
+  std::ranges::stable_sort(list.whole, {}, value_of);
+  for (SavedCheckpoint const& checkpoint : list.whole) {
+    try {
+      verify(checkpoint);
+      return checkpoint.folder;
+    } catch (StoreError const& error) {
+      if (!detail::is_damage(error)) throw;
+    }
+  }
+  detail::refuse_run(run,
+                     "no whole checkpoint of the run has the metric '" + std::string(metric) + "'",
+                     known.empty() ? "none has a validation" : "there are: " + known,
+                     "Name a metric of Validate, in a run that validates before it saves.");
+}
+
+/// `best_checkpoint<WatchAccuracy>(run)`: the metric, and which way is better, as policies name it.
+template <class Metric = WatchLoss>
+std::filesystem::path best_checkpoint(std::filesystem::path const& run) {
+  return best_checkpoint(run, Metric::name, Metric::better);
+}
+
+}  // namespace frugal
