@@ -9,6 +9,7 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/libtorch/devices.hpp>
+#include <frugal/loop/evaluation.hpp>
 #include <frugal/loop/fit.hpp>
 #include <frugal/policy/accumulate.hpp>        // IWYU pragma: keep
 #include <frugal/policy/clip.hpp>              // IWYU pragma: keep
@@ -34,6 +35,22 @@ template <class P, class... Qs, class... Ps>
 inline constexpr bool has_places_for<P, list<Qs...>, list<Ps...>> =
     (0 + ... + int{std::same_as<P, Ps>}) == 0 ||
     (0 + ... + int{std::same_as<P, Qs>}) <= (0 + ... + int{std::same_as<P, Ps>});
+
+/// What predict() calls where it is not told otherwise.
+struct ForwardOfData {
+  template <class Module, class B>
+  at::Tensor operator()(Module& module, B const& batch) const {
+    if constexpr (std::convertible_to<B const&, at::Tensor>) {
+      return forward(module, at::Tensor(batch));
+    } else {
+      static_assert(
+          requires { at::Tensor(batch.data); },
+          "frugal: predict does not know what of this batch the module takes. Give it a "
+          "third argument: `[](auto& module, auto const& batch) { return ...; }`.");
+      return forward(module, batch.data);
+    }
+  }
+};
 
 /// The values of a trainer's policies, for functions over trainers.
 struct TrainerAccess {
@@ -135,6 +152,29 @@ class Trainer {
     return all_passed(checks);
   }
 
+  /// The weighted mean loss of a source and the metrics of Validate, under the recipe's precision
+  /// and on the module's device. Trains nothing, and leaves module, modes and generators as they
+  /// are; the source is read from its beginning. Throws what a validation would.
+  template <class Source>
+  Metrics evaluate(Source&& source) {
+    auto&& read = as_source(std::forward<Source>(source));
+    static_assert(
+        ObjectiveFor<Objective, Module, batch_of<std::remove_reference_t<decltype(read)>>>,
+        "frugal: the objective cannot be called with (module, batch), or returns neither "
+        "at::Tensor nor frugal::Loss.");
+    return evaluation().evaluate(read);
+  }
+
+  /// Calls `sink(output, batch)` for each batch of a source, in its order, with what the module
+  /// makes of it: in evaluation mode, without gradients, under the recipe's precision, on the
+  /// module's device. `forward(module, batch)` says how; left out, it is the module's forward of
+  /// `batch.data`, or of a batch that is one tensor.
+  template <class Source, class Sink, class Forward = detail::ForwardOfData>
+  void predict(Source&& source, Sink&& sink, Forward&& forward = {}) {
+    auto&& read = as_source(std::forward<Source>(source));
+    evaluation().predict(read, forward, sink);
+  }
+
   Module& module() { return module_; }
   Module const& module() const { return module_; }
   Objective& objective() { return objective_; }
@@ -163,6 +203,10 @@ class Trainer {
 
  private:
   friend struct detail::TrainerAccess;
+
+  detail::Evaluation<context, Objective> evaluation() {
+    return {module_, objective_, settings_, policies_};
+  }
 
   template <class Train, class Valid>
   Report fit_sources(Train& train, std::add_pointer_t<Valid> valid) {

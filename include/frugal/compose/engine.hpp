@@ -66,6 +66,15 @@ class Engine {
     }(subscribers<Hook>());
   }
 
+  /// Tells those slots that listen to `Other` as well.
+  template <class Hook, class Other, class Phase>
+  void emit_to_slots_of(Phase& phase) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      ((((infos[Is].listens >> Other::index) & 1U) != 0 ? tell_slot<Hook, Is>(phase) : void()),
+       ...);
+    }(subscribers<Hook>());
+  }
+
   /// The same for an event that can be broken off and told on later: to those who are not among
   /// `told`, by the names of their scopes. Where an Interrupted passes through, `told` are those
   /// who have heard all of it. `telling` is the place in the order of who hears it at the moment.
@@ -104,6 +113,12 @@ class Engine {
     } else {
       return nest<Hook, 0>(phase, body);
     }
+  }
+
+  /// The same inside the slots' guards alone.
+  template <class Hook, class Phase, class Body>
+  decltype(auto) surround_slots(Phase& phase, Body&& body) {
+    return nest<Hook, 0, /*SlotsAlone=*/true>(phase, body);
   }
 
   /// Does a policy of the recipe provide the service?
@@ -220,12 +235,16 @@ class Engine {
     if constexpr (infos[I].slot) Hook::call(detail::get<I>(states_), phase);
   }
 
-  template <class Hook, std::size_t Depth, class Phase, class Body>
+  template <class Hook, std::size_t Depth, bool SlotsAlone = false, class Phase, class Body>
   decltype(auto) nest(Phase& phase, Body& body) {
     if constexpr (Depth == subscriber_count<Hook>) {
       return body();
+    } else if constexpr (SlotsAlone && !infos[subscriber_table<Hook>[Depth]].slot) {
+      return nest<Hook, Depth + 1, SlotsAlone>(phase, body);
     } else {
-      auto next = [&]() -> decltype(auto) { return nest<Hook, Depth + 1>(phase, body); };
+      auto next = [&]() -> decltype(auto) {
+        return nest<Hook, Depth + 1, SlotsAlone>(phase, body);
+      };
       return Hook::call(detail::get<subscriber_table<Hook>[Depth]>(states_), phase, next);
     }
   }

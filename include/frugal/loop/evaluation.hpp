@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include <frugal/data/batch.hpp>
+#include <frugal/data/source.hpp>
+#include <frugal/libtorch/generators.hpp>
+#include <frugal/libtorch/modes.hpp>
+#include <frugal/loop/measure.hpp>
+#include <frugal/loop/recipe_traits.hpp>
+#include <frugal/run/context.hpp>
+#include <frugal/run/failure.hpp>
+#include <frugal/run/run.hpp>
+
+namespace frugal::detail {
+
+/// Forward passes outside of a fit: in evaluation mode, without gradients, on the module's own
+/// device, under the guards of the recipe's slots (its precision). Observers are not told. Module,
+/// modes and generators are as they were afterwards.
+template <class Context, class Objective>
+class Evaluation {
+ public:
+  template <class Policies>
+  Evaluation(typename Context::module_type& module, Objective& objective, Settings const& settings,
+             Policies const& policies)
+      : engine_(policies), run_(module, settings, {}), objective_(objective) {
+    run_.engine = &engine_;
+    if (run_.parameters.size() != 0) run_.device = run_.parameters.tensors.front().device();
+    FitBegin<Context> phase(run_);
+    engine_.template emit_to_slots_of<on::fit_begin, around::forward>(phase);
+  }
+
+  template <class Source>
+  Metrics evaluate(Source& source) {
+    return untouched([&] {
+      auto const loss_of = [this](auto const& batch) {
+        Loss loss = pass(batch, [&] { return as_loss(objective_(run_.module, batch)); });
+        require_scalar(loss.value, run_.counters);
+        if (!loss.weight) loss.weight = samples_of(batch);
+        return loss;
+      };
+      return measure<typename traits_of<Context>::metrics>(source, run_, loss_of);
+    });
+  }
+
+  /// `forward(module, batch)` is what `sink(output, batch)` gets.
+  template <class Source, class Forward, class Sink>
+  void predict(Source& source, Forward&& forward, Sink&& sink) {
+    untouched([&] {
+      at::NoGradGuard const no_gradients;
+      EvaluationMode const mode(run_.root);
+      source.seek(Cursor{run_.settings.seed, 0, 0});
+      while (auto batch = source.next()) {
+        batch_traits<batch_of<Source>>::to(*batch, run_.device);
+        Loss made = pass(*batch, [&] {
+          return Loss{.value = {}, .weight = {}, .output = forward(run_.module, *batch)};
+        });
+        sink(std::move(made.output), std::as_const(*batch));
+      }
+      return 0;
+    });
+  }
+
+ private:
+  template <class Batch>
+  static double samples_of(Batch const& batch) {
+    return static_cast<double>(batch_traits<Batch>::samples(batch));
+  }
+
+  template <class Batch, class Body>
+  Loss pass(Batch const& batch, Body&& body) {
+    Forward<Context> phase(run_, /*is_training=*/false);
+    try {
+      return engine_.template surround_slots<around::forward>(phase, body);
+    } catch (c10::Error const& error) {
+      refuse_forward(error, batch, run_.counters);
+    }
+  }
+
+  template <class Body>
+  auto untouched(Body&& body) {
+    GeneratorStates generators;
+    generators.take(run_.device);
+    try {
+      auto result = body();
+      generators.restore();
+      return result;
+    } catch (...) {
+      generators.restore();
+      throw;
+    }
+  }
+
+  typename Context::engine engine_;
+  Run<Context> run_;
+  Objective& objective_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/frugal.hpp>
+
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace frugal_test::loop_evaluation {
+
+using namespace support;
+namespace fr = frugal;
+
+fr::Resident data(std::int64_t count, std::int64_t batch) {
+  return fr::Resident(samples(count), {.batch = batch});
+}
+
+template <class... Ps>
+auto trainer_of(std::shared_ptr<Mlp> const& module, Ps const&... policies) {
+  return fr::Trainer{module,
+                     fr::CrossEntropy{},
+                     fr::Settings{.epochs = 1},
+                     fr::Optimize<fr::AdamW>{},
+                     fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
+                     policies...};
+}
+
+TEST_CASE("what is evaluated is what a validation finds, over ragged batches too") {
+  auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.4, .norm = true});
+  auto trainer = trainer_of(module);
+  fr::Resident train = data(44, 4);
+  fr::Resident valid = data(31, 8);
+  fr::Report const report = trainer.fit(train, valid);
+  CHECK((trainer.evaluate(valid) == report.last()));
+  // By hand, in one batch.
+  module->eval();
+  fr::Batch const all = samples(31);
+  at::Tensor const logits = module->forward(all.data);
+  fr::Metrics const found = trainer.evaluate(valid);
+  CHECK(found["loss"] ==
+        doctest::Approx(at::cross_entropy_loss(logits, all.target).item<double>()));
+  CHECK(found["accuracy"] == logits.argmax(1).eq(all.target).to(at::kDouble).mean().item<double>());
+}
+
+TEST_CASE("an evaluation between two fits leaves no trace in the second") {
+  auto const trained = [](bool evaluates) {
+    auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.4, .norm = true});
+    auto trainer = trainer_of(module);
+    fr::Resident train = data(44, 4);
+    trainer.fit(train);
+    module->norm->eval();  // frozen by hand
+    if (evaluates) {
+      at::Tensor const before = at::rand({3});
+      at::manual_seed(9);
+      fr::Metrics const found = trainer.evaluate(train);
+      trainer.predict(train, [](at::Tensor const&, fr::Batch const&) {});
+      CHECK(found.has("accuracy"));
+      at::Tensor const drawn = at::rand({3});
+      at::manual_seed(9);
+      CHECK(at::equal(drawn, at::rand({3})));
+      CHECK(module->is_training());
+      CHECK_FALSE(module->norm->is_training());
+      CHECK_FALSE(module->parameters().front().grad().defined());
+    }
+    trainer.fit(train);
+    return tensors_of(*module);
+  };
+  CHECK(same_bits(trained(true), trained(false)));
+}
+
+TEST_CASE("predictions come in the source's order, without gradients, in evaluation mode") {
+  auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.4});
+  auto trainer = trainer_of(module);
+  std::vector<at::Tensor> outputs;
+  std::int64_t rows = 0;
+  trainer.predict(data(31, 8), [&](at::Tensor const& output, fr::Batch const& batch) {
+    CHECK_FALSE(output.requires_grad());
+    CHECK(output.size(0) == batch.data.size(0));
+    rows += output.size(0);
+    outputs.push_back(output);
+  });
+  CHECK(rows == 31);
+  module->eval();
+  CHECK(at::allclose(at::cat(outputs), module->forward(samples(31).data)));
+}
+
+TEST_CASE("both run under the recipe's precision") {
+  auto const module = std::make_shared<Mlp>();
+  auto trainer = trainer_of(module, fr::Precision<fr::BF16>{});
+  trainer.predict(data(8, 8), [](at::Tensor const& output, fr::Batch const&) {
+    CHECK((output.scalar_type() == at::kBFloat16));
+  });
+  auto plain = trainer_of(module);
+  fr::Resident source = data(31, 8);
+  CHECK(trainer.evaluate(source)["loss"] != plain.evaluate(source)["loss"]);
+}
+
+TEST_CASE("batches that are tensors, and a forward of one's own") {
+  auto const module = std::make_shared<Mlp>();
+  auto trainer = trainer_of(module);
+  std::vector<at::Tensor> const batches{samples(4).data, samples(3).data};
+  std::int64_t rows = 0;
+  trainer.predict(batches,
+                  [&](at::Tensor const& output, at::Tensor const&) { rows += output.size(0); });
+  CHECK(rows == 7);
+  double largest = 0;
+  trainer.predict(
+      data(8, 4),
+      [&](at::Tensor const& output, fr::Batch const&) {
+        largest = std::max(largest, output.max().item<double>());
+      },
+      [](std::shared_ptr<Mlp>& net, fr::Batch const& batch) {
+        return net->forward(batch.data).softmax(1);
+      });
+  CHECK(largest <= 1);
+  CHECK(largest > 0);
+}
+
+TEST_CASE("an empty source and a batch of another shape are errors, and the module is as it was") {
+  auto const module = std::make_shared<Mlp>();
+  auto trainer = trainer_of(module);
+  std::vector<fr::Batch> nothing;
+  CHECK_THROWS_AS(trainer.evaluate(nothing), fr::EmptySourceError);
+  fr::Resident wrong(fr::Batch{at::ones({4, 5}), at::zeros({4}, at::kLong)}, {.batch = 2});
+  CHECK_THROWS_AS(trainer.evaluate(wrong), fr::ShapeError);
+  CHECK_THROWS_AS(trainer.predict(wrong, [](at::Tensor const&, fr::Batch const&) {}),
+                  fr::ShapeError);
+  CHECK(module->is_training());
+}
+
+}  // namespace frugal_test::loop_evaluation
