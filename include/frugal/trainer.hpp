@@ -165,10 +165,10 @@ class Trainer {
     return evaluation().evaluate(read);
   }
 
-  /// Calls `sink(output, batch)` for each batch of a source, in its order, with what the module
-  /// makes of it: in evaluation mode, without gradients, under the recipe's precision, on the
-  /// module's device. `forward(module, batch)` says how; left out, it is the module's forward of
-  /// `batch.data`, or of a batch that is one tensor.
+  /// Calls `sink(output, batch)` for each batch of a source, in the order of its epoch 0, with what
+  /// the module makes of it: in evaluation mode, without gradients, under the recipe's precision,
+  /// on the module's device. `forward(module, batch)` says how; left out, it is the module's
+  /// forward of `batch.data`, or of a batch that is one tensor.
   template <class Source, class Sink, class Forward = detail::ForwardOfData>
   void predict(Source&& source, Sink&& sink, Forward&& forward = {}) {
     auto&& read = as_source(std::forward<Source>(source));
