@@ -43,6 +43,7 @@
 #include <frugal/policy/start_on.hpp>
 #include <frugal/policy/throughput.hpp>
 #include <frugal/policy/validate.hpp>
+#include <frugal/recipe_name.hpp>
 #include <frugal/run/report.hpp>
 #include <frugal/state/state_dict.hpp>
 #include <frugal/state/state_reader.hpp>

@@ -3,6 +3,7 @@
 
 #include <iostream>
 #include <ostream>
+#include <string>
 #include <utility>
 
 #include <frugal/compose/about.hpp>
@@ -18,6 +19,7 @@
 #include <frugal/policy/precision.hpp>         // IWYU pragma: keep
 #include <frugal/policy/schedule.hpp>          // IWYU pragma: keep
 #include <frugal/policy/validate.hpp>          // IWYU pragma: keep
+#include <frugal/recipe_name.hpp>
 #include <frugal/run/context.hpp>
 
 namespace frugal {
@@ -173,6 +175,11 @@ class Trainer {
   void predict(Source&& source, Sink&& sink, Forward&& forward = {}) {
     auto&& read = as_source(std::forward<Source>(source));
     evaluation().predict(read, forward, sink);
+  }
+
+  /// What the run is called: Settings::name, or else what its recipe is called (recipe_name).
+  std::string name() const {
+    return settings_.name.empty() ? recipe_name<Trainer>() : settings_.name;
   }
 
   Module& module() { return module_; }

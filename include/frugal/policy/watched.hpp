@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include <frugal/compose/alias_name.hpp>
 #include <frugal/compose/fixed_string.hpp>
 
 namespace frugal {
@@ -32,5 +33,9 @@ struct Watch {
 
 using WatchLoss = Watch<"loss", Better::lower>;
 using WatchAccuracy = Watch<"accuracy", Better::higher>;
+template <>
+inline constexpr std::string_view alias_name<WatchLoss> = "WatchLoss";
+template <>
+inline constexpr std::string_view alias_name<WatchAccuracy> = "WatchAccuracy";
 
 }  // namespace frugal

@@ -3,6 +3,9 @@
 
 #include <concepts>
 #include <cstdint>
+#include <string_view>
+
+#include <frugal/compose/alias_name.hpp>
 
 namespace frugal {
 
@@ -59,6 +62,8 @@ struct Automatic {
   friend constexpr bool operator==(Automatic, Automatic) = default;
 };
 inline constexpr Automatic Auto{};
+template <>
+inline constexpr std::string_view alias_name<Automatic> = "Auto";
 
 /// A cadence: `Every<500>` optimizer steps, `Every<1, Epoch>`, `Every<100000, Token>`.
 ///

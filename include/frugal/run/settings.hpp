@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 namespace frugal {
 
@@ -25,6 +26,8 @@ struct Settings {
   /// Whoever holds its source asks with it that the run be left after the step at hand: saved, if
   /// somebody saves, and to be gone on with.
   std::stop_token stop{};
+  /// What the run is called in tables and messages. Empty: what its recipe is called (recipe_name).
+  std::string name{};
 };
 
 }  // namespace frugal

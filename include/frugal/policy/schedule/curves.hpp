@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <string_view>
 
+#include <frugal/compose/alias_name.hpp>
 #include <frugal/compose/rational.hpp>
 
 namespace frugal {
@@ -25,6 +27,8 @@ struct Constant {
 
   double factor(std::uint64_t, std::uint64_t) const { return value; }
 };
+template <>
+inline constexpr std::string_view alias_name<Constant<>> = "Constant<>";
 
 /// Rises from 1/N at the first step to 1 at step N - 1 (LinearLR with start_factor 1/N and
 /// total_iters N - 1), and stays there: the first step is not wasted on a rate of 0.
@@ -56,6 +60,8 @@ struct Ramp {
 template <Rational Floor = Rational{0, 1}, std::uint64_t Steps = to_end>
 using LinearDecay = Ramp<Rational{1, 1}, Floor, Steps>;
 using Linear = LinearDecay<>;
+template <>
+inline constexpr std::string_view alias_name<Linear> = "Linear";
 
 /// Falls from 1 to a floor along half a cosine (CosineAnnealingLR, eta_min = floor * lr), of
 /// Loshchilov and Hutter, "SGDR" (2017).
@@ -71,6 +77,8 @@ struct CosineDecay {
   }
 };
 using Cosine = CosineDecay<>;
+template <>
+inline constexpr std::string_view alias_name<Cosine> = "Cosine";
 
 /// Cosines that begin again, the first of `First` steps and each `Growth` times as long as the
 /// one before (CosineAnnealingWarmRestarts).
@@ -105,6 +113,8 @@ struct PolynomialDecay {
   }
 };
 using Polynomial = PolynomialDecay<>;
+template <>
+inline constexpr std::string_view alias_name<Polynomial> = "Polynomial";
 
 /// Multiplied by gamma every N steps (StepLR).
 template <std::uint64_t N, Rational Gamma = Rational{1, 10}>

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/list.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/compose/recipe.hpp>
+#include <frugal/compose/written_name.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal {
+
+/// A name of your own for a recipe, in place of the computed one:
+///
+///     template <>
+///     inline constexpr std::string_view frugal::recipe_label<Lean> = "lean";
+template <class Recipe>
+inline constexpr std::string_view recipe_label{};
+
+namespace detail {
+
+/// The policies of these kinds are named by their argument: AdamW, BF16, Ema.
+template <class P>
+inline constexpr bool named_by_argument =
+    contains<typename P::kind,
+             list<kinds::optimizer, kinds::precision, kinds::schedule, kinds::average>>;
+
+template <class... Ts>
+std::string joined_labels(list<Ts...>) {
+  std::string text;
+  ((text += (text.empty() ? "" : " + ") + written_argument<Ts>::text(Defaults::none)), ...);
+  return text;
+}
+
+/// What a policy is called in a recipe's name: its `label`, or the shortest that it can be written.
+template <class P>
+std::string label_of() {
+  if constexpr (requires { std::string_view(P::label); }) {
+    return std::string(std::string_view(P::label));
+  } else if constexpr (requires { P::identity; } || std::is_void_v<TemplateShape<P>>) {
+    return written_name<P>(Defaults::none);
+  } else if constexpr (named_by_argument<P>) {
+    return joined_labels(typename TemplateShape<P>::arguments{});
+  } else {
+    return written_name<P>(Defaults::none);
+  }
+}
+
+/// Null policies are not named, and those that only watch are not: they say that they lower
+/// nothing.
+template <class P>
+constexpr bool is_named() {
+  if constexpr (requires { P::about; }) {
+    return !is_null<P> && (P::kind::slot || P::about.term != Term::none);
+  } else {
+    return !is_null<P>;
+  }
+}
+
+template <class R>
+struct recipe_in {
+  using type = R;
+};
+template <class Trainer>
+  requires requires { typename Trainer::recipe; }
+struct recipe_in<Trainer> {
+  using type = typename Trainer::recipe;
+};
+
+template <class... Ps>
+std::string name_of_policies(list<Ps...>) {
+  std::string text;
+  auto const name = [&]<class P>(std::type_identity<P>, bool optimizer) {
+    if (!is_named<P>() || optimizer != std::same_as<typename P::kind, kinds::optimizer>) return;
+    text += (text.empty() ? "" : " + ") + label_of<P>();
+  };
+  (name(std::type_identity<Ps>{}, true), ...);
+  (name(std::type_identity<Ps>{}, false), ...);
+  return text.empty() ? "defaults" : text;
+}
+
+}  // namespace detail
+
+/// A recipe's name for tables and files: "AdamW + BF16 + Accumulate<4> + Ema". Of a Recipe, or of a
+/// Trainer's; the same with every compiler.
+///
+/// The optimizer is first, the others follow in the order in which they are written. Left out are
+/// defaults, and policies that lower no term of the cost (Log, Progress). Values of members, such
+/// as lr, are no part of it. A policy of your own has its type's name, or `static constexpr
+/// std::string_view label`; a recipe may be given a name (recipe_label).
+template <class R>
+std::string recipe_name() {
+  using recipe = typename detail::recipe_in<R>::type;
+  if constexpr (!recipe_label<recipe>.empty()) {
+    return std::string(recipe_label<recipe>);
+  } else {
+    return detail::name_of_policies(typename detail::policies_in<recipe>::type{});
+  }
+}
+
+}  // namespace frugal
