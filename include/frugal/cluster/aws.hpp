@@ -28,8 +28,8 @@ namespace frugal {
 ///
 /// Cost    two requests per poll, which never leave the machine's host.
 /// Errors  MetadataError, UnreachableError (from poll); SettingsError for an invalid base address.
-/// Source
-/// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
+/// Source  AWS EC2 User Guide:
+///        https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 ///        https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html
 ///        https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
 struct Aws {

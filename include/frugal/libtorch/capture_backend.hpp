@@ -19,9 +19,8 @@ namespace frugal {
 /// `begin(device)`           called once, before the first window
 /// `on_side_stream(body)`    runs `body` on the stream of later captures, ordered after the current
 ///                          stream's pending work; the current stream continues after it
-/// `capture(generators, body)`  records `body` without executing it. Its allocations come from a
-/// pool
-///                          that the captures since the last `forget()` share; a replay draws new
+/// `capture(generators, body)`  records `body` without executing it. Its allocations come from one
+///                          pool for all captures since the last `forget()`; a replay draws new
 ///                          numbers from the generators
 /// `recording.replay()`      executes the recording on the current stream
 /// `forget()`                earlier captures will not be used again
