@@ -15,8 +15,8 @@
 
 namespace frugal {
 
-/// A kind that a policy cannot do without, or cannot live beside, and the sentence that says
-/// why and what to write instead. A bare kind in `needs` or `conflicts` gets a general one.
+/// A kind that a policy requires or excludes, with a sentence that says why and what to write
+/// instead. A bare kind in `needs` or `conflicts` gets a generic sentence.
 template <class Kind, class Sentence>
 struct need {
   using kind = Kind;
@@ -28,15 +28,15 @@ struct conflict {
   using sentence = Sentence;
 };
 
-/// A policy: a value type that says what kind it is and which hooks its State implements.
+/// A policy: a value type that declares its kind and the hooks that its State implements.
 ///
-///     using kind = kinds::early_stop;               required
-///     using listens = list<on::validated>;          required; list<> for a plain setting
-///     using needs, conflicts = list<...>;           kinds, need<...>, conflict<...>
-///     using before, after = list<...>;              kinds, where the order matters
-///     using provides = list<...>;                   services: what it does for others
-///     using demands = list<...>;                    of every policy: `met<P>` and a `sentence`
-///     template <class Context> class State;         constructed from the policy's value
+///    using kind = kinds::early_stop;               required
+///    using listens = list<on::validated>;          required; list<> for a plain setting
+///    using needs, conflicts = list<...>;           kinds, need<...>, conflict<...>
+///    using before, after = list<...>;              kinds, where the order matters
+///    using provides = list<...>;                   services that it provides
+///    using demands = list<...>;                    on every policy: `met<P>` and a `sentence`
+///    template <class Context> class State;         constructed from the policy's value
 template <class P>
 concept Policy =
     requires {
@@ -88,7 +88,7 @@ FRUGAL_SENTENCE(not_persistent,
 
 namespace detail {
 
-/// Takes a bare kind and a kind with its sentence apart.
+/// Splits an edge into its kind and its sentence; a bare kind gets the generic one.
 template <class Edge, class General>
 struct edge {
   using kind = Edge;
@@ -99,14 +99,14 @@ struct edge<need<Kind, Sentence>, General> : need<Kind, Sentence> {};
 template <class Kind, class Sentence, class General>
 struct edge<conflict<Kind, Sentence>, General> : conflict<Kind, Sentence> {};
 
-/// A kind's name as a number (FNV-1a): compared once for each pair of policies.
+/// A kind's name hashed to a number (FNV-1a), for cheap comparison of each pair of policies.
 constexpr unsigned long long key_of(std::string_view name) {
   unsigned long long key = 14695981039346656037ULL;
   for (char const c : name) key = (key ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return key;
 }
 
-/// An edge as a value, so that rules over whole recipes are loops and not templates.
+/// An edge as a value, so that rules over recipes are loops instead of templates.
 struct Edge {
   std::string_view kind;
   bool slot;
@@ -125,7 +125,7 @@ struct edges<list<Es...>, General> {
            edge<Es, General>::sentence::text, kind_key<typename edge<Es, General>::kind>}...};
 };
 
-// What is no hook has no bit, so that the engine lives to say so.
+// A type that is not a hook has no bit, so that the engine can report it.
 template <class Hook>
 inline constexpr unsigned hook_bit = 0;
 template <class Hook>
@@ -143,8 +143,8 @@ template <class P>
   requires requires { typename null_policy<typename P::kind>::type; }
 inline constexpr bool is_null<P> = std::same_as<P, typename null_policy<typename P::kind>::type>;
 
-/// Everything that legality and order need of a policy, as a value. One template
-/// instantiation a policy: what follows is constexpr arithmetic on an array of these.
+/// Everything that legality and order need of a policy, as a value. One template instantiation per
+/// policy; the rest is constexpr arithmetic on an array of these.
 struct PolicyInfo {
   std::string_view kind;
   bool slot;
@@ -157,7 +157,7 @@ struct PolicyInfo {
   std::span<Edge const> before;
   std::span<Edge const> after;
   std::span<Edge const> provides{};
-  std::span<char const> identity{};  ///< of the kind's type: two types may not have one name
+  std::span<char const> identity{};  ///< of the kind's type: two types must not share a name
   unsigned long long key = key_of(kind);
 };
 

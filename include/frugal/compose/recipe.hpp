@@ -16,12 +16,11 @@ namespace frugal {
 template <class... Ps>
 struct Recipe;
 
-/// One dimension of a comparison: the policies that take turns in a recipe. `Without` is the
-/// choice to leave the place empty.
+/// One dimension of a comparison: alternative policies. `Without` means none of them.
 template <class... Choices>
 struct Axis {};
 
-/// Leaves an axis' place empty.
+/// The choice of no policy on an axis.
 struct Without {};
 
 namespace detail {
@@ -55,8 +54,8 @@ struct choices_of<Axis<Choices...>> {
   static constexpr auto tuple = hana::tuple_t<Choices...>;
 };
 
-// Function objects and no lambdas in here: g++ 12 does not deduce the result of a generic
-// lambda inside an alias template.
+// Function objects instead of lambdas: g++ 12 does not deduce the result of a generic lambda inside
+// an alias template.
 struct recipes_of_rows {
   template <class... Rows>
   constexpr std::type_identity<list<recipe_of<Rows>...>> operator()(Rows...) const {
@@ -64,7 +63,7 @@ struct recipes_of_rows {
   }
 };
 
-// Apart from Recipe, where `choices_of<Axis<Recipe>>` depends on nothing and would be made with
+// Outside of Recipe, where `choices_of<Axis<Recipe>>` would be non-dependent and instantiated with
 // each.
 template <class List>
 struct product_of;
@@ -111,10 +110,11 @@ struct facts<list<Ps...>> {
 
 }  // namespace detail
 
-/// A named list of policies. It nests: a Recipe inside a Recipe or a Trainer is its policies.
+/// A named list of policies. Recipes nest: a Recipe inside a Recipe or a Trainer expands to its
+/// policies.
 ///
-/// `legal` says whether a Trainer of it compiles, and `fault` which rule it breaks first, in
-/// the words the compiler would use; so products can drop what must not be combined.
+/// `legal` says whether a Trainer of it compiles, and `fault` is the sentence of the first broken
+/// rule, as the compiler would print it; so a product can drop illegal combinations.
 template <class... Ps>
 struct Recipe {
   using policies = detail::flatten<Ps...>;
@@ -122,26 +122,27 @@ struct Recipe {
   static constexpr std::string_view fault = detail::facts<policies>::fault;
   static constexpr bool legal = fault.empty();
 
-  /// Without the policies of a kind.
+  /// This recipe without the policies of a kind.
   template <class K>
   using without = typename detail::without_kind<policies, K>::type;
 
-  /// With a policy, in place of the one of its kind unless the kind is repeatable.
+  /// This recipe with a policy added, which replaces the one of its kind unless the kind is
+  /// repeatable.
   template <class P>
   using with =
       Recipe<std::conditional_t<P::kind::repeatable, Recipe, without<typename P::kind>>, P>;
 
-  /// Every combination of this recipe with one choice of each axis, as a list of recipes in
-  /// the order of nested loops, the last axis turning fastest. Includes the illegal ones.
+  /// Every combination of this recipe with one choice from each axis, as a list of recipes in the
+  /// order of nested loops; the last axis varies fastest. Includes illegal recipes.
   ///
   ///     Recipe<Optimize<AdamW>>::product<Axis<Precision<FP32>, Precision<BF16>>,
   ///                                      Axis<Without, ClipNorm<>>>    // four recipes
-  // The recipe is an axis of one choice: a product of no axes at all would be empty.
+  // The recipe is an axis with one choice: a product of no axes would be empty.
   template <class... Axes>
   using product = typename detail::product_of<list<Recipe, Axes...>>::type;
 };
 
-/// The recipes of a list that are legal.
+/// The legal recipes of a list.
 template <class List>
 struct legal_of;
 template <class... Rs>

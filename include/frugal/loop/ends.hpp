@@ -8,11 +8,11 @@
 #include <frugal/run/failure.hpp>
 #include <frugal/run/report.hpp>
 
-// What comes before a run's first event and after its last one.
+// What precedes a run's first event and follows its last one.
 namespace frugal::detail {
 
 /// Puts the module on `start_device`, into training mode and without gradients. ModuleError without
-/// parameters to train, DeviceError for a settings' device that is not there.
+/// trainable parameters, DeviceError if the device in the settings is not available.
 inline void prepare(AnyRun& run, c10::Device start_device) {
   require_parameters(run.parameters);
   require_device(run.settings.device);
@@ -23,7 +23,7 @@ inline void prepare(AnyRun& run, c10::Device start_device) {
   run.gradients.reserve(run.parameters.size());
 }
 
-/// `seconds`: that this fit took, in this process.
+/// `seconds`: duration of this fit in this process.
 inline Report report_of(AnyRun const& run, double seconds) {
   return {.epochs = run.counters.epoch,
           .steps = run.counters.step,

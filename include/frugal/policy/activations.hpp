@@ -22,12 +22,12 @@
 
 namespace frugal {
 
-/// Saved tensors wait for backward in the host's memory.
+/// Saved tensors wait for backward in host memory.
 struct Offload {};
 
 namespace detail {
 
-/// How Activations<BF16> and Activations<FP16> keep what is saved.
+/// Storage of saved tensors for Activations<BF16> and Activations<FP16>.
 template <class Format>
 struct AsHalf {
   struct Packed {
@@ -46,7 +46,7 @@ struct AsHalf {
   }
 
  private:
-  /// Backward takes their exponential, which would make the rounding of -10 an error of 3%.
+  /// Backward exponentiates logarithms: the rounding of -10 would become an error of 3%.
   static bool logarithms(at::Tensor const& tensor) {
     torch::autograd::Node const& from = *tensor.grad_fn();
     return std::strstr(typeid(from).name(), "LogSoftmax") != nullptr;
@@ -66,16 +66,15 @@ using PackedAs = typename packed_as<Format>::type;
 
 }  // namespace detail
 
-/// Keeps what operators save for backward in half the memory, or in the host's.
+/// Keeps the tensors that operators save for backward in half the memory, or in host memory.
 ///
-/// Lever   hours per run: a batch or a model that memory would not hold.
-/// Cost    BF16, FP16: two conversions of each saved tensor. Offload: two transfers of each from
-/// 256 KiB
-///         up, on a stream beside the one that computes. No host sync.
-/// State   none. With BF16 gradients differ by the rounding of activations to 8 bits, with FP16 by
-///         that to 11 bits, and an activation beyond 65504 becomes infinite; with Offload they do
-///         not differ.
-/// Errors  SettingsError where somebody else's autograd engine is installed.
+/// Lever   hours per run: a batch or a model that would not fit into memory.
+/// Cost    BF16, FP16: two conversions of each saved tensor. Offload: two transfers of each tensor
+///         of at least 256 KiB, on a side stream that overlaps with compute. No host sync.
+/// State   none. With BF16, gradients differ by the rounding of activations to 8 bits; with FP16 by
+///         that to 11 bits, and an activation beyond 65504 becomes infinite. With Offload they are
+///         identical.
+/// Errors  SettingsError if another custom autograd engine is installed.
 /// Source  torch.autograd.graph.saved_tensors_hooks and save_on_cpu; 16 bits after Chakrabarti and
 ///         Moseley, "Backprop with approximate activations" (2019).
 template <class Format>
@@ -97,7 +96,7 @@ struct Activations {
   static constexpr About about{Term::hours_per_run, detail::is_half_format<Format>
                                                         ? "two conversions of each saved tensor"
                                                         : "two transfers of each saved tensor"};
-  // The host's memory that Offload takes cannot be taken within a capture.
+  // Offload allocates host memory, which is impossible within a capture.
   static constexpr bool capturable = detail::is_half_format<Format>;
 
   template <class Context>
@@ -129,7 +128,7 @@ struct Activations {
     detail::PackedAs<Format> format(c10::Device device) {
       if constexpr (offloads) {
         if (!detail::overlaps_copies(device)) return {};
-        // Start may have moved the run to it a moment ago.
+        // Start may have moved the run to the device a moment ago.
         if (!stream_) stream_ = std::make_shared<detail::OffloadStream>(device);
         return detail::ToHost(stream_);
       } else {

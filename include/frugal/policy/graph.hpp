@@ -30,7 +30,7 @@
 
 namespace frugal {
 
-/// What Graph captures: all of an optimizer step.
+/// What Graph captures: a whole optimizer step.
 struct WholeStep {};
 
 #ifdef FRUGAL_CUDA
@@ -39,22 +39,23 @@ using DefaultCapture = CudaCapture;
 using DefaultCapture = NoCapture;
 #endif
 
-/// Captures a step's work for the GPU once and replays it: forward, backward, unscaling, clipping,
-/// the optimizer with its learning rate, and the average.
+/// Captures a step's work for the GPU once and replays it (CUDA graphs): forward, backward,
+/// unscaling, clipping, the optimizer with its learning rate, and the average.
 ///
 /// Lever   hours per run: small steps, whose kernels are shorter than their launches.
-/// Cost    memory: the activations, the gradients and one batch stay where they were captured, and
-///         a window's batches are all read before it begins. A copy of each batch per step.
-/// State   none that is saved: a resumed run warms up and captures anew, in the same bits.
-/// Errors  SettingsError on a device that has no graphs, for parameters on other devices and for
-///         warm_up below 1. A recipe with host syncs, or with a policy that does not say it can be
-///         captured, does not compile. What cannot be captured at run time goes on eagerly, and
-///         the report's advice has the reason.
+/// Cost    memory: activations, gradients and one batch stay allocated, and a window's batches are
+///         all read before it begins. One copy of each batch per step.
+/// State   none that is saved: a resumed run warms up and captures again, with identical bits.
+/// Errors  SettingsError on a device without graphs, for parameters on other devices and for
+///         warm_up below 1. A recipe with host syncs, or with a policy that does not declare that
+///         it can be captured, does not compile. If a capture fails at run time, the run continues
+///         eagerly and the report's advice gives the reason.
 /// Source  torch.cuda.graph, as whole-network capture of PyTorch's notes on CUDA graphs.
 ///
-/// The first windows run eagerly on a side stream. Then the step is captured for their shapes. A
-/// window of other shapes, or of fewer micro-batches, runs eagerly, and the next ones are replayed
-/// again; after `warm_up` windows in a row of one other shape the step is captured for that.
+/// The first windows run eagerly on a side stream as a warm-up. Then the step is captured for their
+/// shapes. A window of other shapes, or with fewer micro-batches, runs eagerly, and replay
+/// continues with the next one; after `warm_up` consecutive windows of one other shape the step is
+/// captured for that shape.
 template <class What = WholeStep, class Backend = DefaultCapture>
 struct Graph {
   static_assert(std::same_as<What, WholeStep>,
@@ -72,9 +73,9 @@ struct Graph {
       Term::hours_per_run,
       "one copy of each batch per step; activations and gradients stay in memory"};
 
-  int warm_up = 3;        ///< windows that run eagerly before a capture
+  int warm_up = 3;        ///< eager windows before a capture
   int most_captures = 8;  ///< for other shapes; the last one is kept
-  /// What the module or the objective draws from, beside the device's own generator.
+  /// Generators that the module or the objective uses, besides the device's own.
   std::vector<at::Generator> generators{};
   Backend backend{};
 
@@ -91,7 +92,7 @@ class Graph<What, Backend>::State {
   static constexpr std::size_t micro_batches = detail::traits_of<Context>::batches;
 
  public:
-  // What was captured belongs to the process. Loaded state lies elsewhere than that of before.
+  // A capture belongs to the process, and loaded state is in other memory.
   using dispensable = void;
   template <class Archive>
   void persist(Archive&) {
@@ -103,7 +104,7 @@ class Graph<What, Backend>::State {
         captures_left_(settings.most_captures),
         step_(settings.backend, settings.generators) {}
 
-  // Before the module goes there.
+  // Before the module moves to the device.
   void on_module(Assembly<Context> const& phase) { Backend::require(phase.settings().device); }
 
   void on_fit_begin(FitBegin<Context>& phase) {
@@ -115,15 +116,15 @@ class Graph<What, Backend>::State {
     step_.backend().begin(device);
   }
 
-  // For phases, within a step.
+  // Called by phases, within a step.
   bool capturing() const { return step_.capturing(); }
   void defer(std::function<void()> f) { step_.defer(std::move(f)); }
   at::Tensor const& rate() const { return rate_; }
   void state_has_moved() { moved_ = true; }
 
-  /// Called by the executor with the batches of a window: is it to be replayed? Captures it before,
-  /// if its time has come; then `pass(batch, times)` is the forward and backward of a batch that
-  /// stands for so many of the window, and `update()` all that follows them.
+  /// The executor calls this with a window's batches: whether to replay it. First captures the step
+  /// if that is due; then `pass(batch, times)` is forward and backward of a batch that stands for
+  /// that many of the window, and `update()` is everything after them.
   template <class Batch, class Source, class Pass, class Update>
   bool ready(Run<Context>& run, std::vector<Batch> const& batches, Source& source, Pass&& pass,
              Update&& update) {
@@ -171,7 +172,7 @@ class Graph<What, Backend>::State {
     return capture(run, batches.front(), source, pass, update);
   }
 
-  /// Runs a window that was not ready; `body` returns its weight.
+  /// Runs a window eagerly; `body` returns its weight.
   template <class Body>
   void eagerly(Run<Context>& run, Body&& body) {
     if (!warming_) {
@@ -184,12 +185,12 @@ class Graph<What, Backend>::State {
     window_weight_ = weight;
   }
 
-  /// Replays a window that was ready. `count(batch, loss, weight)` hears of each micro-batch.
+  /// Replays a window. `count(batch, loss, weight)` is called for each micro-batch.
   template <class Batch, class Count>
   void replay(std::vector<Batch> const& batches, Count&& count) {
     step_.replay(batches, count);
   }
-  /// What policies have left for the host to do after each replay.
+  /// Runs the host work that policies deferred until after a replay.
   void tell_host() const { step_.tell_host(); }
 
  private:
@@ -215,7 +216,7 @@ class Graph<What, Backend>::State {
       return false;
     }
     if (std::exchange(moved_, false)) {
-      // What was made within the capture would be made anew by every replay.
+      // Every replay would overwrite what was allocated within the capture.
       forget();
       return false;
     }
@@ -283,14 +284,14 @@ class Graph<What, Backend>::State {
   at::Tensor rate_;
   double factor_ = 0;
 
-  detail::Shapes shapes_, other_;  // of the window at hand
+  detail::Shapes shapes_, other_;  // of the current window
   detail::Shapes captured_, coming_;
   std::string captured_text_;
-  int seen_ = 0;              // windows in a row of the shape that is to be captured
+  int seen_ = 0;              // consecutive windows of the shape to capture
   double window_weight_ = 0;  // of the last of these
   bool warming_ = false;
-  bool moved_ = false;   // tensors of the optimizer are others than in the last step
-  bool loaded_ = false;  // likewise, and what a first step makes has to be made once more
+  bool moved_ = false;   // the optimizer has reallocated tensors since the last step
+  bool loaded_ = false;  // likewise, and the allocations of a first step must be made again
   bool given_up_ = false;
   bool told_ragged_ = false;
   bool told_shape_ = false;

@@ -34,17 +34,18 @@ inline constexpr bool by_module<Where<Predicate>> = true;
 
 }  // namespace detail
 
-/// Keeps no activations but those between segments; backward computes the others again.
+/// Activation checkpointing: keeps only the activations between segments, and recomputes the others
+/// in backward.
 ///
-/// Lever   hours per run: a batch or a model that memory would not hold.
-/// Cost    one more forward pass in backward, but for the segment that ran last and for what
-///         follows the last tensor that a segment saves; no host sync.
-/// State   none. Gradients, and so the run, are in the same bits as without it.
-/// Errors  SettingsError when a predicate matches no module, or when the first forward pass meets
+/// Lever   hours per run: a batch or a model that would not fit into memory.
+/// Cost    a second forward pass in backward, except for the last segment and for whatever follows
+///         the last tensor that a segment saves; no host sync.
+/// State   none. Gradients, and so the run, are bit for bit the same as without it.
+/// Errors  SettingsError if a predicate matches no module, or if the first forward pass finds
 ///         nothing to segment; the ModuleErrors of recompute().
 /// Source  Chen et al., "Training deep nets with sublinear memory cost" (2016).
 ///
-///     Recompute<Segments<8>>, Recompute<Where<OfType<Block>>>
+///    Recompute<Segments<8>>, Recompute<Where<OfType<Block>>>
 template <class How = Segments<Auto>>
 struct Recompute {
   static_assert(detail::is_how<How>,
@@ -59,7 +60,7 @@ struct Recompute {
   template <class Context>
   class State {
    public:
-    // The segment that is kept is found again by the first forward pass.
+    // The first forward pass finds the segment to keep again.
     using transient = void;
 
     explicit State(Recompute const&) {}
@@ -81,8 +82,8 @@ struct Recompute {
     }
 
    private:
-    /// The pass is this thread's, and the Sequentials are segmented, for the span of a forward
-    /// pass.
+    /// For the duration of a forward pass, makes this thread's pass a segmented one and swaps in
+    /// the segmented Sequentials.
     class Installed {
      public:
       Installed(detail::SegmentedModule& module, detail::SegmentedPass& pass)

@@ -33,13 +33,13 @@ struct plateau_in<Part, Rest...> {
   using type = Part;
 };
 
-/// Curves one after the other, laid over a run.
+/// Consecutive curves over a run.
 template <class... Parts>
 class CurveState {
  public:
   explicit CurveState(std::tuple<Parts...> const& parts) : parts_(parts) {}
 
-  /// Where each curve ends. One curve "to the end" takes what the others leave of the run.
+  /// Computes where each curve ends. One curve "to the end" fills what the others leave.
   void lay_over(Horizon const& horizon) {
     std::uint64_t fixed = 0;
     std::size_t curves = 0;
@@ -59,7 +59,7 @@ class CurveState {
     ends_.clear();
     each_curve([&](auto const& curve) {
       constexpr bool endless = requires { curve.endless; };
-      // What comes behind an open curve begins so many steps before the end.
+      // Curves after an open curve are positioned from the end of the run.
       bool const needs_end = !endless || ends_.size() + 1 != curves;
       if (curve.steps == to_end && needs_end && !horizon.total_steps) {
         refuse("a curve runs to the end of the run, and the source does not say how long that is",
@@ -70,7 +70,7 @@ class CurveState {
     });
   }
 
-  /// The factor at an optimizer step, counted from 0. Past its end the last curve goes on.
+  /// The factor at an optimizer step, counted from 0. Beyond its end the last curve continues.
   double factor(std::uint64_t step) const {
     double value = 1.0;
     std::uint64_t begin = 0;
@@ -111,7 +111,7 @@ class CurveState {
 template <class Context, class... Parts>
 class ScheduleState : CurveState<Parts...> {
  public:
-  // The factor is a function of the step count, and the lengths come from the run's settings.
+  // The factor is a function of the step count, and the lengths follow from the settings.
   using transient = void;
 
   template <class Settings>
@@ -164,14 +164,14 @@ FRUGAL_SENTENCE(plateau_without_validation,
 
 }  // namespace detail
 
-/// The learning rate over the steps of a run: curves one after the other, and at most one
-/// Plateau that scales them.
+/// The learning rate over the steps of a run: consecutive curves, and at most one Plateau that
+/// scales them.
 ///
 /// Lever   runs to convergence.
 /// Cost    one cosine or so on the host per step; no host sync, no operator.
 /// State   the factor is a function of the step count; Plateau's counters survive a resume.
-/// Errors  SettingsError when a curve runs "to the end" of a run whose end is not known;
-///         MetricError when Plateau watches a metric that is not measured.
+/// Errors  SettingsError if a curve runs "to the end" of a run without a known end; MetricError if
+///         Plateau watches a metric that is not measured.
 /// Source  the torch.optim.lr_scheduler classes named in schedule/curves.hpp.
 ///
 ///     Schedule<Warmup<200>, Cosine>                          // to the end of the run
@@ -201,7 +201,7 @@ struct Schedule {
                                    detail::ScheduleState<Context, Parts...>>;
 };
 
-/// The learning rates as the optimizer has them.
+/// The optimizer's learning rates, unchanged.
 template <>
 struct Schedule<> {
   using kind = kinds::schedule;
@@ -213,7 +213,7 @@ struct null_policy<kinds::schedule> {
   using type = Schedule<>;
 };
 
-/// Warm-up, a long stable phase, and a decay to 0 in the last steps (WSD), of Hu et al.,
+/// Warm-up, a long stable phase, and a decay to 0 in the last steps (WSD), from Hu et al.,
 /// "MiniCPM" (2024).
 template <std::uint64_t WarmupSteps, std::uint64_t DecaySteps>
 using WarmupStableDecay =

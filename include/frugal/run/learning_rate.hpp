@@ -3,11 +3,11 @@
 
 namespace frugal {
 
-/// The learning rate of the coming step, as a factor of what each parameter group asks for.
-/// Schedule writes it, optimizers multiply with it; it never waits for a device.
+/// The learning rate of the next step, as a factor of each parameter group's own rate. Schedule
+/// writes it, optimizers multiply by it; it never waits for a device.
 struct LearningRate {
   double factor = 1.0;
-  double scale = 1.0;  ///< on top of it, whatever the schedule says: Rollback lowers it
+  double scale = 1.0;  ///< multiplies the schedule's factor: Rollback lowers it
 
   template <class Archive>
   void persist(Archive& archive) {

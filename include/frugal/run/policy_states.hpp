@@ -6,8 +6,8 @@
 
 namespace frugal {
 
-/// The persist() of a recipe's states, for those who do not know the recipe: one call for each of
-/// the two archives that there are.
+/// Calls persist() of a recipe's States without knowing the recipe: one overload for each of the
+/// two archives.
 class PolicyStates {
  public:
   template <class Engine>

@@ -17,28 +17,28 @@ namespace frugal {
 template <class Context>
 struct SafePoint;
 
-/// What processes that train one model together agree on, and how their values become one.
+/// The values that processes training one model together exchange, and how they are combined.
 enum class Quantity {
-  stop,           ///< a verdict, 0 or 1: the largest
-  skip,           ///< a window is passed over, 0 or 1: the largest
-  overflow,       ///< a gradient is not finite, 0 or 1: the largest
-  window_weight,  ///< what a window's losses weigh: the sum
+  stop,           ///< a verdict, 0 or 1: the maximum
+  skip,           ///< skip this window, 0 or 1: the maximum
+  overflow,       ///< a gradient is not finite, 0 or 1: the maximum
+  window_weight,  ///< weight of a window's losses: the sum
   loss,           ///< of an epoch or a validation, sums and weights: the sum
-  metric,         ///< what a metric has counted: the sum
+  metric,         ///< a metric's counts: the sum
 };
 
-/// Of which the largest is taken; what is no verdict is added up, and NaN in one process is NaN in
+/// True for quantities combined by maximum; all others are summed. NaN in one process gives NaN in
 /// all.
 constexpr bool is_verdict(Quantity what) {
   return what == Quantity::stop || what == Quantity::skip || what == Quantity::overflow;
 }
 
-// What the loop asks of at most one policy of a recipe. A policy that provides one says so with
-// `provides`; its State has what is called, or its value where that is said.
+// Services that the loop requests from at most one policy of a recipe. A policy declares them in
+// `provides`; the called members belong to its State, or to its value where noted.
 namespace service {
 
-/// `bool save(SafePoint<Context>&)`       a checkpoint of this moment, on the disk when it returns
-/// `double save_seconds() const`        that the last one took; 0 before it
+/// `bool save(SafePoint<Context>&)`     checkpoints this moment; on disk when it returns
+/// `double save_seconds() const`        duration of the last checkpoint; 0 before the first
 struct save {
   static constexpr std::string_view name = "save";
   template <class P, class State, class Context>
@@ -54,8 +54,8 @@ struct save {
                   "series of checkpoints. Take one of them out.");
 };
 
-/// `bool recover(SafePoint<Context>&, LossError const&)`  puts the run where it can go on; false if
-///                                                      it cannot, and the error ends the run
+/// `bool recover(SafePoint<Context>&, LossError const&)`  restores the run to a state from which it
+/// can continue; if false, it cannot, and the error ends the run
 struct recover {
   static constexpr std::string_view name = "recover";
   template <class P, class State, class Context>
@@ -71,8 +71,8 @@ struct recover {
                   "can go to one place. Take one of them out.");
 };
 
-/// `c10::Device start_device(Settings const&) const`  where the module is before the first window;
-///                                                 the State moves the run on (WindowBegin)
+/// `c10::Device start_device(Settings const&) const`  the module's device before the first window;
+/// the State moves the run later (WindowBegin)
 struct start_device {
   static constexpr std::string_view name = "start_device";
   template <class P, class State, class Context>
@@ -89,7 +89,7 @@ struct start_device {
 };
 
 /// `template <class Passes> class Executor` in the policy itself: how a window is executed
-/// (loop/eager.hpp has the one that stands for all recipes without another)
+/// (loop/eager.hpp has the default)
 struct execution {
   static constexpr std::string_view name = "execution";
   template <class P, class State, class Context>
@@ -103,10 +103,10 @@ struct execution {
                   "it), and a window is executed once. Take one of them out.");
 };
 
-/// `bool capturing() const`             is the step being captured at this moment?
-/// `void defer(std::function<void()>)`  to be called after each replay of what is captured
-/// `at::Tensor const& rate() const`     the factor of the learning rates, on the device
-/// `void state_has_moved()`             tensors that outlast a step are others than before
+/// `bool capturing() const`             whether the step is being captured now
+/// `void defer(std::function<void()>)`  calls the function after each replay of the captured step
+/// `at::Tensor const& rate() const`     the learning-rate factor, on the device
+/// `void state_has_moved()`             tensors that persist over steps have been reallocated
 struct capture {
   static constexpr std::string_view name = "capture";
   template <class P, class State, class Context>
@@ -123,10 +123,11 @@ struct capture {
                   "frugal: two policies of this recipe capture the step. Take one of them out.");
 };
 
-/// `double reduce(Quantity, double)`          of all processes, made one: each gets the same
-/// `at::Tensor reduce(Quantity, at::Tensor)`  likewise, where the tensor is, without a wait
-/// The loop asks for each at the same moments in all processes, so that a source has to give each
-/// of them as many windows. A bad loss of one (LossError) ends the window in all.
+/// `double reduce(Quantity, double)`          combines one value of each process; all get the
+/// result `at::Tensor reduce(Quantity, at::Tensor)`  likewise, on the tensor's device, without a
+/// host sync The loop calls each at the same moments in all processes, so a source must give every
+/// process the same number of windows. A bad loss (LossError) in one process ends the window in
+/// all.
 struct reduce {
   static constexpr std::string_view name = "reduce";
   template <class P, class State, class Context>
@@ -143,8 +144,8 @@ struct reduce {
                   "out.");
 };
 
-/// Of the value: `c10::Device chosen(c10::Device) const`, where a fit with that setting goes, and
-/// `surround<Valid>(train, valid, fit) const`, which calls `fit` with sources of its own
+/// Of the value: `c10::Device chosen(c10::Device) const`, the device of a fit with that setting,
+/// and `surround<Valid>(train, valid, fit) const`, which calls `fit` with its own sources
 struct placement {
   static constexpr std::string_view name = "placement";
   template <class P, class State, class Context>
@@ -160,11 +161,11 @@ struct placement {
                   "out.");
 };
 
-/// Of the value: `void after_fit(Report const&) const`, called when all else of a fit is over
+/// Of the value: `void after_fit(Report const&) const`, called as the very last part of a fit
 struct ending {
   static constexpr std::string_view name = "ending";
   template <class P, class State, class Context>
-  static constexpr bool met = true;  // called with a Report, which this does not know
+  static constexpr bool met = true;  // called with a Report, which this header does not know
   FRUGAL_SENTENCE(unmet, "frugal: this policy provides service::ending.");
   FRUGAL_SENTENCE(twice,
                   "frugal: two policies of this recipe say what comes after a fit. Take one of "
@@ -173,8 +174,8 @@ struct ending {
 
 }  // namespace service
 
-/// Are the steps of this recipe captured and replayed? Then what a policy does within a step has
-/// to be done by operators alone: numbers of the host stay what they were at the capture.
+/// Whether this recipe captures and replays its steps. If so, everything that a policy does within
+/// a step must be tensor operators: host numbers keep their values from the capture.
 template <class Policies>
 inline constexpr bool captures_steps = detail::provided<service::capture, Policies>;
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <type_traits>
 
-// What the archives of state/state_writer.hpp and state/state_reader.hpp have in common.
+// Shared by the archives of state/state_writer.hpp and state/state_reader.hpp.
 namespace frugal::detail {
 
 template <class T>
@@ -14,15 +14,15 @@ concept ListOfValues = requires(T& list) {
   list.resize(1);
 } && !std::is_same_v<T, std::string>;
 
-// Appended piece by piece: g++ 12 sees overlapping copies in "a" + std::string where none are
-// (GCC bug 105651), and people build with -Werror.
+// Appended piece by piece: g++ 12 falsely warns of overlapping copies in "a" + std::string (GCC bug
+// 105651), and users build with -Werror.
 inline std::string item_path(std::string const& path, std::size_t index) {
   std::string item = path;
   item.push_back('.');
   return item.append(std::to_string(index));
 }
 
-/// The path of what is being archived.
+/// The path of the value that is being archived.
 class ArchivePath {
  public:
   template <class Archive, class F>

@@ -16,7 +16,7 @@
 
 namespace frugal {
 
-/// A program and its arguments, started without a shell: nothing in a name is ever interpreted.
+/// A program and its arguments. It is started without a shell, so names are never interpreted.
 using Command = std::vector<std::string>;
 
 namespace detail {
@@ -33,7 +33,7 @@ inline Command filled(Command command, std::map<std::string, std::string> const&
       if (value == values.end()) {
         out += argument[at++];
       } else {
-        out += value->second;  // not looked at again: a name may have braces in it
+        out += value->second;  // not expanded again: a name may contain braces
         at = end + 1;
       }
     }
@@ -48,8 +48,8 @@ inline std::string words_of(Command const& command) {
   return out;
 }
 
-/// Starts a command and waits for it. StoreError unless it ends with 0, and in time; the end of
-/// what it said is in the text.
+/// Runs a command and waits for it. StoreError unless it exits with 0 in time; the text quotes the
+/// end of its output.
 inline void run_command(Command const& command, ProcessLimits const& limits = {}) {
   auto const fail = [&](std::string why) {
     throw StoreError({.what = "a command of the archive failed",

@@ -12,7 +12,7 @@
 
 namespace frugal {
 
-/// A call to the operating system that failed; `code` is its errno.
+/// A failed system call; `code` is its errno.
 struct IoError : StoreError {
   IoError(Fault fault, int code_) : StoreError(std::move(fault)), code(code_) {}
 
@@ -23,7 +23,7 @@ struct IoError : StoreError {
 
 namespace frugal::detail {
 
-/// What to do about an errno of the file system, as a sentence.
+/// What to do about a file-system errno, as a sentence.
 inline std::string mend_of(int code) {
   switch (code) {
     case ENOSPC:
@@ -58,7 +58,7 @@ inline std::string mend_of(int code) {
   }
 }
 
-/// The error of a call that failed with `code`, an errno.
+/// The error of a call that failed with errno `code`.
 inline IoError io_error(std::string_view call, std::filesystem::path const& path, int code) {
   return IoError({.what = "the call " + std::string(call) + " failed",
                   .where = path.string(),

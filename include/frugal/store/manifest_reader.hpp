@@ -18,7 +18,7 @@ namespace frugal {
 
 namespace detail {
 
-/// Reads the fields of a manifest whose hash was right.
+/// Reads the fields of a manifest whose hash matched.
 inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
                               std::filesystem::path const& where) {
   auto const all = fields.parse(text, "frugal checkpoint");
@@ -62,8 +62,8 @@ inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
 
 }  // namespace detail
 
-/// The manifest that Manifest::text wrote; `where` is the file's path, for errors. FormatError for
-/// what is damaged or is no manifest, NewerFormatError for a version that is not known here.
+/// Parses the text of Manifest::text; `where` is the file's path, for errors. FormatError if it is
+/// damaged or not a manifest, NewerFormatError for an unknown version.
 inline Manifest parse_manifest(std::string_view text, std::filesystem::path const& where) {
   detail::JsonFields const fields(
       {.what = "the manifest of a checkpoint is damaged",

@@ -11,13 +11,13 @@
 
 namespace frugal {
 
-/// A moment from which on something is done: `From<1000>` optimizer steps, `From<10, Epoch>`.
+/// A start: `From<1000>` optimizer steps, `From<10, Epoch>`.
 template <std::uint64_t N, class Unit = OptimizerStep>
 struct From {
   static constexpr std::uint64_t count = N;
   using unit = Unit;
 
-  /// Have so many of the unit been completed?
+  /// Whether that many units have been completed.
   static constexpr bool reached(Counters const& now) {
     if constexpr (std::same_as<Unit, OptimizerStep>) {
       return now.step >= count;
@@ -47,13 +47,13 @@ inline constexpr bool is_from<From<N, Unit>> = true;
 
 /// How weights are averaged, for Average.
 ///
-/// `cadence`          when the present weights are taken into the average
-/// `begun(counters)`  from when on; the first weights that are taken are the average
-/// `weight(taken)`    the share of the present weights in the new average, when `taken` are in the
-///                    old one; the rest is the old one's
-/// `steady`           optional; it has begun from the first step on, and its weight is always the
-///                    same, so that Graph may capture it
-/// `check()`          throws SettingsError for run-time settings without sense
+/// `cadence`          when the current weights enter the average
+/// `begun(counters)`  whether averaging has begun; the first weights taken are the average
+/// `weight(taken)`    the share of the current weights in the new average, if the old one contains
+///                   `taken` weights; the old average has the rest
+/// `steady`           optional; it averages from the first step on, with a constant weight, so that
+///                   Graph can capture it
+/// `check()`          throws SettingsError for invalid run-time settings
 template <class Rule>
 concept AverageRule = std::default_initializable<Rule> && std::copyable<Rule> &&
                       requires(Rule const& rule, Counters const& now, std::uint64_t taken) {
@@ -63,7 +63,7 @@ concept AverageRule = std::default_initializable<Rule> && std::copyable<Rule> &&
                         rule.check();
                       };
 
-/// Exponential moving average: the average keeps the share `Decay` of itself at each update.
+/// Exponential moving average: each update keeps the fraction `Decay` of the old average.
 template <Rational Decay = 0.999_r, class Cadence = Every<1>>
 struct Ema {
   static_assert(
@@ -73,7 +73,7 @@ struct Ema {
   using cadence = Cadence;
   static constexpr bool steady = true;
 
-  double decay = Decay.value();  ///< the share that is kept
+  double decay = Decay.value();  ///< the fraction that is kept
 
   bool begun(Counters const&) const { return true; }
   double weight(std::uint64_t) const { return 1 - decay; }
@@ -86,7 +86,7 @@ struct Ema {
   }
 };
 
-/// Stochastic weight averaging: from a moment on, the mean of the weights at a cadence.
+/// Stochastic weight averaging: from a given start, the mean of the weights at a cadence.
 template <class Start, class Cadence = Every<1, Epoch>>
 struct Swa {
   static_assert(detail::is_from<Start>,

@@ -7,7 +7,7 @@
 
 namespace frugal::detail {
 
-// What Graph demands of every policy of its recipe, those of the user's included.
+// Graph's demands on every policy of its recipe, user-defined policies included.
 
 FRUGAL_SENTENCE(
     waits_in_graph,
@@ -28,7 +28,7 @@ FRUGAL_SENTENCE(
     "policy of this recipe listens to around::micro_batch, which tells first and last. The "
     "compiler's note names it: take it or Graph<WholeStep> out.");
 
-/// The hooks that are called while a step is captured.
+/// The hooks that are called during a capture.
 inline constexpr unsigned hooks_in_step =
     hook_mask<list<around::forward, on::loss, on::backward, on::gradients, on::update>>;
 

@@ -15,18 +15,18 @@
 
 namespace frugal {
 
-/// Parameters that are updated with settings of their own. Of several groups that select a
-/// parameter, the first has it; what none selects uses the optimizer's own settings.
+/// Parameters with their own optimizer settings. The first group that selects a parameter applies;
+/// parameters without a group use the optimizer's settings.
 struct ParameterGroup {
-  std::string name;  ///< for messages
-  /// Is this parameter (its name as in named_parameters(), and its tensor) in the group?
+  std::string name;  ///< for error messages
+  /// Whether this parameter (its name as in named_parameters(), and its tensor) is in the group.
   std::function<bool(std::string_view name, at::Tensor const& parameter)> selects;
-  std::optional<double> lr{};            ///< the optimizer's where not given
+  std::optional<double> lr{};            ///< default: the optimizer's
   std::optional<double> weight_decay{};  ///< likewise
 };
 
-/// Biases and the weights of normalisations: what has at most one dimension. Weight decay on
-/// these only costs accuracy.
+/// Biases and normalisation weights: parameters with at most one dimension. Weight decay on these
+/// only costs accuracy.
 inline ParameterGroup no_decay_for_biases_and_norms() {
   return {
       .name = "biases and norms",
@@ -59,9 +59,8 @@ inline void require_fraction(char const* name, double value, char const* optimiz
                        .fix = "Give a number from 0 up to, but not including, 1."});
 }
 
-/// For each parameter the number of its group; groups.size() for none. Throws SettingsError
-/// for a group that selects nothing, which is a misspelt name more often than a wish, and for
-/// settings of a group that are out of range.
+/// The group index of each parameter; groups.size() for none. SettingsError for a group that
+/// selects nothing, which is usually a misspelt name, and for group settings out of range.
 inline std::vector<std::size_t> assign_groups(std::vector<ParameterGroup> const& groups,
                                               Parameters const& parameters) {
   std::vector<std::size_t> group_of(parameters.size(), groups.size());

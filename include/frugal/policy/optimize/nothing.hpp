@@ -12,8 +12,8 @@ struct Optimize;
 
 struct Nothing {};
 
-/// Updates no weight: what fills the slot when nothing else does. fit() refuses a recipe that
-/// has no optimizer by omission; written out, it measures forward and backward alone.
+/// Updates no weights: the null policy of the slot. fit() refuses a recipe that merely omits an
+/// optimizer; written out, it measures forward and backward alone.
 template <>
 struct Optimize<Nothing> {
   using kind = kinds::optimizer;

@@ -17,13 +17,13 @@ struct FP32 {
   static constexpr char const* name = "FP32";
 };
 
-/// No autocast at all.
+/// No autocast.
 template <>
 struct Precision<FP32> {
   using kind = kinds::precision;
   using listens = list<>;
 
-  /// Of forward and backward; other policies ask for it.
+  /// Format of forward and backward, for other policies.
   static std::string_view format() { return FP32::name; }
 };
 

@@ -11,14 +11,14 @@
 
 namespace frugal {
 
-/// The length of a curve that fills what the other curves of a schedule leave of the run.
+/// The length of a curve that fills what the other curves of a schedule leave.
 inline constexpr std::uint64_t to_end = 0;
 
-// Curves. Each gives the factor of the learning rate at step t of its own length T, t from 0.
-// Values are those of the torch.optim.lr_scheduler class named beside it. An `endless` curve is
-// the same whatever its length, and may be the last of a schedule whose run has no known end.
+// Curves. Each gives the learning-rate factor at step t of its own length T, with t from 0. Values
+// are those of the torch.optim.lr_scheduler class named next to it. An `endless` curve does not
+// depend on its length, and may be the last one in a run without a known end.
 
-/// Stays at a factor (ConstantLR).
+/// A constant factor (ConstantLR).
 template <std::uint64_t Steps = to_end, Rational Factor = Rational{1, 1}>
 struct Constant {
   static constexpr bool endless = true;
@@ -80,8 +80,8 @@ using Cosine = CosineDecay<>;
 template <>
 inline constexpr std::string_view alias_name<Cosine> = "Cosine";
 
-/// Cosines that begin again, the first of `First` steps and each `Growth` times as long as the
-/// one before (CosineAnnealingWarmRestarts).
+/// Repeated cosines, the first of `First` steps and each `Growth` times as long as the previous one
+/// (CosineAnnealingWarmRestarts).
 template <std::uint64_t First, std::uint64_t Growth = 1, Rational Floor = Rational{0, 1}>
 struct CosineRestarts {
   static_assert(First >= 1 && Growth >= 1, "frugal: CosineRestarts counts from 1 step and 1 time.");
@@ -101,7 +101,7 @@ struct CosineRestarts {
   }
 };
 
-/// Falls from 1 to 0 as a power of what is left (PolynomialLR).
+/// Falls from 1 to 0 as a power of the remaining fraction (PolynomialLR).
 template <Rational Power = Rational{1, 1}, std::uint64_t Steps = to_end>
 struct PolynomialDecay {
   std::uint64_t steps = Steps;

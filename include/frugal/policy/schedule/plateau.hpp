@@ -9,11 +9,11 @@
 
 namespace frugal {
 
-/// Lowers the learning rate when a watched metric has stopped improving; part of a Schedule,
-/// where it multiplies what the curves say. Values are those of ReduceLROnPlateau.
+/// Lowers the learning rate when a watched metric has stopped improving; part of a Schedule, whose
+/// curves it multiplies. Values are those of ReduceLROnPlateau.
 ///
-/// A metric improves when it passes `best * (1 -+ threshold)`, or `best -+ threshold` when
-/// `relative` is false. A NaN never does, and uses up patience.
+/// A metric improves when it passes `best * (1 -+ threshold)`, or `best -+ threshold` if `relative`
+/// is false. A NaN never improves, and uses up patience.
 template <Rational Factor = Rational{1, 10}, class Limit = Patience<10>, class Metric = WatchLoss>
 struct Plateau {
   static_assert(Factor.value() > 0 && Factor.value() < 1,
@@ -22,12 +22,12 @@ struct Plateau {
   using watches = Metric;
 
   double threshold = 1e-4;        ///< smallest change that counts
-  bool relative = true;           ///< is the threshold a share of the best value?
+  bool relative = true;           ///< whether the threshold is a fraction of the best value
   int cooldown = 0;               ///< validations after a reduction before patience counts again
-  double min_factor = 0.0;        ///< the factor does not fall below this
-  double smallest_change = 1e-8;  ///< a smaller reduction of the factor is left out
+  double min_factor = 0.0;        ///< lower bound of the factor
+  double smallest_change = 1e-8;  ///< smaller reductions of the factor are skipped
 
-  /// What survives a resume.
+  /// The part that survives a resume.
   struct Memory {
     double scale = 1.0;
     double best = worst();
