@@ -196,26 +196,21 @@ TEST_CASE("another number of threads, or another length of an epoch, is told at 
   CHECK(advises(longer.fit(train, train), "43 samples in an epoch and goes on with 51"));
 }
 
-TEST_CASE("another number of samples is told where the steps of an epoch are as many as before") {
+TEST_CASE("another number of samples, or of steps from as many, is named in the advice") {
   TemporaryFolder const folder;
   Job const job{.folder = folder.path(), .epochs = 1};
   run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
-  frugal::Trainer trainer{std::make_shared<Mlp>(job.shape), frugal::CrossEntropy{},
-                          frugal::Settings{.run = job.folder, .epochs = 4, .seed = job.seed},
-                          Optimizer{}, frugal::Checkpoint<Every<4>>{}};
-  frugal::Resident train(samples(42), {.batch = 4, .shuffle = true});
-  CHECK(advises(trainer.fit(train, train), "43 samples in an epoch and goes on with 42"));
-}
-
-TEST_CASE("as many samples in other batches are told as well") {
-  TemporaryFolder const folder;
-  Job const job{.folder = folder.path(), .epochs = 1};
-  run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
-  frugal::Trainer trainer{std::make_shared<Mlp>(job.shape), frugal::CrossEntropy{},
-                          frugal::Settings{.run = job.folder, .epochs = 4, .seed = job.seed},
-                          Optimizer{}, frugal::Checkpoint<Every<4>>{}};
-  frugal::Resident train(samples(43), {.batch = 8, .shuffle = true});
-  CHECK(advises(trainer.fit(train, train), "11 steps in an epoch and goes on with 6"));
+  auto const resumed_with = [&](std::int64_t count, std::int64_t batch) {
+    TemporaryFolder const copy;
+    std::filesystem::copy(folder.path(), copy.path(), std::filesystem::copy_options::recursive);
+    frugal::Trainer trainer{std::make_shared<Mlp>(job.shape), frugal::CrossEntropy{},
+                            frugal::Settings{.run = copy.path(), .epochs = 4, .seed = job.seed},
+                            Optimizer{}, frugal::Checkpoint<Every<4>>{}};
+    frugal::Resident train(samples(count), {.batch = batch, .shuffle = true});
+    return trainer.fit(train, train);
+  };
+  CHECK(advises(resumed_with(42, 4), "43 samples in an epoch and goes on with 42"));
+  CHECK(advises(resumed_with(43, 8), "11 steps in an epoch and goes on with 6"));
 }
 
 TEST_CASE("a checkpoint with the state of a policy that is gone is refused") {
