@@ -26,24 +26,24 @@ PAGE = ROOT / "docs" / "reliability.md"
 BEGIN = "<!-- figures: ./dev bench faults -->"
 END = "<!-- end of figures -->"
 STORE = {
-    "kill": "a save killed at each of its calls to the file system, and each write torn in half",
-    "fail": "each call failing: no space, EIO, quota, read-only, no right, interrupted, short",
+    "kill": "a save killed at each of its file-system calls, and each write torn in half",
+    "fail": "each call failing: no space, EIO, quota, read-only, no permission, interrupted, short",
     "persist": "everything failing from each call on",
     "resume": "each call of a start failing",
     "order": "the order of write, fsync, rename and deletion",
 }
 ACTS = {
-    "kill": "SIGKILL in place of the call",
+    "kill": "SIGKILL instead of the call",
     "tear": "half a write, then SIGKILL",
     "term": "SIGTERM before the call",
     "short": "a short write",
     "EINTR": "an interrupted call",
     "clock": "the wall clock goes back by an hour",
-    "clock from then on": "it goes back by another hour at each call",
+    "clock from then on": "the wall clock goes back by another hour at each call",
     "ENOSPC": "no space left",
     "ENOSPC from then on": "no space left from then on",
-    "EIO": "an error of the disk",
-    "EIO from then on": "errors of the disk from then on",
+    "EIO": "a disk error",
+    "EIO from then on": "disk errors from then on",
     "EROFS": "a read-only file system",
     "EROFS from then on": "a read-only file system from then on",
 }
@@ -98,20 +98,20 @@ def page_of(figures: dict) -> str:
     killed = ", ".join(f"{count} {words.get(times, times + ' times')}"
                        for times, count in sorted(random["killed"].items()))
     return f"""
-Of {figures["date"]}; LibTorch {figures["torch"]}; seed {figures["seed"]}. **Violations: none.**
+Measured on {figures["date"]}; LibTorch {figures["torch"]}; seed {figures["seed"]}. **Violations: none.**
 
 *Random instants.* {random["runs"]} runs, killed {random["kills"]} times ({killed}); of
-{random["saved at once"]} starts that ended with exit code 75, each had saved the step that it was in. The
+{random["saved at once"]} starts that ended with exit code 75, each had saved its current step. The
 uninterrupted run takes {min(random["steps"])} to {max(random["steps"])} steps and {min(random["seconds"]):.2f} to {max(random["seconds"]):.2f} s. Where the kills fell:
 
 {table(["while the trainer was in", "SIGKILL", "SIGTERM"], fell)}
 *Broken calls of a trainer's saves.* {calls["in all"]:,} starts, each with one of the calls of two saves
-broken, over Async and not, `OnFailure::Stop` and `GoOn`. {calls["stopped with an error"]:,} ended with the error of that call;
-{calls["went on"]:,} went on, and their log has it; the rest was borne, killed or preempted.
+broken, with and without Async, with `OnFailure::Stop` and `GoOn`. {calls["stopped with an error"]:,} ended with the error of that call;
+{calls["went on"]:,} went on and logged it; the rest were tolerated, killed or preempted.
 
 {table(["what happened at the call", "tried"], [[text, calls["tried"].get(act, 0)] for act, text in ACTS.items()])}
 *Damaged checkpoints of a trainer.* {damage["flipped"]:,} single bits flipped and {damage["cut"]:,} cuts, spread evenly over
-the {damage["bytes"]:,} bytes of a checkpoint's files: each reported, and the checkpoint before it used. (Every bit and
+the {damage["bytes"]:,} bytes of a checkpoint's files: each was reported, and the previous checkpoint was used. (Every bit and
 every byte of a smaller one: tests/store/checkpoint.cpp.)
 
 *{cycles["cycles"]:,} saves and resumes in one process.*
