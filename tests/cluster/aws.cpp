@@ -29,7 +29,7 @@ constexpr auto token_path = "/latest/api/token";
 constexpr auto action_path = "/latest/meta-data/spot/instance-action";
 constexpr auto rebalance_path = "/latest/meta-data/events/recommendations/rebalance";
 
-// What AWS sends where there is nothing.
+// AWS's response when there is no notice.
 Reply not_found() {
   return answer(404,
                 "<?xml version=\"1.0\" encoding=\"iso-8859-1\"?>\n<html><head><title>404 - Not "
@@ -37,13 +37,13 @@ Reply not_found() {
                 "Content-Type: text/html\r\nServer: EC2ws\r\n");
 }
 
-/// An instance's metadata service with tokens: what is not set is not there.
+/// An instance's metadata service with tokens; paths that are not set return 404.
 struct Instance {
   std::optional<Reply> action = {};
   std::optional<Reply> rebalance = {};
-  std::optional<Reply> token = {};  // instead of a good one
+  std::optional<Reply> token = {};  // instead of a valid one
   std::string granted = "21600";    // seconds
-  int forgets_after = 1000000;      // requests with one token until it answers 401
+  int forgets_after = 1000000;      // requests with one token before it answers 401
 
   Reply operator()(HttpRequest const& request) {
     if (request.target == token_path) {
@@ -69,7 +69,7 @@ struct Instance {
   std::string current = "nobody has this one";
 };
 
-/// The session of one test, with its server.
+/// One test's session and server.
 struct Running {
   explicit Running(Instance instance, Aws settings = {})
       : server(std::move(instance)), session(pointed(std::move(settings)), client) {}

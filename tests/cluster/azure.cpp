@@ -34,7 +34,7 @@ using support::Reply;
 constexpr auto name_target = "/metadata/instance/compute/name?api-version=2021-02-01&format=text";
 constexpr auto events_target = "/metadata/scheduledevents?api-version=2020-07-01";
 
-/// An event as Azure sends it.
+/// An event in Azure's format.
 nlohmann::json event(std::string const& type = "Preempt",
                      std::vector<nlohmann::json> const& resources = {"trainer_3"}) {
   return {{"EventId", "C7061BAC-AFDC-4513-B24B-AA5F13A16123"},
@@ -81,7 +81,7 @@ struct Machine {
   }
 };
 
-/// The session of one test, with its server.
+/// One test's session and server.
 struct Running {
   explicit Running(Machine machine, Azure settings = {})
       : server(std::move(machine)), session(pointed(std::move(settings)), client) {}
@@ -200,13 +200,13 @@ TEST_CASE("without a name there is an error and no guess") {
         answer(200, std::string(300, 'a')), answer(302, "", "Location: /\r\n")}) {
     Running run({.events = document({event()}), .name = reply});
     CHECK_THROWS_AS(run.session.poll(), MetadataError);
-    CHECK_THROWS_AS(run.session.poll(), MetadataError);  // and is asked again
+    CHECK_THROWS_AS(run.session.poll(), MetadataError);  // and the next poll asks again
     CHECK(run.server.requests().size() == 2);
   }
 }
 
 TEST_CASE("the first answer may take its time, later ones may not") {
-  // The first answer is late enough to break every other timeout of this test.
+  // The first response comes later than every other timeout of this test.
   int asked = 0;
   Machine const machine;
   std::mutex mutex;

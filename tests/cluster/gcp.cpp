@@ -23,12 +23,12 @@ using support::HttpRequest;
 using support::LoopbackServer;
 using support::Reply;
 
-// What Google sends along.
+// Google's response headers.
 constexpr auto google =
     "Metadata-Flavor: Google\r\nContent-Type: application/text\r\nServer: Metadata Server for "
     "VM\r\n";
 
-/// The session of one test, with a server that answers all alike.
+/// One test's session, with a server that gives one response to every request.
 struct Running {
   explicit Running(Reply reply, std::chrono::milliseconds timeout = support::ages)
       : server([reply](HttpRequest const& request) {

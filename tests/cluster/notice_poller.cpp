@@ -42,20 +42,20 @@ using support::answer;
 using support::HttpRequest;
 using support::LoopbackServer;
 
-/// What a scripted provider and its test tell each other.
+/// Shared by a scripted provider and its test.
 struct Stage {
   std::mutex mutex;
   std::condition_variable changed;
   int polls = 0;  // begun
 
-  /// Waits until so many polls have begun: then all before them are in the status.
+  /// Waits until that many polls have begun: then all earlier ones are in the status.
   bool wait_for(int begun) {
     std::unique_lock lock(mutex);
     return changed.wait_for(lock, ages, [&] { return polls >= begun; });
   }
 };
 
-/// A provider that does what a function of the poll's number (from 1) says.
+/// A provider whose result is a function of the poll's number (from 1).
 struct Scripted {
   static constexpr std::string_view name = "scripted";
   static constexpr std::chrono::milliseconds interval{1};
@@ -90,7 +90,7 @@ Notice notice(Notice::Kind kind, std::string text) {
 
 NoticePolling quick() { return {.longest_pause = 1ms, .rare_pause = 1ms}; }
 
-/// A metadata service of Google that answers with these words, the last of them for ever.
+/// A Google metadata service that answers with these words and then repeats the last one.
 LoopbackServer::Handler words(std::vector<std::string> script) {
   return [script, turn = std::size_t{0}](HttpRequest const&) mutable {
     std::string const& word = script[std::min(turn++, script.size() - 1)];
@@ -150,7 +150,7 @@ TEST_CASE("a hint is advice and not pending, and polling goes on until the notic
   REQUIRE(hinting.stage->wait_for(6));
   CHECK(poller.advised());
   CHECK_FALSE(poller.pending());
-  CHECK(poller.seen()->text == "4");  // the newest hint, which outlives polls that give none
+  CHECK(poller.seen()->text == "4");  // the newest hint, kept through polls without one
   go.set_value();
   REQUIRE(poller.wait(ages));
   CHECK(poller.seen()->text == "now");
@@ -302,7 +302,8 @@ TEST_CASE("the destructor ends a request to a service that hangs") {
   LoopbackServer server([](HttpRequest const&) { return support::hang(); });
   auto done = std::async(std::launch::async, [&] {
     NoticePoller<frugal::Azure> poller({.base = server.base(), .machine = "m"});
-    return server.wait_for(1);  // Azure's first answer may take two minutes, which this has not
+    return server.wait_for(1);  // Azure's first response may take two minutes; this one has not
+                                // come
   });
   REQUIRE(done.wait_for(ages) == std::future_status::ready);
   CHECK(done.get());
@@ -449,7 +450,7 @@ TEST_CASE("two hundred pollers leave no descriptor and no thread behind") {
   std::size_t const threads = support::entries("/proc/self/task");
   run(200);
   CHECK(support::entries("/proc/self/fd") == descriptors);
-  // A thread that was joined may be seen for a moment yet.
+  // A joined thread may remain visible for a moment.
   CHECK(support::entries("/proc/self/task") < threads + 100);
 }
 

@@ -13,7 +13,7 @@ namespace frugal_test::cluster_notice_time {
 using frugal::detail::time_of_rfc1123;
 using frugal::detail::time_of_rfc3339;
 
-// Seconds since 1970 by `date --date=... +%s`.
+// Seconds since 1970, from `date --date=... +%s`.
 std::chrono::system_clock::time_point at(long long seconds) {
   return std::chrono::system_clock::time_point(std::chrono::seconds(seconds));
 }

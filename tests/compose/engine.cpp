@@ -64,7 +64,7 @@ TEST_CASE("the engine knows at compile time who listens to what") {
   CHECK_FALSE(E::has_subscribers<on::loss>);
 }
 
-// A phase without a definition here: whoever touched it would not compile.
+// A phase without a definition: code that used it would not compile.
 struct Undefined;
 Undefined& undefined_phase();
 
@@ -152,7 +152,7 @@ TEST_CASE("an exception of a subscriber is the caller's, and those after it are 
   CHECK(notes.lines == Lines{"Alpha"});
 }
 
-/// Is broken off.
+/// Interrupts its event.
 template <class Kind>
 struct Breaker {
   using kind = Kind;
@@ -177,7 +177,7 @@ TEST_CASE("an event that was broken off is told on to those who have not heard a
   }
   CHECK(told == Lines{"Alpha"});
   CHECK(telling == 1);
-  // Broken off once more, in another order: who has heard it is not forgotten.
+  // Interrupted again, in another order: subscribers that completed the event are not forgotten.
   told.emplace_back("Delta");
   {
     values_of<Teller<alpha>, Breaker<beta>, Teller<delta>> const values;
@@ -186,7 +186,7 @@ TEST_CASE("an event that was broken off is told on to those who have not heard a
                     frugal::Interrupted);
   }
   CHECK(told == Lines{"Alpha", "Delta"});
-  // The recipe has lost one of them, and has one more.
+  // The recipe has lost one of them and gained another.
   values_of<Teller<beta>, Teller<delta>, Teller<epsilon>> const values;
   engine_for<list<>, Teller<beta>, Teller<delta>, Teller<epsilon>> engine(values);
   engine.emit_to_others<on::step>(told, telling, notes, nobody);

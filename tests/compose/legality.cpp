@@ -115,7 +115,7 @@ struct Below5 {
   template <class P>
   static constexpr bool met = P{}.value < 5;
 };
-/// Demands something of every policy, kinds that it does not know included.
+/// A demand on every policy, including kinds that it does not know.
 struct Demanding : Setting<alpha> {
   using demands = list<Below5>;
 };

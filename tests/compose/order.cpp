@@ -112,7 +112,7 @@ TEST_CASE("all orders of 6 infos with edges among them come to one sequence of k
   CHECK(different == 0);
 }
 
-// The same on types: what a trainer is made of.
+// The same with types, as in a trainer.
 template <class Kind, class Before, class After>
 struct CopiedAhead {
   using kind = Kind;
@@ -135,7 +135,7 @@ using All = list<P0, P1, P2, P3, P4>;
 using slots = list<gear>;
 using Expected = list<P3, P1, P2, P4, P0, Setting<gear>>;
 
-// The i-th of 120 permutations, by its factorial digits.
+// The i-th of 120 permutations, from its factorial digits.
 constexpr std::array<std::size_t, 5> permutation(std::size_t which) {
   std::array<std::size_t, 5> order{0, 1, 2, 3, 4};
   for (std::size_t i = 0; i < 5; ++i) {

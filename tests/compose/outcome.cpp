@@ -9,7 +9,7 @@
 
 namespace frugal_test::compose_outcome {
 
-/// A policy's value, as far as this matters.
+/// A policy's value, reduced to what this test needs.
 struct Value {
   double setting = 1;
   frugal::Outcome<std::string> left{};

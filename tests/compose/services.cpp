@@ -76,7 +76,7 @@ TEST_CASE("a list of policies says who provides a service") {
   CHECK(std::is_same_v<provider_of<wave, void, All>::type, void>);
 }
 
-/// Another kind of a name that is taken.
+/// Another kind with a name that is taken.
 struct other_alpha : frugal::observer_kind {
   static constexpr std::string_view name = "Alpha";
 };
@@ -88,7 +88,7 @@ TEST_CASE("two kinds of one name are a fault, and one kind twice is another") {
   CHECK(Recipe<Teller<many>, Teller<many, 2>>::legal);
 }
 
-/// Answers, and notes that it was asked.
+/// Answers, and records that it was asked.
 template <class Kind, bool Answer>
 struct Asked {
   using kind = Kind;
@@ -116,7 +116,7 @@ TEST_CASE("a query asks everybody, and one yes is a yes") {
   CHECK(who == std::vector<std::string>{"Beta"});
 }
 
-/// Breaks the event off the first time that it is told.
+/// Interrupts the event at its first call.
 struct Breaks {
   using kind = delta;
   using listens = list<on::step>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever the recipe: stopped anywhere and gone on, a run ends in the bits of one never stopped.
+// Any recipe, stopped anywhere and resumed, ends with the bits of an uninterrupted run.
 #include <doctest/doctest.h>
 
 #include "conform/policies.hpp"
@@ -10,12 +10,12 @@ namespace frugal_test::conform_resume {
 using namespace frugal_test::support;
 using namespace frugal_test::conform;
 
-/// Everything that a run is judged by.
+/// The results by which runs are compared.
 struct Outcome {
   frugal::Report report;
   std::map<std::string, at::Tensor> tensors;
   std::vector<double> losses;        ///< of every micro-batch
-  std::vector<double> epoch_losses;  ///< mean of every epoch that ended
+  std::vector<double> epoch_losses;  ///< mean of every completed epoch
   std::vector<frugal::Validation> validations;
   std::map<std::uint64_t, Frozen> after_step;
   std::map<std::uint64_t, Frozen> after_epoch;
@@ -73,7 +73,7 @@ void compare(Outcome const& whole, Outcome const& resumed) {
   CHECK(same(resumed.validations, last(whole.validations, resumed.validations.size())));
 }
 
-/// Without the log's length and end: its lines tell the time, in more digits or fewer.
+/// Without the log's length and end: its lines contain times, with a varying number of digits.
 frugal::StateDict comparable_state(Frozen const& frozen) {
   frugal::StateDict state = frozen.run;
   state.values.erase("policies/Log/size");

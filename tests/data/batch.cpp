@@ -54,7 +54,7 @@ TEST_CASE("a part of a batch is a view of its samples") {
   CHECK(batch_traits<at::Tensor>::narrow(batch.data, 5, 1).equal(at::arange(10, 12).view({1, 2})));
 }
 
-/// Has what the general traits ask for, and something that they do not know of.
+/// Has the members that the general traits require, and one that they do not know.
 struct Masked {
   at::Tensor data, target, mask;
 };

@@ -30,7 +30,7 @@ using frugal::Batch;
 using frugal::from_dataset;
 namespace datasets = torch::data::datasets;
 
-/// Gives `numbered` sample by sample.
+/// Returns `numbered` sample by sample.
 struct OneByOne : datasets::Dataset<OneByOne> {
   explicit OneByOne(std::int64_t n) : set(numbered(n)) {}
   torch::data::Example<> get(std::size_t i) override {
@@ -43,7 +43,7 @@ struct OneByOne : datasets::Dataset<OneByOne> {
   Batch set;
 };
 
-/// Gives `numbered` in whole batches, and says how often it was asked.
+/// Returns `numbered` in whole batches, and counts the calls.
 struct WholeBatches : datasets::BatchDataset<WholeBatches, torch::data::Example<>> {
   explicit WholeBatches(std::int64_t n) : set(numbered(n)) {}
   torch::data::Example<> get_batch(c10::ArrayRef<std::size_t> indices) override {
@@ -64,7 +64,7 @@ struct Sizeless : OneByOne {
   std::optional<std::size_t> size() const override { return std::nullopt; }
 };
 
-/// The four files of Fashion-MNIST without their compression, which torch's MNIST wants.
+/// The four files of Fashion-MNIST, uncompressed as torch's MNIST requires.
 TemporaryFolder const& plain_fashion() {
   static TemporaryFolder const folder;
   static bool const done = [] {
@@ -120,7 +120,7 @@ TEST_CASE("transforms that were mapped onto a data set are applied, with and wit
   static_assert(std::is_same_v<frugal::batch_of<decltype(b)>, Batch>);
   frugal::Resident plain(numbered(20), {.batch = 6});
   auto wanted = epoch_of(plain, {.seed = 1});
-  // Normalize takes images, and makes one channel of what has none.
+  // Normalize takes images, and adds a channel dimension to those without one.
   for (auto& batch : wanted) batch.data = ((batch.data - 2.0) / 4.0).unsqueeze(1);
   CHECK(same(epoch_of(a, {.seed = 1}), wanted));
   CHECK(same(epoch_of(b, {.seed = 1}), wanted));

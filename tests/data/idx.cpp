@@ -133,13 +133,13 @@ TEST_CASE("sizes that overflow or are absurd are refused before memory is set as
   std::uint32_t const most = 0xffffffff;
   CHECK(fault_of(header(IdxType::float64, {most, most, most, most})).what ==
         "the array is absurdly large");
-  // 2^64 bytes in all, which 64 bits take for 0.
+  // 2^64 bytes in total, which overflow 64 bits to 0.
   CHECK(fault_of(header(IdxType::uint8, {1U << 31, 1U << 31, 4})).what ==
         "the array is absurdly large");
-  // The same, where the product is below the limit until the last dimension.
+  // The same, with the product below the limit until the last dimension.
   CHECK(fault_of(header(IdxType::uint8, {1U << 31, 4, 1U << 31})).what ==
         "the array is absurdly large");
-  // A dimension of 0 at the end does not excuse what stands before it.
+  // A dimension of 0 at the end does not excuse the ones before it.
   CHECK(fault_of(header(IdxType::float64, {most, most, 0})).what == "the array is absurdly large");
   CHECK(fault_of(small(), {.bytes = 11}).what == "the array is absurdly large");
   CHECK(fault_of(small(), {.bytes = 12}).what == "nothing was thrown");
@@ -214,7 +214,7 @@ TEST_CASE("every flipped bit of a header is an error or yields the shape it then
       ++detected;
     }
   }
-  // Bytes read as signed bytes is the one flip that leaves a file of the same length.
+  // The only flip that keeps the length changes bytes to signed bytes.
   CHECK(detected == 16 * 8 - 1);
 }
 
@@ -232,8 +232,8 @@ TEST_CASE(
       ++detected;
     }
   }
-  // What a flip may touch unseen is the header's time stamp, flags and operating system, and
-  // the bits that fill the last byte of the deflate stream.
+  // Undetectable flips: the header's time stamp, flags and operating system, and the padding bits
+  // of the deflate stream's last byte.
   CHECK(detected >= (stored.size() - 11) * 8);
 }
 

@@ -14,7 +14,7 @@ namespace frugal_test::data_inflate {
 
 using frugal::InflateReader;
 
-// It points into itself: a copy that outlives it would read what is no longer there.
+// It points into itself: a copy that outlives it would dangle.
 static_assert(!std::is_move_constructible_v<InflateReader>);
 static_assert(!std::is_copy_constructible_v<InflateReader>);
 static_assert(!std::is_move_assignable_v<InflateReader>);

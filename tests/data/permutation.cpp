@@ -33,9 +33,9 @@ bool is_bijection(std::vector<std::int64_t> const& values) {
   return true;
 }
 
-/// A chi-squared sum as a standard normal deviate (Wilson and Hilferty, PNAS 17(12), 1931).
-/// Every test here asks for a deviate below 5 with fixed seeds: an ideal shuffle would fail one
-/// seed choice in 3.5 million per check (one-sided).
+/// A chi-squared sum as a standard normal deviate (Wilson and Hilferty, PNAS 17(12), 1931). Every
+/// test here requires a deviate below 5 with fixed seeds: an ideal shuffle would fail one seed
+/// choice in 3.5 million per check (one-sided).
 double deviate(double chi_squared, double degrees) {
   double const spread = 2 / (9 * degrees);
   return (std::cbrt(chi_squared / degrees) - (1 - spread)) / std::sqrt(spread);
@@ -49,7 +49,7 @@ double chi_squared(Counts const& counts, double expected) {
   return sum;
 }
 
-/// How evenly the differences between samples `lag` places apart are spread over [1, size).
+/// How evenly the differences between samples `lag` positions apart are spread over [1, size).
 template <class Order>
 double difference_deviate(std::uint64_t size, std::uint64_t lag, int epochs, Order&& make) {
   std::vector<double> counts(size - 1);
@@ -128,7 +128,7 @@ TEST_CASE("fill gives what one index at a time gives, wherever it starts and end
 }
 
 TEST_CASE("the order is the same on every platform and for good") {
-  // Written down when the construction was settled: a change here breaks every resumed run.
+  // Recorded when the construction was settled: a change here breaks every resumed run.
   auto const head = [](std::uint64_t size) {
     Permutation const permutation(1, 2, size);
     std::vector<std::uint64_t> out;
@@ -207,7 +207,7 @@ TEST_CASE("the difference test sees an order that is only rotated") {
 }
 
 TEST_CASE("neighbours in an epoch are not correlated") {
-  // The serial correlation of n random ranks has deviation 1 / sqrt(n); 5 of them is the limit.
+  // The serial correlation of n random ranks has deviation 1 / sqrt(n); the limit is 5 of them.
   for (std::uint64_t const size : {1'000U, 60'000U}) {
     for (std::uint64_t epoch = 0; epoch < 20; ++epoch) {
       auto const values = order(21, epoch, size);
@@ -226,7 +226,7 @@ TEST_CASE("orders of other epochs and other seeds are not correlated") {
   for (std::uint64_t key = 1; key <= 20; ++key) {
     CHECK(std::abs(correlation(first, order(5, key, size))) < limit / std::sqrt(size));
     CHECK(std::abs(correlation(first, order(5 + key, 0, size))) < limit / std::sqrt(size));
-    // Seed and epoch are not interchangeable: (s, e) and (s + 1, e - 1) are other orders.
+    // Seed and epoch are not interchangeable: (s, e) and (s + 1, e - 1) give different orders.
     CHECK(std::abs(correlation(order(5, key, size), order(6, key - 1, size))) <
           limit / std::sqrt(size));
   }

@@ -28,7 +28,7 @@ using frugal::WorkerError;
 
 static_assert(frugal::SizedSource<Prefetch<Resident>>);
 
-/// A source without a size that does what it is told at its nth batch.
+/// A source without a size that runs a given action at its nth batch.
 template <class Deed>
 struct Troubled {
   Resident inner;
@@ -98,7 +98,7 @@ TEST_CASE("seeking in the middle throws away what was read ahead") {
   source.seek({.seed = 3});
   source.next();
   source.next();
-  // Two batches were consumed, however many were read: that is where a resume goes on.
+  // Two batches were consumed, however many were read: a resume continues there.
   frugal::Cursor const cursor{.seed = 3, .position = 16};
   CHECK(same(epoch_of(source, cursor), epoch_of(plain, cursor)));
 }
@@ -169,7 +169,7 @@ TEST_CASE("a source that hangs ends in an error; the rest of the program goes on
     CHECK_THROWS_AS(source.seek({}), WorkerError);
   }
   let_go->set_value();
-  gone->get_future().wait();  // the thread came back to what it owned, and freed it
+  gone->get_future().wait();  // the thread returned to its own state, and freed it
 }
 
 TEST_CASE("seeking a prefetched source to where there is nothing throws at once") {
@@ -190,7 +190,7 @@ TEST_CASE("the worker makes no gradients, uses the threads it was given, and lea
   CHECK(at::get_num_threads() == ours);
 }
 
-/// A source that notices when it is asked while it should hold still.
+/// A source that detects reads while it should be paused.
 struct Still {
   Resident inner;
   std::shared_ptr<std::atomic<bool>> still;
@@ -243,7 +243,7 @@ TEST_CASE("a source that cannot be held still within the patience says so, and g
       more = source.next().has_value();
       batches += more;
     } catch (WorkerError const&) {
-      // 10 ms are not much on a busy machine.
+      // 10 ms are short on a busy machine.
     }
   }
   CHECK(batches == 10);

@@ -18,7 +18,7 @@ using namespace frugal_test::data_sources;
 using frugal::as_source;
 using frugal::Batch;
 
-/// Batches of 3, 4 and 2 samples, numbered on.
+/// Batches of 3, 4 and 2 samples, numbered consecutively.
 std::vector<Batch> ragged() {
   Batch const set = numbered(9);
   std::vector<Batch> out;

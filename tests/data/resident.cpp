@@ -22,7 +22,7 @@ using frugal::Resident;
 static_assert(frugal::SizedSource<Resident>);
 static_assert(std::is_same_v<frugal::batch_of<Resident>, Batch>);
 
-/// Operators that went through LibTorch's dispatcher while `body` ran.
+/// Operators dispatched by LibTorch while `body` ran.
 template <class Body>
 std::vector<std::string> operators_of(Body&& body) {
   static thread_local std::vector<std::string> seen;

@@ -24,7 +24,7 @@ using frugal::Worker;
 using frugal::WorkerError;
 using namespace std::chrono_literals;
 
-/// Gives 0, 1, ..., end - 1.
+/// Produces 0, 1, ..., end - 1.
 auto counter(int end) {
   return [next = 0, end]() mutable -> std::optional<int> {
     if (next == end) return std::nullopt;
@@ -99,7 +99,7 @@ TEST_CASE("a worker runs at most its depth and one item ahead") {
         return n;
       },
       {.depth = 4}, "the start");
-  fifth.get_future().wait();  // four wait in the queue, and the fifth for room
+  fifth.get_future().wait();  // four wait in the queue, the fifth for room in it
   CHECK(made == 5);
   CHECK(worker.next() == 1);
   CHECK(worker.stop());
@@ -167,14 +167,14 @@ TEST_CASE("a thrown value that is no std::exception is reported with its type an
   }
 }
 
-/// A produce that gives two items and then hangs until it is let go; what it shares with the
-/// test outlives both.
+/// A producer that returns two items and then hangs until released; the state that it shares with
+/// the test outlives both.
 struct Hanging {
   std::shared_ptr<std::promise<void>> let_go = std::make_shared<std::promise<void>>();
   std::shared_ptr<std::promise<void>> gone = std::make_shared<std::promise<void>>();
 
   auto produce() const {
-    // Speaks when the thread frees what it owns, which is its last deed.
+    // Destroyed when the thread frees its state, which it does last.
     std::shared_ptr<void> const last(nullptr, [gone = gone](void*) { gone->set_value(); });
     return [n = 0, free = let_go->get_future().share(), last]() mutable -> std::optional<int> {
       if (n == 2) free.wait();
@@ -205,7 +205,7 @@ TEST_CASE("a worker that hung and went on gives what it owes when asked again") 
   while (!item) {
     try {
       item = worker.next();
-    } catch (WorkerError const&) {  // a slow machine: it is waited for again
+    } catch (WorkerError const&) {  // a slow machine: wait again
     }
   }
   CHECK(item == 2);
@@ -224,7 +224,7 @@ TEST_CASE("destroying a hanging worker returns, and what the thread uses outlive
   }
   CHECK(gone.wait_for(0s) == std::future_status::timeout);
   hanging.let_go->set_value();
-  gone.wait();  // it came back, used its own queue, freed what it owned
+  gone.wait();  // it returned, used its own queue, and freed its state
 }
 
 TEST_CASE("a depth of 0 and a patience that is not positive are refused") {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses that lie on a device are read late: what is kept, saved or ended meanwhile must not be
-// bad.
+// Losses on a device are read late: what is kept, saved or ended in between must not be bad.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -21,7 +20,7 @@ namespace frugal_test::device_bad_losses {
 namespace fr = frugal;
 using namespace support;
 
-/// Its loss is NaN in one batch, by number; then it asks for what it is told to.
+/// Its loss is NaN in one batch, by number; then it makes a given request.
 struct Bad {
   int nth;
   int* count;
@@ -36,7 +35,7 @@ struct Bad {
   }
 };
 
-/// Says stop after a step.
+/// Requests a stop after a step.
 struct Stops {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "test.Stops";
@@ -56,7 +55,7 @@ struct Stops {
   };
 };
 
-/// One process, which agrees with itself: what is postponed for others is postponed.
+/// A single process that agrees with itself: what waits for agreement is postponed.
 struct Alone {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "test.Alone";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches that are copied ahead, on a device whose copies run late and whose memory is watched.
+// Batches copied ahead, on a device with delayed copies and checked memory.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -28,8 +28,7 @@ using frugal::Cursor;
 using frugal::Depth;
 using frugal::Device;
 
-/// Gives batches of one number each, into one buffer that it writes again and again, and throws at
-/// one of them.
+/// Batches of one number each, all written to one buffer; throws at one of them.
 struct Counting {
   std::int64_t count = 8;
   std::int64_t throws_at = -1;
@@ -47,7 +46,7 @@ struct Counting {
   }
 };
 
-/// Gives batches of so many rows, filled with their number.
+/// Batches with a given number of rows, filled with the batch's number.
 struct Ragged {
   static constexpr std::array<std::int64_t, 8> rows{4, 2, 4, 1, 7, 7, 3, 4};
   std::size_t at = 0;
@@ -62,7 +61,7 @@ struct Ragged {
 
 c10::Device const there = fake::device();
 
-/// The number of a batch, as the device computes it.
+/// A batch's number, computed by the device.
 double number(Batch const& batch) {
   CHECK(batch.data.device() == there);
   CHECK(batch.target.device() == there);
@@ -124,7 +123,7 @@ TEST_CASE("batches that are let go of are followed by others in their memory") {
     }
     CHECK(places.size() == depth + 1);
   }
-  // A copy that did not wait for the step before it would be one of these.
+  // A copy that did not wait for the previous step would appear here.
   CHECK(fake::complaints().empty());
 }
 
@@ -185,7 +184,7 @@ TEST_CASE("batches that are page-locked or on the device already are copied once
     CHECK(found->target.data_ptr() == batch.target.data_ptr());
   }
   CHECK(fake::world().side_copies == 3);
-  // The source's memory is not what later batches are written into.
+  // Later batches are not written into the source's memory.
   CHECK(locked.equal(at::arange(12, at::kFloat).reshape({4, 3})));
   CHECK(fake::complaints().empty());
 }

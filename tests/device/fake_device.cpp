@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fake device itself: that it computes what the CPU computes, and that it complains.
+// The fake device itself: it computes the CPU's values, and reports misuse.
 #include <doctest/doctest.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/linear.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is copied to a device again and again through the same page-locked memory.
+// Repeated copies to a device through the same page-locked memory.
 #include <doctest/doctest.h>
 
 #include <c10/core/StreamGuard.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// StartOn<Cpu> with a second device: a run that moves has the bits of one that stays.
+// StartOn<Cpu> with a second device: a run that moves has the same bits as one that does not.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -32,18 +32,18 @@ struct Ended {
   std::string state;                    ///< paths of tensors that are not on the module's device
 };
 
-/// Names the tensors of a run's state that do not lie where it is told.
+/// Names the tensors of a run's state that are not on the given device.
 std::string elsewhere(frugal::StateDict const& memory, c10::Device device) {
   std::string text;
   for (auto const& [path, tensor] : memory.tensors) {
-    // An optimizer of torch keeps its state in a blob of bytes, and Rollback in host memory.
+    // A torch optimizer keeps its state in a blob of bytes, and Rollback in host memory.
     if (path.ends_with("torch_optim") || path.starts_with("policies/Rollback")) continue;
     if (tensor.device() != device) text += path + " ";
   }
   return text;
 }
 
-/// Names what two memories have not alike.
+/// Names the entries in which two state dicts differ.
 std::string differing(frugal::StateDict const& a, frugal::StateDict const& b) {
   std::string text;
   auto const compare_with = [&](frugal::StateDict const& all, frugal::StateDict const& other) {
@@ -61,7 +61,7 @@ std::string differing(frugal::StateDict const& a, frugal::StateDict const& b) {
   return text;
 }
 
-/// Three epochs of 11 batches on a device; the CPU's bits are what the fake device has to have.
+/// Three epochs of 11 batches on a device; the fake device must produce the CPU's bits.
 template <class... Ps>
 Ended run(frugal::list<Ps...> policies, c10::Device device, Frozen const* from = nullptr,
           double dropout = 0) {
@@ -107,7 +107,8 @@ std::size_t steps_on(Ended const& ended, c10::DeviceType type) {
   return static_cast<std::size_t>(std::count(ended.placed.begin(), ended.placed.end(), type));
 }
 
-/// A run that moves after five steps, and one that moves after an epoch, against one on the CPU.
+/// A run that moves after five steps, and one that moves after an epoch, compared with one on the
+/// CPU.
 template <class... Ps>
 void moves(frugal::list<Ps...> policies) {
   CAPTURE(std::string(frugal::detail::type_name<frugal::list<Ps...>>()));
@@ -118,7 +119,7 @@ void moves(frugal::list<Ps...> policies) {
   CHECK(moved.state.empty());
   compare(stays, moved);
   CHECK(fake::complaints().empty());
-  // Nothing of the host is left in the state: what a later step is given is on the device.
+  // No state is left on the host: the tensors of later steps are on the device.
   Ended const epoch = run(frugal::list<Ps..., StartOn<Cpu>>{}, fake::device());
   CHECK(steps_on(epoch, c10::kCPU) == stays.placed.size() / 3);
   compare(stays, epoch);
@@ -172,7 +173,7 @@ TEST_CASE(
   CHECK(fake::complaints().empty());
 }
 
-/// Runs of one folder of checkpoints, each with other steps to go and another recipe or device.
+/// Runs in one checkpoint folder, each with other limits and another recipe or device.
 template <class... Ps>
 std::map<std::string, at::Tensor> in_folder(std::filesystem::path const& path, c10::Device device,
                                             std::uint64_t steps, Ps... policies) {
@@ -200,7 +201,7 @@ TEST_CASE("a checkpoint of either side of the move goes on, dropout included") {
     in_folder(path, fake::device(), step, start);
     CHECK(same_bits(in_folder(path, fake::device(), 22, start), whole));
   }
-  // Dropout has drawn from the device's generator, so this is not the run that stays on the CPU.
+  // Dropout drew from the device's generator, so this differs from the run that stays on the CPU.
   CHECK_FALSE(same_bits(in_folder(folder.path() / "cpu", c10::kCPU, 22), whole));
 }
 
@@ -257,7 +258,7 @@ TEST_CASE("FP16's scale and its flags move with the run") {
 }
 
 TEST_CASE("ClipNorm clips on the CPU, and on the device once the run is there") {
-  // The factor is a double in host memory and a float on a device: the last bits differ.
+  // The factor is a double in host memory and a float on a device, so the last bits differ.
   using Policies = frugal::list<frugal::Optimize<frugal::SGD>, frugal::ClipNorm<0.5_r>>;
   Ended const stays = run(Policies{}, c10::kCPU);
   Ended const moved =

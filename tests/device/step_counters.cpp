@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Step counters on a device: how often the host asks for them.
+// Step counters on a device: how often the host reads them.
 #include <doctest/doctest.h>
 
 #include <frugal/policy/optimize/step_counters.hpp>

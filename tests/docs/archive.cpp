@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code of docs/store/archive.md, as a test; apart from the other pages, for it needs
+// The code of docs/store/archive.md, as a test; separate from the other pages because it needs
 // libarchive.
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 9: in BF16 with dropout, Offload and Recompute have the bits of a run that keeps all, Half
-// has losses that are near, and the peak of memory falls with each.
-// Shapes: B samples, F features, H hidden units, C classes.
+// Case 9: in BF16 with dropout, Offload and Recompute have the bits of a run that keeps everything,
+// Half has nearly the same losses, and each lowers the peak of memory. Shapes: B samples, F
+// features, H hidden units, C classes.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -35,8 +35,8 @@ constexpr std::int64_t b = 8192;
 constexpr std::int64_t h = 1024;
 constexpr int blocks = 8;
 
-/// LayerNorm and Tanh keep float32 in BF16's autocast, which is what Half makes smaller: of the 88
-/// MiB that a block saves, 64 are float32, 16 are BF16 and 8 are the mask of dropout.
+/// LayerNorm and Tanh keep float32 in BF16's autocast, which Half makes smaller: of the 88 MiB that
+/// a block saves, 64 are float32, 16 are BF16 and 8 are the dropout mask.
 nn::Sequential network() {
   torch::manual_seed(3);
   nn::Sequential net;
@@ -80,7 +80,7 @@ Ended run(Ps const&... policies) {
   return ended;
 }
 
-/// What cuBLAS takes once, at its first products, is no run's own.
+/// Excludes the memory that cuBLAS allocates once, at its first products.
 Ended const& plain() {
   static Ended const kept = [] {
     run();
@@ -122,14 +122,14 @@ TEST_CASE("Recompute has the bits of a run that keeps all, and a lower peak") {
 TEST_CASE("Half has a loss that is near, and a lower peak") {
   Ended const ended = run(frugal::Activations<frugal::BF16>{});
   CHECK(std::abs(ended.loss - plain().loss) < 0.02 * std::abs(plain().loss));
-  // Where they are equal, nothing was rounded.
+  // If they were equal, nothing would have been rounded.
   CHECK_FALSE(same_bits(ended.tensors, plain().tensors));
   CHECK(share_of_plain("Half", ended) < 0.92);
 }
 
 TEST_CASE("Offload trains where a run that keeps all runs out of memory") {
-  // The count of live tensors falls as soon as the host lets go of them. This is about the memory
-  // that the copies have not read yet: the allocator has to wait for it and not ask for more.
+  // The count of live tensors falls as soon as the host releases them. This tests the memory that
+  // the copies have not read yet: the allocator must wait for it rather than request more.
   Ended const& whole = plain();
   std::int64_t const resting = memory::allocated();
   memory::Limit const limit(resting + whole.peak * 9 / 10);

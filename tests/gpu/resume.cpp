@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 6: a run that dies on a GPU goes on in the bits of one that was not stopped, eagerly and
-// with Graph; across CPU and GPU it goes on with losses that are near.
+// Case 6: a run that dies on a GPU resumes with the bits of an uninterrupted one, eagerly and with
+// Graph; between CPU and GPU it resumes with nearly the same losses.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -36,7 +36,7 @@ Outcome run_eagerly(Job const& job, Ps const&... policies) {
              frugal::Average<frugal::Ema<0.9_r>>{}, frugal::Checkpoint<Every<3>>{}, policies...);
 }
 
-/// Stops after `job.dies_at` - 1 steps on one device, as a kill would, and goes on on the other.
+/// Stops after `job.dies_at` - 1 steps on one device, like a kill, and resumes on the other.
 Outcome stopped(Job job, std::uint64_t step, c10::Device from, c10::Device to) {
   job.dies_at = step + 1;
   job.device = from;
@@ -66,7 +66,7 @@ TEST_CASE("eagerly, a run that died goes on in the same bits, however its GPU is
   }
 }
 
-/// A replayed step does not call the objective, so a step's end is where this run dies.
+/// A replayed step does not call the objective, so this run dies at the end of a step.
 struct Dies {
   struct kind : frugal::observer_kind {
     static constexpr std::string_view name = "test.Dies";
@@ -90,7 +90,7 @@ struct Dies {
   };
 };
 
-/// The run of dying_runs with Graph, and with an objective that asks the device for nothing.
+/// The run of dying_runs with Graph, and with an objective without host syncs.
 Outcome run_captured(std::filesystem::path const& folder, std::uint64_t dies_after,
                      c10::Device device) {
   Job const job{.folder = folder, .device = device};

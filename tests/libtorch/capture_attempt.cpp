@@ -11,16 +11,16 @@
 
 namespace frugal_test::libtorch_capture_attempt {
 
-/// LibTorch's bookkeeping of a pool of memory, as its source has it.
+/// LibTorch's bookkeeping of a memory pool, as in its source.
 struct Pool {
   int uses = 0;
-  bool routed = false;  ///< what is allocated goes into it
+  bool routed = false;  ///< allocations go into the pool
   std::vector<std::string> asked{};
 };
 
 enum class Fails { nowhere, at_begin, in_body, at_end };
 
-/// A graph of LibTorch 2.11, or of a later one, which gives its pool back however it ends.
+/// A graph of LibTorch 2.11, or of a later version, which always releases its pool.
 template <bool later>
 class FakeGraph {
  public:
@@ -63,7 +63,7 @@ template <bool later>
 void leaves_nothing(Fails fails, std::string const& error) {
   CAPTURE(later);
   CAPTURE(static_cast<int>(fails));
-  for (int const held : {0, 2}) {  // by captures of the same step before
+  for (int const held : {0, 2}) {  // by earlier captures of the same step
     Pool pool{.uses = held};
     auto const body = [&] {
       if (fails == Fails::in_body) throw std::runtime_error("body");

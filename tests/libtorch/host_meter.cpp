@@ -39,7 +39,7 @@ TEST_CASE("the meter counts CPU tensors to the byte, and a limit refuses what go
   CHECK(at::empty({0}).numel() == 0);
 }
 
-/// Allocates with what was there before it.
+/// Allocates with the previous allocator.
 class Around final : public c10::Allocator {
  public:
   explicit Around(c10::Allocator* below) : below_(below) {}

@@ -12,7 +12,7 @@ namespace frugal_test::libtorch_modes {
 using frugal::detail::EvaluationMode;
 using frugal::detail::KeepModes;
 
-/// A Linear, and a BatchNorm whose statistics are not to move.
+/// A Linear, and a BatchNorm with frozen statistics.
 struct Net {
   torch::nn::Linear linear{2, 2};
   torch::nn::BatchNorm1d frozen{2};

@@ -19,7 +19,7 @@ std::size_t sum(std::vector<std::size_t> const& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
 }
 
-/// Each tensor lies within its block, where a load of any type may begin, and over no other.
+/// Each tensor lies within its block, aligned for loads of any type, and overlaps no other.
 void is_sound(std::vector<std::size_t> const& bytes, Blocks const& blocks) {
   REQUIRE(blocks.slots.size() == bytes.size());
   for (std::size_t const size : blocks.sizes) CHECK(std::has_single_bit(size));

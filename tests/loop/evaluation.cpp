@@ -36,7 +36,7 @@ TEST_CASE("what is evaluated is what a validation finds, over ragged batches too
   fr::Resident valid = data(31, 8);
   fr::Report const report = trainer.fit(train, valid);
   CHECK((trainer.evaluate(valid) == report.last()));
-  // By hand, in one batch.
+  // Reference by hand, in one batch.
   module->eval();
   fr::Batch const all = samples(31);
   at::Tensor const logits = module->forward(all.data);

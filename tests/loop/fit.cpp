@@ -27,7 +27,7 @@ using Sgd = Optimize<SGD>;
 
 NetPtr new_net() { return std::make_shared<Net>(5); }
 
-/// The loop as one writes it by hand, on one big batch per step.
+/// A hand-written loop, with one big batch per step.
 struct ByHand {
   NetPtr net = new_net();
   double lr = 0.1;
@@ -195,7 +195,7 @@ TEST_CASE("every epoch is sought with its number and the seed") {
   CHECK((source.sought == std::vector<Cursor>{{77, 0, 0}, {77, 1, 0}, {77, 2, 0}}));
 }
 
-// Errors: each must name what happened and leave the module as it was.
+// Errors: each must say what happened and leave the module unchanged.
 
 template <class E, class Objective>
 E refused_fit(NetPtr const& net, Objective objective, std::vector<Batch> const& train) {
@@ -205,7 +205,7 @@ E refused_fit(NetPtr const& net, Objective objective, std::vector<Batch> const& 
   return *error;
 }
 
-// Is the module as it was and fit to be trained?
+// Whether the module is unchanged and can still train.
 void check_usable(NetPtr const& net, std::vector<at::Tensor> const& before) {
   CHECK(same(copy_of(*net), before));
   for (at::Tensor const& tensor : net->parameters()) CHECK_FALSE(tensor.grad().defined());
@@ -350,7 +350,7 @@ TEST_CASE("LibTorch's error in a backward pass is a ModuleError that names the s
   check_usable(net, before);
 }
 
-/// An optimizer that LibTorch stops.
+/// An optimizer that LibTorch refuses.
 struct Stuck {
   using kind = kinds::optimizer;
   using listens = list<on::update>;
@@ -503,7 +503,7 @@ TEST_CASE("the seed makes two runs with dropout the same, and another seed anoth
   auto const trained = [](std::uint64_t seed) {
     at::manual_seed(9);
     auto const net = std::make_shared<Modes>();
-    at::manual_seed(seed + 1000);  // whatever was drawn before must not matter
+    at::manual_seed(seed + 1000);  // earlier draws must not matter
     Trainer trainer(net, CrossEntropy{}, Settings{.epochs = 2, .seed = seed}, Sgd{.lr = 0.1});
     trainer.fit(batches_of_sizes({8, 8}));
     return copy_of(*net);
@@ -512,7 +512,7 @@ TEST_CASE("the seed makes two runs with dropout the same, and another seed anoth
   CHECK_FALSE(same(trained(4), trained(5)));
 }
 
-// What the run's length is, as a policy hears it.
+// The run's length, as policies see it.
 struct HorizonNote {
   using kind = kinds::progress;
   using listens = list<on::fit_begin>;

@@ -12,7 +12,7 @@ namespace frugal_test::loop_measure {
 using namespace frugal_test::loop;
 using frugal::detail::Measurement;
 
-/// Remembers the losses that it is shown.
+/// Records the losses that it receives.
 struct LossSeen {
   static constexpr std::string_view name = "seen";
   template <class B>

@@ -155,7 +155,7 @@ TEST_CASE("a window counts its micro-batches, samples and tokens, and begins ane
   CHECK(window.weight() == 0);
 }
 
-// The gradient of one window of micro-batches beside that of all its samples at once.
+// The gradient of one window of micro-batches compared with that of all its samples at once.
 template <int N>
 double distance_from_one_batch(std::vector<std::int64_t> const& sizes) {
   at::manual_seed(3);

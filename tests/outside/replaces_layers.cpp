@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LoRA as a user writes it: each Linear becomes W x + B A x, where W stays as it is and A and B are
-// trained. Hu et al., "LoRA: low-rank adaptation of large language models" (2021).
-// Shapes: I inputs, O outputs of a layer, R the rank, N samples.
+// LoRA as a user writes it: each Linear becomes W x + B A x, with W frozen and A and B trained. Hu
+// et al., "LoRA: low-rank adaptation of large language models" (2021). Shapes: I inputs, O outputs
+// of a layer, R the rank, N samples.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -23,7 +23,7 @@ struct LowRank : torch::nn::Module {
       : frozen(register_module("frozen", std::move(linear))) {
     for (at::Tensor& each : frozen->parameters()) each.set_requires_grad(false);
     std::int64_t const inputs = frozen->options.in_features();
-    // LibTorch's generators get Settings::seed only after this.
+    // LibTorch's generators are seeded from Settings::seed only after this.
     a_RI = register_parameter("A", table({rank, inputs}, 95, stream));
     b_OR = register_parameter("B", at::zeros({frozen->options.out_features(), rank}));
   }
@@ -35,7 +35,7 @@ struct LowRank : torch::nn::Module {
   at::Tensor a_RI, b_OR;
 };
 
-/// Of a Sequential, whose layers a policy can reach.
+/// For a Sequential, whose layers a policy can access.
 struct Adapt {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "outside.Adapt";
@@ -56,7 +56,7 @@ struct Adapt {
       std::uint32_t index = 0;
       for (torch::nn::AnyModule& layer : layers) {
         std::string const name = std::to_string(index++);
-        // In a second fit of this trainer it has been replaced already.
+        // A second fit of this trainer finds it replaced already.
         auto linear = std::dynamic_pointer_cast<torch::nn::LinearImpl>(layer.ptr());
         if (!linear) continue;
         auto const adapted = std::make_shared<LowRank>(linear, rank_, index);
@@ -172,7 +172,7 @@ TEST_CASE("a resumed run builds its layers again and goes on in the same bits") 
   }
 }
 
-/// Takes another module for the trainer's.
+/// Replaces the trainer's module.
 struct Swap {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "outside.Swap";

@@ -19,8 +19,8 @@ TEST_CASE("Accumulate<1> has the same bits as no Accumulate") {
   CHECK(same_bits(tensors_of(*with.net), tensors_of(*without.net)));
 }
 
-/// The weights after one epoch of plain gradient descent in float64, where agreement is not
-/// hidden by rounding: micro-batches of these sizes, N to a window.
+/// The weights after one epoch of plain gradient descent in float64, where rounding does not hide
+/// differences: micro-batches of these sizes, N per window.
 template <int N>
 std::map<std::string, at::Tensor> descend(std::vector<std::int64_t> const& sizes, bool weighted) {
   TrainingFile const file;
@@ -37,7 +37,7 @@ std::map<std::string, at::Tensor> descend(std::vector<std::int64_t> const& sizes
   return tensors_of(*net);
 }
 
-/// The same, each window one big batch, in a loop that frugal has no part in.
+/// The same with one big batch per window, in a hand-written loop without frugal.
 std::map<std::string, at::Tensor> by_hand(std::vector<std::int64_t> const& windows, bool weighted) {
   TrainingFile const file;
   auto net = file.network();
@@ -62,7 +62,7 @@ double apart(std::map<std::string, at::Tensor> const& a,
   return largest;
 }
 
-// A few roundings of a double.
+// A few rounding errors of a double.
 constexpr double rounding = 1e-14;
 
 TEST_CASE("a window of equal micro-batches is one big batch") {

@@ -29,7 +29,7 @@ constexpr std::int64_t b = 32;
 
 at::Tensor rows(std::uint32_t stream = 0) { return table({b, features}, 80, stream); }
 
-/// The gradient of x through `body`, whose saved tensors are packed as `Format`; void: as they are.
+/// The gradient of x through `body`, with saved tensors packed as `Format`; void: unpacked.
 template <class Format, class Body>
 at::Tensor gradient(Body const& body) {
   at::Tensor const x = rows().requires_grad_();
@@ -45,7 +45,7 @@ at::Tensor gradient(Body const& body) {
   return x.grad();
 }
 
-/// Views that lie in memory in every way that there is.
+/// Views with every kind of memory layout.
 at::Tensor entangled(at::Tensor const& x_BF) {
   at::Tensor const h_BF = x_BF.tanh();
   auto const parts = h_BF.mul(1.5).chunk(2, 1);
@@ -89,13 +89,13 @@ TEST_CASE("parameters, their views, batches, integers and small statistics stay 
   LiveBytes const live;
   fr::detail::Packing<PackedAs<fr::BF16>> packing;
   fr::detail::SavedTensorsScope const scope(&packing);
-  // The batch and the transposed weight are saved here, and the result is not.
+  // This saves the batch and the transposed weight, not the result.
   at::Tensor const h = linear(x);
   CHECK(live.now() == b * features * 4);
-  // Indices, and the logarithms of a softmax.
+  // Saves indices, and the logarithms of a softmax.
   at::Tensor const selected = h.index_select(0, index).log_softmax(1);
   CHECK(live.now() == 2 * b * features * 4);
-  // The input in half; mean and deviation are rows of one element.
+  // Saves the input in half precision; mean and deviation are rows of one element.
   at::Tensor const normal = norm(h);
   CHECK(live.now() == 3 * b * features * 4 + b * features * 2 + 2 * b * 4);
 }
@@ -109,7 +109,8 @@ TEST_CASE("a tensor that is saved several times is packed once") {
   at::Tensor const sums = h.sin().sum() + h.view({features, b}).exp().sum() +
                           h.view({b, 8, 8}).permute({2, 0, 1}).cos().sum();
   h.reset();
-  // relu's result and the inputs of sin and cos are one; exp keeps its result. Sums are small.
+  // relu's result and the inputs of sin and cos are one tensor; exp keeps its result. Sums are
+  // small.
   CHECK(live.now() <= 2 * b * features * 2 + 1024);
   CHECK(live.now() >= 2 * b * features * 2);
   sums.backward();

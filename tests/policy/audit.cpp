@@ -38,7 +38,7 @@ std::vector<AuditMark> marks(frugal::Settings settings, Ps const&... policies) {
   return trainer.template policy<k::audit>().marks();
 }
 
-/// The flags that an audit sets, as a text.
+/// The flags that an audit sets, as text.
 std::string flags() {
   at::Context& context = at::globalContext();
   std::string text;
@@ -159,7 +159,7 @@ std::vector<std::string> lines(std::vector<AuditMark> const& all) {
 
 TEST_CASE("a resumed run has the hashes of one that was not stopped, in its log too") {
   auto const whole = marks({});
-  for (std::uint64_t const steps : {9U, 8U}) {  // at a save's cadence, and beside it
+  for (std::uint64_t const steps : {9U, 8U}) {  // at a save's cadence, and off it
     CAPTURE(steps);
     TemporaryFolder const folder;
     auto const part = [&](std::optional<std::uint64_t> limit) {
@@ -174,7 +174,7 @@ TEST_CASE("a resumed run has the hashes of one that was not stopped, in its log 
 
     CHECK((part(std::nullopt) == whole));
     auto expected = lines(whole);
-    // What was saved when that part had ended has the line of its end.
+    // A save after the end of the first part includes the line of that end.
     if (steps == 8) expected.insert(expected.begin() + 2, lines(first)[2]);
     CHECK(lines(folder / "metrics.jsonl") == expected);
     CHECK((part(std::nullopt) == whole));
@@ -198,7 +198,7 @@ TEST_CASE("another number of threads after a resume is told") {
   at::set_num_threads(threads + 1);
   auto const advice = run(2);
   at::set_num_threads(threads);
-  REQUIRE(advice.size() == 2);  // the checkpoint says it as well
+  REQUIRE(advice.size() == 2);  // the checkpoint gives the recommendation as well
   CHECK(advice[1].find("went on with " + std::to_string(threads + 1)) != std::string::npos);
 }
 

@@ -32,15 +32,15 @@ namespace k = frugal::kinds;
 using Split = Accumulate<Auto>;
 constexpr std::int64_t kib = 1024;
 
-/// Takes 256 KiB a sample for the span of forward and backward, beside what cross entropy takes;
-/// from a step on more.
+/// Takes 256 KiB per sample for the duration of forward and backward, in addition to cross entropy;
+/// more from some step on.
 struct Hungry {
   std::int64_t bytes = 256 * kib;
   std::int64_t later = 256 * kib;
   std::uint64_t from = 1 << 30;
   std::uint64_t* step = nullptr;
 
-  /// Saves a tensor of as many bytes a sample for backward.
+  /// Saves a tensor of that many bytes per sample for backward.
   struct Eats : torch::autograd::Function<Eats> {
     static at::Tensor forward(torch::autograd::AutogradContext* context, at::Tensor const& loss,
                               std::int64_t bytes) {
@@ -117,7 +117,7 @@ bool same(Result const& a, Result const& b) {
   return true;
 }
 
-/// All that is persisted after each step, too: moments, scales, counters, losses.
+/// Everything that is persisted after each step, too: moments, scales, counters, losses.
 bool same_states(Result const& a, Result const& b) {
   if (a.after_step.size() != b.after_step.size()) return false;
   for (auto const& [step, frozen] : a.after_step) {
@@ -140,7 +140,7 @@ TEST_CASE("AutoBatch finds the largest micro-batch below limit and margin, and s
     double margin;
     std::int64_t found;
   };
-  // Of 16 samples the parts have at most 16, 8, 6, 4, 3, 2 or 1; each sample takes 256 KiB.
+  // Parts of 16 samples have at most 16, 8, 6, 4, 3, 2 or 1; each sample takes 256 KiB.
   for (Case const& which :
        {Case{6 * kib * kib, 0.1, 0}, Case{3 * kib * kib, 0.1, 8}, Case{2200 * kib, 0, 8},
         Case{2200 * kib, 0.1, 6}, Case{1200 * kib, 0.1, 4}, Case{900 * kib, 0.1, 3},
@@ -171,7 +171,7 @@ TEST_CASE("a fit that was probed has the bits of one that was told") {
       auto const told = run(plan, policies...);
       CHECK(probed.micro_batch == plan.samples);
       CHECK(same(probed, told));
-      // Bytes of torch's archive are others in every run.
+      // The bytes of torch's archive differ in every run.
       bool const comparable =
           !(std::same_as<std::remove_cvref_t<decltype(policies)>, Optimize<frugal::Any>> || ...);
       if (comparable && !whole) CHECK(same_states(probed, told));
@@ -197,7 +197,7 @@ TEST_CASE("the limit holds in later steps, and what strikes there is split as if
   CHECK(struck.report.advice[1].find("BatchNorm") != std::string::npos);
   CHECK(struck.report.advice[2].find("memory ran out at step 4 with 8 samples") !=
         std::string::npos);
-  // Two parts each in the first epoch but its last batch of 12, then four and three.
+  // Two parts each in the first epoch except its last batch of 12, then four and three.
   std::vector<std::uint64_t> parts;
   for (auto const& at : struck.counters) parts.push_back(at.window_micro_batches);
   CHECK(parts == std::vector<std::uint64_t>{2, 2, 2, 2, 4, 3, 4, 4, 3});
@@ -278,7 +278,7 @@ TEST_CASE("of batches of different sizes the largest of those that come first is
   auto const [told_parts, told] = fit({.samples = 8});
   CHECK(told_parts == parts);
   CHECK(same_bits(told, tensors));
-  // Looking at two, it finds that twelve fit whole with this limit; sixteen then do not.
+  // Examining two batches, it finds that twelve samples fit with this limit; sixteen then do not.
   auto const [late, ignored] = fit({}, AutoBatch{.limit = 3600 * kib, .margin = 0, .look = 2});
   CHECK(late == std::vector<std::uint64_t>{1, 1, 1, 2, 1, 1, 2, 1, 2, 1});
 }
@@ -304,12 +304,12 @@ TEST_CASE("a run that resumes splits as before and does not look again, from its
     CAPTURE(at);
     auto const where = folder / ("parts" + std::to_string(at));
     auto const begun = fit(at, where, for_eight);
-    // More memory than before, and all the same the same split.
+    // More memory than before, and still the same split.
     auto const [rest, tensors, again] = fit(9, where, for_sixteen);
     CHECK(again == 8);
     CHECK(rest.resumed.has_value());
     CHECK(same_bits(tensors, expected));
-    CHECK(rest.advice == std::get<0>(begun).advice);  // and no word of another look
+    CHECK(rest.advice == std::get<0>(begun).advice);  // and no message about another search
   }
 }
 
@@ -318,7 +318,7 @@ TEST_CASE("the checkpoint of the very beginning knows the split") {
   bool saved = false;
   auto const objective = [&](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
     saved = saved || std::filesystem::exists(folder / "checkpoints" / "step-00000000");
-    // Killed in the first step that is one.
+    // Killed in the first real step.
     if (saved) throw std::runtime_error("killed");
     return Hungry{}(module, batch);
   };

@@ -48,7 +48,7 @@ struct File {
   Resident batches() const { return Resident(rows(), {.batch = 8, .shuffle = false}); }
 };
 
-/// float32 and float64 of the file differ by rounding alone: the yardstick.
+/// float32 and float64 of the file differ by rounding alone: that distance is the tolerance.
 void check_near(at::Tensor const& found, Json const& which, char const* part,
                 std::string const& name) {
   auto const in = [&](char const* type, at::ScalarType as) {
@@ -131,7 +131,7 @@ TEST_CASE("an average has the bits of a hand-written one, whose first value is t
   }
 }
 
-/// Notes a weight, and where it lies, in every forward pass of a validation.
+/// Records a weight, and its address, in every forward pass of a validation.
 struct Look {
   std::vector<at::Tensor>* seen;
   std::vector<void const*>* places;

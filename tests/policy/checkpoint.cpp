@@ -35,7 +35,7 @@ void ends_in_the_same_bits(std::vector<std::uint64_t> const& deaths, Ps const&..
   for (std::size_t i = 0; i < whole.report.validations.size(); ++i) {
     CHECK(resumed.report.validations[i].metrics == whole.report.validations[i].metrics);
   }
-  // The last files agree too, but for when they were written.
+  // The last files are equal too, except for their times.
   for (char const* const file : {"model.safetensors", "optimizer.safetensors"}) {
     CHECK(text_of(newest_in(folder / "killed") / file) ==
           text_of(newest_in(folder / "whole") / file));

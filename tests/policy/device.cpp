@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device where there is only the CPU; tests/device has another.
+// Device with only the CPU available; tests/device has another device.
 #include <doctest/doctest.h>
 
 #include <frugal/policy/device.hpp>
@@ -21,7 +21,7 @@ frugal::Report fit(c10::Device device, auto const&... policies) {
   return trainer.fit(train);
 }
 
-/// The parts of what a fit throws.
+/// The Fault of the error that a fit throws.
 frugal::Fault fault_of(auto&& body) {
   try {
     body();

@@ -35,12 +35,12 @@ namespace k = frugal::kinds;
 using Replayed = Graph<WholeStep, Recorder>;
 constexpr int never = 1 << 20;  // windows of warm-up
 
-/// A setting with what a Recorder writes down.
+/// A Graph that uses a Recorder with this log.
 Replayed replayed(RecorderLog& log, int warm_up = 3) {
   return {.warm_up = warm_up, .backend = {.log = &log}};
 }
 
-/// Weights and averages at the end of a run, and its report.
+/// The final weights and averages of a run, and its report.
 struct Ran {
   std::map<std::string, at::Tensor> tensors;
   frugal::Report report;
@@ -98,8 +98,8 @@ TEST_CASE("a replayed run has the weights and averages of an eager one, bit for 
   CHECK(four.count("replay") == (12 - 3) * 5);
 }
 
-/// A recipe that replays, held against itself with windows that are all eager. Clipping computes
-/// its factor by operators in both, as it does on a device.
+/// Compares a replayed run with the same recipe run eagerly. Clipping computes its factor with
+/// operators in both, as on a device.
 template <class... Policies>
 Ran same_as_eager(Mlp::Shape const& shape, frugal::Batch const& data, RecorderLog& log,
                   Policies const&... policies) {
@@ -164,7 +164,7 @@ TEST_CASE("a ragged last batch or window runs eagerly and the next ones are repl
   RecorderLog log;
   Ran const one = run(Mlp::Shape{}, samples(30), Optimize<AdamW>{}, replayed(log));
   CHECK(log.count("capture") == 1);
-  CHECK(log.count("replay") == 3 * 7 - 3);  // 8 batches an epoch, the last of 2 samples
+  CHECK(log.count("replay") == 3 * 7 - 3);  // 8 batches per epoch, the last with 2 samples
   REQUIRE(one.report.advice.size() == 1);
   CHECK(one.report.advice[0] ==
         "Graph: a window of batches [2, 6] Float, [2] Long ran eagerly: the graph is for [4, 6] "
@@ -173,12 +173,12 @@ TEST_CASE("a ragged last batch or window runs eagerly and the next ones are repl
   Ran const four =
       run(Mlp::Shape{}, samples(40), Optimize<AdamW>{}, Accumulate<4>{}, replayed(windows));
   CHECK(windows.count("capture") == 3);
-  CHECK(windows.count("replay") == (3 * 2 - 3) * 5);  // 10 batches an epoch: 4, 4 and 2
+  CHECK(windows.count("replay") == (3 * 2 - 3) * 5);  // 10 batches per epoch: 4, 4 and 2
   REQUIRE(four.report.advice.size() == 1);
   CHECK(four.report.advice[0].find("of fewer micro-batches") != std::string::npos);
 }
 
-/// Batches of so many samples each.
+/// Batches with these numbers of samples.
 std::vector<frugal::Batch> batches_of(std::initializer_list<std::int64_t> sizes) {
   std::vector<frugal::Batch> batches;
   std::uint32_t stream = 91;
@@ -227,7 +227,7 @@ TEST_CASE("batches of the captured shape and another element type are not replay
   CHECK(log.count("replay") > 0);
 }
 
-/// Cross entropy that does something more in every pass.
+/// Cross entropy with an extra action in every pass.
 template <class Deed>
 struct With {
   Deed deed;
@@ -260,7 +260,7 @@ TEST_CASE("a step that waits for the device is not captured, and the report says
         std::string::npos);
 }
 
-/// The identity; its gradient looks at a number on the way.
+/// The identity; its gradient reads a number from the device.
 struct AsksInBackward : torch::autograd::Function<AsksInBackward> {
   static at::Tensor forward(torch::autograd::AutogradContext*, at::Tensor const& loss) {
     return loss.clone();
@@ -325,7 +325,7 @@ TEST_CASE("a generator of the module's own has to be registered") {
   CHECK(fit_with(noisy, graph).train_loss == replays);
 }
 
-/// Says when it is paused.
+/// Records when it is paused.
 struct Watched {
   Resident inner;
   bool* paused;
@@ -462,7 +462,7 @@ TEST_CASE("after a rollback the step is captured anew, for its tensors lie elsew
   CHECK(log.count("capture") == 2);
 }
 
-/// A layer that is left out of small batches: then its parameters have no gradients.
+/// A layer that is skipped for small batches, so that its parameters have no gradients.
 struct Sometimes : torch::nn::Module {
   Sometimes()
       : first(register_module("first", torch::nn::Linear(6, 3))),
@@ -493,7 +493,7 @@ TEST_CASE("when the optimizer's counters part the step is captured anew") {
   CHECK(log.count("replay") == 2 + 3);
 }
 
-/// Reads the norm and the loss of every step, as a log does.
+/// Reads the norm and the loss of every step, like a log.
 struct Norms {
   struct kind : frugal::observer_kind {
     static constexpr std::string_view name = "test.Norms";
@@ -549,7 +549,7 @@ TEST_CASE("operations are counted in a step that is not replayed") {
   CHECK(log.count("replay") == 13);
 }
 
-/// A batch of a user's, with tensors of its own names.
+/// A user-defined batch, with its own tensor names.
 struct Pair {
   at::Tensor left, right;
 };
@@ -592,7 +592,7 @@ TEST_CASE("the recorder is as strict as a device") {
   at::Tensor const x = at::ones({2});
   at::Tensor result;
   double factor = 3;
-  // A number of the host stays what it was, and what is written in a capture is not.
+  // A host number keeps its value, and writes within a capture have no effect.
   Tape tape = recorder.capture({}, [&] {
     result = x * factor;
     x.add_(1);
@@ -604,7 +604,7 @@ TEST_CASE("the recorder is as strict as a device") {
   tape.replay();
   CHECK(result.equal(at::full({2}, 6.0)));
   CHECK(x.equal(at::full({2}, 3.0)));
-  // Memory that nobody keeps is gone.
+  // Memory that nothing keeps alive is freed.
   at::Tensor input = at::ones({2});
   Tape late = recorder.capture({}, [&] { result = input * 2; });
   late.replay();
@@ -616,7 +616,7 @@ TEST_CASE("the recorder is as strict as a device") {
 
 }  // namespace frugal_test::policy_graph
 
-/// Tensors of names that frugal does not know.
+/// Tensors with names that frugal does not know.
 template <>
 struct frugal::batch_traits<frugal_test::policy_graph::Pair> {
   using Pair = frugal_test::policy_graph::Pair;

@@ -67,7 +67,7 @@ TEST_CASE("a log has a line for the begin, each step due, each validation, epoch
   CHECK(step.at("epoch") == 0);
   CHECK(step.at("samples") == 16);
   CHECK(step.at("loss").get<double>() == seen.losses[3]);
-  CHECK(step.at("lr_factor") == 4.0 / 5);  // of the step that was made, not of the next
+  CHECK(step.at("lr_factor") == 4.0 / 5);  // of the completed step, not of the next
   CHECK(step.at("seconds").get<double>() >= events[1].at("seconds").get<double>());
 
   CHECK(events[3].at("epoch") == 1);
@@ -82,7 +82,7 @@ TEST_CASE("a step's line has the gradients' norm where a policy takes it") {
   Seen seen;
   fit({.run = folder.path()}, Log<Every<2>>{}, frugal::ClipNorm<1000.0_r>{}, Spy{.seen = &seen});
   Json const step = events_in(folder / "metrics.jsonl")[1];
-  // No gradient is as long as that: what the optimizer sees is what was measured.
+  // No gradient is that long: the optimizer sees what was measured.
   CHECK(step.at("gradient_norm").get<double>() ==
         doctest::Approx(seen.gradient_norms[1]).epsilon(1e-6));
 }
@@ -170,7 +170,7 @@ TEST_CASE("a full disk is one line of advice, and no end of the run") {
         0);
 }
 
-/// Lets no file of this process grow beyond a size while it lives.
+/// For its lifetime, no file of this process can grow beyond a size.
 class SizeLimit {
  public:
   explicit SizeLimit(rlim_t bytes) {
@@ -195,7 +195,7 @@ TEST_CASE("lines that could not be written are written when there is room again,
   TemporaryFolder const folder;
   std::optional<SizeLimit> full;
   Spy spy{.each_step = [&](frugal::Counters const& now) {
-    // In the middle of a line, at whatever length it is.
+    // In the middle of a line, wherever it ends.
     if (now.step == 3) full.emplace(std::filesystem::file_size(folder / "log") + 20);
     if (now.step == 8) full.reset();
   }};

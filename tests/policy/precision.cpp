@@ -14,7 +14,7 @@ using frugal::Precision;
 
 bool autocast_is_on() { return at::autocast::is_autocast_enabled(at::kCPU); }
 
-/// What an objective saw of the number formats.
+/// The number formats that an objective saw.
 struct Formats {
   std::vector<at::ScalarType> logits;
   std::vector<bool> autocast;
@@ -133,8 +133,8 @@ TEST_CASE("a guard within a guard gives the outer one its state back") {
 }
 
 TEST_CASE("weights that a step has changed are cast anew: no cast outlives its forward pass") {
-  // Were a cast kept, the second forward pass would see the first one's weights, and the loss
-  // would not move.
+  // If a cast were cached, the second forward pass would see the first one's weights, and the loss
+  // would not change.
   TrainingFile const file;
   Json const& which = case_named(file.file.at("cases"), "plain");
   auto const trained = train_as(file, which, RowWeighted{false}, Precision<BF16>{});

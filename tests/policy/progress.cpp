@@ -112,7 +112,7 @@ TEST_CASE("a place that takes nothing does not end the run") {
   CHECK_NOTHROW(fit(Progress<>{.out = full.get(), .line_seconds = 0}));
 }
 
-/// A terminal of some columns, and what was written to it.
+/// A terminal with a given width, and what was written to it.
 class Terminal {
  public:
   explicit Terminal(unsigned short columns) {
@@ -127,12 +127,12 @@ class Terminal {
   ~Terminal() { ::close(ours_); }
 
   std::FILE* file() { return file_.get(); }
-  /// Closes the terminal's end and reads what it was given.
+  /// Closes the terminal's end and reads the output.
   std::string text() {
     file_.reset();
     std::string all;
     char buffer[4096];
-    // The read fails when everything is read and the other end is closed.
+    // The read fails when everything has been read and the other end is closed.
     for (ssize_t n; (n = ::read(ours_, buffer, sizeof buffer)) > 0;) {
       all.append(buffer, static_cast<std::size_t>(n));
     }
@@ -145,7 +145,7 @@ class Terminal {
   File file_;
 };
 
-/// What one redraw leaves on the screen: everything behind a return and a clear, up to the next.
+/// The contents of each redraw: everything after a return and a clear, up to the next.
 std::vector<std::string> drawn(std::string const& text) {
   std::string const clear = "\r\x1b[K";
   std::vector<std::string> all;
@@ -163,7 +163,7 @@ TEST_CASE("a terminal shows the bar, redrawn in place, on one line of its width"
     fit(Progress<>{.out = terminal.file()});
     std::string const text = terminal.text();
     auto const lines = drawn(text);
-    CHECK(lines.size() >= 3);  // the first step and the two epochs, whatever the time it took
+    CHECK(lines.size() >= 3);  // the first step and the two epochs, however long it took
     for (std::string const& line : lines) CHECK(line.size() < columns);
     CHECK(begins_with(lines.back(), "epoch 2/2"));
     if (columns == 200) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is computed again is compared bit by bit with the same code without Recompute.
-// Shapes: B rows, F = 16 features.
+// Compares recomputation bit by bit with the same code without Recompute. Shapes: B rows, F = 16
+// features.
 #include <doctest/doctest.h>
 #include <torch/nn/functional/activation.h>
 #include <torch/nn/modules/activation.h>
@@ -64,7 +64,7 @@ bool equal(Tensors const& a, Tensors const& b) {
                     [](at::Tensor const& x, at::Tensor const& y) { return at::equal(x, y); });
 }
 
-/// Loss, gradients of x and of a block's parameters, and where the generator ends.
+/// Loss, gradients of x and of a block's parameters, and the generator's final state.
 struct Outcome {
   at::Tensor loss, x;
   Tensors parameters;
@@ -76,7 +76,7 @@ struct Outcome {
   }
 };
 
-/// `body(block, x)` forward and backward, from the same seed always.
+/// Runs `body(block, x)` forward and backward, always from the same seed.
 template <class Body>
 Outcome outcome_of(Body const& body) {
   at::manual_seed(3);
@@ -185,7 +185,7 @@ TEST_CASE("an input that is changed in place before backward is LibTorch's error
                        c10::Error);
 }
 
-/// Everything of this thread that a recomputation changes for its span.
+/// Whether everything in this thread that a recomputation changes is restored.
 bool untouched() {
   return fr::detail::saved_tensors == nullptr && fr::detail::inside_segment == 0 &&
          fr::detail::segmented_pass == nullptr && at::GradMode::is_enabled() &&
@@ -384,7 +384,7 @@ std::vector<fr::Batch> batches() {
   return all;
 }
 
-/// 20 steps: all losses and the weights at the end.
+/// 20 steps: all losses and the final weights.
 template <class Net, class... Ps>
 std::pair<std::vector<double>, std::map<std::string, at::Tensor>> train(Net net,
                                                                         Ps const&... policies) {
@@ -444,7 +444,7 @@ TEST_CASE("the segment that runs last is kept, and the others are computed again
   trainer.fit(batches());
   std::vector<int> calls;
   for (auto const& block : net->children()) calls.push_back(block->as<Block>()->calls);
-  // The first step does not know yet which one is last.
+  // The first step does not know yet which segment is last.
   CHECK((calls == std::vector{4, 4, 4, 4, 3, 3}));
 }
 
@@ -465,7 +465,7 @@ TEST_CASE("a Sequential is whole outside of training passes: members, names, val
   struct Watching {
     std::vector<bool>* segmented;
     fr::Loss operator()(nn::Sequential& module, fr::Batch const& batch) const {
-      // at<T>() knows a member by its holder's type.
+      // at<T>() finds a member by its holder's type.
       bool stands_in = false;
       try {
         module->at<BlockImpl>(0);
@@ -485,7 +485,7 @@ TEST_CASE("a Sequential is whole outside of training passes: members, names, val
   valid.resize(1);
   trainer.fit(valid, valid);
   CHECK((segmented == std::vector{true, false}));
-  CHECK(net->at<BlockImpl>(0).calls == 3);  // forward, again, validation
+  CHECK(net->at<BlockImpl>(0).calls == 3);  // forward, recomputation, validation
 }
 
 TEST_CASE("members are back in their places after a forward pass that throws") {
@@ -498,7 +498,7 @@ TEST_CASE("members are back in their places after a forward pass that throws") {
   CHECK(net->at<BlockImpl>(0).calls == 1);
 }
 
-/// Goes over its Sequential by hand, and looks at what every member returns.
+/// Iterates over its Sequential by hand, and checks what every member returns.
 struct ByHandImpl : nn::Module {
   ByHandImpl() { register_module("layers", layers); }
   at::Tensor forward(at::Tensor x_BF) {
@@ -566,7 +566,7 @@ TEST_CASE("a member that is there several times is computed again as often") {
   CHECK(module->at<BlockImpl>(0).calls == (4 + 4) + (4 + 3));
 }
 
-/// A list of blocks, with a Sequential in each.
+/// A list of blocks, each with a Sequential.
 struct ListImpl : nn::Module {
   ListImpl() {
     for (std::uint32_t i = 0; i < 5; ++i) {
@@ -599,9 +599,9 @@ TEST_CASE("each goes over a list by segments, and plainly where there is no Reco
   CHECK(same(plain, train(List())));
   CHECK(same(plain, train(List(), fr::Recompute<fr::Segments<2>>{})));
   CHECK(same(plain, train(List(), fr::Recompute<fr::Where<fr::OfType<nn::Sequential>>>{})));
-  // Sequentials and their members both: the inner ones are part of what is recomputed outside.
+  // Both Sequentials and their members: the inner ones are part of what the outer ones recompute.
   CHECK(same(plain, train(List(), fr::Recompute<fr::Where<fr::OfType<nn::Sequential, Block>>>{})));
-  // The inner ones alone, in an outer list that is left as it is.
+  // The inner ones alone, in an unsegmented outer list.
   CHECK(same(plain, train(List(), fr::Recompute<fr::Where<fr::OfType<Block>>>{})));
   CHECK(same(plain, train(by_hand(), fr::Recompute<fr::Where<fr::OfType<Block>>>{})));
 }

@@ -25,7 +25,7 @@ using Optimizer = frugal::Optimize<frugal::AdamW>;
 
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// 44 samples in windows of 4; those from `first` on, `count` of them, are spoilt.
+/// 44 samples in windows of 4; `count` of them, from `first` on, are bad.
 frugal::Batch spoilt(float with, std::int64_t first = 20, std::int64_t count = 4) {
   frugal::Batch all = samples(44);
   all.data = all.data.clone();
@@ -33,7 +33,7 @@ frugal::Batch spoilt(float with, std::int64_t first = 20, std::int64_t count = 4
   return all;
 }
 
-/// The same without those samples.
+/// The same without these samples.
 frugal::Batch without(std::int64_t first = 20, std::int64_t count = 4) {
   frugal::Batch const all = samples(44);
   auto const cut = [&](at::Tensor const& tensor) {
@@ -65,7 +65,7 @@ Outcome run(frugal::Batch const& data, frugal::Settings const& settings, Mlp::Sh
 }
 
 TEST_CASE("the run goes on as if the window that broke it had not been there") {
-  // With random numbers and buffers, which have to go back as well.
+  // With random numbers and buffers, which must be restored too.
   Mlp::Shape const shape{.dropout = 0.3, .norm = true};
   Outcome const clean = run(without(), {.epochs = 3}, shape);
   // With the state kept at every step, or long before, across epochs.
@@ -87,7 +87,7 @@ TEST_CASE("a bad window that is the first of an epoch is passed over, and no oth
     CHECK(same_bits(outcome.tensors, clean.tensors));
     CHECK(outcome.report.steps == clean.report.steps);
     CHECK(outcome.report.epochs == 3);
-    CHECK(outcome.report.advice.size() == 3);  // one return an epoch
+    CHECK(outcome.report.advice.size() == 3);  // one rollback per epoch
   };
   check(Rollback<Every<1>>{.slow_down = 1});
   check(Rollback<Every<1000>>{.slow_down = 1});
@@ -155,7 +155,7 @@ TEST_CASE("a loss that jumps is passed over like one that is not finite") {
   frugal::Batch const good = samples(100);
   frugal::Batch bad = good;
   bad.data = good.data.clone();
-  bad.data.narrow(0, 88, 4).mul_(-1000);  // far out, and on the wrong side of the rule
+  bad.data.narrow(0, 88, 4).mul_(-1000);  // an outlier, on the wrong side of the rule
   frugal::Batch const cut{at::cat({good.data.narrow(0, 0, 88), good.data.narrow(0, 92, 8)}),
                           at::cat({good.target.narrow(0, 0, 88), good.target.narrow(0, 92, 8)})};
   Rollback<Every<1>> const watchful{.jump = 20, .slow_down = 1};
@@ -187,7 +187,7 @@ TEST_CASE("a run without trouble is the same with Rollback and without") {
   CHECK(with.losses == without_it.losses);
 }
 
-/// Has the run told to go after a step.
+/// Requests a preemption after a step.
 struct Landlord {
   using kind = support::kinds::restore;
   using listens = frugal::list<frugal::on::step>;

@@ -29,7 +29,7 @@ using Objective = policy_optimize::Linear;
 
 Table const one{{at::ones({1})}};
 
-/// A source that does not say how long it is.
+/// A source of unknown length.
 struct Unsized {
   std::uint64_t steps = 10;
   std::uint64_t at = 0;
@@ -38,7 +38,7 @@ struct Unsized {
 };
 static_assert(frugal::Source<Unsized> && !frugal::SizedSource<Unsized>);
 
-/// How far one weight moves in each step of gradient 1 and rate 1: the factor in force.
+/// The movement of one weight in each step of gradient 1 and rate 1: the current factor.
 template <class Source, class... Ps>
 std::vector<double> moves(frugal::Settings const& settings, Source&& source,
                           Ps const&... policies) {
@@ -69,12 +69,12 @@ TEST_CASE("the optimizer's first step uses the schedule's first factor, and so o
                             .at("factors")
                             .get<std::vector<double>>();
   auto found = moves({.epochs = 4}, std::vector<Table>(10, one), Schedule<Warmup<8>, Cosine>{});
-  found.push_back(expected.back());  // in force after the run
+  found.push_back(expected.back());  // the factor after the run
   check_close(found, expected);
 }
 
 TEST_CASE("a schedule counts optimizer steps, not micro-batches") {
-  // 5 micro-batches make windows of 2, 2 and 1: three steps an epoch.
+  // 5 micro-batches make windows of 2, 2 and 1: three steps per epoch.
   auto const found =
       moves({.epochs = 2}, std::vector<Table>(5, one), Schedule<Linear>{}, frugal::Accumulate<2>{});
   check_close(found, {1.0, 5.0 / 6, 4.0 / 6, 3.0 / 6, 2.0 / 6, 1.0 / 6});
@@ -125,7 +125,7 @@ TEST_CASE("a run shorter than its fixed curves goes as far along them as it come
               {0.125, 0.25, 0.375});
 }
 
-/// The loss of a validation is what a list says.
+/// A list determines the validation losses.
 struct Scripted {
   std::vector<double>* losses;
   template <class Module>
@@ -149,7 +149,7 @@ TEST_CASE("Plateau lowers the rate of the step after the validation that exhaust
                           Validate<Every<2>>{},
                           Spy{.seen = &seen}};
   trainer.fit(std::vector<Table>(4, one), std::vector<Table>{one});
-  // Validated after steps 2, 4, ...; the third is the second in a row that is no better.
+  // Validated after steps 2, 4, ...; the third is the second in a row without improvement.
   CHECK(seen.validated_at == std::vector<std::uint64_t>{2, 4, 6, 8, 10, 12});
   CHECK(seen.rates == std::vector<double>{1, 1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25});
 }

@@ -30,7 +30,7 @@ std::shared_ptr<Mlp> network() {
   return std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
 }
 
-/// What Trainer::smoke says and prints.
+/// The result and output of Trainer::smoke.
 template <class Module, class Objective, class... Ps>
 std::pair<bool, std::string> smoked(Module const& module, Objective const& objective,
                                     Ps const&... policies) {

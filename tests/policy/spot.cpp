@@ -28,7 +28,7 @@ using Optimizer = frugal::Optimize<frugal::AdamW>;
 using Saves = frugal::Checkpoint<Every<100>, frugal::Async>;
 using Stays = frugal::Spot<SigtermSave>;
 
-/// Calls back before each batch, of training and of validation.
+/// Calls back before each batch of training and of validation.
 struct Witness {
   std::function<void(bool training)> each;
 
@@ -43,7 +43,7 @@ struct Outcome {
   std::map<std::string, at::Tensor> tensors;
   int training = 0;    ///< batches
   int validation = 0;  ///< batches
-  int after = 0;       ///< batches that were begun after the signal
+  int after = 0;       ///< batches begun after the signal
 };
 
 struct Plan {
@@ -84,7 +84,7 @@ Outcome run(std::filesystem::path const& folder, int signal_at, Ps const&... pol
   return run(Plan{.folder = folder, .signal_at = signal_at}, policies...);
 }
 
-/// A run that is preempted at any of its batches has the report of one that is not.
+/// A run that is preempted at any batch gives the same report as an uninterrupted one.
 template <class... Ps>
 void reports_the_same(Plan plan, std::uint64_t steps, std::uint64_t epochs, Ps const&... policies) {
   TemporaryFolder const folder;
@@ -152,7 +152,7 @@ TEST_CASE("whenever SIGTERM comes, the resumed run ends in the bits of one that 
       CHECK(second.report.validations[i].step == whole.report.validations[i].step);
       CHECK(second.report.validations[i].metrics == whole.report.validations[i].metrics);
     }
-    // All that a preempted run had done was saved.
+    // Everything that the preempted run had done was saved.
     CHECK(first.training + second.training == whole.training);
   }
 }
@@ -195,8 +195,8 @@ TEST_CASE("a second SIGTERM changes nothing") {
   for (std::uint64_t step = 1; step <= 5; ++step) CHECK(trainer.fit(train).steps == step);
 }
 
-/// How a process ends that is told to go in its first step, and leaves its end to Spot; what it
-/// says is in the file `stderr`.
+/// The exit status of a process that is preempted in its first step and lets Spot end it; its error
+/// output is in the file `stderr`.
 template <class... Ps>
 int end_of_process(std::filesystem::path const& folder, Ps const&... policies) {
   pid_t const child = ::fork();
@@ -226,7 +226,7 @@ TEST_CASE("by default the process ends with code 75, and the run is saved") {
   CHECK(newest.checkpoint->step() == 1);
 }
 
-/// A notice that comes when it is told to.
+/// A notice that comes on request.
 struct ToldNotices {
   bool const* told = nullptr;
   bool* saved = nullptr;
@@ -241,7 +241,7 @@ struct ToldNotices {
   };
 };
 
-/// Puts a file in the place of the folder of checkpoints.
+/// Replaces the folder of checkpoints by a file.
 struct Spoiler {
   using kind = support::kinds::spy;
   using listens = frugal::list<frugal::on::step>;
@@ -292,8 +292,8 @@ TEST_CASE("the cloud is not told that the machine may go when nothing could be s
   CHECK_FALSE(acknowledged);
 }
 
-/// Raises SIGTERM when its state goes: after Spot's, which comes later in the order of policies,
-/// and before the process ends.
+/// Raises SIGTERM when its state is destroyed: after Spot's, which comes later in the order, and
+/// before the process ends.
 struct Late {
   using kind = support::kinds::spy;
   using listens = frugal::list<frugal::on::fit_end>;
@@ -325,7 +325,7 @@ TEST_CASE("the handler is the former one again after fit") {
   CHECK((before.sa_handler == after.sa_handler));
 }
 
-/// Stands in for a checkpoint that takes its time.
+/// Stands in for a slow checkpoint.
 struct SlowCheckpoint {
   using kind = frugal::kinds::checkpoint;
   using listens = frugal::list<frugal::on::step>;

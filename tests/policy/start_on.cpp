@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start where there is no other device; tests/device has one.
+// StartOn without another device; tests/device has one.
 #include <doctest/doctest.h>
 
 #include <frugal/policy/optimize/adam.hpp>

@@ -23,8 +23,8 @@ using frugal::SGD;
 using frugal::Throughput;
 namespace k = frugal::kinds;
 
-// Mlp of 6 features, 8 hidden units, 3 classes: products of [B, 6] x [6, 8] and [B, 8] x [8, 3];
-// backward has both gradients of the second and, for data wants none, one of the first.
+// Mlp of 6 features, 8 hidden units, 3 classes: products of [B, 6] x [6, 8] and [B, 8] x [8, 3].
+// Backward has both gradients of the second and, because the data needs none, one of the first.
 constexpr double per_sample = 2 * (6 * 8 + 8 * 3) + 2 * (6 * 8 + 2 * 8 * 3);
 
 struct Ran {
@@ -56,7 +56,7 @@ TEST_CASE("a rehearsal and validations are not counted, and windows are as a who
 }
 
 TEST_CASE("steps of other sizes than the counted one are taken by their samples") {
-  // Batches of 4, 4, 4, 2: the first is counted, and the six after it are the stretch.
+  // Batches of 4, 4, 4, 2: the first is counted, and the next six are the measured stretch.
   auto const ran = run({.epochs = 2}, 14, Throughput<Every<7>>{});
   REQUIRE(ran.last);
   CHECK(ran.last->step == 7);

@@ -20,7 +20,7 @@ using frugal::SGD;
 using frugal::Token;
 using frugal::Validate;
 
-/// Steps after which a run of 3 epochs of 5 steps validates; batches of 4 and a ragged one of 2.
+/// Steps at which a run of 3 epochs of 5 steps validates; batches of 4 and a ragged one of 2.
 template <class V>
 std::vector<std::uint64_t> validated_at(bool with_data = true) {
   Seen seen;
@@ -89,7 +89,7 @@ TEST_CASE("accuracy of an objective that returns a bare loss says what to return
   CHECK_THROWS_AS(trainer.fit(Resident(samples(8)), Resident(samples(8))), frugal::MetricError);
 }
 
-/// Notes the module's modes while it validates.
+/// Records the module's modes during a validation.
 struct Modes {
   std::vector<bool>* training;
   std::vector<bool>* gradients;

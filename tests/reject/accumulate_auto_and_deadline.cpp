@@ -9,7 +9,7 @@ using namespace frugal;
 template <class... Ps>
 constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
 
-// A policy that gives a step a time by which it has to be over.
+// A policy with a deadline for a step.
 struct InTime {
   using kind = kinds::deadline;
   using listens = list<on::step>;

@@ -9,7 +9,7 @@
 
 using namespace frugal;
 
-// More is in it than data and target, so nobody can know what a part of it is.
+// It contains more than data and target, so its parts are undefined.
 struct Masked {
   at::Tensor data, target, mask;
 };

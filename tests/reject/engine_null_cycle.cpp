@@ -9,7 +9,7 @@
 
 using namespace frugal;
 
-// The recipe alone has no cycle: it takes Validate, which fills the open slot, to close it.
+// The recipe alone has no cycle: only Validate, which fills the open slot, closes it.
 template <class Before>
 struct Between {
   using kind = kinds::progress;

@@ -12,7 +12,7 @@ using namespace frugal;
 template <class... Ps>
 constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
 
-/// Around whatever returns nothing a hook may return nothing; the others return what next() does.
+/// Around hooks that return nothing may return nothing; the others return the result of next().
 struct EachEpoch {
   struct kind : observer_kind {
     static constexpr std::string_view name = "EachEpoch";

@@ -19,7 +19,7 @@ using frugal::StateDict;
 using frugal::StateReader;
 using frugal::StateWriter;
 
-/// What a recipe's engine is to a run: something that persists.
+/// Stands in for a recipe's engine: something that persists.
 struct States {
   std::int64_t count = 0;
 
@@ -89,7 +89,7 @@ TEST_CASE("a hint is given once, and an event has the place and the time at whic
   CHECK(run.resumed->from == "there");
 }
 
-/// Records an event whenever it hears of one, until there are four.
+/// Records an event for every event that it sees, up to four.
 struct Echo : frugal::LoopCalls {
   AnyRun* run = nullptr;
   std::vector<std::string> heard;

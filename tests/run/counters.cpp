@@ -12,7 +12,7 @@ namespace frugal_test::run_counters {
 
 using namespace frugal;
 
-// Steps at which a cadence is due when windows bring this many micro-batches, samples and tokens.
+// Steps at which a cadence is due, for windows with these micro-batches, samples and tokens.
 struct Window {
   std::uint64_t micro_batches, samples, tokens;
 };

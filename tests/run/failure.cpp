@@ -21,7 +21,7 @@ Counters somewhere() {
   return at;
 }
 
-// What comes out when LibTorch fails with `f` on the batch.
+// The error that results when LibTorch fails with `f` on the batch.
 template <class E, class B, class F>
 std::optional<E> refused(B const& batch, F&& f) {
   return thrown_by<E>([&] {

@@ -13,7 +13,7 @@ using frugal::detail::horizon_of;
 
 Resident ten_batches() { return Resident(at::zeros({40, 2}), at::zeros({40}), {.batch = 4}); }
 
-/// Batches without a size.
+/// Batches of a source without a size.
 struct Stream {
   void seek(Cursor const&) {}
   std::optional<Batch> next() { return std::nullopt; }

@@ -95,7 +95,7 @@ TEST_CASE("losses that wait are not looked at before somebody asks") {
   LossLedger ledger(LossLedger::Reading::when_asked);
   at::Tensor const loss = scalar(nan);
   ledger.add(loss, 1, {});
-  loss.fill_(2.0);  // nobody has read it yet
+  loss.fill_(2.0);  // it has not been read yet
   ledger.add(scalar(4.0), 3, {});
   CHECK(ledger.mean() == 3.5);
   CHECK(ledger.last() == 4.0);
@@ -173,7 +173,7 @@ TEST_CASE("losses that wait are read with one conversion, whatever their types")
   }
   auto const operators = support::operators_of([&] { ledger.settle(); });
   CHECK(operators.at("aten::stack") == 1);
-  CHECK(operators.at("aten::_to_copy") <= 1 + 4);  // and those of another type than the stack's
+  CHECK(operators.at("aten::_to_copy") <= 1 + 4);  // and those with another type than the stack's
   CHECK(ledger.mean() == 1.0);
 }
 
@@ -199,7 +199,7 @@ TEST_CASE("losses that nobody asks for move together, and not one of them is rea
 
 TEST_CASE("a ledger goes back behind losses that have moved together") {
   constexpr std::size_t chunk = LossLedger::a_chunk;
-  // A mark before the first chunk, within one, at its end, and before as many as two of them.
+  // Marks before the first chunk, within one, at its end, and two chunks in.
   for (std::size_t const kept : {std::size_t{0}, chunk / 2, chunk, chunk + 3}) {
     LossLedger ledger(LossLedger::Reading::when_asked);
     double sum = 0;

@@ -12,7 +12,7 @@ namespace frugal_test::run_objective {
 
 using namespace frugal_test::loop;
 
-/// Gives back what it is given: the batch's data are the logits.
+/// Returns its input: the batch's data are the logits.
 struct Identity : torch::nn::Module {
   at::Tensor forward(at::Tensor const& data) { return data; }
 };

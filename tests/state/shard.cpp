@@ -17,7 +17,7 @@ using frugal::StateError;
 using frugal::StateReader;
 using frugal::StateWriter;
 
-/// A part and a whole, as a policy of the second of three processes saves them.
+/// A shard and a whole tensor, as saved by a policy in the second of three processes.
 StateDict saved() {
   StateDict memory;
   StateWriter writer(memory);

@@ -20,7 +20,7 @@ using frugal::Snapshot;
 
 at::Tensor generator() { return at::detail::getDefaultCPUGenerator().get_state(); }
 
-/// A run of a module with dropout and statistics, and what changes it.
+/// A run of a module with dropout and statistics, and a function that changes it.
 struct Subject {
   Subject() { module.norm->eval(); }
   void change() {
@@ -53,7 +53,7 @@ TEST_CASE("what a snapshot holds is put back: parameters, buffers, modes and gen
   CHECK(subject.module.dropout->is_training());
   CHECK_FALSE(subject.module.norm->is_training());
   CHECK_FALSE(subject.module.first->weight.grad().defined());
-  CHECK(subject.run.counters.step == 3);  // which it does not hold
+  CHECK(subject.run.counters.step == 3);  // which the snapshot does not hold
 }
 
 TEST_CASE("a window is begun anew with its buffers, counters and losses, and with newer weights") {
@@ -171,7 +171,7 @@ TEST_CASE("a snapshot that was saved and loaded puts back what the first one wou
   CHECK(same_bits(before, tensors_of(subject.module)));
 }
 
-/// Stands for two policies' states: each keeps a snapshot, and shows it.
+/// Stands in for the states of two policies: each keeps a snapshot and archives it.
 struct Keepers {
   Snapshot<AnyRun> one;
   Snapshot<AnyRun> other;

@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
 
 using Steps = std::vector<std::uint64_t>;
 
-/// A hundred days from now: everything that a test saves is old then.
+/// A hundred days from now, when everything that a test saves is old.
 std::chrono::system_clock::time_point later() {
   return std::chrono::system_clock::now() + 24h * 100;
 }
@@ -339,7 +339,7 @@ TEST_CASE("restoring needs the lock, for a trainer would take the half of it for
   RunDirectory reader(t.run.folder(), frugal::Access::read);
   Archive archive(reader, ColdFolder{t.cold});
   CHECK(archive.list().size() == 3);
-  CHECK(archive.restore(4).step() == 4);  // which is here
+  CHECK(archive.restore(4).step() == 4);  // which is still here
   CHECK_THROWS_AS(archive.restore(2), frugal::StoreError);
 }
 
@@ -356,7 +356,7 @@ TEST_CASE("what an earlier move left in cold storage goes, and another run's doe
   Archive archive(t.run, copying(t.cold), for_real);
   RunDirectory other(t.folder / "elsewhere" / "demo");
   for (std::uint64_t step = 1; step <= 2; ++step) save(other, step);
-  // Both are called demo, and move to one folder.
+  // Both are called demo, and move to the same folder.
   std::filesystem::path left;
   auto const leave = [&](RunDirectory& run) {
     auto storage = copying(t.cold);
@@ -364,7 +364,7 @@ TEST_CASE("what an earlier move left in cold storage goes, and another run's doe
     storage.put = {"sh", "-c", "echo \"$1\" > \"$2\"; exit 1", "{name}", "{file}", kept.string()};
     CHECK_THROWS_AS(Archive(run, storage, for_real).move(later()), frugal::StoreError);
     std::string name = std::filesystem::path(support::text_of(kept)).filename().string();
-    name.pop_back();  // the line's end
+    name.pop_back();  // the line feed
     CHECK(name.starts_with(".tmp-"));
     support::write_text(t.cold / name, "half a file");
     return t.cold / name;

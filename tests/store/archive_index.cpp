@@ -103,7 +103,7 @@ TEST_CASE("an index that is cut off anywhere is damaged and not a shorter one") 
   index.put(entry("a", 1));
   index.put(entry("b", 2));
   std::string const text = support::text_of(folder / "index.json");
-  // All but the line's end.
+  // Everything but the line feed.
   for (std::size_t size = 0; size + 1 < text.size(); ++size) {
     support::write_text(folder / "index.json", text.substr(0, size));
     CAPTURE(size);

@@ -30,7 +30,7 @@ std::vector<std::uint64_t> steps_of(std::vector<SavedCheckpoint> const& checkpoi
   return steps;
 }
 
-/// Whether a change to a checkpoint is found by reading its manifest or by verifying its files.
+/// Whether reading the manifest or verifying the files detects a change to a checkpoint.
 bool is_found(std::filesystem::path const& folder) {
   try {
     frugal::verify(frugal::read_checkpoint(folder));
@@ -152,7 +152,7 @@ TEST_CASE("files that the manifest does not name are nobody's business") {
 TEST_CASE("checkpoints are listed newest first by the order in which they were saved") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  // From step 20 the run went back to step 3: what it does from there on is the run.
+  // At step 20 the run went back to step 3: what follows is the run.
   for (std::uint64_t const step : {3U, 20U, 5U}) save(run, step);
   CHECK(steps_of(run.list().whole) == std::vector<std::uint64_t>{5, 20, 3});
 }
@@ -172,7 +172,7 @@ TEST_CASE("a folder whose name says another step than its manifest is damaged, a
   RunDirectory run(folder / "run");
   std::filesystem::rename(save(run, 3).folder, run.checkpoints_folder() / "step-00000999");
   std::filesystem::rename(save(run, 4).folder, run.checkpoints_folder() / "step-00000999.2");
-  // Copies that people made, and names of theirs.
+  // Copies made by users, with their own names.
   for (std::string const name : {"step-5", "step-00000005.2", "step-00000999-copy", "step-", "5"}) {
     std::filesystem::rename(save(run, 5).folder, run.checkpoints_folder() / name);
   }

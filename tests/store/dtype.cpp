@@ -17,7 +17,7 @@ using frugal::tensor_bits;
 using Shape = std::vector<std::uint64_t>;
 
 TEST_CASE("every type has the name and the width that the safetensors format gives it") {
-  // As `Dtype` and `bitsize` in safetensors/src/tensor.rs of the format's repository have them.
+  // From `Dtype` and `bitsize` in safetensors/src/tensor.rs of the format's repository.
   std::vector<std::pair<std::string_view, unsigned>> const expected{
       {"BOOL", 8}, {"F4", 4},      {"F6_E2M3", 6},     {"F6_E3M2", 6}, {"U8", 8},
       {"I8", 8},   {"F8_E5M2", 8}, {"F8_E4M3", 8},     {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},

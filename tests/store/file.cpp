@@ -29,8 +29,8 @@ using frugal::IoError;
 using support::bytes_of;
 using support::TemporaryFolder;
 
-/// Lets no file of this process grow beyond `bytes` while it lives: a write that fails for root as
-/// for anybody else.
+/// For its lifetime, no file of this process can grow beyond `bytes`: a write that fails even for
+/// root.
 class SmallFiles {
  public:
   explicit SmallFiles(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -64,7 +64,7 @@ TEST_CASE("a file of many megabytes, which the disk begins with early, is what w
   std::string text;
   for (unsigned i = 0; text.size() < (20U << 20U); ++i) text += std::to_string(i * 2654435761U);
   File file = File::create(folder / "file");
-  // Pieces that fit neither pages nor the step of early writing, and one larger than that.
+  // Pieces that match neither pages nor the step of early write-back, and one larger than that.
   std::string_view rest = text;
   for (std::size_t const piece : {1'000'003U, 7'000'001U, 1U, 9'000'000U}) {
     file.write(support::bytes_of(std::string(rest.substr(0, piece))));
@@ -84,7 +84,7 @@ TEST_CASE("a large file whose size is known goes past the page cache and is what
     TemporaryFolder folder(base);
     int const probe = ::open((folder / "probe").c_str(), O_CREAT | O_WRONLY | O_DIRECT, 0600);
     if (probe >= 0) ::close(probe);
-    // Ends on a block, on a sector, in a sector; and what is written is more or less than expected.
+    // Ends on a block, on a sector, within a sector; and sizes above and below the expected one.
     for (std::size_t const size : {8U << 20U, (8U << 20U) + 4096U, (13U << 20U) + 77U, 5U}) {
       CAPTURE(size);
       std::string text;
@@ -106,7 +106,7 @@ TEST_CASE("a large file whose size is known goes past the page cache and is what
       moved.sync();
       CHECK((::fcntl(moved.descriptor(), F_GETFL) & O_DIRECT) == 0);
       CHECK(moved.size() == size);
-      moved.write(support::bytes_of("and more"));  // after sync() it is a file like any other
+      moved.write(support::bytes_of("and more"));  // after sync() it is an ordinary file
       moved.close();
       CHECK((support::text_of(folder / "file") == text + "and more"));
     }
@@ -192,7 +192,7 @@ TEST_CASE("the space of a file can be taken beforehand without changing its size
 TEST_CASE("space that cannot be had shows before anything is written") {
   TemporaryFolder folder;
   File file = File::create(folder / "a");
-  CHECK_THROWS_AS(file.reserve(std::uint64_t{1} << 60), IoError);  // more than any disk has
+  CHECK_THROWS_AS(file.reserve(std::uint64_t{1} << 60), IoError);  // more than any disk holds
   CHECK_THROWS_AS(file.write(bytes_of("x")), IoError);
 }
 

@@ -18,7 +18,7 @@ using frugal::Hash;
 using frugal::hex_of;
 using support::bytes_of;
 
-// What `xxhsum -H3` prints for no bytes and for "abc".
+// The output of `xxhsum -H3` for no bytes and for "abc".
 TEST_CASE("hashes are those of the program xxhsum") {
   CHECK(hex_of(Hash::of({})) == "2d06800538d394c2");
   CHECK(hex_of(Hash::of(bytes_of("abc"))) == "78af5f94892f3950");

@@ -18,7 +18,7 @@ namespace frugal_test::store_json {
 using frugal::detail::Json;
 using Kind = Json::Kind;
 
-/// The same value in the eyes of another library. Members are looked up: it sorts them.
+/// Whether another library reads the same value. Looks members up, because that library sorts them.
 bool agrees(Json const& ours, nlohmann::json const& theirs) {
   switch (ours.kind()) {
     case Kind::null:
@@ -123,7 +123,7 @@ TEST_CASE("a value is what another library reads, and refused where that refuses
                                   std::string("\0", 1)}) {
     check(text);
   }
-  // To the other library a NUL ends the text, and what follows it is not looked at.
+  // The other library ends the text at a NUL and ignores the rest.
   CHECK_FALSE(Json::parse(std::string("1\0", 2)));
   CHECK_FALSE(Json::parse(std::string("1\0 2", 4)));
 }
@@ -132,7 +132,7 @@ TEST_CASE("a text that ends anywhere, within a character too, is read no further
   std::string const whole = "{\"\xf0\x9f\x98\x80\": [1.5e10, \"\\ud83d\\ude00\", null]}";
   REQUIRE(Json::parse(whole));
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    // In a block of its own, so that a sanitizer sees a byte too many.
+    // In its own allocation, so that a sanitizer sees a read past the end.
     std::vector<char> const part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
     CHECK_FALSE(Json::parse(std::string(part.begin(), part.end())));
     std::vector<char> block(part);

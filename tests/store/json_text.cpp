@@ -17,7 +17,7 @@ using frugal::detail::append_json;
 using frugal::detail::as_utf8;
 using frugal::detail::is_utf8;
 
-/// What a JSON library makes of it; nothing if it takes it for no UTF-8.
+/// A JSON library's result; nothing if it rejects the text as invalid UTF-8.
 std::optional<std::string> library(std::string const& text) {
   try {
     return nlohmann::json(text).dump();
@@ -33,7 +33,7 @@ std::string written(T const& value) {
   return out;
 }
 
-/// Calls `check` with texts that cover every lead byte and the borders of every range behind it.
+/// Calls `check` with texts that cover every lead byte and the bounds of every range after it.
 template <class Check>
 void with_texts(Check&& check) {
   std::vector<unsigned> const tails = {0x00, 0x22, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0};

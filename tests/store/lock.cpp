@@ -22,11 +22,11 @@
 #include <thread>
 
 namespace {
-/// A network's file system that has made the link and lost its answer.
+/// Simulates a network file system that made the link and lost the reply.
 bool link_says_eexist = false;
 }  // namespace
 
-// In place of the C library's.
+// Replaces the C library's.
 extern "C" int link(char const* from, char const* to) noexcept {
   int const result = ::linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
   if (!link_says_eexist) return result;
@@ -202,8 +202,8 @@ TEST_CASE("of two that find the same dead owner, the one that comes second is re
   LockOwner const first = LockOwner::here();
   LockOwner dead = first;
   dead.started += 1;
-  // A reader of a FIFO waits for what is written into it: the first one takes over while the
-  // second still reads who the dead owner was.
+  // A reader of a FIFO waits until something is written: the first trainer takes over while the
+  // second still reads the dead owner's name.
   std::thread first_and_dead([&] {
     int const pipe = ::open(held.c_str(), O_WRONLY | O_CLOEXEC);
     support::write_text(folder / "first", first.text());
@@ -292,7 +292,7 @@ TEST_CASE("trainers find each other where only one of them has the kernel's lock
     OtherTrainer other(folder / "lock", by);
     std::string const who = "process " + std::to_string(other.pid());
     CHECK(refusal(folder / "lock", other_way(by)).find(who) != std::string::npos);
-    // The refusal has taken nothing from the one that is there.
+    // The refused trainer has taken nothing from the present one.
     CHECK(refusal(folder / "lock", by).find(who) != std::string::npos);
     other.kill();
     CHECK(refusal(folder / "lock", other_way(by)) == "not refused");
@@ -313,7 +313,7 @@ TEST_CASE("an owner of another machine who had the kernel's lock has lost it") {
   LockOwner owner = LockOwner::here();
   owner.host = "spot-17";
   support::write_text(folder / "lock", owner.text());
-  // Without the kernel's word nothing is known of it.
+  // Without a kernel lock nothing is known about it.
   CHECK(refusal(folder / "lock", LockBy::owner_file).find("on spot-17") != std::string::npos);
   RunLock const lock(folder / "lock", LockBy::kernel);
   CHECK(lock.left_by()->host == "spot-17");

@@ -31,7 +31,7 @@ Manifest sample() {
   return manifest;
 }
 
-/// A manifest with this JSON text, sealed as a writer would: faults behind a right hash.
+/// A manifest with this JSON text, sealed with a correct hash so that the fault lies behind it.
 std::string sealed(std::string const& fields) {
   std::string const body = "{\n  " + fields;
   return body + ",\n  \"xxh3\": \"" + frugal::hex_of(frugal::Hash::of(support::bytes_of(body))) +

@@ -27,7 +27,7 @@ std::filesystem::path written(std::filesystem::path const& path, std::string con
   return path;
 }
 
-/// Three pages and a bit, no page like another.
+/// Three pages and a part, all different.
 std::string pages() {
   std::string text;
   while (text.size() < 3 * 4096 + 17) text += std::to_string(text.size()) + '\n';

@@ -34,7 +34,7 @@ using support::TemporaryFolder;
 
 using Files = std::map<std::string, std::string>;
 
-/// A checkpoint, and it packed.
+/// A checkpoint and its packed file.
 struct Packed {
   Packed() : object(pack(checkpoint, file, 3)), whole(support::text_of(file)) {}
 
@@ -104,7 +104,7 @@ TEST_CASE("a packed file that is cut off anywhere is found out, and nothing fals
     support::write_text(t.file, t.whole.substr(0, size));
     CAPTURE(size);
     CHECK_THROWS_AS(verify_packed(t.file, t.object), FormatError);
-    // Without the hash of the whole, as one does by hand: it reads, or it does not.
+    // Without a hash over the whole file, as when unpacking by hand: it either reads or fails.
     if (auto const files = contents_if_sound(t.file)) CHECK(*files == expected);
   }
   support::write_text(t.file, t.whole);
@@ -129,7 +129,7 @@ TEST_CASE("a packed file with bytes behind its end is found out") {
   CHECK_THROWS_AS(verify_packed(t.file, t.object), FormatError);
 }
 
-/// An archive that begins with the manifest and goes on as no writer of ours does.
+/// An archive that begins with the manifest and continues as no writer of ours does.
 template <class Fill>
 std::filesystem::path hostile(Packed const& t, Fill&& fill) {
   auto const path = t.folder / "hostile";
@@ -158,7 +158,7 @@ std::filesystem::path hostile(Packed const& t, Fill&& fill) {
   return path;
 }
 
-/// Throws what unpacking throws; then nothing may be left of it, here or anywhere.
+/// Rethrows the error of unpacking, after checking that nothing is left of it.
 template <class Fill>
 void unpack_hostile(Packed& t, Fill&& fill) {
   auto const path = hostile(t, fill);
@@ -173,7 +173,7 @@ void unpack_hostile(Packed& t, Fill&& fill) {
   }
 }
 
-/// All the files that the manifest lists.
+/// All files that the manifest lists.
 auto const honest = [](auto& add) {
   for (auto const& [name, text] : support::contents_of(7)) add(name, text);
 };
@@ -228,7 +228,7 @@ TEST_CASE("an archive that lacks a file, has one twice, or one of another size i
     CHECK_THROWS_AS(unpack_hostile(t, [&](auto& add) { add("state.json", text); }), FormatError);
   }
   std::string other = support::contents_of(7).at("state.json");
-  other[0] = '[';  // the size is right, and the bytes are not
+  other[0] = '[';  // the size is right, the bytes are not
   CHECK_THROWS_AS(unpack_hostile(t, [&](auto& add) { add("state.json", other); }), FormatError);
 }
 
@@ -258,7 +258,7 @@ TEST_CASE("a file of two megabytes and more goes through in pieces") {
 TEST_CASE("the program tar reads what is packed") {
   Packed t;
   std::filesystem::create_directory(t.folder / "out");
-  // libarchive's compression, undone by programs that share no code with it.
+  // libarchive's compression, decompressed by programs that share no code with it.
   frugal::detail::run_command(
       {"tar", "-C", (t.folder / "out").string(), "--zstd", "-xf", t.file.string()});
   CHECK(names_in(t.folder / "out") == std::set<std::string>{"manifest.json", "model.safetensors",

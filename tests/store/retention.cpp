@@ -147,7 +147,7 @@ TEST_CASE("no plan deletes the newest, a gold one, or the last save of a k-th st
     for (SavedCheckpoint const& checkpoint : gone) {
       CHECK_FALSE(checkpoint.gold);
       CHECK(checkpoint.folder != newest->folder);
-      // Step 0 is where every run begins, and no milestone.
+      // Every run begins with step 0; it is no milestone.
       if (retention.every == 0 || checkpoint.step() == 0) continue;
       if (checkpoint.step() % retention.every != 0) continue;
       CHECK(std::any_of(kept.begin(), kept.end(), [&](SavedCheckpoint const& other) {
@@ -226,7 +226,7 @@ TEST_CASE("checkpoints that cannot be listed now are told, and none is deleted")
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   for (std::uint64_t step = 1; step <= 3; ++step) save(run, step);
-  // A newer library's is not to be judged, so neither is what to keep beside it.
+  // A newer library's checkpoint cannot be judged, so nothing is deleted next to it.
   auto const newer = run.checkpoints_folder() / "step-00000009";
   std::filesystem::create_directory(newer);
   std::string const body = R"({"format": "frugal checkpoint", "version": 9)";

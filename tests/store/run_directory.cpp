@@ -19,11 +19,11 @@
 #include <string>
 
 namespace {
-std::string unlink_refuses;  ///< a name that is held open elsewhere
+std::string unlink_refuses;  ///< a name that another process holds open
 bool fsync_fails = false;
 }  // namespace
 
-// In place of the C library's.
+// Replaces the C library's.
 extern "C" int unlinkat(int folder, char const* path, int flags) noexcept {
   if (!unlink_refuses.empty() && path == unlink_refuses) {
     errno = EBUSY;
@@ -142,7 +142,7 @@ TEST_CASE("saves are numbered on after a restart, so that the later save of a st
   CHECK(save(run, 1).manifest.serial == before + 1);
 }
 
-/// As a forger would: with a serial of his own, and the hash that it needs.
+/// Forges a manifest: another serial, with the matching hash.
 void reseal(std::filesystem::path const& folder, std::uint64_t serial) {
   frugal::Manifest manifest = frugal::read_checkpoint(folder).manifest;
   manifest.serial = serial;
@@ -198,7 +198,7 @@ TEST_CASE("gold is not removed, even when it was marked after the list was made"
   CHECK(run.list().whole[0].gold);
 }
 
-/// All that lies in a folder, by path.
+/// All files in a folder, by path.
 std::map<std::string, std::string> tree_of(std::filesystem::path const& folder) {
   std::map<std::string, std::string> tree;
   for (auto const& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -267,7 +267,7 @@ TEST_CASE("a checkpoint that cannot be renamed stays, is told, and does not hind
   RunDirectory run(folder / "run");
   SavedCheckpoint one = save(run, 1);
   SavedCheckpoint const two = save(run, 2);
-  // A name has 255 bytes at most, and what is being deleted gets a longer one.
+  // A name has at most 255 bytes, and deleting needs a longer one.
   auto const long_name = run.checkpoints_folder() / std::string(250, 'x');
   std::filesystem::rename(one.folder, long_name);
   one.folder = long_name;

@@ -184,12 +184,12 @@ TEST_CASE("metadata is a map of texts, sorted by key, wherever it stands in the 
 
 TEST_CASE(
     "where the header's length is no multiple of 8, tensors are read and known as unaligned") {
-  // 8 bytes of length, then a header of 62 to 69 bytes: in one of eight the floats are aligned.
+  // 8 bytes of length, then a header of 62 to 69 bytes: the floats are aligned in one of eight.
   int aligned = 0;
   for (std::size_t spaces = 0; spaces < 8; ++spaces) {
     std::string const file =
         file_of('{' + entry("a", "F64", "[1]", "[0,8]") + '}' + std::string(spaces, ' '), 8);
-    // The string's own bytes are aligned to 8 at least: it is too long to lie inside its object.
+    // The string's bytes are aligned to at least 8: it is too long for the small-string buffer.
     aligned += parse(file)[0].aligned() ? 1 : 0;
     CHECK(text_of(parse(file)[0].bytes) == file.substr(file.size() - 8));
   }
@@ -200,7 +200,7 @@ TEST_CASE("100,000 tensors are each found by their names") {
   std::string header = "{";
   int const count = 100'000;
   for (int i = 0; i < count; ++i) {
-    // Neither the header nor the bytes are in the order of the names.
+    // Neither the header nor the bytes are in name order.
     int const at = static_cast<int>(i * 70'001LL % count);
     header += entry("layer." + std::to_string(i) + ".weight", "I32", "[1]",
                     '[' + std::to_string(4 * at) + ',' + std::to_string(4 * at + 4) + ']') +

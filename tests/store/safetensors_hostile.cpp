@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
-// Files that lie: each is refused by name, with the tensor and the byte.
+// Malformed files: each is refused with its name, the tensor and the byte.
 #include <doctest/doctest.h>
 
 #include <frugal/store/safetensors.hpp>
@@ -19,12 +19,12 @@ using namespace store_files;
 
 constexpr char whole_number[] = "a whole number from 0 to 2^64 - 1";
 
-/// The fault of a header with `n` bytes of data behind it.
+/// The fault of a header followed by `n` bytes of data.
 frugal::Fault header_fault(std::string const& header, std::size_t n = 0) {
   return fault_of(file_of(header, n));
 }
 
-/// The fault of a tensor "t" with these fields, spelt as JSON.
+/// The fault of a tensor "t" with these fields, given as JSON.
 frugal::Fault tensor_fault(std::string const& dtype, std::string const& shape,
                            std::string const& offsets, std::size_t n) {
   return header_fault(
@@ -38,7 +38,7 @@ std::string where(std::string const& part, std::string const& byte) {
 
 std::string const tensor_t = "tensor \"t\"";
 
-/// A header's fault is of its JSON, at this byte of the file.
+/// Checks that the header is refused for its JSON, at this byte of the file.
 void check_json(std::string const& header, std::uint64_t byte) {
   auto const fault = header_fault(header, 8);
   CHECK(fault.what == "the header is no JSON");
@@ -432,7 +432,7 @@ TEST_CASE("hostile: a tensor of packed elements that ends within a byte") {
   CHECK(tensor_fault("\"F6_E2M3\"", "[3]", "[0,3]", 3).what == "the tensor ends within a byte");
 }
 
-// ---- places -------------------------------------------------------------------------------------
+// ---- offsets ------------------------------------------------------------------------------------
 
 TEST_CASE("hostile: offsets that are no array") {
   check_expected(tensor_fault("\"U8\"", "[4]", "4", 4), "an array", "a number");
@@ -572,16 +572,16 @@ TEST_CASE("every flipped bit of length and header is an error, or another file t
     try {
       Safetensors const tensors = Safetensors::parse(bytes_of(flipped), "flipped");
       ++passed;
-      // A name may have changed; where the bytes lie cannot have.
+      // A name may have changed; the offsets cannot have.
       REQUIRE(tensors.size() == 2);
       CHECK(text_of(tensors[0].bytes) + text_of(tensors[1].bytes) == flipped.substr(header_end));
       CHECK(tensors[0].bytes.size() == 8);
     } catch (frugal::FormatError const&) {
-      // Any other type, a crash or a hang is what this looks for.
+      // Any other error type, a crash or a hang fails the test.
     }
   }
-  // Of the 7 flips of "a" that leave ASCII, each is another name; of those of "b", one is a
-  // quotation mark. Nothing else can change unseen.
+  // The 7 flips of "a" that stay ASCII each give another name; one flip of "b" gives a quotation
+  // mark. Nothing else can change undetected.
   CHECK(passed == 7 + 6);
 }
 

@@ -20,7 +20,7 @@ using frugal::SafetensorsWriter;
 using frugal::TensorView;
 using namespace store_files;
 
-/// Keeps what is written, and remembers in which pieces it came.
+/// Keeps what is written, and records the pieces.
 struct Sink {
   void write(std::span<std::byte const> bytes) {
     text += text_of(bytes);
@@ -180,8 +180,8 @@ TEST_CASE("small tensors are gathered into few pieces, and come in order around 
   for (int i = 0; i < count; ++i) {
     std::string number = std::to_string(100'000 + i);
     names.push_back("t" + number);
-    // Sizes on both sides of what counts as small. Between two large tensors lie more bytes than a
-    // gathered piece holds, so that the next small one has to wait for a new piece.
+    // Sizes on both sides of the limit for small tensors. More bytes than a gathered piece holds
+    // lie between two large tensors, so the next small one must wait for a new piece.
     std::size_t const size = i % 1000 == 7  ? 9000
                              : i % 100 == 3 ? 8192
                                             : static_cast<std::size_t>(i % 90);
@@ -289,7 +289,7 @@ TEST_CASE("a name that is not UTF-8 is refused, and so is metadata") {
 
 TEST_CASE("a header of more than 100,000,000 bytes is refused, and one of as many is taken") {
   std::string const frame = R"({"__metadata__":{"k":""}})";
-  SafetensorsWriter::Metadata metadata;  // kept in one place: copies of it are what costs here
+  SafetensorsWriter::Metadata metadata;  // reused: copying it would dominate this test
   metadata["k"].assign(100'000'000 - frame.size(), 'x');
   CHECK(SafetensorsWriter({}, metadata).size() == 100'000'008);
   metadata["k"] += 'x';

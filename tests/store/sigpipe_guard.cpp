@@ -16,7 +16,7 @@ using frugal::detail::SigpipeGuard;
 
 std::sig_atomic_t volatile signals = 0;
 
-/// A pipe that nobody reads, and a count of the signals that this thread gets.
+/// A pipe without a reader, and a count of the signals to this thread.
 class Broken {
  public:
   Broken() {

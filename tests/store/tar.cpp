@@ -58,13 +58,13 @@ TEST_CASE("files come back as they were, empty ones and long names too") {
 
 TEST_CASE("names outside of ASCII come back in any locale") {
   TemporaryFolder folder;
-  // Programs start in the locale "C", whose characters are ASCII.
+  // Programs start in the locale "C", which is ASCII.
   Files const files = {{"mod\xc3\xa8le.safetensors", "w"}, {"\xe6\xa8\xa1\xe5\x9e\x8b", "x"}};
   write(folder / "t", files);
   CHECK(read(folder / "t") == files);
 }
 
-/// A sink that takes so many bytes and no more.
+/// A sink that accepts a fixed number of bytes.
 struct Full {
   std::size_t left;
   void write(std::span<std::byte const> bytes) {
@@ -74,7 +74,7 @@ struct Full {
 };
 
 TEST_CASE("what the sink throws comes out, wherever it happens, and nothing crashes or leaks") {
-  // Digits of a generator, so that zstd cannot shrink them to nothing.
+  // Generated digits, so that zstd cannot shrink them to nothing.
   std::string text;
   for (unsigned i = 0, x = 1; i < 400'000; ++i, x = x * 1664525 + 1013904223) {
     text += static_cast<char>(x >> 24);
@@ -118,7 +118,7 @@ TEST_CASE("a file that is no archive is damaged") {
   CHECK_THROWS_AS(TarReader(folder / "missing"), frugal::IoError);
 }
 
-/// The header of one entry as POSIX (ustar) has it, with whatever is wanted in it.
+/// The header of one entry in POSIX (ustar) format, with arbitrary contents.
 std::string header(std::string const& name, std::string const& size, char type,
                    std::string const& link = "") {
   std::string block(512, '\0');
@@ -155,7 +155,8 @@ TEST_CASE("links, folders, devices and pipes are no files, and are refused") {
   }
   support::write_text(folder / "t",
                       header("a", "00000000002", '0') + "hi" + std::string(510, '\0') + end);
-  CHECK(read(folder / "t") == Files{{"a", "hi"}});  // or the header above would prove nothing
+  CHECK(read(folder / "t") == Files{{"a", "hi"}});  // otherwise the header above would prove
+                                                    // nothing
 }
 
 TEST_CASE("a size that lies is damage and takes no memory") {

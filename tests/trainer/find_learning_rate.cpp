@@ -98,7 +98,7 @@ TEST_CASE("the test ends where the loss runs away, and the suggestion lies befor
   CHECK(*curve.suggestion < curve.points.back().rate);
 }
 
-/// The loss is what its batch says.
+/// The batch determines the loss.
 struct Scripted {
   template <class Module>
   at::Tensor operator()(Module& net, at::Tensor const& loss) const {

@@ -13,7 +13,7 @@ using namespace frugal;
 using namespace frugal::literals;
 using namespace frugal_test::support;
 
-/// Two policies of a user: one that says what it is called, and one that says nothing.
+/// Two user-defined policies: one with a declared name, one without.
 struct Cheese {
   struct kind : observer_kind {
     static constexpr std::string_view name = "Cheese";

@@ -194,7 +194,7 @@ TEST_CASE("the policy that stopped a run is named, and everybody has heard of it
   CHECK(report.validations.size() == 3);
 }
 
-// The recipe of a job that runs on machines which may be taken away.
+// The recipe of a job on preemptible machines.
 using P0 = Precision<BF16>;
 using P1 = Accumulate<8>;
 using P2 = Checkpoint<Every<500>>;
@@ -258,7 +258,7 @@ TEST_CASE("the production recipe trains, written in two orders, to the same weig
              trained(std::type_identity<Recipe<P4, P2, P0, P3, P1>>{})));
 }
 
-/// Guards that leave out what they surround.
+/// Guards that do not call what they surround.
 struct LeavesOutFit {
   struct kind : observer_kind {
     static constexpr std::string_view name = "LeavesOutFit";
@@ -293,7 +293,7 @@ TEST_CASE("a guard that does not call next() is an error that names its hook") {
   CHECK_THROWS_WITH_AS(fit(LeavesOutEpoch{}), doctest::Contains("(around_epoch)"), PolicyError);
 }
 
-/// Puts another module in the trainer's place, or throws what is no Error of frugal's.
+/// Replaces the trainer's module, or throws an exception that is no frugal Error.
 struct Spoils {
   struct kind : observer_kind {
     static constexpr std::string_view name = "Spoils";

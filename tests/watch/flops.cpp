@@ -29,7 +29,7 @@ at::Tensor variable(Json const& shape) {
   return table(shape_in(shape), 40, 0).requires_grad_(true);
 }
 
-/// Forward, and the backward pass of the sum, are what the file says.
+/// Checks forward, and the backward pass of the sum, against the file.
 template <class Forward>
 void check(Json const& which, Forward&& forward) {
   CAPTURE(which.dump());

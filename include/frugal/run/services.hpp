@@ -123,11 +123,11 @@ struct capture {
                   "frugal: two policies of this recipe capture the step. Take one of them out.");
 };
 
-/// `double reduce(Quantity, double)`          combines one value of each process; all get the
-/// result `at::Tensor reduce(Quantity, at::Tensor)`  likewise, on the tensor's device, without a
-/// host sync The loop calls each at the same moments in all processes, so a source must give every
-/// process the same number of windows. A bad loss (LossError) in one process ends the window in
-/// all.
+/// `double reduce(Quantity, double)`          combines one value of each process; all get the same
+/// `at::Tensor reduce(Quantity, at::Tensor)`  likewise, on the tensor's device, without a host sync
+///
+/// The loop calls each at the same moments in all processes, so a source must give every process
+/// the same number of windows. A bad loss (LossError) in one process ends the window in all.
 struct reduce {
   static constexpr std::string_view name = "reduce";
   template <class P, class State, class Context>

@@ -47,8 +47,8 @@ using Split = Accumulate<Auto>;
 
 enum class Where { forward, backward, bad_alloc, nested };
 
-/// Memory that holds so many samples, less from a training step on: cross entropy that runs out of
-/// it, behind what has changed statistics and generators.
+/// Simulated memory that holds a given number of samples, fewer from some step on: cross entropy
+/// that runs out of it after statistics and generators have changed.
 struct Tight {
   std::int64_t holds = 1 << 20;
   std::int64_t later = 1 << 20;
@@ -57,7 +57,7 @@ struct Tight {
   std::uint64_t* step = nullptr;
   int* passes = nullptr;
 
-  /// The gradient of what this is given cannot be had.
+  /// Fails in backward.
   struct Fails : torch::autograd::Function<Fails> {
     static at::Tensor forward(torch::autograd::AutogradContext*, at::Tensor const& loss) {
       return loss.clone();
@@ -189,7 +189,7 @@ TEST_CASE("a split step is that of the whole batch: FP32, BF16, FP16, ragged las
       }
     }
   };
-  // Nine steps of roundings of 2^-24, 2^-9 and 2^-11, of numbers near one.
+  // Rounding errors of nine steps, 2^-24, 2^-9 and 2^-11, of numbers near one.
   check(frugal::Precision<frugal::FP32>{}, 1e-6, 1e-6);
   check(frugal::Precision<frugal::BF16>{}, 5e-3, 5e-3);
   check(frugal::Precision<frugal::FP16>{}, 2e-3, 2e-3);
@@ -198,7 +198,7 @@ TEST_CASE("a split step is that of the whole batch: FP32, BF16, FP16, ragged las
 TEST_CASE("micro-batches count by their weights, as PyTorch's big batch has them") {
   TrainingFile const file;
   Json const& which = case_named(file.file.at("cases"), "accumulate, weighted");
-  // What is 8 batches in windows of 4 there is two whole batches here.
+  // 8 batches in windows of 4 there correspond to two whole batches here.
   for (std::int64_t const most : {0, 1, 7, 12}) {
     CAPTURE(most);
     auto const net = file.network();
@@ -207,7 +207,7 @@ TEST_CASE("micro-batches count by their weights, as PyTorch's big batch has them
     std::vector<std::pair<at::Tensor, at::Tensor>> batches;
     for (auto const& each : all) {
       at::Tensor target = each.rows.target.clone();
-      // Every third label is padding, and none of the first three: weights are unequal.
+      // Every second label from the fourth on is padding, so the weights are unequal.
       for (std::int64_t i = 3; i < target.size(0); i += 2) target[i] = -100;
       batches.emplace_back(each.rows.data, target);
     }
@@ -238,14 +238,14 @@ TEST_CASE("micro-batches count by their weights, as PyTorch's big batch has them
   CHECK(which.at("window") == 4);
 }
 
-/// A run that struck at `step` is one that was stopped there and told.
+/// A run that ran out of memory at `step` equals one that was stopped there and given the size.
 template <class... Ps>
 void equals_told(Where where, Ps const&... policies) {
   CAPTURE(static_cast<int>(where));
   Plan struck{.memory = {.later = 7, .from = 4, .where = where}};
   auto const a = run(struck, policies...);
   CHECK(a.micro_batch == 4);
-  // The same run, whole for four steps, then saved, and gone on with told to split.
+  // The same run, unsplit for four steps, then saved, and resumed with the split given.
   std::map<std::uint64_t, Frozen> saved;
   auto const before =
       run({.memory = {.where = where}}, policies..., Resume{.after_step = &saved, .stop_at = 4});
@@ -303,14 +303,14 @@ TEST_CASE("LBFGS, which computes a window again, is split in the middle of a ste
     CHECK(report.samples == 88);
     return std::pair(tensors_of(*module), trainer.policy<k::accumulate>().micro_batch());
   };
-  // The first call is the window's own; the second is asked for by the optimizer.
+  // The first call is the window's own; the optimizer requests the second.
   auto const [first, halved] = fit(0, 1);
   CHECK(halved == 8);
   CHECK(same_bits(first, fit(8, 0).first));
   auto const [second, in_the_middle] = fit(0, 2);
   CHECK(in_the_middle == 8);
   for (auto const& [name, tensor] : second) CHECK(tensor.isfinite().all().item<bool>());
-  // Without dropout the parts do not matter, whenever memory ran out.
+  // Without dropout the split does not matter, whenever memory ran out.
   auto const plain = run({.dropout = 0, .norm = false}, lbfgs);
   auto const split = run({.memory = {.later = 7, .from = 2}, .dropout = 0, .norm = false}, lbfgs);
   for (auto const& [name, tensor] : plain.tensors) {
@@ -333,7 +333,7 @@ TEST_CASE("BatchNorm in a batch that is split is worth an advice, and only there
 TEST_CASE("a window is halved until it fits, and what does not fit one by one is a MemoryError") {
   auto const result = run({.memory = {.holds = 3}, .norm = false}, Optimize<SGD>{});
   CHECK(result.micro_batch == 2);
-  // 16 in one, 8 in one, 4 in one; then 16 twos and all that follows.
+  // 16 in one, 8 in one, 4 in one; then 16 twos, and all that follows.
   CHECK(result.passes == 3 + 3 * 22);
   CHECK(result.counters.back().micro_batch == 3 * 22);
   CHECK(result.report.advice.size() == 3);
@@ -392,10 +392,10 @@ TEST_CASE("a run that resumes is split as the run before was") {
 }
 
 TEST_CASE("Rollback forgets the losses of a window that is made anew, and not what memory holds") {
-  // Losses grow from window to window: their mean decides what is a jump.
+  // Losses grow from window to window: a jump is judged by their mean.
   equals_told(Where::backward, Optimize<SGD>{.lr = 0.05},
               frugal::Rollback<frugal::Every<100>>{.jump = 1e6});
-  // NaN at step 6 takes the run back to step 3, from before memory ran out at step 4.
+  // NaN at step 6 takes the run back to step 3, before memory ran out at step 4.
   int bad = 0;
   std::uint64_t step = 0;
   int failed = 0;
@@ -417,7 +417,7 @@ TEST_CASE("Rollback forgets the losses of a window that is made anew, and not wh
                           Spy{.each_step = [&](frugal::Counters const& at) { step = at.step; }}};
   auto const report = trainer.fit(Resident(samples(44), {.batch = 16}));
   CHECK(bad > 0);
-  CHECK(failed == 2);  // 16 and 8; when the run comes there again it is split already
+  CHECK(failed == 2);  // 16 and 8; when the run gets there again it is split already
   CHECK(report.steps == 8);
   CHECK(trainer.policy<k::accumulate>().micro_batch() == 4);
 }
@@ -435,7 +435,7 @@ TEST_CASE("a range test in which memory runs out finds the rate that one told to
   CHECK(suggestion(4, {}) == suggestion(0, {.holds = 7, .where = Where::backward}));
 }
 
-/// Writes events down, by a letter each.
+/// Records events, one letter each.
 struct Listens {
   struct kind : frugal::observer_kind {
     static constexpr std::string_view name = "test.Listens";

@@ -9,7 +9,7 @@
 
 namespace frugal_test::policy_auto_batch_memory {
 
-/// A memory that is scripted.
+/// A scripted memory.
 struct FakeMemory {
   std::int64_t has = 1000;
   std::int64_t took = 0;

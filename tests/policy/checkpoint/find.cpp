@@ -17,7 +17,7 @@ using namespace support;
 using namespace support::dying_runs;
 namespace fr = frugal;
 
-/// Runs three epochs of 11 steps, and saves at each one's end, with its validation.
+/// Runs three epochs of 11 steps, and saves at the end of each, with its validation.
 void run_with_checkpoints(std::filesystem::path const& folder) {
   Job const job{.folder = folder};
   run(job, fr::Optimize<fr::AdamW>{.lr = 0.05},
@@ -25,7 +25,7 @@ void run_with_checkpoints(std::filesystem::path const& folder) {
       fr::Checkpoint<fr::Every<1, fr::Epoch>, fr::Keep<10>>{});
 }
 
-/// The best of what the manifests say, by hand.
+/// The best by the manifests, computed by hand.
 fr::SavedCheckpoint best_by_hand(std::filesystem::path const& run, std::string const& metric,
                                  bool highest) {
   auto const list = fr::RunDirectory(run, fr::Access::read).list().whole;

@@ -20,9 +20,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double day = 86400;
 
-/// Expected wall time of a run of `work` seconds with a checkpoint of `cost` seconds each
-/// `interval` seconds, on machines that live `lifetime` seconds (Poisson), restarts free: Daly's
-/// complete model (2006), equation 20.
+/// Expected wall time of a run of `work` seconds with a checkpoint of `cost` seconds every
+/// `interval` seconds, on machines with a lifetime of `lifetime` seconds (Poisson) and free
+/// restarts: Daly's complete model (2006), equation 20.
 double expected_time(double work, double interval, double cost, double lifetime) {
   return lifetime * (std::exp((interval + cost) / lifetime) - 1) * work / interval;
 }
@@ -30,7 +30,7 @@ double expected_time(double work, double interval, double cost, double lifetime)
 TEST_CASE("Daly's interval loses less than one that is shorter or longer") {
   for (double const cost : {1.0, 30.0, 300.0, 1800.0}) {
     for (double const lifetime : {3600.0, 6 * 3600.0, day}) {
-      if (cost > lifetime / 3) continue;  // his estimate is for checkpoints that are cheap
+      if (cost > lifetime / 3) continue;  // his estimate holds for cheap checkpoints
       CAPTURE(cost);
       CAPTURE(lifetime);
       double const best = interval_of_daly(cost, lifetime);
@@ -62,7 +62,7 @@ TEST_CASE("with a machine's lifetime, the automatic interval is Daly's") {
   CHECK(automatic_interval({.stall = 30, .write = 0}, 0.035, day) == interval_of_daly(30, day));
 }
 
-/// Steps at which a cadence says that a save is due, looked at only when it wants to be.
+/// Steps at which a cadence makes a save due, queried only when the cadence asks.
 template <class Cadence>
 struct Walk {
   std::vector<std::uint64_t> due;
@@ -124,7 +124,7 @@ TEST_CASE("between saves the clock is looked at some times a second, not at each
 }
 
 TEST_CASE("Every<Auto> spaces its saves by what they cost") {
-  // 0.1 s a save and 3.5% of the time: about one save in 2.8 s.
+  // 0.1 s per save and 3.5% of the time: about one save every 2.8 s.
   Walk<Every<Auto>> const walk(60'000, std::chrono::milliseconds(1));
   CHECK(walk.due.size() >= 15);
   CHECK(walk.due.size() <= 22);

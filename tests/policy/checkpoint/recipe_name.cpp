@@ -22,15 +22,15 @@ using frugal::detail::NameFits;
 using frugal::detail::portable_name;
 using frugal::detail::recipe_name;
 
-/// A name of its own; arguments in an order of which nobody knows.
+/// A declared name; arguments in unspecified order.
 struct Mine {
   static constexpr std::string_view identity = "Mine, with cheese";
 };
 template <class T, class U, int N>
 struct Odd {};
 
-// Of g++ a constant expression, so that reading this file proves it; clang with the library of g++
-// 12 takes no text for one.
+// A constant expression with g++, so that compiling this file proves it; clang with g++ 12's
+// library cannot evaluate a std::string in one.
 #if defined(__clang__)
 #define NAMED(text, ...) CHECK(recipe_name<__VA_ARGS__>() == (text))
 #else

@@ -58,7 +58,7 @@ TEST_CASE("a run without a whole checkpoint begins anew, and says why") {
   CHECK(told);
 }
 
-/// The error of a second start with something changed; its module is as it was made.
+/// The error of a second start with a change; its module is untouched.
 template <class... Ps>
 std::string refusal(Job const& job, Ps const&... policies) {
   auto const module = std::make_shared<Mlp>(job.shape);
@@ -107,7 +107,7 @@ TEST_CASE("a checkpoint of another run is refused with the first difference name
         "'policies/EarlyStop/best': it was not saved");
 }
 
-/// The newest checkpoint of a folder, as frugal wrote it before version 2 of state.json.
+/// The newest checkpoint of a folder, in the format before version 2 of state.json.
 void write_version_1(std::filesystem::path const& folder, frugal::detail::Slots const& recipe) {
   frugal::RunDirectory directory(folder);
   frugal::SavedCheckpoint const saved = *directory.newest_valid().checkpoint;
@@ -278,7 +278,7 @@ TEST_CASE("a checkpoint of other dtypes is refused") {
 
 using Files = std::map<std::string, std::string>;
 
-/// Replaces the newest checkpoint by one that is whole by its manifest, with other files.
+/// Replaces the newest checkpoint by one with other files and a valid manifest.
 template <class Change>
 void forge(std::filesystem::path const& folder, Change&& change) {
   frugal::RunDirectory directory(folder);
@@ -295,7 +295,7 @@ void forge(std::filesystem::path const& folder, Change&& change) {
   directory.commit(writer);
 }
 
-/// What a resume from a forged checkpoint says; the module is as it was made.
+/// The error of a resume from a forged checkpoint; the module is untouched.
 template <class Change>
 std::string said_of_forged(Change&& change) {
   TemporaryFolder const folder;

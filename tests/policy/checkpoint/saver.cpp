@@ -27,8 +27,8 @@ using frugal::Keep;
 using frugal::OnFailure;
 using Optimizer = frugal::Optimize<frugal::AdamW>;
 
-/// Takes the folder of checkpoints away in the middle of a run, and gives it back. Asks for a save
-/// one step after it has gone.
+/// Removes the folder of checkpoints in the middle of a run, and restores it. Requests a save one
+/// step after the removal.
 struct Saboteur {
   using kind = support::kinds::restore;
   using listens = frugal::list<frugal::on::step>;
@@ -36,7 +36,7 @@ struct Saboteur {
   std::filesystem::path folder;
   std::uint64_t away_at = 0;  ///< step
   std::uint64_t back_at = 0;  ///< step
-  bool* saved = nullptr;      ///< what the save was told
+  bool* saved = nullptr;      ///< result of the save
 
   template <class Context>
   struct State {
@@ -53,7 +53,7 @@ struct Saboteur {
       auto const place = folder / "checkpoints";
       auto const aside = folder / "aside";
       if (phase.counters().step == away_at) {
-        phase.save();  // nothing is being written when the folder goes
+        phase.save();  // so that no write is in progress when the folder goes
         std::filesystem::rename(place, aside);
         write_text(place, "no folder");
       }
@@ -103,7 +103,7 @@ TEST_CASE("or it is reported and tried again at the next time, as the user choos
 
 TEST_CASE("failures are one line of advice, the last of them and how many there were") {
   TemporaryFolder const folder;
-  // Nothing at 8 and 12, and as much in the second run, whose count goes on.
+  // Nothing at 8 and 12, and as much in the second run, whose count continues.
   auto const start = [&](std::uint64_t epochs, std::uint64_t away) {
     return run({.folder = folder.path(), .epochs = epochs}, Optimizer{},
                frugal::Checkpoint<Every<4>>{.on_failure = OnFailure::GoOn},
@@ -163,7 +163,7 @@ TEST_CASE("who asks for a save that a thread cannot write is told that it is not
   CHECK_FALSE(saved);
 }
 
-/// Does something to the run's folder in the middle of the run.
+/// Changes the run's folder in the middle of the run.
 struct Meddler {
   using kind = support::kinds::restore;
   using listens = frugal::list<frugal::on::step>;
@@ -179,7 +179,7 @@ struct Meddler {
     explicit State(Meddler const& settings) : deed(settings.deed), at(settings.at) {}
     void on_step(frugal::Step<Context>& phase) {
       if (phase.counters().step != at) return;
-      phase.save();  // nothing is being written meanwhile
+      phase.save();  // so that no write is in progress
       deed();
     }
   };
@@ -187,7 +187,7 @@ struct Meddler {
 
 template <class Policy>
 void leaves_another_run_alone(Policy policy) {
-  policy.on_failure = OnFailure::GoOn;  // which does not go on with another run's folder
+  policy.on_failure = OnFailure::GoOn;  // which does not continue with another run's folder
   TemporaryFolder const folder;
   auto const here = folder / "a";
   std::unique_ptr<frugal::RunDirectory> other;
@@ -215,7 +215,7 @@ TEST_CASE("a run whose folder was renamed leaves the run that has the name now a
 template <class Policy>
 void advises_of_what_stays(Policy policy) {
   TemporaryFolder const folder;
-  // What is being deleted gets a longer name, and this one is as long as a name can be.
+  // Deletion needs a longer name, and this one is as long as a name can be.
   Meddler const meddler{.deed =
                             [&] {
                               std::filesystem::rename(
@@ -235,7 +235,7 @@ TEST_CASE("a checkpoint that cannot be deleted is told, and the run goes on") {
   advises_of_what_stays(frugal::Checkpoint<Every<4>, Keep<1>, Async>{});
 }
 
-/// Looks, whenever a save takes the run's state, which checkpoint is the newest on the disk.
+/// Records the newest checkpoint on disk whenever a save takes the run's state.
 struct Looking {
   using kind = support::kinds::restore;
   using listens = frugal::list<frugal::on::step>;
@@ -247,7 +247,7 @@ struct Looking {
   struct State {
     std::filesystem::path folder;
     std::vector<std::string>* newest;
-    at::Tensor large = at::zeros({1 << 20});  // takes longer to write than a step takes
+    at::Tensor large = at::zeros({1 << 20});  // takes longer to write than a step
     explicit State(Looking const& settings) : folder(settings.folder), newest(settings.newest) {}
     void on_step(frugal::Step<Context>&) {}
     template <class Archive>
@@ -313,7 +313,7 @@ TEST_CASE("the log of a resumed run has the lines of one that was not, and what 
   CHECK(killed == whole);
   REQUIRE(resumes.size() == 2);
   CHECK(resumes[0].at("step") == 4);
-  // The heart beats with the steps at first: 6 were done, and 4 were saved.
+  // At first the heartbeat follows the steps: 6 were done, and 4 were saved.
   CHECK(resumes[0].at("steps_repeated") <= 2);
   CHECK(resumes[0].at("seconds_lost") >= 0.0);
 }
@@ -330,7 +330,7 @@ TEST_CASE("a run that was copied without its log goes on with a new one, and is 
   auto const lines = lines_of(text_of(folder / "metrics.jsonl"));
   REQUIRE_FALSE(lines.empty());
   CHECK(nlohmann::json::parse(lines.front()).at("event") == "begin");
-  // Where it is all there, no more is said than that.
+  // If all of it is there, nothing else is said.
   Job const again{.folder = folder.path(), .epochs = 4};
   CHECK(run(again, Optimizer{}, frugal::Log<Every<2>>{}, frugal::Checkpoint<Every<4>>{})
             .report.advice == report.advice);
@@ -350,8 +350,8 @@ TEST_CASE("a checkpoint before a resumed run's first line does not count what is
     }
     return lines;
   };
-  // The second start goes on from step 12, saves step 15 and then logs step 16; the third goes on
-  // from 15.
+  // The second start continues from step 12, saves step 15 and then logs step 16; the third
+  // continues from 15.
   CHECK(start("killed", {14, 5}) == start("whole", {}));
 }
 

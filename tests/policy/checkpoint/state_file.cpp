@@ -168,7 +168,7 @@ TEST_CASE("an error in a state file names the byte at which it stands") {
   }
 }
 
-/// As StateWriter has it: the length under the path, the items below.
+/// As StateWriter writes it: the length under the path, the items below.
 template <class T>
 void add_list(StateFile& file, std::string const& path, std::vector<T> const& list) {
   file.values[path] = std::uint64_t{list.size()};
@@ -190,7 +190,7 @@ StateFile with_lists() {
   file.values["deep"] = std::uint64_t{2};
   add_list<double>(file, "deep.0", {1.5, 2.5});
   add_list<std::uint64_t>(file, "deep.1", {7});
-  file.values["count"] = std::uint64_t{2};  // of nothing that is here
+  file.values["count"] = std::uint64_t{2};  // of missing items
   return file;
 }
 
@@ -206,7 +206,7 @@ TEST_CASE("lists of numbers are arrays in lines of a hundred bytes, and read bac
   std::string const text = file.text();
   CHECK(same(parsed(text), file));
   CHECK(text.size() <
-        40'000);  // 3,360 numbers of up to 8 digits; with a line for each it is 100 kB
+        40'000);  // 3,360 numbers of up to 8 digits; with a line for each it would be 100 kB
   std::size_t longest = 0, begin = 0;
   for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     longest = std::max(longest, end - begin);
@@ -236,7 +236,7 @@ TEST_CASE("a state file of version 1, with a member for each item, still reads")
     }
   }
   CHECK(same(parsed(text + "}}"), file));
-  // An array is of version 2.
+  // Arrays belong to version 2.
   CHECK(why("{\"format\": \"frugal state\", \"version\": 1, \"seed\": 0, \"seconds\": 0.0, "
             "\"weights\": \"\", \"recipe\": {}, \"values\": {\"a\": [1]}}") ==
         R"(the value of "a" is none)");

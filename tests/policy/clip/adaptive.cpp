@@ -42,7 +42,7 @@ TEST_CASE("gradients are clipped by unit, as the paper's formula has it") {
       at::Tensor const expected = clipped[i].is_null()
                                       ? at::zeros_like(found)
                                       : tensor_in(clipped[i], found.sizes().vec(), at::kDouble);
-      // The weights are about 1: their difference has the rounding of that.
+      // The weights are about 1, so their difference has that rounding error.
       CHECK(distance(found, expected) <= 3e-7 * (1 + expected.abs().max().item<double>()));
     }
   }

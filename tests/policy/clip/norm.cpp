@@ -22,7 +22,7 @@ TEST_CASE("ClipNorm clips what PyTorch's clip_grad_norm_ clips, in a run") {
     ++cases;
     CAPTURE(which.dump().substr(0, 60));
     auto const module = parts_of(file);
-    // A step of rate 1 from zero is the clipped gradient's negative.
+    // A step of rate 1 from zero is minus the clipped gradient.
     frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0},
                     ClipNorm<>{.max_norm = which.at("max_norm")}}
         .fit(std::vector<Table>{gradients_of(file, which.at("gradients"))});

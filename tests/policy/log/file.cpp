@@ -72,7 +72,7 @@ TEST_CASE("another file of that name is not cut, however long it is") {
   std::string const before = text_of(folder / "log");
   CHECK(second.cut(mark, none));
   CHECK(text_of(folder / "log") == before);
-  // The first goes on where it was moved to.
+  // The first one continues in the moved file.
   REQUIRE(first.append("on\n"));
   CHECK(text_of(folder / "log.1") == "the first line\non\n");
 }
@@ -92,7 +92,7 @@ TEST_CASE("a length of which no more is known is taken at its word") {
   REQUIRE(file.append("a\nb\n"));
   CHECK(file.cut(file.mark_at(2), none));
   CHECK(text_of(folder / "log") == "a\n");
-  CHECK(file.cut(file.mark_at(100), none));  // it is shorter
+  CHECK(file.cut(file.mark_at(100), none));  // the file is shorter
   CHECK(text_of(folder / "log") == "a\n");
 }
 

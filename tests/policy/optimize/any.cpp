@@ -76,8 +76,8 @@ TEST_CASE("the schedule's factor multiplies the rate of every group of a torch o
   CHECK(second == std::vector<double>{-0.25, -0.75});
 }
 
-/// Half of |A x - b|^2 averaged over the rows of a batch: convex, with a minimum known in closed
-/// form. Shapes: N = 12 rows, F = 3 unknowns.
+/// Half of |A x - b|^2 averaged over the rows of a batch: convex, with a closed-form minimum.
+/// Shapes: N = 12 rows, F = 3 unknowns.
 struct Convex {
   at::Tensor a_NF = table({12, 3}, 70, 0);
   at::Tensor b_N = table({12}, 70, 1);
@@ -162,7 +162,7 @@ TEST_CASE("a torch optimizer resumed from saved state ends in the same bits") {
   auto const check = [&](Optimize<Any> const& policy) {
     std::map<std::uint64_t, Frozen> saved;
     auto const whole = std::make_shared<Parts>(fixture().start);
-    // With a schedule: the rate that was saved is that of one step, not the one to go on from.
+    // With a schedule: the saved rate is that of one step, not the base for the next.
     frugal::Schedule<frugal::Warmup<10>, frugal::Cosine> const schedule;
     frugal::Settings const settings{.steps = 40};
     frugal::Trainer{whole, Linear{}, settings, policy, schedule, Resume{.after_step = &saved}}.fit(

@@ -30,7 +30,7 @@ std::vector<at::Tensor> zeros(std::size_t parameters, std::int64_t size = 2) {
   return all;
 }
 
-/// Numbers that differ from element to element.
+/// Numbers that differ in every element.
 at::Tensor number_tensor(std::vector<std::int64_t> const& shape, std::uint32_t which) {
   at::Tensor values = at::empty(shape);
   for (std::int64_t i = 0; i < values.numel(); ++i) {
@@ -57,7 +57,7 @@ TEST_CASE("saved moments carry the parameters' names") {
 template <class Algorithm>
 std::string refusal(Frozen const& from, std::vector<at::Tensor> const& start,
                     Optimize<Algorithm> const& policy) {
-  // Only the optimizer's state is at fault here, so only the module is left as it is.
+  // Only the optimizer's state is wrong here, so only the module is left unchanged.
   struct Load {
     static void into(frugal::StateDict const& memory, std::vector<at::Tensor> const& parts,
                      Optimize<Algorithm> const& optimizer) {
@@ -153,7 +153,7 @@ TEST_CASE_TEMPLATE("a parameter that is unfrozen in mid-run trains from there as
   }};
   frugal::Trainer{module, Linear{}, frugal::Settings{.steps = 10}, policy, spy}.fit(tables);
 
-  // The same parameter alone, over the gradients that it saw.
+  // The same parameter alone, with the gradients that it received.
   auto const alone = std::make_shared<Parts>(std::vector<at::Tensor>{fixture().start[1]});
   std::vector<Table> seen;
   for (std::size_t step = 4; step < 10; ++step) seen.push_back({{tables[step].gradients[1]}});
@@ -190,7 +190,7 @@ TEST_CASE("parameters of two dtypes train side by side, each by its own kernel c
   CHECK(at::equal(module->parameters()[1], at::full({2}, -1.0, at::kDouble)));
 }
 
-/// What a step dispatches once everything is warm: the difference of two runs.
+/// The operators of a step after warm-up: the difference of two runs.
 template <class Policy>
 std::map<std::string, int> per_step(Policy const& policy) {
   auto const run = [&](std::size_t steps) {
@@ -225,7 +225,7 @@ TEST_CASE("an update is one kernel call however many parameters, and no other op
 }
 
 TEST_CASE("once counters have parted no step reads them") {
-  // The first parameter misses the second step; after that all have a gradient again.
+  // The first parameter misses the second step; then all have a gradient again.
   auto const run = [&](std::size_t steps) {
     auto tables = ones(7, steps);
     tables[1].gradients[0] = at::Tensor();
@@ -242,7 +242,7 @@ TEST_CASE("once counters have parted no step reads them") {
   CHECK(reads(many) == reads(few));
 }
 
-/// Leaves gradients row by row in memory, however the parameters lie.
+/// Produces gradients in row-major layout, whatever the parameters' layout.
 struct RowByRow {
   using kind = support::kinds::restore;
   using listens = frugal::list<frugal::on::backward>;
@@ -276,7 +276,7 @@ TEST_CASE_TEMPLATE("a gradient that lies otherwise than its parameter is the sam
   }
 }
 
-/// A parameter that is every second column of something larger.
+/// A parameter that is every second column of a larger tensor.
 struct Sparse : torch::nn::Module {
   Sparse() { register_parameter("columns", at::zeros({4, 6}).slice(1, 0, 6, 2)); }
 };

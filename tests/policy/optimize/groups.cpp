@@ -16,7 +16,7 @@ ParameterGroup selecting(std::string const& wanted, double lr) {
           .lr = lr};
 }
 
-/// How far each parameter moves in one step of gradient 1: its learning rate.
+/// Each parameter's movement in one step of gradient 1: its learning rate.
 std::vector<double> rates(std::vector<ParameterGroup> groups) {
   auto const module = std::make_shared<Parts>(
       std::vector<at::Tensor>{at::zeros({1}), at::zeros({1}), at::zeros({1})});

@@ -17,8 +17,8 @@
 
 namespace frugal_test::policy_precision_fp16 {
 
-/// A row that is the gradient, and what one of its elements is replaced with on the way back. The
-/// loss itself is finite: it is the gradients that overflow.
+/// A row that is the gradient, and the replacement for one of its elements in backward. The loss
+/// itself is finite: only the gradients overflow.
 struct Scripted {
   at::Tensor row;
   double element = 0;  ///< infinity, NaN, or 0 for a finite row
@@ -42,7 +42,7 @@ using namespace frugal_test::support;
 using frugal::FP16;
 using frugal::Precision;
 
-/// One weight vector, whose gradient is what the batch says.
+/// One weight vector whose gradient is the batch.
 struct Vector : torch::nn::Module {
   explicit Vector(at::Tensor const& start) : weight(register_parameter("weight", start.clone())) {}
   at::Tensor weight;
@@ -70,12 +70,12 @@ struct Objective {
   }
 };
 
-/// What the scaler and the loop had after each window.
+/// The state of scaler and loop after each window.
 struct Told {
   std::vector<at::Tensor> weights;
   std::vector<double> scales;
   std::vector<std::int64_t> good_steps;
-  std::vector<frugal::Counters> steps;  ///< of on_step alone
+  std::vector<frugal::Counters> steps;  ///< of on_step only
   std::vector<double> factors;          ///< learning-rate factors, likewise
 };
 
@@ -85,7 +85,7 @@ struct watch : frugal::observer_kind {
 };
 }  // namespace kinds
 
-/// Reads the scaler's state through its own persistence, after every update.
+/// Reads the scaler's state through its persist(), after every update.
 struct Watch {
   using kind = kinds::watch;
   using listens = frugal::list<frugal::on::update, frugal::on::step>;
@@ -162,7 +162,7 @@ TEST_CASE("weights are those of PyTorch's GradScaler after every step, overflowi
   }
 }
 
-/// Follows every case of the file; `resumed`: from a scale that is saved and loaded at every step.
+/// Follows every case of the file; `resumed`: saves and loads the scale at every step.
 void check_scales(bool resumed) {
   Json const file = reference("loss_scaling.json");
   for (Json const& which : file.at("cases")) {

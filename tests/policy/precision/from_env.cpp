@@ -21,7 +21,7 @@ using frugal::FP32;
 using frugal::Precision;
 using All = Precision<frugal::FromEnv<FP32, BF16, FP16>>;
 
-/// FRUGAL_PRECISION has a value while this lives.
+/// Sets FRUGAL_PRECISION for its lifetime.
 class Environment {
  public:
   explicit Environment(char const* value) {

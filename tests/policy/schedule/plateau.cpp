@@ -10,7 +10,7 @@ namespace frugal_test::policy_schedule_plateau {
 using namespace frugal;
 using namespace frugal_test::support;
 
-/// Patience as a number, for a table of cases: also 0, which PyTorch knows and Patience does not.
+/// Patience as a number, for a table of cases; 0 too, which PyTorch allows and Patience does not.
 template <int N>
 struct Waits {
   static constexpr int validations = N;

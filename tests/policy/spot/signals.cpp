@@ -18,7 +18,7 @@ using frugal::detail::PreemptionSignals;
 int mine = 0;
 void handler_of_mine(int) { ++mine; }
 
-/// The program's own handler of a signal, for the span of a test.
+/// Installs the program's own signal handler for the duration of a test.
 struct OwnHandler {
   explicit OwnHandler(int signal) : signal_(signal) {
     mine = 0;
@@ -99,7 +99,7 @@ TEST_CASE("two watches at once are both told, and the last to go puts the handle
 TEST_CASE("a process that is about to end keeps the handler") {
   struct sigaction before{};
   ::sigaction(SIGTERM, nullptr, &before);
-  // In a child: what is kept cannot be put back.
+  // In a child process, because this cannot be undone.
   pid_t const child = ::fork();
   if (child == 0) {
     {
