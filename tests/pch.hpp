@@ -8,7 +8,6 @@
 // LibTorch's logging has a CHECK of its own; in the tests doctest's is meant.
 #undef CHECK
 
-#include <boost/hana.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
