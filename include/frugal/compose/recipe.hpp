@@ -148,7 +148,6 @@ struct Recipe {
   ///
   ///     Recipe<Optimize<AdamW>>::product<Axis<Precision<FP32>, Precision<BF16>>,
   ///                                      Axis<Without, ClipNorm<>>>    // four recipes
-  // The recipe is an axis with one choice: a product of no axes would be empty.
   template <class... Axes>
   using product = detail::product<Recipe, Axes...>;
 };
