@@ -219,12 +219,21 @@ consumer() {
 
 stage_package() {
   pinned_torch 2.11.0
-  rm -rf "$state/installed"
-  FRUGAL_LIBTORCH=$torch verb_install "$state/installed"
-  # The installed headers must do without the checkout: LibTorch comes from the recorded hint. And
-  # they are compiled as a user's release is, at -O3.
+  # What is installed must do without the checkout that installed it: here that is a copy, which is
+  # removed with its LibTorch. The wheel's files are linked, where the file system can.
+  local clone=$state/tmp/clone
+  rm -rf "$state/installed" "$clone"
+  mkdir -p "$clone/.frugal"
+  (cd "$root" && git ls-files -z | tar -c --null -T -) | tar -x -C "$clone"
+  cp -al "$(realpath "$state/torch-2.11.0")" "$clone/.frugal/torch-2.11.0" 2>/dev/null ||
+    cp -a "$(realpath "$state/torch-2.11.0")" "$clone/.frugal/torch-2.11.0"
+  env -u FRUGAL_LIBTORCH FRUGAL_TORCH_VERSION=2.11.0 "$clone/dev" install "$state/installed"
+  rm -rf "$clone"
+  # Compiled as a user's release is, at -O3.
   consumer "$root/build/package" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$state/installed" \
     -DCONSUMER_COMPONENTS="archive;notices"
+  grep -qF "LibTorch 2.11.0 in $(realpath "$state")/installed/lib/frugal/torch " "$state/log/package.log" ||
+    { grep 'LibTorch' "$state/log/package.log" >&2 && return 1; }
   # The way in is what differs: the quicker compiler will do.
   consumer "$root/build/package-sources" -DCMAKE_CXX_COMPILER=clang++-19 \
     -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch"

@@ -3,7 +3,6 @@
 # LibTorch only where FRUGAL_WITH_TORCH asks for it, libarchive only where FRUGAL_ARCHIVE does, and
 # libcurl only where FRUGAL_NOTICES does.
 
-find_package(Boost 1.74 QUIET)
 find_package(ZLIB QUIET)
 find_package(Threads QUIET)
 
@@ -38,7 +37,7 @@ if(NOT TARGET rapidjson)
   unset(_frugal_rapidjson_include)
 endif()
 
-set(_frugal_pairs "Boost::headers|libboost-dev" "rapidjson|rapidjson-dev"
+set(_frugal_pairs "rapidjson|rapidjson-dev"
   "ZLIB::ZLIB|zlib1g-dev" "xxHash::xxhash|libxxhash-dev" "Threads::Threads|libc6-dev")
 if(FRUGAL_ARCHIVE)
   find_package(LibArchive 3.6 QUIET)

@@ -8,7 +8,6 @@
 // LibTorch's logging defines its own CHECK; tests mean doctest's.
 #undef CHECK
 
-#include <boost/hana.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

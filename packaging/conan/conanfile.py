@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conan recipe of frugal: headers and their CMake package.
 
-LibTorch, Boost, RapidJSON, xxHash and zlib may come from the system: debian12.profile beside
+LibTorch, RapidJSON, xxHash and zlib may come from the system: debian12.profile beside
 this file declares them so, and then nothing is downloaded.
 """
 
@@ -45,7 +45,6 @@ class Frugal(ConanFile):
 
     def requirements(self):
         self.requires("libtorch/[>=2.9]", transitive_headers=True, transitive_libs=True)
-        self.requires("boost/[>=1.74]", transitive_headers=True)
         self.requires("rapidjson/[>=1.1.0, include_prerelease]", transitive_headers=True)
         self.requires("xxhash/[>=0.8]", transitive_headers=True, transitive_libs=True)
         self.requires("zlib/[>=1.2.11 <2]", transitive_headers=True, transitive_libs=True)

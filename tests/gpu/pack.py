@@ -9,7 +9,6 @@ and the commit. It is meant for a machine with Python's torch, and without a net
 import argparse
 import io
 import json
-import re
 import subprocess
 import sys
 import tarfile
@@ -34,8 +33,6 @@ LIBRARIES = ("libxxhash.so.0", "libz.so.1")
 # For building there: headers, and what CMake finds them by. Debian's names of packages.
 PACKAGES = ("rapidjson-dev", "nlohmann-json3-dev", "libxxhash-dev", "zlib1g-dev", "doctest-dev",
             "libbenchmark-dev", "libbenchmark1debian", "libxxhash0", "zlib1g", "libcli11-dev")
-# FindBoost looks for boost/config.hpp.
-HANA = re.compile(r"^/usr/include/boost/(hana(/|\.hpp$)|config(/|\.hpp$)|version\.hpp$)")
 
 
 class Failed(Exception):
@@ -137,9 +134,6 @@ def pack(file: Path, tests: Path, bench: Path) -> None:
     for package in PACKAGES:
         for each in files_of(package):
             archive.add(each, f"gpu/sysroot{each}")
-    for line in output_of("dpkg", "-L", "libboost1.74-dev").splitlines():
-        if HANA.match(line) and Path(line).is_file():
-            archive.add(Path(line), f"gpu/sysroot{line}")
     for each in sorted(DATA.glob("*.gz")):
         archive.add(each, f"gpu/data/fashion-mnist/{each.name}")
     if words := text():

@@ -3,7 +3,7 @@
 """Headers that include what they do not use: unused_includes.py --torch FOLDER [HEADER...]
 
 clang-tidy's include-cleaner says which; it does not know headers that are there for what they include.
-These are left out: LibTorch's and Boost's (ATen/ATen.h stands for some hundreds), compose/policy.hpp (the
+These are left out: LibTorch's (ATen/ATen.h stands for some hundreds), compose/policy.hpp (the
 protocol), and what includes and does nothing else (frugal.hpp, policy/optimize.hpp). What is there for
 its reader says "IWYU pragma: keep".
 Exit codes: 0 there is none; 1 there are some; 2 clang-tidy could not be run.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FINDING = re.compile(r"^(.+?):(\d+):\d+: (?:warning|error): (.*)$")
-UMBRELLA = re.compile(r"<(?:ATen|torch|c10|boost)/|<frugal/compose/policy\.hpp>")
+UMBRELLA = re.compile(r"<(?:ATen|torch|c10)/|<frugal/compose/policy\.hpp>")
 
 
 def has_own_code(text: str) -> bool:

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boost/hana/cartesian_product.hpp>
-#include <boost/hana/filter.hpp>
-#include <boost/hana/tuple.hpp>
-#include <boost/hana/type.hpp>
-#include <boost/hana/unpack.hpp>
+#include <array>
+#include <cstddef>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include <frugal/compose/legality.hpp>
 #include <frugal/compose/list.hpp>
@@ -41,48 +40,60 @@ struct policies_in<Without> {
 template <class... Ps>
 using flatten = concat<typename policies_in<Ps>::type...>;
 
-namespace hana = boost::hana;
-
-template <class Tuple>
-using recipe_of =
-    typename decltype(hana::unpack(std::declval<Tuple>(), hana::template_<Recipe>))::type;
-
 template <class Axis>
 struct choices_of;
 template <class... Choices>
 struct choices_of<Axis<Choices...>> {
-  static constexpr auto tuple = hana::tuple_t<Choices...>;
+  using type = list<Choices...>;
 };
 
-// Function objects instead of lambdas: g++ 12 does not deduce the result of a generic lambda inside
-// an alias template.
-struct recipes_of_rows {
-  template <class... Rows>
-  constexpr std::type_identity<list<recipe_of<Rows>...>> operator()(Rows...) const {
-    return {};
+// For how many recipes in a row each axis keeps its choice: the product of the sizes behind it.
+template <std::size_t... Sizes>
+inline constexpr std::array<std::size_t, sizeof...(Sizes)> strides_of = [] {
+  std::array<std::size_t, sizeof...(Sizes)> strides{Sizes...};
+  std::size_t stride = 1;
+  for (std::size_t axis = sizeof...(Sizes); axis-- > 0;) {
+    stride *= std::exchange(strides[axis], stride);
   }
+  return strides;
+}();
+
+// Recipe number `Row` takes its choices by arithmetic: none is made from another, so the depth of
+// instantiation does not grow with their number.
+template <std::size_t Row, class Strides, class R, class... Axes>
+struct recipe_at;
+template <std::size_t Row, std::size_t... Strides, class R, class... Axes>
+struct recipe_at<Row, std::index_sequence<Strides...>, R, Axes...> {
+  using type = Recipe<
+      R, type_at<typename choices_of<Axes>::type, Row / Strides % choices_of<Axes>::type::size>...>;
 };
 
-// Outside of Recipe, where `choices_of<Axis<Recipe>>` would be non-dependent and instantiated with
-// each.
-template <class List>
+template <class Rows, class Places, class R, class... Axes>
 struct product_of;
-template <class R, class... Axes>
-struct product_of<list<R, Axes...>> {
+template <std::size_t... Rows, std::size_t... Places, class R, class... Axes>
+struct product_of<std::index_sequence<Rows...>, std::index_sequence<Places...>, R, Axes...> {
+  static constexpr auto const& strides = strides_of<choices_of<Axes>::type::size...>;
   using type =
-      typename decltype(hana::unpack(hana::cartesian_product(hana::make_tuple(
-                                         choices_of<Axis<R>>::tuple, choices_of<Axes>::tuple...)),
-                                     recipes_of_rows{}))::type;
+      list<typename recipe_at<Rows, std::index_sequence<strides[Places]...>, R, Axes...>::type...>;
+};
+
+template <class R, class... Axes>
+using product =
+    typename product_of<std::make_index_sequence<(1 * ... * choices_of<Axes>::type::size)>,
+                        std::index_sequence_for<Axes...>, R, Axes...>::type;
+
+template <class List>
+struct recipe_of;
+template <class... Ps>
+struct recipe_of<list<Ps...>> {
+  using type = Recipe<Ps...>;
 };
 
 template <class List, class K>
 struct without_kind;
 template <class... Ps, class K>
-struct without_kind<list<Ps...>, K> {
-  using type = recipe_of<decltype(hana::filter(hana::tuple_t<Ps...>, [](auto type) {
-    return hana::bool_c < decltype(type)::type::kind::name != K::name > ;
-  }))>;
-};
+struct without_kind<list<Ps...>, K>
+    : recipe_of<concat<std::conditional_t<Ps::kind::name != K::name, list<Ps>, list<>>...>> {};
 
 template <class List>
 struct facts;
@@ -137,9 +148,8 @@ struct Recipe {
   ///
   ///     Recipe<Optimize<AdamW>>::product<Axis<Precision<FP32>, Precision<BF16>>,
   ///                                      Axis<Without, ClipNorm<>>>    // four recipes
-  // The recipe is an axis with one choice: a product of no axes would be empty.
   template <class... Axes>
-  using product = typename detail::product_of<list<Recipe, Axes...>>::type;
+  using product = detail::product<Recipe, Axes...>;
 };
 
 /// The legal recipes of a list.
