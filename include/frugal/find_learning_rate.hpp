@@ -15,6 +15,7 @@
 
 #include <frugal/compose/policy.hpp>
 #include <frugal/data/range.hpp>
+#include <frugal/data/refused_source.hpp>
 #include <frugal/error.hpp>
 #include <frugal/loop/fit.hpp>
 #include <frugal/state/snapshot.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <iostream>
 #include <ostream>
 #include <string>
@@ -9,6 +10,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/range.hpp>
+#include <frugal/data/refused_source.hpp>
 #include <frugal/libtorch/devices.hpp>
 #include <frugal/loop/evaluation.hpp>
 #include <frugal/loop/fit.hpp>
@@ -47,8 +49,8 @@ struct ForwardOfData {
     } else {
       static_assert(
           requires { at::Tensor(batch.data); },
-          "frugal: predict does not know what of this batch the module takes. Give it a "
-          "third argument: `[](auto& module, auto const& batch) { return ...; }`.");
+          "frugal: predict cannot tell which part of this batch the module takes. Give it a third "
+          "argument: `[](auto& module, auto const& batch) { return ...; }`.");
       return forward(module, batch.data);
     }
   }
@@ -79,6 +81,7 @@ struct context_of<Module, list<Ps...>> {
 ///
 ///     Trainer<Net, CrossEntropy, Optimize<AdamW>> trainer{Net{}, {.epochs = 5}};
 ///     Trainer trainer{net, CrossEntropy{}, Settings{.epochs = 5}, Optimize<AdamW>{.lr = 3e-4}};
+///     Trainer trainer{net, CrossEntropy{}, Optimize<AdamW>{}};    // one epoch on the CPU
 ///     Report report = trainer.fit(train, valid);
 template <class Module, class Objective, class... Ps>
 class Trainer {
@@ -86,7 +89,10 @@ class Trainer {
   using recipe = Recipe<Ps...>;
 
  private:
-  // Says what is wrong with the recipe, each fault once; the value itself says nothing new.
+  static_assert((true && ... && !std::same_as<Ps, Settings>),
+                "frugal: Settings stands before the policies. Write Trainer{module, objective, "
+                "Settings{...}, policies...}.");
+  // Asserts each rule once, with its sentence; the value itself adds nothing.
   static constexpr bool checked = detail::facts<typename recipe::policies>::require() || true;
   static_assert(checked);
   using ordered = detail::composed_if_legal<recipe::legal, slots, typename recipe::policies>;
@@ -98,7 +104,7 @@ class Trainer {
   /// Every policy of the trainer in the order in which events reach it, defaults included.
   using policies = ordered;
 
-  /// Waits for the device that every step makes, by the word of the policies.
+  /// Waits for the device in every step, as its policies declare.
   static constexpr int host_syncs_per_step = []<class... Qs>(list<Qs...>) {
     return (0 + ... + detail::about_of<Qs>().host_syncs_per_step);
   }(ordered{});
@@ -107,21 +113,26 @@ class Trainer {
       : module_(std::move(module)), settings_(std::move(settings)) {}
 
   /// Policy values go where their types are in the recipe; the rest keep their defaults.
+  template <class Q, class... Qs>
+    requires(!std::convertible_to<Q, Settings>)
+  Trainer(Module module, Objective objective, Q const& value, Qs const&... values)
+      : Trainer(std::move(module), std::move(objective), Settings{}, value, values...) {}
+  /// With settings.
   template <class... Qs>
   Trainer(Module module, Objective objective, Settings settings = {}, Qs const&... values)
       : module_(std::move(module)),
         objective_(std::move(objective)),
         settings_(std::move(settings)) {
     static_assert((... && detail::has_places_for<Qs, list<Qs...>, ordered>),
-                  "frugal: the trainer is given more values of a policy than its recipe has places "
-                  "for it.");
+                  "frugal: the trainer is given more values of a policy type than its recipe has "
+                  "policies of that type. Remove the extra values.");
     (detail::assignment_to(policies_, ordered{}) << ... << values);
   }
 
   /// Trains without validation data. Does not compile with a policy that watches validation.
   template <class Train>
   Report fit(Train&& train) {
-    static_assert(detail::say_needs_validation(ordered{}));
+    static_assert(detail::require_validation(ordered{}));
     auto&& source = as_source(std::forward<Train>(train));
     return fit_sources<std::remove_reference_t<decltype(source)>, void>(source, nullptr);
   }
@@ -261,5 +272,8 @@ template <class Module, class Objective, class... Ps>
 Trainer(Module, Objective, Settings, Ps...) -> Trainer<Module, Objective, Ps...>;
 template <class Module, class Objective>
 Trainer(Module, Objective) -> Trainer<Module, Objective>;
+template <class Module, class Objective, class P, class... Ps>
+  requires(!std::convertible_to<P, Settings>)
+Trainer(Module, Objective, P, Ps...) -> Trainer<Module, Objective, P, Ps...>;
 
 }  // namespace frugal

@@ -137,7 +137,7 @@ FAULTS = (
         name="need-not-asked",
         breaks="A trainer whose recipe lacks what a policy needs compiles.",
         file="include/frugal/compose/legality.hpp",
-        old="    constexpr bool needs = (true & ... & say_needs<Ps>(typename needs_of<Ps>::type{}));\n",
+        old="    constexpr bool needs = (true & ... & require_needs<Ps>(typename needs_of<Ps>::type{}));\n",
         new="    constexpr bool needs = true;\n",
         check=test("^reject: engine_missing_need$"),
     ),

@@ -71,6 +71,13 @@ TEST_CASE("EarlyStop ends every recorded curve where Keras does, with the same b
   CHECK(cases == 19);
 }
 
+TEST_CASE("options of EarlyStop come in any order") {
+  std::vector<double> const curve{3, 2, 1, 0.5, 0.25};
+  CHECK(run(curve, EarlyStop<WatchHigherLoss, Patience<2>>{}).validations == 3);
+  CHECK(run(curve, EarlyStop<Patience<2>, WatchHigherLoss>{}).validations == 3);
+  CHECK(run(curve, EarlyStop<WatchHigherLoss>{}).validations == 4);
+}
+
 TEST_CASE("a NaN in the first validation is not the best, and uses up patience") {
   double const nan = std::nan("");
   CHECK(run({nan, nan, nan, 0.5}, EarlyStop<Patience<3>>{}).validations == 3);
@@ -106,9 +113,9 @@ TEST_CASE("a negative min_delta is refused") {
   CHECK_THROWS_AS(run_script({1.0}, EarlyStop<>{.min_delta = std::nan("")}), frugal::SettingsError);
 }
 
-TEST_CASE("a metric that is not measured is an error that names those that are") {
+TEST_CASE("a metric that no policy has added is an error that names those that are measured") {
   try {
-    run_script({1.0}, EarlyStop<Patience<3>, frugal::WatchAccuracy>{});
+    run_script({1.0}, EarlyStop<Patience<3>, frugal::WatchAccuracy>{}, AddsNothing{});
     FAIL("no error came");
   } catch (frugal::MetricError const& error) {
     CHECK(error.fault().why == "there are: loss");

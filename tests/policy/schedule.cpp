@@ -6,6 +6,7 @@
 #include <frugal/policy/schedule.hpp>
 
 #include "policy/optimize/fixture.hpp"
+#include "support/scripted.hpp"
 
 namespace frugal_test::policy_schedule {
 
@@ -177,8 +178,11 @@ TEST_CASE("Plateau multiplies what the curves say") {
 TEST_CASE("Plateau names the metrics that there are when its own is not among them") {
   std::vector<double> losses{1.0};
   frugal::Trainer trainer{std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})}),
-                          Scripted{&losses}, frugal::Settings{}, Optimize<SGD>{},
-                          Schedule<Plateau<0.5_r, Patience<1>, frugal::WatchAccuracy>>{}};
+                          Scripted{&losses},
+                          frugal::Settings{},
+                          Optimize<SGD>{},
+                          Schedule<Plateau<0.5_r, Patience<1>, frugal::WatchAccuracy>>{},
+                          support::AddsNothing{}};
   std::string const text = error_of<frugal::MetricError>(
       [&] { trainer.fit(std::vector<Table>(1, one), std::vector<Table>{one}); });
   CHECK(contains(text, "no metric 'accuracy'"));

@@ -45,6 +45,11 @@ using Steps = std::vector<std::uint64_t>;
 TEST_CASE("validation is once an epoch when nothing else is said") {
   CHECK(validated_at<Validate<>>() == Steps{5, 10, 15});
 }
+TEST_CASE("metrics without a cadence are measured once an epoch, and options come in any order") {
+  CHECK(validated_at<Validate<Accuracy>>() == Steps{5, 10, 15});
+  CHECK(validated_at<Validate<Accuracy, Every<4>>>() == Steps{4, 8, 12});
+  static_assert(std::same_as<Validate<Accuracy, Every<4>>::metrics, frugal::list<Accuracy>>);
+}
 TEST_CASE("validation every two epochs leaves the odd ones out") {
   CHECK(validated_at<Validate<Every<2, Epoch>>>() == Steps{10});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: the order of these policies is a cycle: each wants to come after another of them. Take one `before` or `after` out.
+// expect: frugal: the order of these policies is a cycle: each must come after another one. Remove one `before` or `after`.
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

@@ -25,6 +25,22 @@ struct Scripted {
   }
 };
 
+/// Its type says that it may add metrics to a validation; it adds none.
+struct AddsNothing {
+  struct kind : frugal::observer_kind {
+    static constexpr std::string_view name = "test.AddsNothing";
+  };
+  using listens = frugal::list<frugal::around::validate>;
+  template <class Context>
+  struct State {
+    explicit State(AddsNothing const&) {}
+    template <class Next>
+    frugal::Metrics around_validate(frugal::ValidationRun<Context> const&, Next&& next) {
+      return next();
+    }
+  };
+};
+
 /// One step per epoch and a validation after each, until the curve ends or a policy stops it.
 template <class... Ps>
 frugal::Report run_script(std::vector<double> const& curve, Ps const&... policies) {

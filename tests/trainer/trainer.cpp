@@ -79,6 +79,19 @@ TEST_CASE("a holder, a shared pointer and a Sequential are trained where they ar
   CHECK(moves(sequential));
 }
 
+TEST_CASE(
+    "a trainer without settings trains one epoch on the CPU, with the values of its policies") {
+  Trainer without{Net{}, CrossEntropy{}, Sgd{.lr = 0.1}, Accumulate<2>{}};
+  static_assert(std::is_same_v<decltype(without), Trainer<Net, CrossEntropy, Sgd, Accumulate<2>>>);
+  Trainer with{Net{}, CrossEntropy{}, Settings{}, Sgd{.lr = 0.1}, Accumulate<2>{}};
+  CHECK(without.fit(batches_of_sizes({4, 4})).epochs == 1);
+  with.fit(batches_of_sizes({4, 4}));
+  CHECK(same(copy_of(without.module()), copy_of(with.module())));
+  // The types may be named, too.
+  Trainer<Net, CrossEntropy, Sgd> named{Net{}, CrossEntropy{}, Sgd{.lr = 0.1}};
+  CHECK(named.policy<kinds::optimizer>().lr == 0.1);
+}
+
 TEST_CASE("an empty holder is an error of fit and no crash") {
   Trainer trainer{torch::nn::Linear(nullptr), CrossEntropy{}, Settings{}, Sgd{}};
   CHECK_THROWS_AS(trainer.fit(batches_of_sizes({4})), ModuleError);

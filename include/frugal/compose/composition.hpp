@@ -77,7 +77,7 @@ using slot_of = type_at<List, index_of<K>(List{})>;
 
 /// Refuses, for each policy that watches validation, a fit without validation data.
 template <class... Ps>
-constexpr bool say_needs_validation(list<Ps...>) {
+constexpr bool require_validation(list<Ps...>) {
   return (true & ... & []<class P>(std::type_identity<P>) {
     if constexpr (requires { typename P::watches_validation; }) {
       if constexpr (!std::is_void_v<typename P::watches_validation>) {
@@ -102,8 +102,8 @@ class Assignment {
   template <class P>
   Assignment& operator<<(P const& value) {
     static_assert((... || std::same_as<P, Ps>),
-                  "frugal: this policy value is not of the trainer's recipe. Name its type in "
-                  "the Trainer, or let the types be deduced from the values.");
+                  "frugal: this policy value is not in the trainer's recipe. Name its type in the "
+                  "Trainer, or let the types be deduced from the values.");
     assign(value, std::index_sequence_for<Ps...>{});
     return *this;
   }

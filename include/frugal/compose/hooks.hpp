@@ -56,21 +56,22 @@ struct name_probe : State, Names {};
     }                                                                                             \
     FRUGAL_SENTENCE(unimplemented, "frugal: this policy listens to " #space "::" #tag             \
                                    " and its State has no " #member                               \
-                                   ". Write the member, or take the hook out of `listens`.");     \
+                                   ". Write the member, or remove the hook from `listens`.");     \
     FRUGAL_SENTENCE(undeclared,                                                                   \
                     "frugal: this policy's State has " #member                                    \
-                    " and would never be called. Add " #space "::" #tag " to `listens`.");        \
+                    " and it would never be called. Add " #space "::" #tag " to `listens`.");     \
     FRUGAL_SENTENCE(mistyped,                                                                     \
                     "frugal: this policy's " #member                                              \
                     " cannot be called with what the loop gives it. Write " #member __VA_ARGS__); \
     FRUGAL_SENTENCE(cannot_stop,                                                                  \
                     "frugal: this policy's " #member                                              \
-                    " returns a flow, and no run can stop there. Return void, and stop in "       \
+                    " returns a flow, and a run cannot stop there. Return void, and stop in "     \
                     "on_window, on_step, on_epoch_end or on_validated.");                         \
-    FRUGAL_SENTENCE(misreturned,                                                                  \
-                    "frugal: this policy's " #member                                              \
-                    " returns what nobody would look at. Return void; a flow where the run may "  \
-                    "end; what next() returns in an around-hook; a bool in a query.");            \
+    FRUGAL_SENTENCE(                                                                              \
+        misreturned,                                                                              \
+        "frugal: this policy's " #member                                                          \
+        " returns a value that the loop does not use. Return void; a flow where the run "         \
+        "may end; what next() returns in an around-hook; a bool in a query.");                    \
   };                                                                                              \
   }
 

@@ -101,7 +101,7 @@ struct Refusals {
   static constexpr auto const& infos = infos_of<Ps...>;
 
   template <class P, class... Needs>
-  static constexpr bool say_needs(list<Needs...>) {
+  static constexpr bool require_needs(list<Needs...>) {
     return (true & ... &
             edge<Needs, rules::missing_need>::sentence::template require<
                 has_kind(infos, kind_key<typename edge<Needs, rules::missing_need>::kind>,
@@ -109,7 +109,7 @@ struct Refusals {
                 P, typename edge<Needs, rules::missing_need>::kind>());
   }
   template <class P, class... Conflicts>
-  static constexpr bool say_conflicts(list<Conflicts...>) {
+  static constexpr bool require_conflicts(list<Conflicts...>) {
     return (true & ... &
             edge<Conflicts, rules::conflicting>::sentence::template require<
                 info_of<P>.null ||
@@ -118,7 +118,7 @@ struct Refusals {
                 P, typename edge<Conflicts, rules::conflicting>::kind>());
   }
   template <class P, std::size_t I, class... Services>
-  static constexpr bool say_provides(list<Services...>) {
+  static constexpr bool require_provides(list<Services...>) {
     return (
         true & ... &
         Services::twice::template require<!is_provided_before(infos, I, kind_key<Services>), P>());
@@ -129,13 +129,15 @@ struct Refusals {
     constexpr bool duplicates =
         (true & ... &
          rules::duplicate::require<shares_name(infos, Is) || !repeats(infos, Is), Ps>());
-    constexpr bool services = (true & ... & say_provides<Ps, Is>(typename provides_of<Ps>::type{}));
-    constexpr bool needs = (true & ... & say_needs<Ps>(typename needs_of<Ps>::type{}));
-    constexpr bool conflicts = (true & ... & say_conflicts<Ps>(typename conflicts_of<Ps>::type{}));
-    return names & duplicates & services & needs & conflicts & say_cycle();
+    constexpr bool services =
+        (true & ... & require_provides<Ps, Is>(typename provides_of<Ps>::type{}));
+    constexpr bool needs = (true & ... & require_needs<Ps>(typename needs_of<Ps>::type{}));
+    constexpr bool conflicts =
+        (true & ... & require_conflicts<Ps>(typename conflicts_of<Ps>::type{}));
+    return names & duplicates & services & needs & conflicts & require_cycle();
   }
   // The offenders are the policies that could not be sorted: the cycle, and those that wait for it.
-  static constexpr bool say_cycle() {
+  static constexpr bool require_cycle() {
     constexpr auto const& order = order_in<Ps...>;
     if constexpr (order.sorted == sizeof...(Ps)) {
       return true;
@@ -174,10 +176,10 @@ struct Demands {
   }
   template <class P, class... Ds>
   static constexpr bool require_of(list<Ds...>) {
-    return (true & ... & say_all<P, Ds>());
+    return (true & ... & require_all<P, Ds>());
   }
   template <class P, class Demand>
-  static constexpr bool say_all() {
+  static constexpr bool require_all() {
     return (true & ... & Demand::sentence::template require<Demand::template met<Ps>, P, Ps>());
   }
 };

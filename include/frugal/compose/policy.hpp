@@ -52,23 +52,22 @@ FRUGAL_SENTENCE(not_a_policy,
                 "constructible type with `using kind` and `using listens`.");
 FRUGAL_SENTENCE(missing_need,
                 "frugal: a policy of this recipe needs a kind that the recipe lacks. The "
-                "compiler's note names both: add a policy of that kind.");
+                "compiler's note names both. Add a policy of that kind.");
 FRUGAL_SENTENCE(conflicting,
-                "frugal: two policies of this recipe cannot live together. The compiler's note "
-                "names the policy and the kind it excludes: take one of them out.");
+                "frugal: two policies of this recipe exclude each other. The compiler's note names "
+                "the policy and the kind that it excludes. Remove one of them.");
 FRUGAL_SENTENCE(duplicate,
-                "frugal: this recipe has two policies of one kind, and room for one. The "
-                "compiler's note names the second: keep one of the two.");
-FRUGAL_SENTENCE(
-    one_name,
-    "frugal: two kinds of this recipe have one name, and names tell kinds apart: in the "
-    "order, in messages and in what is saved. Give your kind another name.");
+                "frugal: this recipe has two policies of one kind, and a recipe takes one. The "
+                "compiler's note names the second. Keep one of the two.");
+FRUGAL_SENTENCE(one_name,
+                "frugal: two kinds of this recipe have the same name. The order, messages and "
+                "checkpoints tell kinds apart by name. Give your kind another name.");
 FRUGAL_SENTENCE(cycle,
-                "frugal: the order of these policies is a cycle: each wants to come after "
-                "another of them. Take one `before` or `after` out.");
+                "frugal: the order of these policies is a cycle: each must come after another one. "
+                "Remove one `before` or `after`.");
 FRUGAL_SENTENCE(unknown_hook,
-                "frugal: this policy listens to something that is no hook. The hooks are those "
-                "of frugal::all_hooks.");
+                "frugal: this policy's `listens` has a type that is not a hook. frugal::all_hooks "
+                "lists the hooks.");
 FRUGAL_SENTENCE(idle_observer,
                 "frugal: this observer listens to no hook and would never be called. Name its "
                 "hooks in `listens`.");
@@ -78,7 +77,7 @@ FRUGAL_SENTENCE(no_state,
                 "const&)`.");
 FRUGAL_SENTENCE(final_state,
                 "frugal: this policy's State is final, and its hooks are found by deriving from "
-                "it. Take `final` out.");
+                "it. Remove `final`.");
 FRUGAL_SENTENCE(not_persistent,
                 "frugal: this policy's State carries data that no checkpoint would keep. Give it "
                 "`template <class Archive> void persist(Archive&)`, or `using transient = void` "

@@ -9,6 +9,7 @@
 
 #include <frugal/compose/legality.hpp>
 #include <frugal/compose/list.hpp>
+#include <frugal/compose/watching.hpp>
 
 namespace frugal {
 
@@ -103,7 +104,9 @@ struct facts<list<Ps...>> {
   static constexpr std::string_view fault = [] {
     if constexpr (policies) {
       std::string_view const broken = fault_of(infos_of<Ps...>, order_in<Ps...>);
-      return broken.empty() ? Demands<Ps...>::fault() : broken;
+      if (!broken.empty()) return broken;
+      std::string_view const unmet = Demands<Ps...>::fault();
+      return unmet.empty() ? Watching<Ps...>::fault() : unmet;
     } else {
       return rules::not_a_policy::text;
     }
@@ -112,7 +115,8 @@ struct facts<list<Ps...>> {
     if constexpr (policies) {
       constexpr bool fits = Refusals<Ps...>::require(std::index_sequence_for<Ps...>{});
       constexpr bool met = Demands<Ps...>::require();
-      return fits && met;
+      constexpr bool measured = Watching<Ps...>::require();
+      return fits && met && measured;
     } else {
       return (true & ... & rules::not_a_policy::require<Policy<Ps>, Ps>());
     }

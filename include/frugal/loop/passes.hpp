@@ -26,9 +26,9 @@ class Passes {
   using Traits = traits_of<ContextOfRun>;
   static constexpr bool reevaluates = Traits::reevaluates;
   static_assert(!(reevaluates && Traits::shares),
-                "frugal: a line search computes a window as often as its own process asks, and the "
-                "processes of this recipe (service::reduce) would wait for each other. Take "
-                "Optimize<AdamW> or another optimizer with one update a window.");
+                "frugal: a line search evaluates a window as often as its own process needs, so "
+                "the processes of this recipe (service::reduce) would wait for each other. Use "
+                "Optimize<AdamW> or another optimizer that evaluates a window once.");
 
  public:
   using Context = ContextOfRun;

@@ -23,8 +23,8 @@ namespace frugal {
 template <auto N>
 struct Accumulate {
   static_assert(N >= 1,
-                "frugal: Accumulate counts micro-batches per optimizer step, and there is at "
-                "least one. Write Accumulate<1> or leave it out.");
+                "frugal: Accumulate<N>: N is the number of micro-batches per optimizer step, at "
+                "least 1. Write Accumulate<1>, or leave Accumulate out.");
   using kind = kinds::accumulate;
   using listens = list<>;
 

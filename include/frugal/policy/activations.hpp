@@ -80,13 +80,11 @@ using PackedAs = typename packed_as<Format>::type;
 template <class Format>
 struct Activations {
   static_assert(detail::is_half_format<Format> || std::same_as<Format, Offload>,
-                "frugal: activations are kept in 16 bits or by Offload. Write Activations<BF16>, "
-                "Activations<FP16> or Activations<Offload>.");
-  FRUGAL_SENTENCE(
-      half_and_audit,
-      "frugal: Activations<BF16> or <FP16> rounds what gradients are computed from, and a "
-      "bit-exact audit would find it. Take Activations or the audit out, or write "
-      "Recompute<>, which rounds nothing.");
+                "frugal: Activations<...>: unknown format. Options: BF16, FP16, Offload.");
+  FRUGAL_SENTENCE(half_and_audit,
+                  "frugal: Activations<BF16> and Activations<FP16> round the values from which "
+                  "gradients are computed, which Audit<BitExact> rules out. Remove Activations or "
+                  "Audit, or use Recompute<>, which rounds nothing.");
 
   using kind = kinds::activations;
   using listens = list<on::fit_begin, around::forward>;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <frugal/compose/about.hpp>
+#include <frugal/compose/options.hpp>
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/audit/deterministic.hpp>
@@ -52,7 +53,9 @@ struct AuditMark {
 };
 
 template <class What = BitExact>
-struct Audit;
+struct Audit {
+  static_assert(detail::never<What>, "frugal: Audit<...>: unknown option. Options: BitExact.");
+};
 
 /// Makes a run deterministic to the bit, and hashes its weights at the end of every epoch, so that
 /// two runs can be compared by one line.
@@ -69,8 +72,8 @@ struct Audit;
 template <>
 struct Audit<BitExact> {
   FRUGAL_SENTENCE(not_fp32,
-                  "frugal: Audit<BitExact> is for runs in FP32: products in 16 bits depend on the "
-                  "machine. Take Precision or the audit out.");
+                  "frugal: Audit<BitExact> needs FP32: 16-bit products depend on the machine. "
+                  "Remove Precision or Audit.");
 
   using kind = kinds::audit;
   using listens = list<on::fit_begin, on::epoch_begin, on::epoch_end, on::fit_end>;

@@ -61,10 +61,9 @@ struct AutoBatch {
 
 template <class Context>
 class AutoBatch::State {
-  static_assert(
-      detail::traits_of<Context>::splits,
-      "frugal: AutoBatch finds the micro-batch of Accumulate<Auto>, and this recipe has another "
-      "Accumulate. Write Accumulate<Auto>.");
+  static_assert(detail::traits_of<Context>::splits,
+                "frugal: AutoBatch sets the micro-batch of Accumulate<Auto>, and this recipe has "
+                "another Accumulate. Write Accumulate<Auto>.");
 
  public:
   using transient = void;

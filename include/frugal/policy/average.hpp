@@ -43,8 +43,8 @@ namespace frugal {
 template <class Rule = Ema<>>
 struct Average {
   static_assert(AverageRule<Rule>,
-                "frugal: Average is told how. Write Average<Ema<0.999_r>>, or "
-                "Average<Swa<From<10, Epoch>>>.");
+                "frugal: Average<...>: unknown rule. Options: Ema<decay>, Swa<From<N, Epoch>>, or "
+                "an AverageRule of your own.");
   using kind = kinds::average;
   using listens =
       list<on::fit_begin, on::update, on::step, around::validate, on::epoch_end, on::fit_end>;
@@ -55,6 +55,7 @@ struct Average {
   static constexpr About about{Term::runs_to_convergence,
                                "the parameters once more, and one operator at its cadence"};
   static constexpr bool capturable = true;
+  static constexpr bool adds_metrics = false;
 
   Rule rule{};
   bool validate = true;  ///< validate the averaged weights once there are some; otherwise the

@@ -11,6 +11,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/compose/watching.hpp>
 #include <frugal/policy/checkpoint/best.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
@@ -40,19 +41,24 @@ template <class... Options>
 struct Checkpoint {
   using options = detail::CheckpointOptions<Options...>;
   static_assert(options::known,
-                "frugal: Checkpoint is told something that is none of its options. They are Every, "
-                "Keep, KeepBest, KeepEvery, Async and WeightsIn.");
+                "frugal: Checkpoint<...>: unknown option. Options: Every, Keep, KeepBest, "
+                "KeepEvery, Async, WeightsIn.");
   static_assert(options::unique,
-                "frugal: Checkpoint is told one thing twice. Write one cadence, one Keep and one "
-                "KeepEvery; several KeepBest are allowed.");
+                "frugal: Checkpoint<...>: the same option twice. Keep one cadence, one Keep, one "
+                "KeepEvery, one Async and one WeightsIn; only KeepBest may be repeated.");
+  FRUGAL_SENTENCE(half_and_audit,
+                  "frugal: WeightsIn<...> rounds the saved weights, which Audit<BitExact> rules "
+                  "out. Remove WeightsIn or Audit.");
+
   FRUGAL_SENTENCE(
-      half_and_audit,
-      "frugal: WeightsIn<BF16> rounds the weights, and a bit-exact audit would find it. "
-      "Take WeightsIn<BF16> or the audit out.");
+      without_metric,
+      "frugal: KeepBest watches a metric that this recipe does not measure. Add the metric to "
+      "Validate, as in Validate<Accuracy>, or keep the best by the loss with KeepBest<WatchLoss>.");
 
   using kind = kinds::checkpoint;
   using listens = list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end>;
   using provides = list<service::save>;
+  using watches = typename options::template watches<without_metric>;
   using conflicts =
       std::conditional_t<options::half, list<conflict<kinds::audit, half_and_audit>>, list<>>;
 

@@ -6,7 +6,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/compose/watching.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/run/phases.hpp>
 
@@ -17,21 +19,41 @@ namespace frugal {
 /// Lever   runs to convergence.
 /// Cost    one comparison per validation, nothing per step, no host sync.
 /// State   best value and validations since; both survive a resume.
-/// Errors  MetricError when the watched metric is not among the validated ones; SettingsError
-///         for a negative min_delta; a NaN never counts as better and does use up patience.
+/// Errors  a watched metric that the recipe does not measure does not compile; one that a policy
+///         was to add in around_validate, and did not, is a MetricError. SettingsError for a
+///         negative min_delta. A NaN never counts as better and does use up patience.
 /// Source  patience form of Prechelt, "Early stopping - but when?" (1998); stops where
 ///         keras.callbacks.EarlyStopping does.
-template <class Limit = Patience<3>, class Metric = WatchLoss>
+///
+/// Options, in any order: Patience<3>, and the watched metric, WatchLoss.
+template <class... Options>
 struct EarlyStop {
+ private:
+  using classes = list<detail::option::patience, detail::option::watch>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: EarlyStop<...>: unknown option. Options: Patience<validations>, and a "
+                "watched metric such as WatchLoss or WatchAccuracy.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: EarlyStop<...>: the same option twice. Keep one Patience<validations> and "
+                "one watched metric.");
+  using Limit = detail::option_of<detail::option::patience, Patience<3>, Options...>;
+  using Metric = detail::option_of<detail::option::watch, WatchLoss, Options...>;
+
+ public:
   using kind = kinds::early_stop;
   using listens = list<on::fit_begin, on::validated>;
   using needs = list<kinds::validate>;
   using after = list<kinds::validate>;
 
   FRUGAL_SENTENCE(without_validation,
-                  "frugal: EarlyStop watches validation, and fit(train) brings none. Call "
-                  "fit(train, valid).");
+                  "frugal: EarlyStop watches validation, and fit(train) has no validation data. "
+                  "Call fit(train, valid).");
   using watches_validation = without_validation;
+  FRUGAL_SENTENCE(
+      without_metric,
+      "frugal: EarlyStop watches a metric that this recipe does not measure. Add the "
+      "metric to Validate, as in Validate<Accuracy>, or watch the loss with WatchLoss.");
+  using watches = list<watched<Metric, without_metric>>;
 
   static constexpr About about{Term::runs_to_convergence, "one comparison per validation"};
 

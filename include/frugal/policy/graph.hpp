@@ -26,12 +26,26 @@
 #include <frugal/policy/graph/executor.hpp>
 #include <frugal/policy/graph/shapes.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal {
 
 /// What Graph captures: a whole optimizer step.
 struct WholeStep {};
+
+namespace detail::option {
+
+struct whole_step {
+  template <class O>
+  static constexpr bool has = std::same_as<O, WholeStep>;
+};
+struct capture_backend {
+  template <class O>
+  static constexpr bool has = CaptureBackend<O>;
+};
+
+}  // namespace detail::option
 
 #ifdef FRUGAL_CUDA
 using DefaultCapture = CudaCapture;
@@ -56,14 +70,22 @@ using DefaultCapture = NoCapture;
 /// shapes. A window of other shapes, or with fewer micro-batches, runs eagerly, and replay
 /// continues with the next one; after `warm_up` consecutive windows of one other shape the step is
 /// captured for that shape.
-template <class What = WholeStep, class Backend = DefaultCapture>
+///
+/// Options, in any order: WholeStep, and a CaptureBackend in place of CUDA's.
+template <class... Options>
 struct Graph {
-  static_assert(std::same_as<What, WholeStep>,
-                "frugal: Graph is told what it captures, and that is the whole step. Write "
-                "Graph<WholeStep>.");
-  static_assert(CaptureBackend<Backend>,
-                "frugal: Graph's second argument captures and replays. Leave it out for CUDA, or "
-                "give a type that is a frugal::CaptureBackend.");
+ private:
+  using classes = list<detail::option::whole_step, detail::option::capture_backend>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Graph<...>: unknown option. Options: WholeStep, and a type that is a "
+                "frugal::CaptureBackend in place of CUDA's.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Graph<...>: the same option twice. Write Graph<WholeStep>.");
+  using Backend = detail::option_of<detail::option::capture_backend, DefaultCapture, Options...>;
+
+ public:
+  /// What a checkpoint names it by, in whatever order it was written.
+  using canonical = Graph<WholeStep, Backend>;
   using kind = kinds::execution;
   using listens = list<on::module, on::fit_begin>;
   using provides = list<service::execution, service::capture>;
@@ -86,9 +108,9 @@ struct Graph {
   class State;
 };
 
-template <class What, class Backend>
+template <class... Options>
 template <class Context>
-class Graph<What, Backend>::State {
+class Graph<Options...>::State {
   static constexpr std::size_t micro_batches = detail::traits_of<Context>::batches;
 
  public:
@@ -128,9 +150,10 @@ class Graph<What, Backend>::State {
   template <class Batch, class Source, class Pass, class Update>
   bool ready(Run<Context>& run, std::vector<Batch> const& batches, Source& source, Pass&& pass,
              Update&& update) {
-    static_assert(detail::has_each_tensor<Batch>,
-                  "frugal: Graph copies batches into tensors that stay, and does not know those of "
-                  "this batch type. Write batch_traits<B>::each_tensor(batch, f).");
+    static_assert(
+        detail::has_each_tensor<Batch>,
+        "frugal: Graph copies batches into tensors that stay in place, and the batch_traits of "
+        "this batch type do not list its tensors. Write batch_traits<B>::each_tensor(batch, f).");
     at::NoGradGuard const no_gradients;
     warming_ = false;
     set_rate(run.rate.factor * run.rate.scale);

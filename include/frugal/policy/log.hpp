@@ -17,6 +17,7 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/log/file.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/store/json_line.hpp>
 
@@ -41,8 +42,18 @@ namespace frugal {
 /// happened to the run itself: "resume", "rollback". Numbers that JSON has no word for (NaN,
 /// infinities) are null. Each line is written at once, so that a killed run's log ends in a whole
 /// line.
-template <class Cadence = Every<100>>
+template <class... Options>
 struct Log {
+ private:
+  using classes = list<detail::option::cadence>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Log<...>: unknown option. Options: a cadence such as Every<100> or "
+                "Every<1, Epoch>.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Log<...>: two cadences. Write one Log for each of them.");
+  using Cadence = detail::option_of<detail::option::cadence, Every<100>, Options...>;
+
+ public:
   using kind = kinds::log;
   using listens =
       list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end, on::recorded>;

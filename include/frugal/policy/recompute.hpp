@@ -49,9 +49,8 @@ inline constexpr bool by_module<Where<Predicate>> = true;
 template <class How = Segments<Auto>>
 struct Recompute {
   static_assert(detail::is_how<How>,
-                "frugal: Recompute is told by segments or by modules what it computes again. Write "
-                "Recompute<Segments<4>>, Recompute<Segments<Auto>> or "
-                "Recompute<Where<OfType<Block>>>.");
+                "frugal: Recompute<...>: unknown option. Options: Segments<N>, Segments<Auto>, "
+                "Where<OfType<Block>>.");
   using kind = kinds::recompute;
   using listens = list<on::fit_begin, around::forward>;
 

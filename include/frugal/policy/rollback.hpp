@@ -13,6 +13,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/state/snapshot.hpp>
 
@@ -30,11 +31,22 @@ namespace frugal {
 ///         for invalid settings.
 /// Source  Chowdhery et al., "PaLM" (2022), section 5.1, did this by hand at loss spikes: restart
 ///         from an earlier checkpoint and skip the batches.
-template <class Cadence = Every<100>>
+template <class... Options>
 struct Rollback {
+ private:
+  using classes = list<detail::option::cadence>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Rollback<...>: unknown option. Options: a cadence in steps, "
+                "micro-batches, samples or tokens, such as Every<100>.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Rollback<...>: two cadences. Keep one, such as Every<100>.");
+  using Cadence = detail::option_of<detail::option::cadence, Every<100>, Options...>;
   static_assert(!Cadence::per_epoch,
-                "frugal: Rollback keeps its state at steps. Write Every<100>, or another cadence "
-                "in steps, micro-batches, samples or tokens.");
+                "frugal: Rollback copies its state between steps, not at epoch ends. Write "
+                "Rollback<Every<100>>, or another cadence in steps, micro-batches, samples or "
+                "tokens.");
+
+ public:
   using kind = kinds::rollback;
   using listens = list<on::fit_begin, on::ready, on::window, on::loss, on::step, on::undo>;
   using provides = list<service::recover>;
@@ -51,9 +63,9 @@ struct Rollback {
   class State;
 };
 
-template <class Cadence>
+template <class... Options>
 template <class Context>
-class Rollback<Cadence>::State {
+class Rollback<Options...>::State {
  public:
   explicit State(Rollback const& settings) : settings_(settings) {}
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -9,6 +10,7 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/compose/watching.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/schedule/curves.hpp>
 #include <frugal/policy/schedule/plateau.hpp>
@@ -17,6 +19,13 @@
 namespace frugal {
 
 namespace detail {
+
+/// A curve: its length, or to_end, and its factor at a step of it.
+template <class Part>
+inline constexpr bool is_curve = requires(Part const& curve, std::uint64_t step) {
+  { curve.steps } -> std::convertible_to<std::uint64_t>;
+  { curve.factor(step, step) } -> std::convertible_to<double>;
+};
 
 template <class Part>
 using curve_of = std::conditional_t<is_plateau<Part>, list<>, list<Part>>;
@@ -158,9 +167,22 @@ class PlateauState : CurveState<Parts...> {
   typename Plateau::Memory memory_;
 };
 
+FRUGAL_SENTENCE(plateau_without_metric,
+                "frugal: Plateau watches a metric that this recipe does not measure. Add the "
+                "metric to Validate, as in Validate<Accuracy>, or watch the loss with WatchLoss.");
 FRUGAL_SENTENCE(plateau_without_validation,
-                "frugal: Plateau watches validation, and fit(train) brings none. Call "
+                "frugal: Plateau watches validation, and fit(train) has no validation data. Call "
                 "fit(train, valid).");
+
+template <class Part>
+struct watches_of_part {
+  using type = list<>;
+};
+template <class Part>
+  requires is_plateau<Part>
+struct watches_of_part<Part> {
+  using type = list<watched<typename Part::watches, plateau_without_metric>>;
+};
 
 }  // namespace detail
 
@@ -170,8 +192,8 @@ FRUGAL_SENTENCE(plateau_without_validation,
 /// Lever   runs to convergence.
 /// Cost    one cosine or so on the host per step; no host sync, no operator.
 /// State   the factor is a function of the step count; Plateau's counters survive a resume.
-/// Errors  SettingsError if a curve runs "to the end" of a run without a known end; MetricError if
-///         Plateau watches a metric that is not measured.
+/// Errors  SettingsError if a curve runs "to the end" of a run without a known end. A Plateau whose
+///         metric the recipe does not measure does not compile.
 /// Source  the torch.optim.lr_scheduler classes named in schedule/curves.hpp.
 ///
 ///     Schedule<Warmup<200>, Cosine>                          // to the end of the run
@@ -183,7 +205,12 @@ template <class... Parts>
 struct Schedule {
  private:
   static constexpr int plateaus = (0 + ... + int{detail::is_plateau<Parts>});
-  static_assert(plateaus <= 1, "frugal: a Schedule has one Plateau. Take the others out.");
+  static_assert((true && ... && (detail::is_plateau<Parts> || detail::is_curve<Parts>)),
+                "frugal: Schedule<...>: unknown part. Parts: Warmup<N>, Constant<>, Linear, "
+                "LinearDecay<...>, Cosine, CosineDecay<...>, CosineRestarts<...>, Polynomial, "
+                "PolynomialDecay<...>, StepDecay<N>, MultiStepDecay<...>, Ramp<...>, one "
+                "Plateau<...>, or a curve of your own with `steps` and `factor(step, length)`.");
+  static_assert(plateaus <= 1, "frugal: Schedule<...>: more than one Plateau. Keep one.");
 
  public:
   using kind = kinds::schedule;
@@ -191,6 +218,7 @@ struct Schedule {
                                      list<on::fit_begin, on::step>>;
   using watches_validation =
       std::conditional_t<plateaus != 0, detail::plateau_without_validation, void>;
+  using watches = concat<typename detail::watches_of_part<Parts>::type...>;
 
   static constexpr About about{Term::runs_to_convergence, "one curve on the host per step"};
 

@@ -25,8 +25,8 @@ struct SigtermSave {};
 template <int Seconds>
 struct Grace {
   static_assert(Seconds >= 1,
-                "frugal: Grace<0> leaves no time to save. Write the seconds that the machine has "
-                "from the notice to its end: Grace<30> on GCP and Azure, Grace<120> on AWS.");
+                "frugal: Grace<0> leaves no time to save. Write the seconds between the notice and "
+                "the end of the machine: Grace<30> on GCP and Azure, Grace<120> on AWS.");
   static constexpr int seconds = Seconds;
 };
 
@@ -108,8 +108,14 @@ struct Spot {
   static_assert((true && ... &&
                  (std::same_as<Options, SigtermSave> || detail::is_grace<Options> ||
                   detail::NoticeOption<Options>)),
-                "frugal: Spot is told something that is none of its options. They are SigtermSave, "
-                "Grace<seconds> and Notices<provider>.");
+                "frugal: Spot<...>: unknown option. Options: SigtermSave, Grace<seconds>, "
+                "Notices<provider>.");
+  static_assert(
+      (0 + ... + int{std::same_as<Options, SigtermSave>}) <= 1 &&
+          (0 + ... + int{detail::is_grace<Options>}) <= 1 &&
+          (0 + ... + int{detail::NoticeOption<Options>}) <= 1,
+      "frugal: Spot<...>: the same option twice. Keep one SigtermSave, one Grace<seconds> and one "
+      "Notices<provider>.");
   FRUGAL_SENTENCE(without_checkpoint,
                   "frugal: Spot needs Checkpoint: there is nothing to save to. Add "
                   "Checkpoint<Every<500>>.");
@@ -124,8 +130,8 @@ struct Spot {
 
   static constexpr bool hears_signals = (false || ... || std::same_as<Options, SigtermSave>);
   static_assert(hears_signals || !std::same_as<notices_type, detail::NoNotices>,
-                "frugal: this Spot hears nothing. Write Spot<SigtermSave>, Spot<Notices<Aws>>, or "
-                "both.");
+                "frugal: this Spot has no source of preemption notices. Write Spot<SigtermSave>, "
+                "Spot<Notices<Aws>> or Spot<SigtermSave, Notices<Aws>>.");
 
   static constexpr int grace_seconds = detail::grace_in<Options...>::seconds;
   static constexpr About about{Term::price_per_hour, "a look at a flag in each step"};

@@ -14,6 +14,7 @@
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/run/speed.hpp>
 #include <frugal/watch/flops.hpp>
@@ -32,10 +33,21 @@ namespace frugal {
 ///         Report::advice, and no utilisation.
 /// Source  model FLOPs utilisation after Chowdhery et al., "PaLM" (2022), appendix B; operations
 ///         are counted as torch.utils.flop_counter does.
-template <class Cadence = Every<100>>
+template <class... Options>
 struct Throughput {
+ private:
+  using classes = list<detail::option::cadence>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Throughput<...>: unknown option. Options: a cadence in steps, such as "
+                "Every<100>.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Throughput<...>: two cadences. Keep one, such as Every<100>.");
+  using Cadence = detail::option_of<detail::option::cadence, Every<100>, Options...>;
   static_assert(!Cadence::per_epoch,
-                "frugal: Throughput measures at steps. Write Throughput<Every<100>>.");
+                "frugal: Throughput measures between steps, not between epochs. Write "
+                "Throughput<Every<100>>.");
+
+ public:
   using kind = kinds::throughput;
   using listens = list<on::fit_begin, around::forward, on::backward, on::step, around::validate,
                        on::fit_end, on::undo>;
@@ -46,6 +58,7 @@ struct Throughput {
   static constexpr About about{Term::none,
                                "at its cadence one reading of the clock and one counted step"};
   static constexpr bool capturable = true;
+  static constexpr bool adds_metrics = false;
 
   /// Peak operations per second of the device; 0: looked up by its name.
   double peak_flops = 0;
@@ -60,9 +73,9 @@ struct Throughput {
   class State;
 };
 
-template <class Cadence>
+template <class... Options>
 template <class Context>
-class Throughput<Cadence>::State {
+class Throughput<Options...>::State {
   using Clock = std::chrono::steady_clock;
   using precision = detail::slot_of<kinds::precision, typename Context::policies>;
 

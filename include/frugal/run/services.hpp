@@ -47,11 +47,11 @@ struct save {
     { state.save_seconds() } -> std::convertible_to<double>;
   };
   FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::save, and its State lacks what that is. "
+                  "frugal: this policy provides service::save, and its State lacks the members. "
                   "Write `bool save(SafePoint<Context>&)` and `double save_seconds() const`.");
   FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe save the run, and its folder has one "
-                  "series of checkpoints. Take one of them out.");
+                  "frugal: two policies of this recipe save the run, and its folder holds one "
+                  "series of checkpoints. Remove one of them.");
 };
 
 /// `bool recover(SafePoint<Context>&, LossError const&)`  restores the run to a state from which it
@@ -64,11 +64,11 @@ struct recover {
         { state.recover(at, error) } -> std::same_as<bool>;
       };
   FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::recover, and its State lacks what that "
-                  "is. Write `bool recover(SafePoint<Context>&, LossError const&)`.");
+                  "frugal: this policy provides service::recover, and its State lacks the member. "
+                  "Write `bool recover(SafePoint<Context>&, LossError const&)`.");
   FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe take the run back after a bad loss, and it "
-                  "can go to one place. Take one of them out.");
+                  "frugal: two policies of this recipe take the run back after a bad loss. Remove "
+                  "one of them.");
 };
 
 /// `c10::Device start_device(Settings const&) const`  the module's device before the first window;
@@ -79,13 +79,12 @@ struct start_device {
   static constexpr bool met = requires(State const& state, Settings const& settings) {
     { state.start_device(settings) } -> std::same_as<c10::Device>;
   };
-  FRUGAL_SENTENCE(
-      unmet,
-      "frugal: this policy provides service::start_device, and its State lacks what that "
-      "is. Write `c10::Device start_device(Settings const&) const`.");
+  FRUGAL_SENTENCE(unmet,
+                  "frugal: this policy provides service::start_device, and its State lacks the "
+                  "member. Write `c10::Device start_device(Settings const&) const`.");
   FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe say where a run begins. Take one of them "
-                  "out.");
+                  "frugal: two policies of this recipe choose the device on which a run starts. "
+                  "Remove one of them.");
 };
 
 /// `template <class Passes> class Executor` in the policy itself: how a window is executed
@@ -97,10 +96,10 @@ struct execution {
   FRUGAL_SENTENCE(unmet,
                   "frugal: this policy provides service::execution, and has no executor. Write "
                   "`template <class Passes> class Executor` in it.");
-  FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe each have a way of their own to execute a "
-                  "window (Accumulate<Auto> splits it as memory asks, Graph<WholeStep> replays "
-                  "it), and a window is executed once. Take one of them out.");
+  FRUGAL_SENTENCE(
+      twice,
+      "frugal: two policies of this recipe each execute windows in their own way (Accumulate<Auto> "
+      "splits them to fit memory, Graph<WholeStep> replays them). Remove one of them.");
 };
 
 /// `bool capturing() const`             whether the step is being captured now
@@ -117,10 +116,10 @@ struct capture {
     state.state_has_moved();
   };
   FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::capture, and its State lacks what that "
-                  "is: capturing(), defer(f), rate() and state_has_moved().");
+                  "frugal: this policy provides service::capture, and its State lacks the members. "
+                  "Write capturing(), defer(f), rate() and state_has_moved().");
   FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe capture the step. Take one of them out.");
+                  "frugal: two policies of this recipe capture the step. Remove one of them.");
 };
 
 /// `double reduce(Quantity, double)`          combines one value of each process; all get the same
@@ -135,13 +134,12 @@ struct reduce {
     { state.reduce(Quantity::stop, 0.0) } -> std::same_as<double>;
     { state.reduce(Quantity::overflow, tensor) } -> std::same_as<at::Tensor>;
   };
-  FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::reduce, and its State lacks what that is. "
-                  "Write `double reduce(Quantity, double)` and `at::Tensor reduce(Quantity, "
-                  "at::Tensor)`.");
+  FRUGAL_SENTENCE(
+      unmet,
+      "frugal: this policy provides service::reduce, and its State lacks the members. Write "
+      "`double reduce(Quantity, double)` and `at::Tensor reduce(Quantity, at::Tensor)`.");
   FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe make the processes agree. Take one of them "
-                  "out.");
+                  "frugal: two policies of this recipe reduce over processes. Remove one of them.");
 };
 
 /// Of the value: `c10::Device chosen(c10::Device) const`, the device of a fit with that setting,
@@ -152,24 +150,24 @@ struct placement {
   static constexpr bool met = requires(P const& policy, c10::Device device) {
     { policy.chosen(device) } -> std::same_as<c10::Device>;
   };
-  FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::placement, and lacks what that is. Write "
-                  "`c10::Device chosen(c10::Device) const` and `surround<Valid>(train, valid, "
-                  "fit) const` in it.");
+  FRUGAL_SENTENCE(
+      unmet,
+      "frugal: this policy provides service::placement, and lacks the members. Write `c10::Device "
+      "chosen(c10::Device) const` and `surround<Valid>(train, valid, fit) const` in it.");
   FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe say where its batches go. Take one of them "
-                  "out.");
+                  "frugal: two policies of this recipe place its batches. Remove one of them.");
 };
 
 /// Of the value: `void after_fit(Report const&) const`, called as the very last part of a fit
 struct ending {
   static constexpr std::string_view name = "ending";
   template <class P, class State, class Context>
-  static constexpr bool met = true;  // called with a Report, which this header does not know
-  FRUGAL_SENTENCE(unmet, "frugal: this policy provides service::ending.");
+  static constexpr bool met = true;  // called with a Report, which this does not know
+  FRUGAL_SENTENCE(unmet,
+                  "frugal: this policy provides service::ending, and lacks the member. Write `void "
+                  "after_fit(Report const&) const`.");
   FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe say what comes after a fit. Take one of "
-                  "them out.");
+                  "frugal: two policies of this recipe act after a fit. Remove one of them.");
 };
 
 }  // namespace service

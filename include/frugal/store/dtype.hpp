@@ -13,8 +13,8 @@
 namespace frugal {
 
 static_assert(std::endian::native == std::endian::little,
-              "frugal: stored tensors are little-endian and are used where they lie, so this "
-              "machine's byte order will not do. Build for a little-endian target.");
+              "frugal: stored tensors are little-endian and are used in place, so a big-endian "
+              "machine cannot read them. Build for a little-endian target.");
 
 /// Element types of stored tensors, ordered by alignment, and among equals in the order of the
 /// format's reference implementation: files are laid out by it, from the last to the first.

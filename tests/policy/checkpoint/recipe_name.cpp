@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <frugal/compose/recipe.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/clip.hpp>
+#include <frugal/policy/graph.hpp>
 #include <frugal/policy/optimize/adam.hpp>
 #include <frugal/policy/precision.hpp>
 #include <frugal/policy/schedule.hpp>
@@ -46,13 +48,26 @@ TEST_CASE("every compiler names a recipe in the same words") {
   NAMED("ClipNorm<1/2>", ClipNorm<0.5_r>);
   NAMED("Schedule<>", Schedule<>);
   NAMED("Validate<Every<1, Epoch>>", Validate<>);
+  NAMED("Validate<Every<500, OptimizerStep>, Accuracy>", Validate<Every<500>, Accuracy>);
   NAMED("Every<Auto, OptimizerStep>", Every<Auto>);
   NAMED("MultiStepDecay<1/10, 30, 60>", MultiStepDecay<0.1_r, 30, 60>);
   NAMED("Schedule<Warmup<10>, Plateau<1/2, Patience<2>, Watch<'accuracy', 1>>>",
         Schedule<Warmup<10>, Plateau<0.5_r, Patience<2>, WatchAccuracy>>);
   NAMED("Ramp<-1/2, 1/1, 0>", Ramp<Rational{-1, 2}, 1_r, 0>);
   NAMED("Mine, with cheese", Mine);
-  NAMED("Optimize<Mine, with cheese>", Optimize<Mine>);
+  NAMED("Axis<Mine, with cheese>", frugal::Axis<Mine>);
+}
+
+TEST_CASE("options have one order in a name, whatever the order in which they are written") {
+  NAMED("Validate<Every<1, Epoch>, Accuracy>", Validate<Accuracy>);
+  NAMED("Validate<Every<1, Epoch>, Accuracy>", Validate<Accuracy, Every<1, Epoch>>);
+  NAMED("Schedule<Plateau<1/10, Patience<10>, Watch<'loss', 0>>>", Schedule<Plateau<>>);
+  NAMED("Schedule<Plateau<1/2, Patience<2>, Watch<'accuracy', 1>>>",
+        Schedule<Plateau<0.5_r, WatchAccuracy, Patience<2>>>);
+  NAMED("Graph<WholeStep, NoCapture>", Graph<NoCapture, WholeStep>);
+  // As in checkpoints from before options could stand in any order.
+  auto const slots = frugal::detail::slots_of(list<Validate<>>{});
+  CHECK(slots.at("Validate").compiled == "Validate<Every<1,Epoch>>");
 }
 
 TEST_CASE("policies of other arguments have other names") {

@@ -98,10 +98,9 @@ class RecomputedCall final : public Frame {
 ///         torch.utils.checkpoint(use_reentrant=False).
 template <class F, class... Inputs>
 auto recompute(F f, Inputs... inputs) {
-  static_assert(
-      detail::CalledAs<F, Inputs...>,
-      "frugal: the function given to recompute cannot be called with these inputs. Let it "
-      "take them by value or by const&, in the order in which they stand.");
+  static_assert(detail::CalledAs<F, Inputs...>,
+                "frugal: the function given to recompute cannot be called with these inputs. Let "
+                "it take them by value or by const&, in the order of the call.");
   if constexpr (detail::CalledAs<F, Inputs...>) {
     if (!at::GradMode::is_enabled()) return detail::call(f, std::move(inputs)...);
     std::tuple<Inputs...> values(std::move(inputs)...);

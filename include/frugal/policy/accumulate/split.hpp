@@ -64,13 +64,12 @@ inline bool trains_batch_norm(torch::nn::Module& module) {
 template <>
 struct Accumulate<Auto> {
   FRUGAL_SENTENCE(and_deadline,
-                  "frugal: Accumulate<Auto> makes a step anew when memory runs out, which no "
-                  "deadline of a step can allow for. Write Accumulate<N>, or take the deadline "
-                  "out.");
-  FRUGAL_SENTENCE(and_audit,
-                  "frugal: Accumulate<Auto> splits a step as memory allows, so two runs of "
-                  "Audit<BitExact> may add up in another order. Write Accumulate<N>, or take the "
-                  "audit out.");
+                  "frugal: Accumulate<Auto> repeats a step when memory runs out, which no deadline "
+                  "of a step can allow for. Write Accumulate<N>, or remove the deadline.");
+  FRUGAL_SENTENCE(
+      and_audit,
+      "frugal: Accumulate<Auto> splits a step as memory allows, so two runs under Audit<BitExact> "
+      "may add up in different orders. Write Accumulate<N>, or remove Audit.");
 
   using kind = kinds::accumulate;
   using listens = list<on::fit_begin>;

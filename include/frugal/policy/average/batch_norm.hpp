@@ -11,6 +11,7 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/range.hpp>
+#include <frugal/data/refused_source.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/libtorch/batch_norms.hpp>
 #include <frugal/libtorch/parameters.hpp>

@@ -7,6 +7,7 @@
 
 #include <frugal/compose/rational.hpp>
 #include <frugal/error.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/run/counters.hpp>
 
 namespace frugal {
@@ -43,6 +44,15 @@ inline constexpr bool is_from = false;
 template <std::uint64_t N, class Unit>
 inline constexpr bool is_from<From<N, Unit>> = true;
 
+namespace option {
+
+struct from {
+  template <class O>
+  static constexpr bool has = is_from<O>;
+};
+
+}  // namespace option
+
 }  // namespace detail
 
 /// How weights are averaged, for Average.
@@ -66,10 +76,8 @@ concept AverageRule = std::default_initializable<Rule> && std::copyable<Rule> &&
 /// Exponential moving average: each update keeps the fraction `Decay` of the old average.
 template <Rational Decay = 0.999_r, class Cadence = Every<1>>
 struct Ema {
-  static_assert(
-      Decay.value() > 0 && Decay.value() < 1,
-      "frugal: Ema keeps a share of the average that lies between 0 and 1, both left out. "
-      "Write Ema<0.999_r>.");
+  static_assert(Decay.value() > 0 && Decay.value() < 1,
+                "frugal: Ema<decay>: the decay must be above 0 and below 1. Write Ema<0.999_r>.");
   using cadence = Cadence;
   static constexpr bool steady = true;
 
@@ -87,12 +95,23 @@ struct Ema {
 };
 
 /// Stochastic weight averaging: from a given start, the mean of the weights at a cadence.
-template <class Start, class Cadence = Every<1, Epoch>>
+/// Options, in any order: From<...>, which is required, and a cadence.
+template <class... Options>
 struct Swa {
-  static_assert(detail::is_from<Start>,
-                "frugal: Swa is told from when on it averages. Write Swa<From<10, Epoch>>, or "
-                "Swa<From<5000>, Every<100>>.");
-  using cadence = Cadence;
+ private:
+  using classes = list<detail::option::from, detail::option::cadence>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Swa<...>: unknown option. Options: From<N> or From<N, Epoch>, and a "
+                "cadence such as Every<1, Epoch>.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Swa<...>: the same option twice. Keep one From and one cadence.");
+  static_assert((false || ... || detail::option::from::has<Options>),
+                "frugal: Swa needs the moment from which it averages. Write Swa<From<10, Epoch>>, "
+                "or Swa<From<5000>, Every<100>>.");
+  using Start = detail::option_of<detail::option::from, From<0>, Options...>;
+
+ public:
+  using cadence = detail::option_of<detail::option::cadence, Every<1, Epoch>, Options...>;
 
   bool begun(Counters const& now) const { return Start::reached(now); }
   double weight(std::uint64_t taken) const { return 1.0 / (static_cast<double>(taken) + 1.0); }

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/compose/list.hpp>
+#include <frugal/compose/watching.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/formats.hpp>
 #include <frugal/policy/watched.hpp>
@@ -53,8 +55,8 @@ struct Async {};
 template <class Format>
 struct WeightsIn {
   static_assert(detail::is_half_format<Format>,
-                "frugal: weights are stored as they are or in 16 bits. Write WeightsIn<BF16> or "
-                "WeightsIn<FP16>.");
+                "frugal: WeightsIn<...>: unknown format. Options: BF16, FP16. Without WeightsIn, "
+                "weights keep their own type.");
   static constexpr c10::ScalarType type = detail::scalar_type_of<Format>;
 };
 
@@ -141,6 +143,15 @@ inline void require_checkpoint_settings(Settings const& settings, double share,
   }
 }
 
+template <class O, class Sentence>
+struct watches_of_option {
+  using type = list<>;
+};
+template <class Metric, std::size_t N, class Sentence>
+struct watches_of_option<KeepBest<Metric, N>, Sentence> {
+  using type = list<watched<Metric, Sentence>>;
+};
+
 /// All that the options of a Checkpoint say.
 template <class... Os>
 struct CheckpointOptions {
@@ -153,6 +164,10 @@ struct CheckpointOptions {
       (0 + ... + int{is_cadence<Os>}) <= 1 && (0 + ... + int{is_keep<Os>}) <= 1 &&
       (0 + ... + int{is_keep_every<Os>}) <= 1 && (0 + ... + int{is_weights_in<Os>}) <= 1 &&
       (0 + ... + int{std::same_as<Os, Async>}) <= 1;
+
+  /// Of each KeepBest its metric.
+  template <class Sentence>
+  using watches = concat<typename watches_of_option<Os, Sentence>::type...>;
 
   static Retention retention() {
     Retention retention;

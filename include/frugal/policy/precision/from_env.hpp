@@ -59,8 +59,7 @@ inline constexpr bool is_format =
 template <class First, class... Rest>
 struct Precision<FromEnv<First, Rest...>> {
   static_assert(detail::is_format<First> && (detail::is_format<Rest> && ...),
-                "frugal: FromEnv takes number formats. Write FromEnv<FP32, BF16, FP16>, or some of "
-                "these.");
+                "frugal: FromEnv<...>: unknown format. Options: FP32, BF16, FP16.");
 
   using kind = kinds::precision;
   using listens = list<on::fit_begin, around::forward, on::loss, on::gradients, on::update>;

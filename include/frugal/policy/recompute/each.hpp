@@ -89,9 +89,9 @@ template <class List, class X, class Call>
 X each(List&& list, X x, Call call) {
   auto& members = detail::members_of(list);
   using Member = std::remove_cvref_t<decltype(*members.begin())>;
-  static_assert(std::copyable<Member> && detail::ModulePointer<Member>,
-                "frugal: each goes over modules that are held: a ModuleList, or a range of holders "
-                "or shared pointers.");
+  static_assert(
+      std::copyable<Member> && detail::ModulePointer<Member>,
+      "frugal: each takes a ModuleList, or a range of module holders or shared pointers.");
   detail::SegmentedPass* const pass = detail::segmented_pass_here();
   if (!pass) {
     for (auto& member : members) x = call(member, std::move(x));

@@ -127,7 +127,8 @@ struct torch::nn::AnyModuleHolder<frugal::detail::SegmentMember, Inputs...>
   }
   std::unique_ptr<torch::nn::AnyModulePlaceholder> clone_module(
       std::optional<c10::Device>) const override {
-    TORCH_CHECK(false, "frugal: a Sequential cannot be cloned while it is segmented");
+    TORCH_CHECK(false,
+                "frugal: a Sequential cannot be cloned while Recompute has split it into segments");
   }
 
   std::shared_ptr<Member> module;

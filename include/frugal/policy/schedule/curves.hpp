@@ -34,7 +34,7 @@ inline constexpr std::string_view alias_name<Constant<>> = "Constant<>";
 /// total_iters N - 1), and stays there: the first step is not wasted on a rate of 0.
 template <std::uint64_t N>
 struct Warmup {
-  static_assert(N >= 1, "frugal: Warmup<0> warms nothing up. Write Warmup<1> or leave it out.");
+  static_assert(N >= 1, "frugal: Warmup<0> has no step. Write Warmup<1>, or leave it out.");
   std::uint64_t steps = N;
 
   double factor(std::uint64_t t, std::uint64_t length) const {
@@ -84,7 +84,9 @@ inline constexpr std::string_view alias_name<Cosine> = "Cosine";
 /// (CosineAnnealingWarmRestarts).
 template <std::uint64_t First, std::uint64_t Growth = 1, Rational Floor = Rational{0, 1}>
 struct CosineRestarts {
-  static_assert(First >= 1 && Growth >= 1, "frugal: CosineRestarts counts from 1 step and 1 time.");
+  static_assert(First >= 1 && Growth >= 1,
+                "frugal: CosineRestarts<first, growth>: the first period is 1 step or more, the "
+                "growth is 1 or more. Write CosineRestarts<1000, 2>.");
   static constexpr bool endless = true;
   std::uint64_t steps = to_end;
   double floor = Floor.value();
@@ -119,7 +121,9 @@ inline constexpr std::string_view alias_name<Polynomial> = "Polynomial";
 /// Multiplied by gamma every N steps (StepLR).
 template <std::uint64_t N, Rational Gamma = Rational{1, 10}>
 struct StepDecay {
-  static_assert(N >= 1, "frugal: StepDecay<0> would fall at every moment. Write StepDecay<1>.");
+  static_assert(N >= 1,
+                "frugal: StepDecay<N>: N is the number of steps between two decays, at least 1. "
+                "Write StepDecay<1>.");
   static constexpr bool endless = true;
   std::uint64_t steps = to_end;
   double gamma = Gamma.value();

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <frugal/compose/rational.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
 
 namespace frugal {
@@ -14,12 +15,28 @@ namespace frugal {
 ///
 /// A metric improves when it passes `best * (1 -+ threshold)`, or `best -+ threshold` if `relative`
 /// is false. A NaN never improves, and uses up patience.
-template <Rational Factor = Rational{1, 10}, class Limit = Patience<10>, class Metric = WatchLoss>
+///
+/// Options after the factor, in any order: Patience<10>, and the watched metric, WatchLoss.
+template <Rational Factor = Rational{1, 10}, class... Options>
 struct Plateau {
+ private:
+  using classes = list<detail::option::patience, detail::option::watch>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Plateau<factor, ...>: unknown option. Options: Patience<validations>, and "
+                "a watched metric such as WatchLoss or WatchAccuracy.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Plateau<factor, ...>: the same option twice. Keep one "
+                "Patience<validations> and one watched metric.");
+  using Limit = detail::option_of<detail::option::patience, Patience<10>, Options...>;
+  using Metric = detail::option_of<detail::option::watch, WatchLoss, Options...>;
+
+ public:
   static_assert(Factor.value() > 0 && Factor.value() < 1,
-                "frugal: Plateau multiplies the learning rate by a factor between 0 and 1. Write "
-                "Plateau<0.1_r>.");
+                "frugal: Plateau<factor>: the factor of the learning rate must be above 0 and "
+                "below 1. Write Plateau<0.1_r>.");
   using watches = Metric;
+  /// What a checkpoint names it by, in whatever order it was written.
+  using canonical = Plateau<Factor, Limit, Metric>;
 
   double threshold = 1e-4;        ///< smallest change that counts
   bool relative = true;           ///< whether the threshold is a fraction of the best value
