@@ -127,7 +127,7 @@ class Graph<What, Backend>::State {
   template <class Batch, class Source, class Pass, class Update>
   bool ready(Run<Context>& run, std::vector<Batch> const& batches, Source& source, Pass&& pass,
              Update&& update) {
-    static_assert(detail::has_each_tensor<Batch>,
+    static_assert(ShowsTensors<Batch>,
                   "frugal: Graph copies batches into tensors that stay, and does not know those of "
                   "this batch type. Write batch_traits<B>::each_tensor(batch, f).");
     at::NoGradGuard const no_gradients;

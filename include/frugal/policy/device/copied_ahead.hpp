@@ -35,9 +35,7 @@ class CopiedAhead {
  public:
   using batch_type = batch_of<S>;
   static_assert(
-      requires(batch_type& batch) {
-        batch_traits<batch_type>::each_tensor(batch, [](at::Tensor&) {});
-      },
+      ShowsTensors<batch_type>,
       "frugal: Device copies the tensors of a batch, and has to be shown them. Give "
       "batch_traits<YourBatch> a static each_tensor(batch, show) that calls show(tensor) for each, "
       "or take Device out.");
