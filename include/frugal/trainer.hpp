@@ -48,10 +48,10 @@ struct ForwardOfData {
       return forward(module, at::Tensor(batch));
     } else {
       static_assert(
-          requires { at::Tensor(batch.data); },
+          HasData<B>,
           "frugal: predict cannot tell which part of this batch the module takes. Give it a third "
           "argument: `[](auto& module, auto const& batch) { return ...; }`.");
-      return forward(module, batch.data);
+      return forward(module, batch_data(batch));
     }
   }
 };
@@ -181,7 +181,7 @@ class Trainer {
   /// Calls `sink(output, batch)` for each batch of a source, in the order of its epoch 0, with what
   /// the module makes of it: in evaluation mode, without gradients, under the recipe's precision,
   /// on the module's device. `forward(module, batch)` says how; left out, it is the module's
-  /// forward of `batch.data`, or of a batch that is one tensor.
+  /// forward of `batch_data(batch)`.
   template <class Source, class Sink, class Forward = detail::ForwardOfData>
   void predict(Source&& source, Sink&& sink, Forward&& forward = {}) {
     auto&& read = as_source(std::forward<Source>(source));

@@ -5,8 +5,6 @@
 
 #include <frugal/data/resident.hpp>
 
-#include <ATen/record_function.h>
-
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -21,22 +19,6 @@ using frugal::Resident;
 
 static_assert(frugal::SizedSource<Resident>);
 static_assert(std::is_same_v<frugal::batch_of<Resident>, Batch>);
-
-/// Operators dispatched by LibTorch while `body` ran.
-template <class Body>
-std::vector<std::string> operators_of(Body&& body) {
-  static thread_local std::vector<std::string> seen;
-  seen.clear();
-  auto const handle = at::addThreadLocalCallback(
-      at::RecordFunctionCallback([](at::RecordFunction const& function)
-                                     -> std::unique_ptr<at::ObserverContext> {
-        seen.emplace_back(function.name());
-        return nullptr;
-      }).scopes({at::RecordScope::FUNCTION}));
-  body();
-  at::removeCallback(handle);
-  return seen;
-}
 
 TEST_CASE("a resident source gives every sample of an epoch once, data and target together") {
   Resident source(numbered(103), {.batch = 10});

@@ -6,10 +6,12 @@
 #include <frugal/data/source.hpp>
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +59,22 @@ inline bool same(std::vector<frugal::Batch> const& a, std::vector<frugal::Batch>
     if (!at::equal(a[i].data, b[i].data) || !at::equal(a[i].target, b[i].target)) return false;
   }
   return true;
+}
+
+/// Operators that went through LibTorch's dispatcher while `body` ran.
+template <class Body>
+std::vector<std::string> operators_of(Body&& body) {
+  static thread_local std::vector<std::string> seen;
+  seen.clear();
+  auto const handle = at::addThreadLocalCallback(
+      at::RecordFunctionCallback([](at::RecordFunction const& function)
+                                     -> std::unique_ptr<at::ObserverContext> {
+        seen.emplace_back(function.name());
+        return nullptr;
+      }).scopes({at::RecordScope::FUNCTION}));
+  body();
+  at::removeCallback(handle);
+  return seen;
 }
 
 /// A temporary folder, deleted with the test.

@@ -108,7 +108,7 @@ class SideStream {
     Room& room = rooms_[turn];
     room.empty_it(guard_, computes(), stream_);
     c10::StreamGuard const on_side(stream_);
-    batch_traits<B>::each_tensor(batch, [&](at::Tensor& tensor) {
+    batch_tensors(batch, [&](at::Tensor& tensor) {
       if (!tensor.defined() || !tensor.is_cpu()) return;
       at::Tensor const host = staging_.locked(tensor);
       tensor = room.take(host, device_).copy_(host, /*non_blocking=*/true);

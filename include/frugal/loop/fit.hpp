@@ -178,7 +178,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       auto batch = train_.next();
       if (!batch) break;
       empty = false;
-      samples += static_cast<std::uint64_t>(batch_traits<batch_of<Train>>::samples(*batch));
+      samples += static_cast<std::uint64_t>(batch_samples(*batch));
     }
     if (empty) return false;
     run_.counters.position += samples;

@@ -187,7 +187,7 @@ class FitParts : public LoopCalls {
     if (!batch) return std::nullopt;
     RehearsedBatches::Outcome outcome{.shapes = batch_text(*batch)};
     throw_if_preempted(run_);
-    batch_traits<batch_of<Train>>::to(*batch, run_.device);
+    batch_to(*batch, run_.device);
     Loss loss = passes_.forward(*batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
     loss.value.backward();

@@ -152,7 +152,7 @@ Metrics measure(Valid& source, Run& run, Forward&& forward) {
   typename measurement_of<MetricList>::type measurement;
   source.seek(Cursor{run.settings.seed, 0, 0});
   while (auto batch = source.next()) {
-    batch_traits<batch_of<Valid>>::to(*batch, run.device);
+    batch_to(*batch, run.device);
     measurement.add(forward(*batch), *batch);
   }
   if (measurement.empty()) refuse_empty_source("validation", run.counters.epoch);

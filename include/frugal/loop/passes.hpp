@@ -89,7 +89,7 @@ class Passes {
 
   template <Audience audience>
   void pass(Batch& batch) {
-    batch_traits<Batch>::to(batch, run_.device);
+    batch_to(batch, run_.device);
     Loss loss = forward(batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
     if constexpr (audience == Audience::all) {
@@ -138,7 +138,7 @@ class Passes {
       }
     }();
     require_scalar(loss.value, run_.counters);
-    if (!loss.weight) loss.weight = static_cast<double>(batch_traits<B>::samples(batch));
+    if (!loss.weight) loss.weight = static_cast<double>(batch_samples(batch));
     return loss;
   }
 
@@ -191,7 +191,7 @@ class Passes {
     run_.parameters.reset_gradients();
     over(kept_.batches(), [this](auto& batch) {
       // The parts of a split batch are copied to the device again.
-      if constexpr (Traits::splits) batch_traits<Batch>::to(batch, run_.device);
+      if constexpr (Traits::splits) batch_to(batch, run_.device);
       Loss loss = forward(batch, /*training=*/true);
       loss.value.backward(window_.seed(loss));
       window_.add(batch, *loss.weight);

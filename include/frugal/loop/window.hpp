@@ -74,8 +74,8 @@ class Window {
   template <class B>
   void add(B const& batch, double weight) {
     ++micro_batches_;
-    samples_ += static_cast<std::uint64_t>(batch_traits<B>::samples(batch));
-    tokens_ += static_cast<std::uint64_t>(batch_traits<B>::tokens(batch));
+    samples_ += static_cast<std::uint64_t>(batch_samples(batch));
+    tokens_ += static_cast<std::uint64_t>(batch_tokens(batch));
     weight_ += weight;
   }
 

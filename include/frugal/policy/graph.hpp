@@ -151,7 +151,7 @@ class Graph<Options...>::State {
   bool ready(Run<Context>& run, std::vector<Batch> const& batches, Source& source, Pass&& pass,
              Update&& update) {
     static_assert(
-        detail::has_each_tensor<Batch>,
+        ShowsTensors<Batch>,
         "frugal: Graph copies batches into tensors that stay in place, and the batch_traits of "
         "this batch type do not list its tensors. Write batch_traits<B>::each_tensor(batch, f).");
     at::NoGradGuard const no_gradients;

@@ -28,10 +28,14 @@ std::string batch_text(B const& batch) {
                   shape_text(batch.target);
                 }) {
     return "data " + shape_text(batch.data) + ", target " + shape_text(batch.target);
-  } else if constexpr (requires { shape_text(batch); }) {
-    return shape_text(batch);
+  } else if constexpr (ShowsTensors<B>) {
+    std::string text;
+    batch_tensors(batch, [&](at::Tensor const& tensor) {
+      text += (text.empty() ? "" : ", ") + shape_text(tensor);
+    });
+    return text.empty() ? "no tensor" : text;
   } else {
-    return "of " + std::to_string(batch_traits<B>::samples(batch)) + " samples";
+    return "of " + std::to_string(batch_samples(batch)) + " samples";
   }
 }
 

@@ -27,9 +27,10 @@ class SplitExecutor {
   static constexpr bool probes = frugal::detail::has<kinds::auto_batch, typename Context::policies>;
 
   static_assert(Splittable<Batch>,
-                "frugal: Accumulate<Auto> splits batches, and the batch_traits of this batch type "
-                "have no narrow. Give them `static B narrow(B const&, std::int64_t begin, "
-                "std::int64_t count)`.");
+                "frugal: Accumulate<Auto> splits batches, and does not know all tensors of this "
+                "batch type. Give it a member `void each_tensor(auto&& f) { f(a, b); }`, or its "
+                "batch_traits `static B narrow(B const&, std::int64_t begin, std::int64_t "
+                "count)`.");
 
  public:
   explicit SplitExecutor(Passes& passes) : run_(passes.run()), passes_(passes) {}
@@ -70,7 +71,7 @@ class SplitExecutor {
     auto const batch = largest_batch(source, prober.look());
     source.seek(start);
     if (!batch) return;
-    std::int64_t const samples = batch_traits<Batch>::samples(*batch);
+    std::int64_t const samples = batch_samples(*batch);
     std::int64_t found = 0;
     // The snapshot lies in host memory: a search for the device's memory must not fill it.
     std::int64_t const live = HostMeter::live();
@@ -82,7 +83,7 @@ class SplitExecutor {
       split.set(each);
       // After its second micro-batch a window needs no more memory.
       std::int64_t const some = std::min(samples, 2 * each);
-      return attempt(batch_traits<Batch>::narrow(*batch, 0, some));
+      return attempt(batch_narrow(*batch, 0, some));
     };
     undone(before, static_cast<AnyRun&>(run_), [&] {
       found = prober.find(Phase<Context>(run_), samples, held, step,
@@ -113,7 +114,7 @@ class SplitExecutor {
   template <class Pass, class Undone>
   void in_parts(Batch const& batch, Pass&& pass, Undone&& told) {
     auto& split = run_.engine->template state<kinds::accumulate>();
-    std::int64_t const samples = batch_traits<Batch>::samples(batch);
+    std::int64_t const samples = batch_samples(batch);
     start_.take(run_, Part::passes);
     for (bool done = false; !done;) {
       auto const parts = split.parts(samples);
@@ -122,9 +123,8 @@ class SplitExecutor {
       try {
         [[maybe_unused]] auto const limit = memory_limit();
         for (std::int64_t i = 0; i < parts.count; ++i) {
-          Batch part = parts.count == 1
-                           ? batch
-                           : batch_traits<Batch>::narrow(batch, parts.begin(i), parts.size(i));
+          Batch part =
+              parts.count == 1 ? batch : batch_narrow(batch, parts.begin(i), parts.size(i));
           pass(part, InWindow{.first = i == 0, .last = i + 1 == parts.count});
         }
         done = true;

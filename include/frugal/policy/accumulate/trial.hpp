@@ -19,7 +19,7 @@ std::optional<batch_of<Train>> largest_batch(Train& source, std::size_t look) {
   for (std::size_t i = 0; i < look; ++i) {
     auto batch = source.next();
     if (!batch) break;
-    if (!largest || batch_traits<Batch>::tokens(*batch) > batch_traits<Batch>::tokens(*largest)) {
+    if (!largest || batch_tokens(*batch) > batch_tokens(*largest)) {
       largest.emplace(*std::move(batch));
     }
   }

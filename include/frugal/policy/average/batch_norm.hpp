@@ -5,7 +5,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include <optional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -74,15 +73,11 @@ class FreshStatistics {
   std::vector<Before> before_;
 };
 
-/// Applies the module to a batch's data, or to the batch itself if it is a tensor.
+/// Applies the module to a batch's data.
 struct ForwardData {
-  template <class Module, class B>
+  template <class Module, HasData B>
   void operator()(Module& module, B const& batch) const {
-    if constexpr (std::is_same_v<B, at::Tensor>) {
-      forward(module, batch);
-    } else {
-      forward(module, batch.data);
-    }
+    forward(module, batch_data(batch));
   }
 };
 
@@ -98,7 +93,6 @@ struct ForwardData {
 template <class Module, class Data, class Pass = detail::ForwardData>
 void update_batch_norm(Module& module, Data&& data, Pass&& pass = {}) {
   auto&& source = as_source(std::forward<Data>(data));
-  using source_type = std::remove_cvref_t<decltype(source)>;
   torch::nn::Module& base = base_module(module);
   at::NoGradGuard const no_gradients;
   detail::KeepModes const modes(base);
@@ -112,7 +106,7 @@ void update_batch_norm(Module& module, Data&& data, Pass&& pass = {}) {
   try {
     source.seek(Cursor{});
     while (auto batch = source.next()) {
-      batch_traits<batch_of<source_type>>::to(*batch, device);
+      batch_to(*batch, device);
       pass(module, std::as_const(*batch));
       any = true;
     }

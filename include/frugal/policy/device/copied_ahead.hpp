@@ -35,9 +35,7 @@ class CopiedAhead {
  public:
   using batch_type = batch_of<S>;
   static_assert(
-      requires(batch_type& batch) {
-        batch_traits<batch_type>::each_tensor(batch, [](at::Tensor&) {});
-      },
+      ShowsTensors<batch_type>,
       "frugal: Device copies the tensors of a batch, and the batch_traits of this batch type do "
       "not list them. Write a static each_tensor(batch, f) in batch_traits<YourBatch> that calls "
       "f(tensor) for each, or remove Device.");

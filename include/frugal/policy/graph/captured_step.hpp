@@ -50,8 +50,8 @@ class CapturedStep {
   void capture(Run<Context>& run, Batch batch, Pass& pass, Update& update) {
     forget();
     Capturing<Context> const scope(*this, run);
-    batch_traits<Batch>::to(batch, run.settings.device);
-    batch_traits<Batch>::each_tensor(batch, [&](at::Tensor& tensor) {
+    batch_to(batch, run.settings.device);
+    batch_tensors(batch, [&](at::Tensor& tensor) {
       if (tensor.defined()) tensor = tensor.clone();
       inputs_.push_back(tensor);
     });
@@ -134,7 +134,7 @@ class CapturedStep {
   void copy_in(Batch const& batch) {
     std::optional<c10::Device> through;
     std::size_t at = 0;
-    batch_traits<Batch>::each_tensor(batch, [&](at::Tensor const& tensor) {
+    batch_tensors(batch, [&](at::Tensor const& tensor) {
       at::Tensor const& input = inputs_[at++];
       if (!tensor.defined()) return;
       if (!tensor.is_cpu() || input.is_cpu()) {
