@@ -66,7 +66,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   }
 
  private:
-  /// False if the run is left before there was anything to train.
+  /// False if the run is preempted before its first window.
   bool begin() {
     // Not in prepare(): a rehearsal leaves the generators to whoever uses them.
     at::manual_seed(run_.settings.seed);
@@ -80,7 +80,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     }
     Ready<Context> ready(run_);
     engine_.template emit<on::ready>(ready);
-    // A resumed run may have ended, or been left in the middle of an event.
+    // A resumed run may have ended, or been preempted in the middle of an event.
     this->asked_to_stop_ = run_.stopped_by;
     stop_on(run_.stopped_by.empty() ? flow::proceed : flow::stop);
     recovering([this] {
@@ -90,7 +90,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       if (left.hook == on::epoch_end::name) {
         tell<on::epoch_end, EpochEnd<Context>>(std::move(left.told));
       }
-      // It may have been left at its last step, and not have come to what follows that step.
+      // It may have been preempted at its last step, before what follows that step.
       if (!going() && run_.counters.position != 0) {
         train_.seek(cursor());
         leave_epoch();
@@ -122,7 +122,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
         run_.broken_off();
         SafePoint<Context> at(run_);
         if (!engine_.template provider<service::recover>().recover(at, error)) throw;
-        // What ended the run, or had it left, is ahead of it again.
+        // What ended or preempted the run is ahead of it again.
         stopped_ = false;
         run_.take_back_stop();
       }
@@ -231,7 +231,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
 
   void preempt_run(bool has_begun) {
     stopped_ = true;
-    leave(run_, has_begun);
+    preempt(run_, has_begun);
   }
 
   void stop_on(flow verdict) {

@@ -78,8 +78,8 @@ struct AnyRun {
     return seconds_before + spent.count();
   }
 
-  /// Kind of the policy that ended the run, or has it left; empty: it ran to its end. A run that is
-  /// left has not ended, and so this is nothing to save.
+  /// Kind of the policy that ended or preempted the run; empty: it ran to its end. A preempted run
+  /// has not ended: who preempted it is not saved.
   std::string const& ended_by() const {
     return stopped_by.empty() && preempted ? preempted_by : stopped_by;
   }
@@ -121,7 +121,7 @@ struct AnyRun {
     unfinished = {};
     at_hand = {};
   }
-  /// The run has gone back to before it was stopped, or was to be left.
+  /// The run has gone back to before it was stopped or preempted.
   void take_back_stop() {
     is_preempting = false;
     stopped_by.clear();
