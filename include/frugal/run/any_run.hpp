@@ -57,8 +57,9 @@ struct AnyRun {
   bool tells_events = false;
   std::vector<std::filesystem::path> files{};  ///< what a checkpoint has to find on the disk
   std::optional<Resumed> resumed{};
-  bool preempted = false;  ///< the machine goes; what could be saved is
-  std::string unsaved{};   ///< why the last save that was asked for is not on the disk
+  bool preempted = false;    ///< the machine goes; what could be saved is
+  bool interrupted = false;  ///< a person has ended it: see interrupted_by_user()
+  std::string unsaved{};     ///< why the last save that was asked for is not on the disk
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   double seconds_before = 0;  ///< of training, in processes before this one
 
@@ -126,6 +127,12 @@ struct AnyRun {
     is_preempting = false;
     stopped_by.clear();
     preempted_by.clear();
+  }
+
+  /// A person asked for the end, with Ctrl-C, and not the machine.
+  void interrupted_by_user() {
+    interrupted = true;
+    preempted_by = "Ctrl-C";
   }
 
   /// Training goes on from a checkpoint at which it had taken `seconds`.
