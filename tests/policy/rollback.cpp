@@ -209,8 +209,7 @@ TEST_CASE("told to go at any step, the resumed run goes back as far as one that 
   auto const start = [&](std::string const& name, std::uint64_t at) {
     return run(spoilt(not_a_number), {.run = folder / name, .epochs = 2},
                {.dropout = 0.3, .norm = true}, Rollback<Every<4>>{}, frugal::Checkpoint<Every<3>>{},
-               frugal::Spot<frugal::SigtermSave>{.then = frugal::Preempted::Return},
-               Landlord{.at = at});
+               frugal::Spot<frugal::SigtermSave>{}, Landlord{.at = at});
   };
   Outcome const whole = start("whole", 0);
   CHECK(whole.report.steps == 20);

@@ -23,6 +23,7 @@ namespace frugal_test::policy_spot {
 
 using namespace support;
 using frugal::Every;
+using frugal::Preempted;
 using frugal::SigtermSave;
 using Optimizer = frugal::Optimize<frugal::AdamW>;
 using Saves = frugal::Checkpoint<Every<100>, frugal::Async>;
@@ -71,7 +72,7 @@ Outcome run(Plan const& plan, Ps const&... policies) {
       Optimizer{},
       frugal::Validate<Every<5>>{},
       Saves{},
-      Stays{.then = frugal::Preempted::Return},
+      Stays{},
       policies...};
   frugal::Resident train(samples(plan.samples), {.batch = 4, .shuffle = true});
   frugal::Resident valid(samples(15, 92), {.batch = 4});
@@ -176,7 +177,7 @@ TEST_CASE("Trainer::smoke that is told to go has failed, and says why") {
                           frugal::Settings{.run = "unused"},
                           Optimizer{},
                           Saves{},
-                          Stays{.then = frugal::Preempted::Return}};
+                          Stays{}};
   frugal::Resident train(samples(12), {.batch = 4});
   CHECK_FALSE(trainer.smoke(train, out));
   CHECK(out.str().find("Spot asks that the run be left") != std::string::npos);
@@ -190,37 +191,121 @@ TEST_CASE("a second SIGTERM changes nothing") {
     ::raise(SIGTERM);
   }};
   frugal::Trainer trainer{module,      witness, frugal::Settings{.run = folder.path(), .epochs = 2},
-                          Optimizer{}, Saves{}, Stays{.then = frugal::Preempted::Return}};
+                          Optimizer{}, Saves{}, Stays{}};
   frugal::Resident train(samples(12), {.batch = 4});
   for (std::uint64_t step = 1; step <= 5; ++step) CHECK(trainer.fit(train).steps == step);
 }
 
-/// The exit status of a process that is preempted in its first step and lets Spot end it; its error
-/// output is in the file `stderr`.
-template <class... Ps>
-int end_of_process(std::filesystem::path const& folder, Ps const&... policies) {
+/// Replaces the folder of checkpoints by a file.
+struct Spoiler {
+  using kind = support::kinds::spy;
+  using listens = frugal::list<frugal::on::step>;
+  std::filesystem::path folder;
+  template <class Context>
+  struct State {
+    using transient = void;
+    std::filesystem::path folder;
+    explicit State(Spoiler const& settings) : folder(settings.folder) {}
+    void on_step(frugal::Step<Context>&) {
+      std::filesystem::rename(folder / "checkpoints", folder / "aside");
+      std::ofstream(folder / "checkpoints") << "no folder";
+    }
+  };
+};
+
+/// The exit status of a process that is preempted in its first step; its error output is in the
+/// file `stderr`. `then` is called with the report, if fit returns.
+template <class Then, class... Ps>
+int end_of_process(std::filesystem::path const& folder, Preempted what, Then&& then,
+                   Ps const&... policies) {
   pid_t const child = ::fork();
   if (child == 0) {
     if (std::freopen((folder / "stderr").c_str(), "w", stderr) == nullptr) std::_Exit(3);
     at::set_num_threads(1);
+    ::signal(SIGTERM, SIG_DFL);
     auto const module = std::make_shared<Mlp>();
     Witness const witness{[](bool) { ::raise(SIGTERM); }};
-    frugal::Trainer trainer{module,      witness, frugal::Settings{.run = folder, .epochs = 2},
-                            Optimizer{}, Stays{}, policies...};
+    frugal::Trainer trainer{module,
+                            witness,
+                            frugal::Settings{.run = folder, .epochs = 2},
+                            Optimizer{},
+                            Stays{.then = what},
+                            policies...};
     frugal::Resident train(samples(12), {.batch = 4});
-    trainer.fit(train);
+    frugal::Report const report = trainer.fit(train);
+    then(report);
     std::_Exit(4);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
   return status;
 }
+/// Where Spot ends the process.
+template <class... Ps>
+int end_by_spot(std::filesystem::path const& folder, Ps const&... policies) {
+  return end_of_process(folder, Preempted::Exit, [](frugal::Report const&) {}, policies...);
+}
 
-TEST_CASE("by default the process ends with code 75, and the run is saved") {
+TEST_CASE("by default fit returns, and one line on stderr says what main has to return") {
   TemporaryFolder const folder;
-  int const status = end_of_process(folder.path(), Saves{});
+  int const status = end_of_process(
+      folder.path(), Preempted::Return,
+      [](frugal::Report const& report) { std::_Exit(report.exit_code()); }, Saves{});
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 75);
+  CHECK(text_of(folder / "stderr") ==
+        "frugal: preempted at step 1; return Report::exit_code() (75) from main to be run again\n");
+}
+
+TEST_CASE("a second SIGTERM between fit's return and main's does not change the code") {
+  TemporaryFolder const folder;
+  int const status = end_of_process(
+      folder.path(), Preempted::Return,
+      [](frugal::Report const&) {
+        ::raise(SIGTERM);
+        std::_Exit(5);  // the signal ends the process before that
+      },
+      Saves{});
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 75);
+}
+
+TEST_CASE("nor does it where the run could not be saved: its code is the report's") {
+  TemporaryFolder const folder;
+  int const status = end_of_process(
+      folder.path(), Preempted::Return, [](frugal::Report const&) { ::raise(SIGTERM); },
+      Saves{.on_failure = frugal::OnFailure::GoOn}, Spoiler{.folder = folder.path()});
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 74);
+}
+
+TEST_CASE("a later fit that is not preempted leaves SIGTERM as a program without one has it") {
+  TemporaryFolder const folder;
+  int const status = end_of_process(
+      folder.path(), Preempted::Return,
+      [&](frugal::Report const&) {
+        frugal::Trainer trainer{std::make_shared<Mlp>(),
+                                frugal::CrossEntropy{},
+                                frugal::Settings{.run = folder / "next", .epochs = 1},
+                                Optimizer{},
+                                Saves{},
+                                Stays{}};
+        trainer.fit(frugal::Resident(samples(12), {.batch = 4}));
+        ::raise(SIGTERM);
+      },
+      Saves{});
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGTERM);
+}
+
+TEST_CASE("where Spot ends the process, it does so with code 75, and the run is saved") {
+  TemporaryFolder const folder;
+  int const status = end_by_spot(folder.path(), Saves{});
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 75);
+  CHECK(text_of(folder / "stderr")
+            .find("frugal: preempted at step 1; exit code 75 asks to be run "
+                  "again") != std::string::npos);
   auto const newest = frugal::RunDirectory(folder.path(), frugal::Access::read).newest_valid();
   REQUIRE(newest.checkpoint);
   CHECK(newest.checkpoint->step() == 1);
@@ -241,27 +326,10 @@ struct ToldNotices {
   };
 };
 
-/// Replaces the folder of checkpoints by a file.
-struct Spoiler {
-  using kind = support::kinds::spy;
-  using listens = frugal::list<frugal::on::step>;
-  std::filesystem::path folder;
-  template <class Context>
-  struct State {
-    using transient = void;
-    std::filesystem::path folder;
-    explicit State(Spoiler const& settings) : folder(settings.folder) {}
-    void on_step(frugal::Step<Context>&) {
-      std::filesystem::rename(folder / "checkpoints", folder / "aside");
-      std::ofstream(folder / "checkpoints") << "no folder";
-    }
-  };
-};
-
 TEST_CASE("a process whose run could not be saved does not end with the code of one that is") {
   TemporaryFolder const folder;
-  int const status = end_of_process(folder.path(), Saves{.on_failure = frugal::OnFailure::GoOn},
-                                    Spoiler{.folder = folder.path()});
+  int const status = end_by_spot(folder.path(), Saves{.on_failure = frugal::OnFailure::GoOn},
+                                 Spoiler{.folder = folder.path()});
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 74);
   std::string const said = text_of(folder / "stderr");
@@ -275,7 +343,7 @@ TEST_CASE("the cloud is not told that the machine may go when nothing could be s
   bool told = true;
   bool acknowledged = false;
   frugal::Spot<SigtermSave, ToldNotices> const spot{
-      .then = frugal::Preempted::Return, .notices = {.told = &told, .saved = &acknowledged}};
+      .notices = {.told = &told, .saved = &acknowledged}};
   frugal::Trainer trainer{std::make_shared<Mlp>(),
                           frugal::CrossEntropy{},
                           frugal::Settings{.run = folder.path(), .epochs = 2},
@@ -310,7 +378,7 @@ struct Late {
 
 TEST_CASE("a SIGTERM after the save, when all is taken down, does not change the code") {
   TemporaryFolder const folder;
-  int const status = end_of_process(folder.path(), Saves{}, Late{});
+  int const status = end_by_spot(folder.path(), Saves{}, Late{});
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 75);
 }
@@ -363,8 +431,7 @@ TEST_CASE("a notice is a signal by another way") {
   auto const module = std::make_shared<Mlp>();
   int count = 0;
   Witness const witness{[&](bool) { told = ++count == 2; }};
-  frugal::Spot<SigtermSave, ToldNotices> spot{.then = frugal::Preempted::Return,
-                                              .notices = {.told = &told, .saved = &saved}};
+  frugal::Spot<SigtermSave, ToldNotices> spot{.notices = {.told = &told, .saved = &saved}};
   frugal::Trainer trainer{module,
                           witness,
                           frugal::Settings{.run = folder.path(), .epochs = 2},

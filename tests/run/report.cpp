@@ -56,6 +56,14 @@ TEST_CASE("a resumed run's report has the time of the whole run beside its sampl
         "stopped by EarlyStop\nadvice: use less");
 }
 
+TEST_CASE("a run that somebody has ended with Ctrl-C has the exit code that shells have for it") {
+  frugal::Report report = example();
+  report.interrupted = true;
+  CHECK(report.exit_code() == 130);
+  report.preempted = true;
+  CHECK(report.exit_code() == 130);
+}
+
 TEST_CASE("an end that could not be saved is told, and has an exit code of its own") {
   frugal::Report report = example();
   CHECK(report.exit_code() == 0);
@@ -63,7 +71,9 @@ TEST_CASE("an end that could not be saved is told, and has an exit code of its o
   CHECK(report.exit_code() == 75);
   report.unsaved = "the disk is full";
   CHECK(report.exit_code() == 74);
-  report.preempted = false;
+  report.interrupted = true;
+  CHECK(report.exit_code() == 74);
+  report.interrupted = report.preempted = false;
   CHECK(report.exit_code() == 74);
   std::ostringstream text;
   text << report;

@@ -37,7 +37,8 @@ inline Report report_of(AnyRun const& run, double seconds) {
           .preempted = run.preempted,
           .skipped = run.counters.skipped,
           .seconds_before = run.seconds_before,
-          .unsaved = run.unsaved};
+          .unsaved = run.unsaved,
+          .interrupted = run.interrupted};
 }
 
 }  // namespace frugal::detail

@@ -231,7 +231,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
 
   void preempt_run(bool has_begun) {
     stopped_ = true;
-    leave(run_, has_begun);
+    preempt(run_, has_begun);
   }
 
   void stop_on(flow verdict) {

@@ -32,8 +32,8 @@ struct Grace {
 
 /// What Spot does once the run is saved.
 enum class Preempted {
-  Exit,    ///< ends the process with code 75, which says: run it again
-  Return,  ///< fit returns, and Report::preempted says why
+  Return,  ///< fit returns, and main returns Report::exit_code(), which is 75: run it again
+  Exit,    ///< ends the process with that code at once, without destructors
 };
 
 namespace detail {
@@ -56,6 +56,7 @@ struct NoSignals {
   static bool asked() { return false; }
   static std::string name() { return {}; }
   static void keep() {}
+  static void next_ends() {}
 };
 
 struct NoNotices {
@@ -92,8 +93,9 @@ struct grace_in<Grace<Seconds>, Os...> {
 }  // namespace detail
 
 /// Ends the run in good order when its machine is taken away: the step is finished, the run is
-/// saved, and the process ends with code 75, so that whoever started it starts it again. Where it
-/// could not be saved and Checkpoint goes on all the same (OnFailure::GoOn), the code is 74.
+/// saved, and fit returns. Report::exit_code() is 75 then: main returns it, so that whoever started
+/// the program starts it again. Where the run could not be saved and Checkpoint goes on all the
+/// same (OnFailure::GoOn), the code is 74.
 ///
 /// Lever   price per hour: spot machines cost 60-90% less and vanish at short notice.
 /// Cost    a look at a flag in each step, and before each batch of a validation or rehearsal.
@@ -102,7 +104,7 @@ struct grace_in<Grace<Seconds>, Os...> {
 /// Source  sysexits.h, EX_TEMPFAIL: "temporary failure; user is invited to retry".
 ///
 /// A notice in the middle of a validation breaks it off; the resumed run begins it again. A second
-/// signal during the save changes nothing.
+/// signal during the save changes nothing; one after fit ends the process at once, with that code.
 template <class... Options>
 struct Spot {
   static_assert((true && ... &&
@@ -136,26 +138,37 @@ struct Spot {
   static constexpr int grace_seconds = detail::grace_in<Options...>::seconds;
   static constexpr About about{Term::price_per_hour, "a look at a flag in each step"};
 
-  Preempted then = Preempted::Exit;
+  Preempted then = Preempted::Return;
   [[no_unique_address]] notices_type notices{};
 
-  /// Ends the process with the report's code if that is wanted. No destructor runs: threads of data
-  /// sources may be at work.
+  /// One line on stderr, and the end of the process if that is wanted. No destructor runs then:
+  /// threads of data sources may be at work.
   void after_fit(Report const& report) const {
-    if (!report.preempted || then != Preempted::Exit) return;
-    std::cout.flush();
-    for (std::string const& advice : report.advice) std::cerr << "advice: " << advice << '\n';
-    std::cerr << "frugal: preempted "
-              << (report.steps == 0 ? std::string("before the first step")
-                                    : "at step " + std::to_string(report.steps));
-    if (report.unsaved.empty()) {
-      std::cerr << "; exit code " << report.exit_code() << " asks to be run again\n";
-    } else {
-      std::cerr << ", and that is not saved: " << report.unsaved << "; exit code "
-                << report.exit_code() << " is an error of input and output\n";
+    if (!report.preempted) return;
+    if constexpr (hears_signals) detail::PreemptionSignals::set_code(report.exit_code());
+    bool const exits = then == Preempted::Exit;
+    if (exits) {
+      std::cout.flush();
+      for (std::string const& advice : report.advice) std::cerr << "advice: " << advice << '\n';
     }
+    // Who has heard the Ctrl-C has said so.
+    if (!report.interrupted) std::cerr << last_words(report, exits) << std::flush;
+    if (!exits) return;
     std::fflush(nullptr);
     std::_Exit(report.exit_code());
+  }
+
+  static std::string last_words(Report const& report, bool exits) {
+    std::string line = "frugal: preempted ";
+    line += report.steps == 0 ? "before the first step" : "at step " + std::to_string(report.steps);
+    std::string const code = std::to_string(report.exit_code());
+    if (!report.unsaved.empty()) {
+      return line + ", and that is not saved: " + report.unsaved + "; exit code " + code +
+             " is an error of input and output\n";
+    }
+    return line + (exits
+                       ? "; exit code " + code + " asks to be run again\n"
+                       : "; return Report::exit_code() (" + code + ") from main to be run again\n");
   }
 
   template <class Context>
@@ -178,11 +191,14 @@ struct Spot {
 
     void on_preempt(Preemption<Context>& phase) {
       if (phase.has_begun) {
-        phase.record({"preempted", {{"by", by(phase)}, {"save_seconds", phase.seconds_of_save}}});
+        if (!phase.interrupted()) {
+          phase.record({"preempted", {{"by", by(phase)}, {"save_seconds", phase.seconds_of_save}}});
+        }
         if (phase.saved) watch_.saved();
       }
       // A second signal must not change the code that the process ends with.
       if (then_ == Preempted::Exit) signals_.keep();
+      if (signals_.asked() || watch_.pending()) signals_.next_ends();
     }
 
    private:

@@ -59,8 +59,9 @@ struct AnyRun {
   std::vector<std::filesystem::path> files{};  ///< files that must be durable before a checkpoint
                                                ///< is
   std::optional<Resumed> resumed{};
-  bool preempted = false;  ///< the run was preempted; its state is saved if possible
-  std::string unsaved{};   ///< why the last requested save failed
+  bool preempted = false;    ///< the run was preempted; its state is saved if possible
+  bool interrupted = false;  ///< a person ended it: see interrupted_by_user()
+  std::string unsaved{};     ///< why the last requested save failed
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   double seconds_before = 0;  ///< of training, in earlier processes
 
@@ -129,6 +130,12 @@ struct AnyRun {
     is_preempting = false;
     stopped_by.clear();
     preempted_by.clear();
+  }
+
+  /// A person asked for the end, with Ctrl-C, and not the machine.
+  void interrupted_by_user() {
+    interrupted = true;
+    preempted_by = "Ctrl-C";
   }
 
   /// Training continues from a checkpoint made after `seconds` of training.

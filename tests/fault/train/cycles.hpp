@@ -55,7 +55,7 @@ inline frugal::Report cycle(std::filesystem::path const& folder, std::uint64_t s
                           frugal::Settings{.run = folder, .steps = steps, .seed = 7},
                           frugal::Optimize<frugal::AdamW>{},
                           frugal::Log<frugal::Every<1>>{},
-                          frugal::Spot<frugal::SigtermSave>{.then = frugal::Preempted::Return},
+                          frugal::Spot<frugal::SigtermSave>{},
                           frugal::Checkpoint<frugal::Every<1>, frugal::Keep<2>, frugal::Async>{}};
   frugal::Prefetch train(frugal::Resident(support::samples(43), {.batch = 4, .shuffle = true}));
   return trainer.fit(train);

@@ -155,7 +155,7 @@ frugal::Report fit_with(Job const& job, Told& told, std::shared_ptr<Mlp> const& 
       frugal::EarlyStop<frugal::Patience<3>>{.min_delta = 0.002},
       frugal::Log<frugal::Every<2>>{},
       Ids{.window = &window, .told = &told},
-      frugal::Spot<frugal::SigtermSave>{},
+      frugal::Spot<frugal::SigtermSave>{.then = frugal::Preempted::Exit},
       checkpoint};
   frugal::Prefetch train(
       frugal::Resident(numbered(sample_count, 91), {.batch = 8, .shuffle = true}));

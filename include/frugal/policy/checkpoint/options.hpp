@@ -73,6 +73,12 @@ enum class OnFailure {
   GoOn,  ///< it is reported, and tried again at the next time
 };
 
+/// What Ctrl-C (SIGINT) does to a run, where the program has no handler of its own for it.
+enum class OnInterrupt {
+  Save,       ///< finishes the step, saves, and has fit return; a second one exits at once
+  Terminate,  ///< ends the process at once, as without Checkpoint
+};
+
 namespace detail {
 
 template <class T>

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <signal.h>
+
+#include <array>
+#include <cstddef>
+#include <mutex>
+
+namespace frugal::detail {
+
+/// Handlers of a process's signals, shared by all who need them at one time: a process has one
+/// handler of a signal. The first user takes the signals, the last one puts the former handlers
+/// back.
+///
+/// Users come and go in the program's own threads, never in a handler.
+class SignalHandlers {
+ public:
+  using Handler = void (*)(int);
+
+  /// `take(*this)` is called for the first user; it calls the two functions below.
+  template <class Take>
+  void join(Take&& take) {
+    std::scoped_lock const lock(mutex_);
+    if (users_++ == 0) take(*this);
+  }
+
+  /// Whatever the program does with the signal.
+  void take(int signal, Handler handler) {
+    struct sigaction action{};
+    action.sa_handler = handler;
+    sigemptyset(&action.sa_mask);
+    // Reads and writes under way go on: nobody has to know that there was a signal.
+    action.sa_flags = SA_RESTART;
+    Taken taken{.signal = signal, .by = handler};
+    if (::sigaction(signal, &action, &taken.former) != 0) return;
+    if (is(taken.former, stand_in_)) taken.former.sa_handler = SIG_DFL;
+    taken_.at(count_++) = taken;
+  }
+  /// Only where the program neither handles nor ignores it.
+  void take_if_default(int signal, Handler handler) {
+    struct sigaction now{};
+    if (::sigaction(signal, nullptr, &now) == 0 && is(now, SIG_DFL)) take(signal, handler);
+  }
+
+  /// `stand_in` takes the place of the default action where that was the former one. A handler that
+  /// the program has installed meanwhile stays.
+  void leave(Handler stand_in = SIG_DFL) {
+    std::scoped_lock const lock(mutex_);
+    if (--users_ != 0) return;
+    stand_in_ = stand_in;
+    for (; count_ != 0; --count_) {
+      Taken& taken = taken_[count_ - 1];
+      struct sigaction now{};
+      if (::sigaction(taken.signal, nullptr, &now) != 0 || !is(now, taken.by)) continue;
+      if (is(taken.former, SIG_DFL)) taken.former.sa_handler = stand_in;
+      ::sigaction(taken.signal, &taken.former, nullptr);
+    }
+  }
+
+ private:
+  struct Taken {
+    int signal = 0;
+    Handler by = nullptr;
+    struct sigaction former{};
+  };
+
+  static bool is(struct sigaction const& action, Handler handler) {
+    return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == handler;
+  }
+
+  std::mutex mutex_;
+  int users_ = 0;
+  Handler stand_in_ = SIG_DFL;
+  std::array<Taken, 2> taken_{};
+  std::size_t count_ = 0;
+};
+
+}  // namespace frugal::detail
