@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/compose/options.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/source.hpp>
@@ -9,8 +8,8 @@
 #include <optional>
 #include <type_traits>
 
-// What is given to fit, evaluate or predict and is no source gets one sentence that names the call
-// to write, in place of the compiler's list of functions that do not fit.
+// An argument of fit, evaluate or predict that is not a source gets one sentence that names the
+// call to write, instead of the compiler's list of candidates.
 namespace frugal {
 
 namespace detail {
@@ -38,14 +37,18 @@ concept TorchDataLoader = requires(T& loader) {
 template <class T>
 concept Dereferenced = requires(T& pointer) { *pointer; };
 
+/// False, and known only once T is: a static_assert with it fails where T is refused.
+template <class T>
+inline constexpr bool is_source = false;
+
 template <class T>
 constexpr bool refuse_source() {
   if constexpr (TorchDataset<T>) {
-    static_assert(never<T>,
+    static_assert(is_source<T>,
                   "frugal: a torch::data dataset is not a source of batches. Call "
                   "fit(from_dataset(dataset, {.batch = 64})).");
   } else if constexpr (TorchDataLoader<T>) {
-    static_assert(never<T>,
+    static_assert(is_source<T>,
                   "frugal: a torch::data DataLoader cannot seek, so no run over it could resume. "
                   "Give its dataset: fit(from_dataset(dataset, {.batch = 64})).");
   } else if constexpr (Dereferenced<T>) {
@@ -53,12 +56,12 @@ constexpr bool refuse_source() {
     if constexpr (TorchDataset<Pointee> || TorchDataLoader<Pointee>) {
       return refuse_source<Pointee>();
     } else {
-      static_assert(never<T>,
+      static_assert(is_source<T>,
                     "frugal: a pointer is not a source of batches. Give the source itself: "
                     "fit(*source).");
     }
   } else {
-    static_assert(never<T>,
+    static_assert(is_source<T>,
                   "frugal: this type is not a source of batches. Give a Source, with seek(cursor) "
                   "and next(); a range of batches, such as std::vector<Batch>; or "
                   "from_dataset(dataset).");
@@ -68,7 +71,7 @@ constexpr bool refuse_source() {
 
 }  // namespace detail
 
-/// Of no source none can be made: says why.
+/// Refuses what is no source, and says why.
 template <class S>
   requires(!Source<std::remove_reference_t<S>> && !BatchRange<S>)
 detail::RefusedSource as_source(S&&) {
