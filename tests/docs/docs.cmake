@@ -10,6 +10,8 @@ if(NOT FRUGAL_SYNTAX_ONLY)
     COMMAND Python3::Interpreter "${CMAKE_CURRENT_LIST_DIR}/check.py" check "${PROJECT_SOURCE_DIR}")
   add_test(NAME "docs: the checker finds what is wrong with a page"
     COMMAND Python3::Interpreter "${CMAKE_CURRENT_LIST_DIR}/self_test.py")
+  add_test(NAME "docs: the page on migration has every argument of the trainers it compares with"
+    COMMAND Python3::Interpreter "${CMAKE_CURRENT_LIST_DIR}/migrate_test.py")
 endif()
 
 if(FRUGAL_WITH_TORCH AND NOT FRUGAL_NOTICES)
