@@ -23,7 +23,7 @@ RECIPES = {
     "half": "Activations<BF16>",
     "both": "Recompute<Segments<8>>, Activations<BF16>",
 }
-# recipe, figure, at most so many times the plain one
+# recipe, figure, largest ratio to the plain one
 BARS = [("auto", "peak", 0.20), ("auto", "seconds", 1.35), ("half", "peak", 0.55)]
 
 

@@ -55,7 +55,7 @@ def measure(args, folder: pathlib.Path) -> dict[str, list[float]]:
         for _ in range(2):
             times["torch_save"].append(
                 told([*rival, "torch_save", str(folder / "run.pt"), *files])["seconds"])
-            os.sync()  # what it left to be written is nobody's next figure
+            os.sync()  # pending writes must not count in the next figure
     return times
 
 

@@ -30,12 +30,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECIPE = ROOT / "bench" / "compile" / "recipe.cpp"
 
 PROGRAM = ROOT / "bench" / "compile" / "trainer.cpp"
-TIME_BAR = 1.15  # torch/torch.h and the umbrella, over torch/torch.h alone
-PROGRAM_BARS = {"syntax": 1.6, "O2": 2.0}  # the program over torch/torch.h alone
-PRECOMPILED_BAR = 8.0  # seconds, of the program behind a precompiled header
+TIME_BAR = 1.15  # file with torch/torch.h and the umbrella, relative to torch/torch.h alone
+PROGRAM_BARS = {"syntax": 1.6, "O2": 2.0}  # the program relative to torch/torch.h alone
+PRECOMPILED_BAR = 8.0  # seconds, of the program with a precompiled header
 POLICIES = (0, 4, 8, 16)
 PER_BLOCK = 4  # observers in one block of recipe.cpp
-GROWTH_SLACK = 1.01  # names that two policies share are instantiated once, so counts wobble
+GROWTH_SLACK = 1.01  # names that two policies share are instantiated once, so counts vary
 
 SOURCES = {
     "torch": "#include <torch/torch.h>\n",
@@ -73,12 +73,12 @@ def flags(args) -> list[str]:
 class Cost:
     """What one compilation took."""
 
-    seconds: float  # of the processor, user and system
-    mib: float  # of the largest of the compiler's processes
+    seconds: float  # processor time, user and system
+    mib: float  # of the largest compiler process
 
 
 def compile_once(command: list[str]) -> Cost:
-    # CCACHE_DISABLE: the compiler may be a link to ccache, which would be what is measured.
+    # CCACHE_DISABLE: the compiler may be a link to ccache, which would be measured instead.
     environment = os.environ | {"CCACHE_DISABLE": "1"}
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(command, stdout=said, stderr=said, env=environment)
@@ -175,7 +175,7 @@ def count(args, folder: pathlib.Path, policies: int | None) -> dict:
     trace = folder / "trace.json"
     define = [] if policies is None else [f"-DBLOCKS={policies // PER_BLOCK}"]
     umbrella = ["-DFRUGAL_UMBRELLA"] if args.header == "frugal/frugal.hpp" else []
-    # Granularity 0 keeps the events that took less than half a millisecond, which is most.
+    # Granularity 0 keeps the events below half a millisecond, which are most.
     tracing = [f"-ftime-trace={trace}", "-ftime-trace-granularity=0"]
     output = ["-c", "-o", str(folder / "out.o")]  # with -fsyntax-only there is no trace
     compile_once([args.clang, *flags(args), *define, *umbrella, *tracing, *output, str(RECIPE)])

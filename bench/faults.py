@@ -144,8 +144,8 @@ def main() -> int:
             "torch": re.search(r"__version__ = '([^'+]*)", version)[1],
             "seed": options.seed,
         }
-        # Each test is one process with one thread at work, so two halves of the longest go side by
-        # side where there are two cores.
+        # Each test is one process with one active thread, so two halves of the longest run in
+        # parallel on two cores.
         with ThreadPoolExecutor(options.jobs) as pool:
             halves = [pool.submit(trainers, program, "calls", "--stride", 2 * options.stride,
                                   "--first", half, "--shim", shim) for half in range(2)]

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SPEED = ("docs/benchmarks.md", "## peers", "loop")
 MEMORY = ("docs/levers.md", "*transformer of 24 layers", "")
-# The rows that are drawn, by the first cell of the table, and what the figure calls them.
+# The rows to draw, by the first cell of the table, and their names in the figure.
 LOOPS = {"frugal": "frugal", "tuned": "PyTorch, tuned", "compiled": "torch.compile", "plain": "PyTorch, plain",
          "accelerate": "Accelerate", "lightning": "Lightning"}
 LEVERS = {
@@ -124,7 +124,7 @@ def draw(theme: str) -> None:
     file = file_of(theme)
     figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     plt.close(figure)
-    # Text stays text, in the font of the reader's system.
+    # Text stays text, in the reader's system font.
     text = re.sub(r"font: ([^;\"]*?)(\d+(?:\.\d+)?px) [^;\"]*", rf"font: \1\2 {FAMILY}", file.read_text(encoding="utf-8"))
     label = "Samples per second of six training loops, and memory of a step under five levers"
     text = text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)

@@ -32,9 +32,9 @@ OUT_OF_TIME = "out of time"
 STEPS = {"mlp": (6000, 500), "convnet": (2000, 200), "transformer": (500, 50)}  # and warm-up
 LIMIT, COMPILE_LIMIT = 60.0, 120.0  # seconds for one case
 EXPECTED, COMPILE_EXPECTED = 12.0, 40.0  # likewise, before its first round
-PROBE_LIMIT = 180.0  # likewise; the first program to start reads LibTorch's libraries from the disk
+PROBE_LIMIT = 180.0  # likewise; the first program reads LibTorch's libraries from the disk
 
-# Those that the bars compare come first: they run first if time is short.
+# The ones that the bars compare come first, in case time is short.
 QUICK = [("frugal", "graph"), ("hand", "hand"), ("frugal", "eager"), ("frugal", "eager+device")]
 QUICK += [("torch", "cudagraph"), ("frugal", "graph+device"), ("torch", "eager")]
 COMPILE = ("torch", "compile")
@@ -48,8 +48,8 @@ BY_HAND = [("hand", "hand"), ("torch", "cudagraph")]
 
 OVER_EAGER, OVER_HAND = 3.0, 1.10
 LOSS_SPREAD = 1.25  # as in peers.py: another order of the data ends some percent apart
-# The loss is 6.43 before the first step, and cannot fall far below 1.75 but by heart: a fifth of
-# the words are random.
+# The loss is 6.43 before the first step, and cannot fall far below 1.75 without memorising: a fifth
+# of the words are random.
 MOST_LOSS = {"transformer": 2.5}
 
 FIGURES = (
@@ -79,7 +79,7 @@ def command_of(args: argparse.Namespace, job: str, by: str, how: str) -> list[st
 def environment(caches: str) -> dict[str, str]:
     threads = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     quiet = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore", "LC_ALL": "C"}
-    # Kept from round to round: compiling is not what is measured.
+    # Kept from round to round: compiling is not measured.
     kept = {"TORCHINDUCTOR_CACHE_DIR": f"{caches}/inductor", "TRITON_CACHE_DIR": f"{caches}/triton"}
     return os.environ | threads | quiet | kept
 
@@ -98,7 +98,7 @@ def run(
         except OSError as error:
             err.write(f"{error}\n")
             return 127, ""
-        code = visit.code_of(process, limit)  # and its group's end: torch.compile's workers too
+        code = visit.code_of(process, limit)  # and kills its group: torch.compile's workers too
     return 124 if code is None else code, told.read_text(errors="replace")
 
 
@@ -175,7 +175,8 @@ class Case:
         log = logs / f"{name}.log"
         begin = time.monotonic()
         code, text = run(command_of(args, self.job, self.by, self.how), log, limit, env)
-        # A first round fills caches of the disk and of torch.compile; a later one shows the rule.
+        # A first round fills caches of the disk and of torch.compile; a later one shows the normal
+        # speed.
         self.expected = time.monotonic() - begin
         if code == 124 and limit < self.limit:
             if not self.lines:

@@ -31,31 +31,31 @@ from common import (Failed, all_told, machine, parse, parser_of, run, told, vers
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "levers.md"
 BEGIN, END = "<!-- figures: ./dev bench levers -->", "<!-- end of figures -->"
-# Samples that each job trains on, the first two steps included.
+# Samples that each job trains on, including the first two steps.
 SAMPLES = {"fashion": 3840, "gpt": 64, "deep": 48}
 TITLES = {
     "fashion": "Fashion-MNIST, convolutional network, batch 128",
     "gpt": "GPT of 10.9 million parameters, King James Version, 8 windows of 128 bytes",
     "deep": "transformer of 24 layers and 256 channels, the same text and windows",
 }
-# A lever that takes at most this share of plain's memory is combined with others.
+# A lever that takes at most this fraction of plain's memory is combined with others.
 MEMORY_PAYS = 0.95
-# A cell that takes this many times as long as plain runs in one round only.
+# A cell that takes this many times as long as plain runs in only one round.
 SLOW = 5
 PEAK, LOSS, INSTRUCTIONS = "peak", "loss", "instructions"
-# Plain is in each round twice. The second one is a lever that does nothing.
+# Plain is in each round twice. The second one serves as a lever without effect.
 PLAIN, AGAIN = "", "plain, again"
 ALONE, TOGETHER = "alone", "together"
 LESS, MORE, NONE_SEEN = "less", "more", "no difference seen"
 
-# Steps of the shorter and the longer run under callgrind: one event of every cadence lies in between.
+# Steps of the shorter and the longer run under callgrind: one event of every cadence in between.
 SHORT, LONG = 2, 6
 COUNTED, BATCH = "fashion", 128
 # Valgrind takes ten times as long for AVX2 kernels.
 SSE = ["env", "ONEDNN_MAX_CPU_ISA=SSE41", "ATEN_CPU_CAPABILITY=default",
        "MKL_ENABLE_INSTRUCTIONS=SSE4_2"]
 # Instructions would mislead, see docs/benchmarks.md: threads, a disk, page faults in the kernel,
-# slow instructions that are as many as fast ones, 16-bit kernels that need another processor.
+# slow instructions in the place of as many fast ones, 16-bit kernels that need another processor.
 UNCOUNTED = {"prefetch", "checkpoint", "keep", "denormals", "bf16", "fp16"}
 
 
@@ -119,7 +119,7 @@ class Cells:
             cells = [(job, levers) for job in wanted if wanted[job]
                      for levers in [PLAIN, AGAIN, *wanted[job]]]
             for at, (job, levers) in enumerate(order.sample(cells, len(cells))):
-                # One round tells the order of magnitude. The minutes go into the others.
+                # One round shows the order of magnitude. The minutes go into the others.
                 if turn and min(self.ratios(job, levers, stage)) > SLOW:
                     continue
                 print(f"{stage}, round {turn + 1}/{self.args.rounds}, {at + 1}/{len(cells)}: {job} "
@@ -257,7 +257,7 @@ def main() -> int:
     if args.write and (args.levers or set(args.jobs) != set(SAMPLES) or args.rounds < 3):
         parser.error("--write is for all jobs, all levers and three rounds or more: two rounds see "
                      "differences that are not there.")
-    # Threads that wait for others at a barrier would spin, and their processor time would count.
+    # Threads that wait at a barrier would spin, and their processor time would count.
     os.environ["OMP_WAIT_POLICY"] = "passive"
     name = args.machine or (machine() if args.device == "cpu" else f"{args.device}; {machine()}")
     try:

@@ -20,7 +20,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")  # where Debian's package puts it
+DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")  # the path in Debian's package
 
 PEERS = {
     "plain": ["peers_plain.py"],
@@ -31,12 +31,12 @@ PEERS = {
 }
 PACKAGES = ("torch", "numpy", "lightning", "accelerate")
 
-# frugal must be this many times as fast, at this batch size. "tuned" is the faster of the eager
-# and the compiled form.
+# frugal must be this many times as fast, at this batch size. "tuned" is the faster of the eager and
+# the compiled form.
 BARS = {"tuned": 1.5, "plain": 3.0, "lightning": 3.5}
 BAR_BATCH = 32
 
-# The same job seen in another order ends some percent apart; a loop that forgets to zero its
+# The same job in another order of the data ends some percent apart; a loop that forgets to zero its
 # gradients or to step does not.
 LOSS_SPREAD = 1.25
 

@@ -19,7 +19,7 @@ LABELS = "train-labels-idx1-ubyte.gz"
 IMAGE_HEADER, LABEL_HEADER = 16, 8  # bytes before the first value of an IDX file
 
 LEARNING_RATE = 1e-3
-JUDGED = 10_000  # images on which the final loss is taken
+JUDGED = 10_000  # images for the final loss
 
 
 def arguments(parser: argparse.ArgumentParser | None = None) -> argparse.Namespace:

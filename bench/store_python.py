@@ -40,7 +40,7 @@ def save_file(path: str, source: str) -> int:
 
 
 def load(how: str, path: str) -> int:
-    # The first use of torch's operators costs what has nothing to do with the file.
+    # The first use of torch's operators has a cost unrelated to the file.
     torch.zeros(8192, dtype=torch.uint8)[::4096].sum().item()
     torch.zeros(8192).clone()
     begun = time.perf_counter()

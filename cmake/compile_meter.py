@@ -25,16 +25,16 @@ def run(log: Path, command: list[str]) -> int:
     code = os.waitstatus_to_exitcode(status)
     output = command[command.index("-o") + 1] if "-o" in command else "?"
     if code == 0 and "-fsyntax-only" in command and not Path(output).exists():
-        # The compiler leaves nothing behind, and the build would ask again each time.
+        # The compiler leaves no output, and the build would repeat this each time.
         Path(output).touch()
     unit = {
         "unit": output,
         "seconds": round(usage.ru_utime + usage.ru_stime, 2),
-        # The largest of the compiler's processes, in KiB on Linux.
+        # Of the largest compiler process, in KiB on Linux.
         "mib": usage.ru_maxrss // 1024,
         "syntax": "-fsyntax-only" in command,
     }
-    # One write of less than a page: lines of compilations side by side do not mix.
+    # One write of less than a page: lines of parallel compilations do not mix.
     with open(log, "a", encoding="utf-8") as lines:
         lines.write(json.dumps(unit) + "\n")
     return code if code >= 0 else 128 - code

@@ -28,8 +28,8 @@ except ImportError as error:
     sys.exit(NOT_RUN)
 
 LEARNING_RATE = 1e-3
-# As in rounds.cpp. One step: in a second, a copy from pageable memory would wait for the kernels of
-# the first.
+# As in rounds.cpp. One step: in a second one, a copy from pageable memory would wait for the first
+# one's kernels.
 BURST, BURSTS = 1, 100
 
 

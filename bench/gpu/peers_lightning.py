@@ -42,7 +42,7 @@ def main() -> None:
         max_epochs=-1,
         max_steps=clock.all_steps(),
         callbacks=[Told(clock)],
-        # Named, so that Lightning does not ask mpi4py for another, which may start MPI and hang.
+        # Explicit, so that Lightning does not ask mpi4py for another, which may start MPI and hang.
         plugins=[LightningEnvironment()],
         logger=False,
         enable_checkpointing=False,

@@ -28,12 +28,12 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-NO_PAGE = {"formats", "kinds", "watched"}  # policy/*.hpp that are no policies
+NO_PAGE = {"formats", "kinds", "watched"}  # policy/*.hpp that are not policies
 CALLED_BY_HAND = {"find_learning_rate"}  # a function over a trainer, whose page is among the policies'
 NEED_CODE = ("README.md", "docs/policy/", "docs/store/", "docs/cluster/", "docs/writing_a_policy.md",
              "docs/loop.md", "docs/data.md")
 
-# Each list of pages, and where the pages lie that it has to name.
+# Each list of pages, and the folder whose pages it must name.
 LISTS = {"docs/README.md": "docs/", "README.md": "docs/policy/", "docs/levers.md": "docs/policy/"}
 
 
@@ -132,7 +132,7 @@ def sentences_of_hooks(text: str) -> list[str]:
 def fill(root: Path) -> None:
     for page in pages_of(root):
         lines = (root / page).read_text(encoding="utf-8").splitlines(keepends=True)
-        # From the last to the first, so that the line numbers of those before it stay.
+        # From the last to the first, so that earlier line numbers stay valid.
         for block in reversed(blocks_of(root, page)):
             if block.mark.startswith("from: "):
                 end = block.line - 1 + len(block.text.splitlines())
@@ -259,7 +259,7 @@ def extract(root: Path, pages: list[str], outputs: list[Path]) -> None:
                 include = re.match(r"\s*#\s*include\b.*", line)
                 if include and include[0] not in includes:
                     includes.append(include[0])
-                # An empty line in its place keeps the compiler's line numbers those of the page.
+                # An empty line instead keeps the compiler's line numbers those of the page.
                 body.append("\n" if include else line.replace("int main() {", "void main_of_page() {"))
             names = {"space": f"frugal_docs_{number}", "line": block.line, "page": block.page}
             cases.append(UNIT.format(**names, text="".join(body)))

@@ -24,7 +24,7 @@ MEMORY = next((m for m in ("/dev/shm",) if os.access(m, os.W_OK)), None)
 CHANGING = ("create,open,write,pwrite,fsync,close,rename,renameat2,mkdir,unlink,rmdir")
 LAST = 3  # steps; the last is the newest and stays
 OLD = set(range(1, LAST))
-# Whose failure may be passed over: tidying up, and what the lock does for people to read.
+# Calls whose failure may be ignored: clean-up, and texts of the lock for people.
 MAY_BE_IGNORED = {"unlink", "rmdir", "pwrite", "close", "open"}
 
 
@@ -93,7 +93,7 @@ def kill(bench: Bench) -> int:
                 continue
             context = f"{bench.how}: {act} at {k} of {len(calls)}, {call} {path}"
             done = bench.broken("move", at=k, do=act)
-            # A command counts its calls for itself, and when it is killed that is an error of ours.
+            # A command counts its own calls, and if it is killed that is an error of ours.
             killed = done.returncode == -signal.SIGKILL
             assert killed or (bench.how == "command" and done.returncode in (0, 3)), (
                 f"{context}: exit code {done.returncode}: {done.stderr}"

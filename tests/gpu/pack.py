@@ -17,9 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TOP = "frugal-gpu"
 LIMIT = 50_000_000  # bytes
-BENCH = "bench_gpu"  # of the programs the one that is timed
-# Two commands, each within ten minutes. A machine that is lent for one command at a time brings back
-# the folder OUT alone, in which the results are left as well; the second may find a bare machine.
+BENCH = "bench_gpu"  # of the programs, the one that is timed
+# Two commands, each within ten minutes. A machine lent for one command at a time returns only the
+# folder OUT, so the results are written there as well; the second may get a fresh machine.
 VISIT = """\
     tar xzf {file} && {top}/dev test --gpu; code=$?
     tar czf "${{OUT:-.}}/test-logs.tgz" -C {top}/build gpu-results; (exit $code)
@@ -28,9 +28,9 @@ VISIT = """\
     tar czf "${{OUT:-.}}/bench-logs.tgz" -C {top}/build gpu-results; (exit $code)
 """
 DATA = Path("/usr/share/datasets/fashion-mnist")
-# What the programs are linked to and a machine may lack.
+# Libraries that the programs link to and a machine may lack.
 LIBRARIES = ("libxxhash.so.0", "libz.so.1")
-# For building there: headers, and what CMake finds them by. Debian's names of packages.
+# For building there: headers, and the CMake files that find them. Debian's package names.
 PACKAGES = ("rapidjson-dev", "nlohmann-json3-dev", "libxxhash-dev", "zlib1g-dev", "doctest-dev",
             "libbenchmark-dev", "libbenchmark1debian", "libxxhash0", "zlib1g", "libcli11-dev")
 

@@ -23,7 +23,7 @@ import visit
 
 HERE = Path(__file__).resolve().parent
 TITLE = re.compile(r"^// Case (\d+): (.*)$")
-# In the order of what is learnt: with two minutes, 1, 3 and 4.
+# By the value of the result: with two minutes, 1, 3 and 4.
 ORDER = (1, 3, 4, 2, 6, 7, 9, 8, 5, 10, 12, 11, 13)
 NO_GPU = 77
 NO_SANITIZER = "there is no compute-sanitizer"
@@ -50,7 +50,7 @@ def cases(folder: Path) -> list[dict]:
     for name in SANITIZED:
         found.append({"name": f"memcheck_{name}", "case": 13,
                       "title": f"compute-sanitizer finds nothing in gpu_{name}'s first test.",
-                      # LibTorch asks CUDA for what may fail, and goes on: no fault of memory.
+                      # LibTorch makes CUDA calls that may fail, and continues: no memory error.
                       "command": ["compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "1",
                                   "--report-api-errors", "no", f"gpu_{name}", "--last=1"],
                       "limit": SANITIZED_LIMIT, "environment": {"FRUGAL_SLOWED": "1"}})
@@ -89,7 +89,7 @@ def command_of(case: dict, binaries: Path) -> tuple[list[str], str]:
     return line, ""
 
 
-# What a machine may have set and a case does not stand: another allocator, other arithmetic.
+# Settings of a machine that a case does not tolerate: another allocator, other arithmetic.
 UNWANTED = ("CUBLAS_WORKSPACE_CONFIG", "CUDA_LAUNCH_BLOCKING", "NVIDIA_TF32_OVERRIDE",
             "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING",
             "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
@@ -131,10 +131,10 @@ def run(case: dict, binaries: Path, out: Path, limit: float) -> dict:
         return said | {"result": "failed", "why": f"{name}: {told_by(log)}; see {log.name}"}
     text = log.read_text(errors="replace")
     if case["case"] == 13 and "ERROR SUMMARY: 0 errors" in text and "[doctest] test cases:" in text:
-        # The tool is slow: what a test says of time under it is not asked.
+        # The tool is slow: timing checks are disabled under it.
         return said | {"result": "passed",
                        "why": "" if code == 0 else "clean; its own checks failed under the tool"}
-    # A test may end the process with 0 in its middle: who came to the end says so.
+    # A test may exit the process with 0 in the middle: only the end prints this.
     if code == 0 and "all cases ran" in text:
         return said | {"result": "passed"}
     return said | {"result": "failed", "why": f"exit code {code}: {told_by(log)}; see {log.name}"}
@@ -190,7 +190,7 @@ def main() -> int:
     reasons = {each["why"] for each in told}
     if "no GPU found" in reasons:
         print("no GPU found")
-        # All that is to be run was started, and said so.
+        # Everything that should run was started, and reported.
         return NO_GPU if reasons <= {"no GPU found", NO_SANITIZER} else 1
     return 0 if count["passed"] == len(told) else 1
 

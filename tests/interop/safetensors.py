@@ -14,7 +14,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-# This file has the name of the package that it tests, and Python looks beside it first.
+# This file has the name of the package that it tests, and Python looks in its folder first.
 here = str(Path(__file__).resolve().parent)
 sys.path[:] = [place for place in sys.path if str(Path(place or ".").resolve()) != here]
 
@@ -33,7 +33,7 @@ NUMPY = {
     "U64": np.uint64, "I64": np.int64, "F64": np.float64,
 }  # fmt: skip
 
-# What the package writes, by its own word for the type; BITS has the rest, which it only reads.
+# The types that the package writes, by its names; BITS has the rest, which it only reads.
 WORDS = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "F16": "float16",
     "BF16": "bfloat16", "U32": "uint32", "I32": "int32", "F32": "float32", "C64": "complex64",
@@ -42,7 +42,7 @@ WORDS = {
     "F8_E8M0": "float8_e8m0fnu", "F4": "float4_e2m1fn_x2",
 }  # fmt: skip
 
-# Where frugal refuses what the package takes; docs/store/safetensors.md has them in words.
+# Files that frugal refuses and the package accepts; docs/store/safetensors.md describes them.
 STRICTER = (
     "the tensor has a field that the format does not know",
     "the header has two tensors of one name",
@@ -216,7 +216,7 @@ class Interop(unittest.TestCase):
                 self.assertTrue(python, f"only frugal takes {file!r}")
             elif python:
                 self.assertTrue(judged[name].startswith(STRICTER), f"{file!r} is refused: {judged[name]}")
-        # Otherwise this would show nothing: files of both kinds have to be among them.
+        # Otherwise this would show nothing: there must be files of both kinds.
         self.assertGreater(taken, 200)
         self.assertLess(taken, 5000)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 class Check:
     """What is asked of ./dev."""
 
-    arguments: tuple[str, ...]  # behind `./dev test`
+    arguments: tuple[str, ...]  # after `./dev test`
     stage: bool
 
     def __str__(self) -> str:
@@ -35,14 +35,14 @@ def stage(word: str) -> Check:
 class Fault:
     name: str
     breaks: str  # one sentence
-    file: str  # from the root of the checkout
+    file: str  # relative to the root of the checkout
     old: str
     new: str
     check: Check
     at: str = "test"  # where the check finds it: "test" or "build"
 
 
-# Each header compiled by itself is part of this stage.
+# This stage compiles each header by itself.
 HEADERS_ALONE = stage("headers")
 # The names of tests/fault are sentences; these are their beginnings.
 ORDER_OF_CALLS = test("^fault: nothing gets its name before")

@@ -29,15 +29,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from faults import FAULTS, Check, Fault, test  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-# What ./dev has downloaded and set up, and a run here uses again.
+# Downloads and set-up of ./dev, which a run here reuses.
 SHARED = ("torch-*", "cuda-*", "sky", "venv-*")
-TEST_LIMIT, STAGE_LIMIT = 1200, 5400  # seconds; a stage builds all that it tests
+TEST_LIMIT, STAGE_LIMIT = 1200, 5400  # seconds; a stage builds everything that it tests
 
-# In the environment of a check: where a fault is planted its old text is gone, and --check, which is
-# a test of ctest itself, would find each and every one.
+# Set in the environment of a check: a planted fault removes its old text, so --check, which is
+# itself a test of ctest, would find each one.
 PLANTED = "FRUGAL_FAULT_IS_PLANTED"
 
-# What ./dev and its stages print. Any other line of ./dev is a check that could not be run.
+# Output of ./dev and its stages. Any other line of ./dev is a check that could not be run.
 BUILD_FAILED = re.compile(r"^dev: building \S+ failed; the compiler's output is above\.", re.M)
 TESTS_FAILED = re.compile(
     r"^dev: (?:tests failed; they are listed above|these files are not formatted)", re.M
@@ -45,7 +45,7 @@ TESTS_FAILED = re.compile(
 ANY_REFUSAL = re.compile(r"^dev: .*", re.M)
 STAGES_FAILED = re.compile(r"^\d+ passed, [1-9]\d* failed$", re.M)
 NO_TESTS = "No tests were found"
-# The compiler did not get to say anything of the sources.
+# The compiler did not get to the sources.
 NO_COMPILER = re.compile(
     r"No space left on device|fatal error: Killed|signal terminated program|unable to execute command"
 )
@@ -65,7 +65,7 @@ class Result:
     name: str
     file: str
     check: str
-    verdict: str  # "found", "not found", or what is wrong with the fault or its check
+    verdict: str  # "found", "not found", or the fault's or check's own error
     at: str
     seconds: float
     found_by: str = ""

@@ -30,7 +30,7 @@ START = {
 DATA = table([ROWS, F], 31, 0)
 TARGET = (DATA @ table([F, C], 31, 1)).argmax(dim=1)
 
-# Which updates there are: after each `every`-th step from step `start` on, or at each epoch's end.
+# The updates: after each `every`-th step from step `start` on, or at each epoch's end.
 CASES = [
     {"name": "ema", "decay": 0.9, "every": 1, "start": 0},
     {"name": "ema every 4 steps", "decay": 0.75, "every": 4, "start": 0},

@@ -25,7 +25,7 @@ START = {
 DATA = table([ROWS, F], 21, 0)
 # A linear rule makes the classes learnable, so that the losses fall and the gradients shrink.
 TARGET = (DATA @ table([F, C], 21, 1)).argmax(dim=1)
-# Exact in every float type, and far from equal: what tokens per sequence look like.
+# Exact in every float type, and very unequal, like tokens per sequence.
 WEIGHT = (table([ROWS], 21, 2) * 4 + 5).round()
 
 

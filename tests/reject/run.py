@@ -184,7 +184,7 @@ def main() -> int:
     cases = [Case.read(source) for source in options.sources]
     if options.action == "compile":
         command = build_command(options.commands, options.like, options.compiler)
-        # A fault is told by the judge of its case: here it would take the other cases along.
+        # The judge of its case reports a fault: here it would fail the other cases too.
         groups = compile_cases(options.kind, cases, command, options.folder, options.jobs)
         report(options.kind, cases, groups)
         return 0

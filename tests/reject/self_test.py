@@ -32,7 +32,7 @@ PLAIN_ASSERT = """// expect: frugal: not in a template.
 static_assert(sizeof(int) == 1, "frugal: not in a template.");
 #endif
 """
-# The second file that instantiates Check<int> gets no diagnostic of it.
+# The second file that instantiates Check<int> gets no diagnostic for it.
 CHECK = """#pragma once
 template <class T> struct Check { static_assert(sizeof(T) == 1, "frugal: an int is no char."); };
 """
@@ -44,7 +44,7 @@ Check<int> rejected;
 #endif
 """
 OWN_TYPE = SHARES.replace("#include", "struct Own { char bytes[2]; };\n#include").replace("int>", "Own>")
-# Its error stands in the text of another case, and names both.
+# Its error is in the text of another case, and names both.
 INCLUDES_ANOTHER = """// expect: frugal: an int is no char.
 #include "a.cpp"
 #ifdef FRUGAL_REJECT
@@ -82,7 +82,7 @@ class Scene:
     how: Optional[str] = None  # one word for each file, in their order
 
 
-# One file is asked alone: the unit begins with two.
+# A single file is compiled alone: the unit begins with two.
 SCENES = {
     "a good file passes": Scene({"a": GOOD}, how="alone"),
     "a control that fails is reported": Scene({"a": NO_CONTROL}, {"a": "the control"}),
@@ -165,7 +165,7 @@ SCENES = {
     ),
 }
 
-# What a compiler may say of a.cpp and b.cpp, and the words that then belong to a.cpp.
+# Possible compiler output about a.cpp and b.cpp, and the words that then belong to a.cpp.
 SAYINGS = {
     "a note belongs to the error before it": (
         "x.hpp:1:1: error: one\n{a}:2:2: note: requested here\nx.hpp:1:1: error: two\n"

@@ -25,20 +25,20 @@ from pathlib import Path
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+([<"])([^>"]+)[>"]', re.MULTILINE)
 CONDITION = re.compile(r"^[ \t]*#[ \t]*if", re.MULTILINE)
 
-# What must stand at global scope: a specialisation or an instantiation of another namespace's
-# template, and a namespace of a library. What this does not see costs a second round.
+# Constructs that must be at global scope: a specialisation or an instantiation of another
+# namespace's template, and a namespace of a library. A construct missed here costs a second round.
 GLOBAL = re.compile(
     r"^(?:extern\s+)?template\s*(?:<\s*>)?\s*(?:struct|class)\s+\w+::"
     r"|^(?:inline\s+)?namespace\s+(?:frugal|std|torch|at|c10)\b(?!\s*=)",
     re.MULTILINE,
 )
-# What would reach the cases after it.
+# Constructs that would affect the cases after it.
 PREPROCESSOR = re.compile(r"^[ \t]*#[ \t]*(?:define|undef|pragma|line)\b", re.MULTILINE)
 
-# How often the unit is compiled without the cases that broke it, before all are asked alone.
+# How often the unit is compiled without the cases that broke it, before all are compiled alone.
 ROUNDS = 4
 
-# `file:line:column: error: ...`, and `cc1plus: error: ...`, which has no place.
+# `file:line:column: error: ...`, and `cc1plus: error: ...`, which has no position.
 HEAD = re.compile(
     r"^(?:.+?:\d+:(?:\d+:)?|[\w+.-]+:) "
     r"(fatal error|error|warning|note|sorry, unimplemented|internal compiler error): "
@@ -77,7 +77,7 @@ def compile_source(command: list[str], source: Path, *extra: str) -> subprocess.
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        # `required from` and `error:` are read: they must not be translated.
+        # `required from` and `error:` are parsed: they must not be translated.
         env={**os.environ, "LC_ALL": "C.UTF-8"},
     )
 
@@ -194,7 +194,7 @@ def proven(cases: list[Case], command: list[str], file: Path) -> set[Case]:
             passes = [["-UFRUGAL_REJECT"], ["-DFRUGAL_REJECT"]]
             control, rejected = pool.map(lambda extra: compile_source(flags, file, *extra), passes)
         if control.returncode == 0:
-            # Any other status is a compiler that was killed or fell over: it proves nothing.
+            # Any other status is a compiler that was killed or crashed: it proves nothing.
             said = said_to(inside, rejected.stdout) if rejected.returncode == 1 else {}
             return {case for case in inside if proves(case, said.get(case, ""))}
         blamed = {case for error in errors_of(control.stdout) for case in owners(error, inside)}

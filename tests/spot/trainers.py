@@ -16,7 +16,7 @@ import time
 import unittest
 from pathlib import Path
 
-PATIENCE = 30  # seconds after which a test that hears nothing fails
+PATIENCE = 30  # seconds without output after which a test fails
 
 TRAINER = f"""#!{sys.executable}
 import os, signal, sys
@@ -49,7 +49,7 @@ class Trainers(unittest.TestCase):
         self.folder = Path(folder.name)
         for name in ("heard", "go_on"):
             os.mkfifo(self.folder / name)
-        # Open at both ends, so that neither side waits for the other to open it.
+        # Open at both ends, so that neither side waits for the other.
         self.heard = os.open(self.folder / "heard", os.O_RDWR)
         self.addCleanup(os.close, self.heard)
         self.words = b""
@@ -102,7 +102,7 @@ class Trainers(unittest.TestCase):
             try:
                 os.close(os.open(self.folder / "go_on", os.O_WRONLY | os.O_NONBLOCK))
                 return
-            except OSError:  # not yet open at the other end
+            except OSError:  # the other end is not open yet
                 if time.monotonic() > until:
                     self.fail("the trainer does not save")
 

@@ -14,7 +14,7 @@ PROGRAM = "/srv/frugal/bin/production"
 class Unit(unittest.TestCase):
     def setUp(self):
         self.text = UNIT.read_text(encoding="utf-8")
-        # The program is not here, and systemd-analyze minds.
+        # systemd-analyze requires the program, which is not installed here.
         self.assertEqual(self.text.count(PROGRAM), 1)
         self.text = self.text.replace(PROGRAM, "/bin/true")
 

@@ -32,7 +32,7 @@ def tests_of(build: Path) -> list[dict]:
     ).stdout
     tests = json.loads(told)["tests"]
     for test in tests:
-        # ctest says nothing of a program that is not built yet.
+        # ctest has no information about a program that is not built yet.
         test.setdefault("command", unbuilt_commands(build).get(test["name"], []))
     return tests
 
@@ -49,7 +49,7 @@ def targets_of(test: dict, build: Path) -> set[str]:
     """The programs and libraries of this build that a test's command names."""
     words = test.get("command", [])
     built = [Path(word) for word in words if Path(word).is_absolute() and build in Path(word).parents]
-    # What is beside a programme's name in the build folder and has an extension is a file, no target.
+    # A path next to a program in the build folder that has an extension is a file, not a target.
     names = {path.name for path in built if not path.suffix}
     names |= {path.stem.removeprefix("lib") for path in built if path.suffix == ".so"}
     labels = [p["value"] for p in test.get("properties", []) if p["name"] == "LABELS"]

@@ -11,8 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2] / "include" / "frugal"
 INCLUDE = re.compile(r"#include <frugal/([^>]+)>")
 
-# Rooms, and what each may include beside itself; docs/design.md says what lives where. Headers
-# outside of all rooms are error.hpp and version.hpp, which everybody may include, and the front.
+# Rooms, and the others that each may include; docs/design.md says what lives where. Headers outside
+# of all rooms are error.hpp and version.hpp, which all may include, and the front.
 MAY_INCLUDE = {
     "compose": set(),
     "data": {"store"},
