@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares Checkpoint with torch.save and Python's safetensors on one state: module and AdamW.
 
-What Async lets the step pay, beside one memcpy of the state and what torch.save blocks; and how long
-a resume takes, hashes included, beside load_file of the same files. Every run is a process of its own
-that times itself, without its start; the files are in the page cache for both sides. This file itself
-needs nothing but Python; the rivals need requirements/peers.txt.
+It measures the stall of an Async save, compared with one memcpy of the state and with the time that
+torch.save blocks; and the time of a resume, hashes included, compared with load_file of the same
+files. Every run is a separate process that times itself, without its start; the files are in the page
+cache for both sides. This file needs nothing but Python; the rivals need requirements/peers.txt.
 """
 
 import json

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What frugal costs the compiler.
+"""The cost of frugal for the compiler.
 
-Headers: how much longer a file takes that includes frugal's umbrella beside torch/torch.h, parsed
-alone and compiled with -O2.
+Headers: how much longer a file takes with frugal's umbrella header in addition to torch/torch.h,
+parsed only and compiled with -O2.
 
 Program: the same for a real one, a trainer with ten policies (bench/compile/trainer.cpp), with every
-compiler that is there; and how long it takes behind the precompiled header that frugal_precompile()
-gives, unoptimised and with -O2, beside an empty file there.
+available compiler; and its time with the precompiled header of frugal_precompile(), unoptimised and
+with -O2, compared with an empty file.
 
-The compilations are interleaved, one at a time, without a cache. Seconds are of the processor, user
-and system, in the fastest round: what else a machine does only adds to them.
+The compilations are interleaved, one at a time, without a cache. Times are processor seconds, user
+and system, in the fastest round: other load only adds to them.
 
-Templates: how many instantiations a fitted trainer needs with 0, 4, 8 and 16 observers
+Templates: the number of instantiations of a fitted trainer with 0, 4, 8 and 16 observers
 (bench/compile/recipe.cpp), counted by Clang, whose trace has one event for each. Counts, unlike
 seconds, are the same on every machine; the growth per policy must not rise with their number.
 """
@@ -71,7 +71,7 @@ def flags(args) -> list[str]:
 
 @dataclass
 class Cost:
-    """What one compilation took."""
+    """The cost of one compilation."""
 
     seconds: float  # processor time, user and system
     mib: float  # of the largest compiler process
@@ -97,7 +97,7 @@ def fastest(costs: list[Cost]) -> Cost:
 
 
 def interleave(args, names: list[str], measure, what: str) -> dict[str, list[Cost]]:
-    """Every round measures each name once, beginning with another one."""
+    """Every round measures each name once, starting with another one."""
     costs: dict[str, list[Cost]] = {name: [] for name in names}
     for turn in range(args.rounds):
         first = turn % len(names)
@@ -128,7 +128,7 @@ def measure_headers(args, folder: pathlib.Path) -> dict:
 
 
 def precompile(compiler: str, args, folder: pathlib.Path, mode: str) -> tuple[Cost, list[str]]:
-    """Makes the header as frugal_precompile() has CMake make it; what it took, and how it is used."""
+    """Makes the header as frugal_precompile() does in CMake; returns its cost and the flags to use it."""
     header = folder / "frugal_pch.hpp"
     header.write_text("#include <torch/torch.h>\n#include <frugal/frugal.hpp>\n")
     level = [option for option in MODES[mode] if option.startswith("-O")]
@@ -171,7 +171,7 @@ def measure_program(args, folder: pathlib.Path) -> dict:
 
 
 def count(args, folder: pathlib.Path, policies: int | None) -> dict:
-    """Instantiations in recipe.cpp: all, and those whose name begins with frugal's namespace."""
+    """Instantiations in recipe.cpp: all, and those in frugal's namespace."""
     trace = folder / "trace.json"
     define = [] if policies is None else [f"-DBLOCKS={policies // PER_BLOCK}"]
     umbrella = ["-DFRUGAL_UMBRELLA"] if args.header == "frugal/frugal.hpp" else []

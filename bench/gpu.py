@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures frugal's Graph on a GPU beside eager steps, a hand-made CUDA graph and PyTorch.
+"""Measures frugal's Graph on a GPU, compared with eager steps, a hand-made CUDA graph and PyTorch.
 
 Each case runs in its own process with a time limit and a log. A case that hangs or crashes is
-reported, left out of later rounds, and takes no other along. The rounds of a job are interleaved
-and their order rotates; torch.compile, Lightning and Accelerate, which no bar needs, have one round
-each. The results file is written after every case; gpu_report.py makes the tables of docs/gpu.md
-from it.
+reported and left out of later rounds; the others continue. The rounds of a job are interleaved and
+their order rotates; torch.compile, Lightning and Accelerate, which no bar needs, have one round each.
+The results file is written after every case; gpu_report.py makes the tables of docs/gpu.md from it.
 
 Exit codes: 0 all bars hold; 1 a bar does not hold or a case failed; 77 no GPU found.
 """
@@ -87,8 +86,8 @@ def environment(caches: str) -> dict[str, str]:
 def run(
     command: list[str], log: pathlib.Path, limit: float, env: dict[str, str]
 ) -> tuple[int, str]:
-    """Exit code and standard output; the code of a case that ran past its limit is 124. Through
-    files: a child that outlives its parent would keep a pipe open."""
+    """Exit code and standard output; the code of a case that exceeded its limit is 124. Through files:
+    a child that outlives its parent would keep a pipe open."""
     told = log.with_suffix(".out")
     with open(told, "w") as out, open(log, "w") as err:
         err.write(" ".join(command) + "\n")
@@ -113,7 +112,7 @@ def last_json(text: str) -> dict | None:
 
 
 def tail_of(log: pathlib.Path) -> str:
-    """The last lines of a log, without its first: the command."""
+    """The last lines of a log, without its first line, the command."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()[1:]]
     lines = [line for line in lines if line]
     return " | ".join(lines[-3:])[-300:]
@@ -164,7 +163,7 @@ class Case:
         return COMPILE_LIMIT if self.how == "compile" else LIMIT
 
     def over(self, rounds: int) -> bool:
-        """Whether it has had its rounds, or ended for a reason that another round would meet."""
+        """Whether it has had its rounds, or ended for a reason that another round would repeat."""
         if len(self.lines) >= (rounds if self.quick else 1):
             return True
         return self.result != "passed" and self.why != OUT_OF_TIME
@@ -228,7 +227,7 @@ def bar(name: str, text: str, value: float | None, holds: bool, why: str = "") -
 
 
 def fastest(cases: list[dict], job: str, ways: list[tuple[str, str]]) -> float | None:
-    """Seconds of a step; None unless all ways have figures: the one that lacks them might be it."""
+    """Seconds of a step; None unless all ways have figures, because a missing one might be the fastest."""
     found = [figure(cases, job, *way, "seconds_per_step") for way in ways]
     return None if None in found else min(found)
 
@@ -405,8 +404,8 @@ def parse() -> argparse.Namespace:
 
 
 def order(jobs: list[str], rounds: int) -> list[tuple[str, bool, int]]:
-    """Job, whether its quick cases, round. The first job's quick rounds come first: the bars of
-    speed are its own. Then one quick round of the others, the slow cases, and further rounds."""
+    """Job, whether its quick cases, round. The first job's quick rounds come first, because the bars of
+    speed use that job. Then one quick round of the others, the slow cases, and further rounds."""
     first, rest = jobs[:1], jobs[1:]
     turns = [(job, True, i) for i in range(rounds) for job in first]
     turns += [(job, True, 0) for job in rest]

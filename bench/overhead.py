@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What frugal's loop costs beside the loop that an engineer writes by hand for the same recipe.
+"""The cost of frugal's loop compared with a hand-written loop for the same recipe.
 
-For each recipe (rivals.hpp) it reports, per optimizer step, of frugal and of its rival:
+For each recipe (rivals.hpp) it reports, per optimizer step, for frugal and for its rival:
 instructions (callgrind), allocations of the whole process, operators that LibTorch dispatched, and
 time (Google Benchmark, interleaved). Counts are the difference of two runs of different length,
-so start-up drops out. Counts are exact and are judged; time is shown and is not.
+which cancels start-up. Counts are exact and have bars; time is shown without one.
 """
 
 import argparse

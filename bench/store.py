@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares frugal's safetensors files with dd, torch.save and Python's safetensors.
 
-Writing is to one disk, and the clock stops when fsync has said that the disk has it; frugal hashes
-what it writes, and the others do not. Every run is a process of its own that times itself, without
-its start. In every round the order is drawn anew, for the disk of a shared machine is now fast and now
-slow, and what one run used up the next one lacks. This file itself needs nothing but Python; the rivals
-need requirements/peers.txt.
+All write to one disk, and the clock stops when fsync returns; frugal hashes what it writes, the others
+do not. Every run is a separate process that times itself, without its start. The order is shuffled in
+every round, because the speed of a shared machine's disk varies, and one run may exhaust what the next
+needs. This file needs nothing but Python; the rivals need requirements/peers.txt.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 
 HOW is torch_save or save_file (the tensors of the safetensors file SOURCE, fsynced), or open, touch,
 copy (safetensors.torch.load_file; then every page touched, or every tensor cloned). Prints seconds,
-without imports and without the making of the tensors.
+without imports and without creating the tensors.
 """
 
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rival: PyTorch in careful hands, with fused AdamW. eager; cudagraph: the whole step captured by
-hand with torch.cuda.graph; compile: forward and backward by torch.compile(mode="reduce-overhead"),
-the optimizer eager, as it is one kernel."""
+"""Rival: tuned PyTorch with fused AdamW. eager; cudagraph: the whole step captured by hand with
+torch.cuda.graph; compile: forward and backward by torch.compile(mode="reduce-overhead"), with an
+eager optimizer, because it is one kernel."""
 
 import shutil
 import time

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Breaks the way to cold storage and back at every call to the file system:
+"""Injects faults into moves to cold storage and back, at every call to the file system:
 archive.py --program P --shim S TEST
 
-As run.py does with a save: shim.cpp counts the calls and makes the k-th go wrong. Whatever happens, each
+Like run.py for a save: shim.cpp counts the calls and makes the k-th fail. Whatever happens, each
 checkpoint is here or there or both, whole; and the next move finishes the work and leaves no
 garbage. TEST is one of kill, fail, restore; FRUGAL_FAULT_EVERY as in run.py.
 """
@@ -29,7 +29,7 @@ MAY_BE_IGNORED = {"unlink", "rmdir", "pwrite", "close", "open"}
 
 
 class Bench:
-    """A folder with a run, cold storage beside it, and copies of both to begin anew from."""
+    """A folder with a run, its cold storage, and copies of both to restart from."""
 
     def __init__(self, program: Path, shim: Path, folder: Path, how: str, moved: bool):
         self.program, self.shim, self.how = program, shim, how
@@ -77,7 +77,7 @@ class Bench:
         return set(found["here"]), set(found["there"]), found["others"]
 
     def look(self, context: str) -> None:
-        """Every checkpoint is somewhere, and a further move is as if nothing had been."""
+        """Every checkpoint exists somewhere, and a further move behaves normally."""
         here, there, _ = self.check()
         assert LAST in here and here | there >= OLD | {LAST}, f"{context}: {here} here, {there} there"
         self.must("move")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Breaks a save at every call that it makes to the file system: run.py --program P --shim S TEST
+"""Injects faults into a save at every call to the file system: run.py --program P --shim S TEST
 
-shim.cpp counts the calls and makes the k-th go wrong; this goes through every k, and looks each time
-at what the next start finds. TEST is one of kill, fail, persist, resume, order, self.
+shim.cpp counts the calls and makes the k-th fail; this iterates over every k, and checks each time
+what the next start finds. TEST is one of kill, fail, persist, resume, order, self.
 
-FRUGAL_FAULT_EVERY=N tries every N-th only, beginning with another one in each situation: ./dev test
+FRUGAL_FAULT_EVERY=N tries every N-th only, starting with another one in each situation: ./dev test
 takes a few, CI more, and ./dev bench faults and ./dev test --release take all.
 """
 
@@ -58,7 +58,7 @@ SCENARIOS = (
 
 
 class Sample:
-    """Which of many tries are made: every N-th, over all situations of a test."""
+    """Selects the cases to run: every N-th, over all situations of a test."""
 
     def __init__(self):
         self.seen = -1
@@ -86,7 +86,7 @@ class Bench:
         shutil.copytree(self.under, self.template)
 
     def start(self, *arguments: object, fault: dict[str, object] | None = None, rc: int = 0):
-        """Runs the program; with a fault any exit code is an answer."""
+        """Runs the program; with a fault any exit code is accepted."""
         env = dict(os.environ)
         if fault is not None or self.scenario.always:
             env["LD_PRELOAD"] = str(self.shim)
@@ -126,7 +126,7 @@ class Bench:
         return calls
 
     def look(self, context: str) -> dict:
-        """What the next start finds must be whole, and a further save must work."""
+        """The next start must find only whole checkpoints, and a further save must work."""
         found = self.check()
         allowed = {self.scenario.old, self.scenario.step}
         assert found["step"] in allowed, f"{context}: found {found}"
@@ -244,7 +244,7 @@ def persist(bench: Bench) -> int:
 
 
 def resume(bench: Bench) -> int:
-    """A start that cannot read must say so: it may not find less than there is and train again."""
+    """A start that cannot read must report that: it must not miss a checkpoint and train again."""
     if bench.scenario.old is None:
         return 0
     tried = 0
@@ -275,8 +275,8 @@ def resume(bench: Bench) -> int:
 
 
 def order(bench: Bench) -> int:
-    """What a power cut needs: nothing gets its name before the disk has it, and nothing is removed
-    before the disk has the new name."""
+    """The order that survives a power cut: nothing gets its name before its contents are on disk, and
+    nothing is removed before the new name is on disk."""
     calls = bench.all_calls()
     where = lambda call, match: [k for k, (c, p) in enumerate(calls) if c == call and match(p)]
     inside = lambda p: "/.tmp-step-%08d-" % bench.scenario.step in p
@@ -308,7 +308,7 @@ def order(bench: Bench) -> int:
 
 
 def self_test(bench: Bench) -> int:
-    """A program that cuts corners must be found out; else the tests above prove nothing."""
+    """A program that cuts corners must be detected; otherwise the tests above prove nothing."""
     calls = bench.all_calls()
     first_write = next(k for k, (call, path) in enumerate(calls, 1) if call == "write")
     done = bench.broken_save(at=first_write, do="kill")

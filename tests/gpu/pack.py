@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packs all that a visit to a GPU needs: pack.py --tests FOLDER --bench FOLDER FILE.tar.gz
+"""Packs everything for a visit to a GPU: pack.py --tests FOLDER --bench FOLDER FILE.tar.gz
 
 The sources; under gpu/ the programs, the libraries and headers that such a machine lacks, the data
 and the commit. It is meant for a machine with Python's torch, and without a network.
@@ -52,7 +52,7 @@ def files_of(package: str) -> list[Path]:
 
 
 def text() -> bytes:
-    """The text that the transformer of bench/levers.py learns, or nothing where it is not here."""
+    """The training text of the transformer in bench/levers.py, or nothing if it is not installed."""
     try:
         return subprocess.run(["bible", "gen1:1-rev22:21"], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
@@ -90,7 +90,7 @@ def stripped(program: Path, folder: Path) -> Path:
 
 
 def programs_of(tests: Path, bench: Path) -> dict[str, Path]:
-    """By name. CI leaves a bench_gpu beside the tests, which nobody optimised: it is passed over."""
+    """Programs by name. Ignores the unoptimised bench_gpu that CI leaves with the tests."""
     found = {each.name: each for each in tests.iterdir() if each.is_file() and each.name != BENCH}
     for each in bench.iterdir():
         if each.is_file() and each.name in found:
@@ -109,7 +109,7 @@ def require_optimised(program: Path) -> None:
 
 
 def version(root: Path) -> str:
-    """The commit, and whether the files that are packed differ from it."""
+    """The commit, and whether the packed files differ from it."""
     commit = output_of("git", "-C", str(root), "rev-parse", "HEAD").strip()
     changed = output_of("git", "-C", str(root), "status", "--porcelain", "--untracked-files=no")
     return f"{commit}{' with changes' if changed.strip() else ''}\n"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the programs of tests/gpu: run.py --bin FOLDER --out FOLDER [--only NAME]
 
-Each in a process of its own, with a time limit and a log: one that hangs or crashes does not take
-the others along. What matters most comes first, and what the time does not suffice for is not run.
+Each in a separate process, with a time limit and a log: if one hangs or crashes, the others continue.
+The most important ones come first; those that do not fit into the time are not run.
 OUT/tests.json has the results, for bench/gpu_report.py; it is written after every case.
 Exit codes: 0 all passed; 1 some failed or were not run; 77 all were started, and found no GPU.
 """
@@ -34,7 +34,7 @@ CUT_OFF = "the run was cut off"
 
 
 def cases(folder: Path) -> list[dict]:
-    """The programs' names and titles, which stand on the first lines of their sources."""
+    """The programs' names and titles, from the first lines of their sources."""
     found = []
     for source in sorted(folder.glob("*.cpp")):
         lines = source.read_text().splitlines()[:8]
@@ -62,7 +62,7 @@ TOOLKITS = os.pathsep.join(str(folder) for toolkit in sorted(Path("/usr/local").
 
 
 def told_by(log: Path) -> str:
-    """The line of a log that says most of what went wrong."""
+    """The most informative line of a log about the failure."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     for line in lines:
         if "ERROR" in line or "error while loading" in line:
@@ -71,7 +71,7 @@ def told_by(log: Path) -> str:
 
 
 def command_of(case: dict, binaries: Path) -> tuple[list[str], str]:
-    """The command with whole paths, and why it cannot be run."""
+    """The command with absolute paths, and why it cannot be run."""
     line = []
     for word in case["command"]:
         if word.startswith("gpu_"):
@@ -98,8 +98,7 @@ BYTES_OF_CHECKPOINTS = 4 << 30
 
 
 def environment(case: dict) -> dict:
-    """The runs of the cases lie in memory where there is room: a disk that syncs for long is none of
-    what they are about."""
+    """The files of a run are in memory if there is space: a slow disk is not what these cases test."""
     kept = {name: value for name, value in os.environ.items() if name not in UNWANTED}
     if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > BYTES_OF_CHECKPOINTS:
         kept["TMPDIR"] = str(IN_MEMORY)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What run.py says of programs that pass, fail, crash, hang, stop early, or find no GPU, and what is
-left where it is killed itself."""
+"""Tests of run.py's reports about programs that pass, fail, crash, hang, stop early, or find no GPU,
+and of what is left when it is killed itself."""
 
 import json
 import os

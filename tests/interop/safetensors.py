@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds frugal's safetensors against the Python package of that name: safetensors.py PROGRAM
+"""Compares frugal's safetensors with the Python package of that name: safetensors.py PROGRAM
 
-PROGRAM is interop_safetensors, made from safetensors.cpp beside this file. Each writes what the
-other reads, and both judge the same damaged files. Needs what requirements/interop.txt pins.
+PROGRAM is interop_safetensors, built from safetensors.cpp in this folder. Each writes what the other
+reads, and both judge the same damaged files. Needs the packages of requirements/interop.txt.
 """
 
 import random
@@ -63,7 +63,7 @@ def run(*arguments) -> str:
 
 
 def described(path) -> tuple[dict, dict]:
-    """What frugal reads: {name: (dtype, shape, bytes)}, {key: value}."""
+    """Contents that frugal reads: {name: (dtype, shape, bytes)}, {key: value}."""
     tensors, metadata = {}, {}
     for line in run("describe", path).splitlines():
         what, name, *rest = line.split(" ")
@@ -101,7 +101,7 @@ def judged_by_python(file: bytes) -> bool:
 
 
 def damaged(count: int) -> dict[str, bytes]:
-    """Seeds of the fuzzer, and `count` files that are a few changes away from one of them."""
+    """Seeds of the fuzzer, and `count` files that differ from one of them by a few changes."""
     chance, files = random.Random(20), {f"seed_{name}": file for name, file in seeds().items()}
     whole = [file for file in seeds().values() if judged_by_python(file) and len(file) > 16]
     words = [b"0", b"1", b"8", b"-0", b"1.0", b"18446744073709551616", b"4294967296", b"null", b"[]",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The faults that run.py plants: small bugs as people write them, each with the check that finds it.
+"""The faults that run.py plants: small, typical bugs, each with the check that finds it.
 
-A fault's `old` text occurs exactly once in its file, on whole lines or within one; `new` takes its
-place. Except where `at` is "build", the sources compile with it: a fault that the compiler finds says
-nothing of the tests.
+A fault's `old` text occurs exactly once in its file, on whole lines or within one; `new` replaces it.
+Except if `at` is "build", the sources compile with it: a fault that the compiler finds says nothing
+about the tests.
 
 A check is `test("regex")`, which is `./dev test -R regex` (names are "room: path/of/test/file"), or
 `stage("word")`, which is `./dev test --all word` (a word of the stage's name in .ci/stages.sh).
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Check:
-    """What is asked of ./dev."""
+    """A call of ./dev."""
 
     arguments: tuple[str, ...]  # after `./dev test`
     stage: bool

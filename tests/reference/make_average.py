@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes average.json: averaged weights of a training run, and BatchNorm statistics for them, by
+"""Writes average.json: averaged weights of a training run, and BatchNorm statistics for them, from
 torch.optim.swa_utils."""
 
 import torch

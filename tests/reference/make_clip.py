@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes clip.json: what PyTorch's own gradient clipping gives on stored gradients.
+"""Writes clip.json: the results of PyTorch's own gradient clipping on stored gradients.
 
-Adaptive clipping is not in PyTorch: that is the paper's formula (Brock et al. 2021, equation 3), one
-output unit after the other, in double precision.
+Adaptive clipping is not in PyTorch: its values are from the paper's formula (Brock et al. 2021,
+equation 3), one output unit at a time, in double precision.
 """
 
 import math

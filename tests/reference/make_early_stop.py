@@ -78,7 +78,7 @@ DEFAULTS = {
 
 
 class Model:
-    """All that the callback touches of a model when it restores no weights."""
+    """The members of a model that the callback uses when it restores no weights."""
 
     stop_training = False
 

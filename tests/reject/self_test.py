@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py must fail a file that proves nothing: each of these, in the way that it says.
+"""run.py must fail a file that proves nothing: each of these, for the stated reason.
 
 Planted files are compiled as ctest does it, by `compile` and `judge`: one alone, several in a unit.
 """
@@ -75,7 +75,7 @@ DEFINES = GOOD.replace("template", "#define CHAR char\ntemplate", 1).replace("<c
 
 @dataclass
 class Scene:
-    """Files asked together, what is wrong with each of them if anything, and how each was asked."""
+    """Files compiled together, the fault of each, if any, and how each was compiled."""
 
     files: dict[str, str]
     faults: dict[str, str] = field(default_factory=dict)
@@ -208,7 +208,7 @@ def plant(folder: Path, files: dict[str, str], check: str = CHECK) -> list[Case]
 
 
 def faults_of_scene(scene: Scene, command: list[str]) -> list[str]:
-    """How run.py treats the scene otherwise than it should."""
+    """Differences between run.py's treatment of the scene and the expected one."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cases = plant(folder, scene.files)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves many cases of tests/reject with two compiler calls, where one by one takes two for each.
+"""Proves many cases of tests/reject with two compiler calls instead of two for each.
 
-Reading the headers costs far more than a case does. One translation unit therefore includes every
-case in a namespace of its own, with the headers of all cases at its head, and is compiled twice:
-without FRUGAL_REJECT, where it must compile, and with it, where every diagnostic is given to the
-case whose file it names.
+Parsing the headers costs far more than a case does. One translation unit therefore includes every
+case in its own namespace, with the headers of all cases at its head, and is compiled twice: without
+FRUGAL_REJECT, when it must compile, and with it, when every diagnostic is assigned to the case whose
+file it names.
 
-The unit only ever proves a case; it never fails one. A case that it does not prove is asked alone
-(run.py), so whatever is ambiguous here costs time and no truth:
+The unit only ever proves a case; it never fails one. A case that it does not prove is compiled alone
+(run.py), so ambiguities here cost time but not correctness:
 
 * a diagnostic that names no case, or two, belongs to none;
 * of two cases that share an instantiation only the first gets a diagnostic;
@@ -48,7 +48,7 @@ SOURCE_LINE = re.compile(r"^ *(?:\d+|\+{3})? \|")
 
 @dataclass(frozen=True)
 class Case:
-    """A file of tests/reject: its text, and the sentences that the compiler must say."""
+    """A file of tests/reject: its text, and the sentences that the compiler must print."""
 
     source: Path
     text: str
@@ -70,7 +70,7 @@ class Diagnostic:
 
 
 def compile_source(command: list[str], source: Path, *extra: str) -> subprocess.CompletedProcess:
-    """Compiles the source for its diagnostics alone, which stdout holds."""
+    """Compiles the source for its diagnostics alone, which go to stdout."""
     return subprocess.run(
         [*command, *extra, "-fsyntax-only", str(source)],
         stdout=subprocess.PIPE,
@@ -88,7 +88,7 @@ def is_clang(command: list[str]) -> bool:
 
 
 def why_alone(case: Case) -> str:
-    """Why the case cannot stand in the unit; nothing if it can."""
+    """Why the case cannot be in the unit; empty if it can."""
     if malformed(case):
         return malformed(case)
     if PREPROCESSOR.search(case.text):
@@ -106,8 +106,8 @@ def needs_global_scope(case: Case) -> bool:
 def unit_text(cases: list[Case]) -> str:
     """The translation unit: the headers of all cases, then each case in its namespace.
 
-    Those that need the global scope come last, so that their names hide nothing of the others. If
-    two of them share a name the unit does not compile, and does without them.
+    Cases that need the global scope come last, so that their names hide nothing of the others. If two
+    of them share a name the unit does not compile, and is compiled without them.
     """
     heads: dict[str, None] = {}  # in order, each once
     for case in cases:
@@ -123,7 +123,7 @@ def unit_text(cases: list[Case]) -> str:
 
 
 def diagnostics(output: str) -> list[Diagnostic]:
-    """Cuts what the compiler says into errors with their context and notes.
+    """Splits the compiler's output into errors with their context and notes.
 
     Lines without a severity (`In file included from`, `required from here`) are context of the
     line that follows: of a note, and so of the diagnostic before, or of the next diagnostic. A
@@ -159,7 +159,7 @@ def errors_of(output: str) -> list[Diagnostic]:
 
 
 def said_to(cases: list[Case], output: str) -> dict[Case, str]:
-    """What the compiler says of each case: the errors that name it and no other."""
+    """The errors of each case: those that name it and no other."""
     said = {case: "" for case in cases}
     for error in errors_of(output):
         named = owners(error, cases)
@@ -169,7 +169,7 @@ def said_to(cases: list[Case], output: str) -> dict[Case, str]:
 
 
 def malformed(case: Case) -> str:
-    """What the file lacks to be a case at all; nothing if it is one."""
+    """What the file lacks to be a valid case; empty if it is one."""
     if not case.expected:
         return "it has no line '// expect: ...'"
     if not re.search(r"^#\s*ifdef FRUGAL_REJECT\b", case.text, re.MULTILINE):
@@ -182,7 +182,7 @@ def proves(case: Case, said: str) -> bool:
 
 
 def proven(cases: list[Case], command: list[str], file: Path) -> set[Case]:
-    """Those of the cases that one unit, written to `file`, proves; the rest has to be asked alone."""
+    """The cases that one unit, written to `file`, proves; the rest must be compiled alone."""
     unlimited = "-ferror-limit=0" if is_clang(command) else "-fmax-errors=0"
     flags = [*command, unlimited, "-ftemplate-backtrace-limit=0"]
     inside = [case for case in cases if not why_alone(case)]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Has SkyPilot read examples/spot/skypilot.yaml, and runs the script that it makes of it.
+"""Lets SkyPilot parse examples/spot/skypilot.yaml, and runs the script that it makes from it.
 
-Wants the packages of requirements/spot.txt, and neither the network nor an account anywhere.
+Needs the packages of requirements/spot.txt, and neither the network nor an account.
 """
 
 import os
@@ -45,7 +45,7 @@ class Sky(Trainers):
             self.addCleanup(patch.stop)
 
     def refusal(self, old, new):
-        """What SkyPilot says of the file with one thing changed."""
+        """SkyPilot's error about the file with one change."""
         self.assertEqual(self.text.count(old), 1, old)
         with self.assertRaises((ValueError, sky.exceptions.InvalidSkyPilotConfigError)) as caught:
             sky.Task.from_yaml_str(self.text.replace(old, new))

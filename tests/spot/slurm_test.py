@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs examples/spot/slurm.sh as sbatch would, with an srun, squeue and scontrol that are only here."""
+"""Runs examples/spot/slurm.sh as sbatch would, with stand-ins for srun, squeue and scontrol."""
 
 import re
 import signal

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Has systemd-analyze read examples/spot/frugal-train.service; nothing is started."""
+"""Lets systemd-analyze parse examples/spot/frugal-train.service; nothing is started."""
 
 import subprocess
 import tempfile
@@ -19,7 +19,7 @@ class Unit(unittest.TestCase):
         self.text = self.text.replace(PROGRAM, "/bin/true")
 
     def verify(self, text):
-        """What systemd-analyze says; it says nothing about a unit that is right."""
+        """Output of systemd-analyze; empty for a valid unit."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, UNIT.name)
             file.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What tests/main.cpp says of files that pass, fail and crash: each_file_test.py PROGRAM"""
+"""Reports of tests/main.cpp about files that pass, fail and crash: each_file_test.py PROGRAM"""
 
 import os
 import subprocess

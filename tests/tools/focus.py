@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `./dev test -R REGEX` has to build, and where the tests of that name lie.
+"""The targets that `./dev test -R REGEX` has to build, and the tests that it runs.
 
     focus.py BUILD REGEX
 
-prints one line for the program of each file of tests that matches, "alone TARGET", one for each
-other target that a matching test needs, "target TARGET", one for each such test, "other NAME", and
-one for each room, "room LABEL": the others are the matching tests without such a label.
-Room programs hold many files in a few translation units, which is the quickest way to all of them
-and the slowest to one; so each file is a program of its own as well (frugal_alone in CMakeLists.txt).
+prints one line for the program of each matching file of tests, "alone TARGET", one for each other
+target that a matching test needs, "target TARGET", one for each such test, "other NAME", and one
+for each room, "room LABEL": the others are the matching tests without such a label.
+Room programs contain many files in a few translation units, which is the fastest way to build all of
+them and the slowest to build one; so each file also has its own program (frugal_alone in
+CMakeLists.txt).
 """
 
 import functools
@@ -20,13 +21,13 @@ from pathlib import Path
 
 
 def alone_of(build: Path) -> dict[str, str]:
-    """Names of tests and the targets that have them alone."""
+    """Names of tests, and the targets that contain them alone."""
     lines = (build / "alone" / "targets.txt").read_text(encoding="utf-8").splitlines()
     return dict(line.split("\t") for line in lines if line)
 
 
 def tests_of(build: Path) -> list[dict]:
-    """Every test as ctest knows it; nothing needs to be built for that."""
+    """Every test as ctest lists it; nothing needs to be built for that."""
     told = subprocess.run(
         ["ctest", "--test-dir", str(build), "--show-only=json-v1"], stdout=subprocess.PIPE, check=True
     ).stdout
@@ -39,7 +40,7 @@ def tests_of(build: Path) -> list[dict]:
 
 @functools.cache
 def unbuilt_commands(build: Path) -> dict[str, list[str]]:
-    """The commands as CMake has written them down for ctest."""
+    """The commands as CMake recorded them for ctest."""
     text = "\n".join(file.read_text(encoding="utf-8") for file in build.rglob("CTestTestfile.cmake"))
     calls = re.findall(r"^add_test\(\[(=*)\[(.*?)\]\1\] (.*)\)$", text, re.M)
     return {name: re.findall(r'"([^"]*)"', words) for _, name, words in calls}
@@ -60,7 +61,7 @@ def targets_of(test: dict, build: Path) -> set[str]:
 
 
 def runs_a_room(test: dict) -> bool:
-    """Is it what runs all files of a room? Alone they are run without it."""
+    """Whether it runs all files of a room. Alone they run without it."""
     return any(word.startswith("--each-file=") for word in test.get("command", []))
 
 

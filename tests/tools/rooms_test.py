@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The include graph of the headers: no arrow points up, none goes in a circle, and the loop names no
+"""The include graph of the headers: no include points up, there are no cycles, and the loop names no
 policy."""
 
 import re
@@ -38,7 +38,7 @@ def includes() -> dict[str, list[str]]:
 
 
 def cycle_in(graph: dict[str, list[str]]) -> list[str]:
-    """The headers of a circle; empty if there is none."""
+    """The headers of a cycle; empty if there is none."""
     done: set[str] = set()
     path: list[str] = []
 
