@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What frugal's checkpoints and resumes survive: everything of tests/fault at full size.
+"""The faults that frugal's checkpoints and resumes survive: all of tests/fault at full size.
 
-ctest tries a sample of these; here all of it is tried, and what was tried, where the kills fell and
-what came of it is written into docs/reliability.md, between its two marks. One violation ends the
-whole with exit code 1 and leaves the page as it is.
+ctest runs a sample of these. This runs all of them, and writes the cases, where the kills fell, and
+the results to docs/reliability.md, between its two marks. A single violation ends the run with exit
+code 1 and leaves the page unchanged.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def trainers(program: pathlib.Path, test: str, *options: object) -> dict:
 
 
 def sum_of(a: dict, b: dict) -> dict:
-    """Both, number by number."""
+    """The sum of both, number by number."""
     return {key: sum_of(a.get(key, {}), b.get(key, {})) if isinstance(a.get(key, b.get(key)), dict)
             else a.get(key, 0) + b.get(key, 0) for key in {**a, **b}}
 
@@ -144,8 +144,8 @@ def main() -> int:
             "torch": re.search(r"__version__ = '([^'+]*)", version)[1],
             "seed": options.seed,
         }
-        # Each test is one process with one thread at work, so two halves of the longest go side by
-        # side where there are two cores.
+        # Each test is one process with one active thread, so two halves of the longest run in
+        # parallel on two cores.
         with ThreadPoolExecutor(options.jobs) as pool:
             halves = [pool.submit(trainers, program, "calls", "--stride", 2 * options.stride,
                                   "--first", half, "--shim", shim) for half in range(2)]

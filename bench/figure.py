@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SPEED = ("docs/benchmarks.md", "## peers", "loop")
 MEMORY = ("docs/levers.md", "*transformer of 24 layers", "")
-# The rows that are drawn, by the first cell of the table, and what the figure calls them.
+# The rows to draw, by the first cell of the table, and their names in the figure.
 LOOPS = {"frugal": "frugal", "tuned": "PyTorch, tuned", "compiled": "torch.compile", "plain": "PyTorch, plain",
          "accelerate": "Accelerate", "lightning": "Lightning"}
 LEVERS = {
@@ -42,7 +42,7 @@ def number(text: str) -> float:
 
 
 def table(place: tuple[str, str, str]) -> dict[str, dict[str, str]]:
-    """The first table behind a line that begins so, whose first column is headed so: rows by first cell."""
+    """The first table after a line with this prefix whose first column has this head, by first cell."""
     page, begin, head = place
     lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
     at = next((i for i, line in enumerate(lines) if line.startswith(begin)), None)
@@ -60,7 +60,7 @@ def table(place: tuple[str, str, str]) -> dict[str, dict[str, str]]:
 
 
 def values() -> tuple[list[tuple[str, float, float, float]], list[tuple[str, float]]]:
-    """(loop, median, least, greatest) and (lever, MiB), in the order in which they are drawn."""
+    """(loop, median, least, greatest) and (lever, MiB), in drawing order."""
     speed, memory = table(SPEED), table(MEMORY)
     try:
         loops = [(name, *(number(speed[key][column]) for column in ("median", "least", "greatest")))
@@ -124,7 +124,7 @@ def draw(theme: str) -> None:
     file = file_of(theme)
     figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     plt.close(figure)
-    # Text stays text, in the font of the reader's system.
+    # Text stays text, in the reader's system font.
     text = re.sub(r"font: ([^;\"]*?)(\d+(?:\.\d+)?px) [^;\"]*", rf"font: \1\2 {FAMILY}", file.read_text(encoding="utf-8"))
     label = "Samples per second of six training loops, and memory of a step under five levers"
     text = text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
@@ -132,7 +132,7 @@ def draw(theme: str) -> None:
 
 
 def faults() -> list[str]:
-    """What the committed figures lack of what the pages say."""
+    """Numbers of the pages that the committed figures lack."""
     loops, levers = values()
     wanted = [word for name, median, *_ in loops for word in (name, shown(median))]
     wanted += [word for name, value in levers for word in (name, f"{value:,.1f}")]

@@ -15,7 +15,7 @@
 
 namespace frugal {
 
-/// A name of your own for a recipe, in place of the computed one:
+/// A user-defined name for a recipe, instead of the computed one:
 ///
 ///     template <>
 ///     inline constexpr std::string_view frugal::recipe_label<Lean> = "lean";
@@ -24,7 +24,7 @@ inline constexpr std::string_view recipe_label{};
 
 namespace detail {
 
-/// The policies of these kinds are named by their argument: AdamW, BF16, Ema.
+/// Policies of these kinds are named by their argument: AdamW, BF16, Ema.
 template <class P>
 inline constexpr bool named_by_argument =
     contains<typename P::kind,
@@ -37,7 +37,7 @@ std::string joined_labels(list<Ts...>) {
   return text;
 }
 
-/// What a policy is called in a recipe's name: its `label`, or the shortest that it can be written.
+/// A policy's name in a recipe's name: its `label`, or the shortest way to write it.
 template <class P>
 std::string label_of() {
   if constexpr (requires { std::string_view(P::label); }) {
@@ -51,7 +51,7 @@ std::string label_of() {
   }
 }
 
-/// Null policies are not named, and those that only watch are not: they say that they lower
+/// Null policies are not named, nor are those that only watch: they declare that they lower
 /// nothing.
 template <class P>
 constexpr bool is_named() {
@@ -86,13 +86,13 @@ std::string name_of_policies(list<Ps...>) {
 
 }  // namespace detail
 
-/// A recipe's name for tables and files: "AdamW + BF16 + Accumulate<4> + Ema". Of a Recipe, or of a
-/// Trainer's; the same with every compiler.
+/// A recipe's name for tables and files: "AdamW + BF16 + Accumulate<4> + Ema". Takes a Recipe or a
+/// Trainer; the result is the same with every compiler.
 ///
-/// The optimizer is first, the others follow in the order in which they are written. Left out are
-/// defaults, and policies that lower no term of the cost (Log, Progress). Values of members, such
-/// as lr, are no part of it. A policy of your own has its type's name, or `static constexpr
-/// std::string_view label`; a recipe may be given a name (recipe_label).
+/// The optimizer comes first, the others follow in the order in which they are written. Defaults
+/// are omitted, and so are policies that lower no term of the cost (Log, Progress), and values of
+/// members, such as lr. A user-defined policy has its type's name, or `static constexpr
+/// std::string_view label`; a recipe may have a name of its own (recipe_label).
 template <class R>
 std::string recipe_name() {
   using recipe = typename detail::recipe_in<R>::type;

@@ -62,7 +62,7 @@ class Frugal(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
-        # LibTorch is found when the package is used, not when it is made.
+        # LibTorch is found when the package is used, not when it is built.
         toolchain.cache_variables["FRUGAL_WITH_TORCH"] = False
         toolchain.cache_variables["FRUGAL_ARCHIVE"] = bool(self.options.archive)
         toolchain.cache_variables["FRUGAL_CUDA"] = bool(self.options.cuda)
@@ -80,11 +80,11 @@ class Frugal(ConanFile):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
 
     def package_id(self):
-        # One package for all compilers; the CMake package remembers which options are on.
+        # One package for all compilers; the CMake package records which options are on.
         self.info.settings.clear()
 
     def package_info(self):
-        # frugal brings its own CMake package, which also finds LibTorch.
+        # frugal has its own CMake package, which also finds LibTorch.
         self.cpp_info.set_property("cmake_find_mode", "none")
         self.cpp_info.builddirs = [os.path.join("lib", "cmake", "frugal")]
         self.cpp_info.bindirs = []

@@ -27,7 +27,7 @@ TEST_CASE("an event reaches every subscriber in the computed order") {
   CHECK(notes.lines == Lines{"Alpha", "Beta", "Gamma"});
 }
 
-TEST_CASE("a verdict to stop keeps the event from nobody, and each who asked is named") {
+TEST_CASE("a stop request does not short-circuit, and each policy that asks is named") {
   values_of<Teller<alpha, 0, true>, Teller<beta>, Teller<gamma, 0, true>> const values;
   engine_for<list<>, Teller<alpha, 0, true>, Teller<beta>, Teller<gamma, 0, true>> engine(values);
   Notes notes;
@@ -39,7 +39,7 @@ TEST_CASE("a verdict to stop keeps the event from nobody, and each who asked is 
   CHECK(stoppers == Lines{"Alpha", "Gamma"});
 }
 
-TEST_CASE("where nobody stops the verdict is to proceed and nobody is named") {
+TEST_CASE("without a stop request the verdict is to proceed and none is named") {
   values_of<Teller<alpha>> const values;
   engine_for<list<>, Teller<alpha>> engine(values);
   Notes notes;
@@ -48,7 +48,7 @@ TEST_CASE("where nobody stops the verdict is to proceed and nobody is named") {
   CHECK(named == 0);
 }
 
-TEST_CASE("an event that nobody listens to is told to nobody and proceeds") {
+TEST_CASE("an event without subscribers calls nothing and proceeds") {
   values_of<Teller<alpha>> const values;
   engine_for<list<>, Teller<alpha>> engine(values);
   Notes notes;
@@ -56,7 +56,7 @@ TEST_CASE("an event that nobody listens to is told to nobody and proceeds") {
   CHECK(notes.lines.empty());
 }
 
-TEST_CASE("the engine knows at compile time who listens to what") {
+TEST_CASE("subscribers are known at compile time") {
   using E = engine_for<list<gear>, Teller<alpha>, Teller<beta>>;
   CHECK(E::subscriber_count<on::step> == 2);
   CHECK(E::has_subscribers<on::step>);
@@ -68,7 +68,7 @@ TEST_CASE("the engine knows at compile time who listens to what") {
 struct Undefined;
 Undefined& undefined_phase();
 
-TEST_CASE("an event without subscribers makes no use of its phase: an incomplete type will do") {
+TEST_CASE("an event without subscribers does not use its phase: an incomplete type will do") {
   values_of<Teller<alpha>> const values;
   engine_for<list<>, Teller<alpha>> engine(values);
   CHECK(engine.emit<on::loss>(undefined_phase(), [](std::string_view) {}) == flow::proceed);
@@ -124,7 +124,7 @@ TEST_CASE("an exception of the body leaves every guard, innermost first") {
   CHECK(notes.lines == Lines{"enter Alpha", "enter Beta", "leave Beta", "leave Alpha"});
 }
 
-TEST_CASE("without guards surround is its body, and what it returns keeps its type") {
+TEST_CASE("without guards surround is its body, and keeps the type of its result") {
   values_of<Teller<alpha>> const values;
   engine_for<list<>, Teller<alpha>> engine(values);
   Notes notes;
@@ -144,7 +144,7 @@ struct Thrower {
   };
 };
 
-TEST_CASE("an exception of a subscriber is the caller's, and those after it are not told") {
+TEST_CASE("an exception of a subscriber reaches the caller, and later subscribers are not called") {
   values_of<Teller<alpha>, Thrower, Teller<gamma>> const values;
   engine_for<list<>, Teller<alpha>, Thrower, Teller<gamma>> engine(values);
   Notes notes;
@@ -164,7 +164,7 @@ struct Breaker {
   };
 };
 
-TEST_CASE("an event that was broken off is told on to those who have not heard all of it") {
+TEST_CASE("an interrupted event is completed for the subscribers that have not finished it") {
   auto const nobody = [](std::string_view) {};
   std::vector<std::string> told;
   std::size_t telling = 9;
@@ -254,7 +254,7 @@ TEST_CASE("states are saved in scopes named after their kinds, repeated ones wit
             {"Alpha/value", 1}, {"Many/value", 2}, {"Many.1/value", 3}, {"Many.2/value", 4}});
 }
 
-TEST_CASE("what has nothing to keep opens no scope") {
+TEST_CASE("a state without data opens no scope") {
   values_of<Keeper<alpha>, Forgetful<beta>, Teller<gamma>, Setting<gear>> const values;
   engine_for<list<gear>, Keeper<alpha>, Forgetful<beta>, Teller<gamma>> engine(values);
   Archive archive;

@@ -47,7 +47,7 @@ struct Provider {
 static_assert(frugal::Service<greet>);
 static_assert(!frugal::Service<int>);
 
-TEST_CASE("the provider of a service is found, whoever it is and wherever it stands") {
+TEST_CASE("the provider of a service is found, in any position") {
   using All = engine_for<list<>, Teller<alpha>, Provider<delta, wave>, Provider<beta, greet>>;
   using Values =
       frugal::detail::Storage<Teller<alpha>, Provider<beta, greet>, Provider<delta, wave>>;
@@ -66,7 +66,7 @@ TEST_CASE("two providers of one service are a fault, and of two services none") 
   CHECK(Recipe<Provider<alpha, greet>, Provider<beta, wave, greet>>::fault == "two greet");
 }
 
-TEST_CASE("a list of policies says who provides a service") {
+TEST_CASE("a list of policies knows its provider of a service") {
   using frugal::detail::provided;
   using frugal::detail::provider_of;
   using All = list<Teller<alpha>, Provider<beta, greet>>;
@@ -81,7 +81,7 @@ struct other_alpha : frugal::observer_kind {
   static constexpr std::string_view name = "Alpha";
 };
 
-TEST_CASE("two kinds of one name are a fault, and one kind twice is another") {
+TEST_CASE("two kinds with one name are a fault, and one kind twice is another") {
   using frugal::Recipe;
   CHECK(Recipe<Teller<alpha>, Teller<other_alpha>>::fault == frugal::rules::one_name::text);
   CHECK(Recipe<Teller<alpha>, Teller<alpha, 2>>::fault == frugal::rules::duplicate::text);
@@ -104,7 +104,7 @@ struct Asked {
   };
 };
 
-TEST_CASE("a query asks everybody, and one yes is a yes") {
+TEST_CASE("a query asks every subscriber, and one yes is a yes") {
   using All = engine_for<list<>, Asked<alpha, false>, Asked<beta, true>, Asked<gamma, false>>;
   All engine{
       frugal::detail::Storage<Asked<alpha, false>, Asked<beta, true>, Asked<gamma, false>>{}};
@@ -132,7 +132,7 @@ struct Breaks {
   };
 };
 
-TEST_CASE("an event that was broken off is told on to those who have not heard all of it") {
+TEST_CASE("an interrupted event is completed for the subscribers that have not finished it") {
   using All = engine_for<list<>, Teller<alpha>, Teller<many, 1>, Teller<many, 2>, Breaks>;
   All engine{frugal::detail::Storage<Teller<alpha>, Breaks, Teller<many, 1>, Teller<many, 2>>{}};
   Notes notes;

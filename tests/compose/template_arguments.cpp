@@ -48,7 +48,7 @@ TEST_CASE("the arguments of a template are a list, and values are types in it") 
   CHECK(std::same_as<arguments<Sized<char, 2>>, list<char, Value<2>>>);
 }
 
-TEST_CASE("what is no template, or mixes its arguments, has no shape") {
+TEST_CASE("a type that is not a template, or mixes its arguments, has no shape") {
   CHECK(std::is_void_v<TemplateShape<int>>);
   CHECK(std::is_void_v<TemplateShape<Mixed<int, char, 1>>>);
 }
@@ -71,7 +71,7 @@ TEST_CASE("arguments that are the defaults need not be written") {
   CHECK(written_arguments<TemplateShape<Neither<char>>>() == 1);
 }
 
-TEST_CASE("a pack has no defaults, and a constraint does not stand in the way") {
+TEST_CASE("a pack has no defaults, and a constraint is no obstacle") {
   CHECK(written_arguments<TemplateShape<Types<int, char>>>() == 2);
   CHECK(written_arguments<TemplateShape<Values<1, 2>>>() == 2);
   CHECK(written_arguments<TemplateShape<Whole<int>>>() == 1);

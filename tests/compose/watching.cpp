@@ -52,7 +52,7 @@ struct Wrong {
   static constexpr std::string_view name = "wrong";
   double result() const { return 0; }
 };
-/// Gives several values, whose names only a validation tells.
+/// Gives several values, whose names are known only in a validation.
 struct Table {
   static constexpr std::string_view name = "table";
   std::map<std::string, double> result() const { return {}; }

@@ -76,7 +76,7 @@ TEST_CASE("a policy is named as its user writes it, the same with every compiler
         "WrittenPack<WrittenUnit, WrittenPack<WrittenUnit>>");
 }
 
-TEST_CASE("strings and enumerators are themselves, not what the compiler makes of them") {
+TEST_CASE("strings and enumerators keep their spelling") {
   CHECK(written_name<WrittenWatch<"accuracy", shop::Coin::pound>>() ==
         "WrittenWatch<\"accuracy\", shop::Coin::pound>");
   CHECK(written_name<WrittenWatch<"a<b>", shop::Coin::penny>>() ==
@@ -84,7 +84,7 @@ TEST_CASE("strings and enumerators are themselves, not what the compiler makes o
   CHECK(written_name<WrittenCount<shop::ten>>() == "WrittenCount<ten>");
 }
 
-TEST_CASE("a rational is the literal that makes it, and a fraction where there is none") {
+TEST_CASE("a rational is the literal that makes it, or a fraction if there is none") {
   CHECK(written_name<WrittenShare<0.999_r>>() == "WrittenShare<0.999_r>");
   CHECK(written_name<WrittenShare<1_r>>() == "WrittenShare<1.0_r>");
   CHECK(written_name<WrittenShare<12.05_r>>() == "WrittenShare<12.05_r>");
@@ -108,13 +108,13 @@ TEST_CASE("in a short name all defaults are left out, and empty brackets too") {
         "WrittenPolicy<WrittenUnit, 4>");
 }
 
-TEST_CASE("an alias and an identity stand for the type") {
+TEST_CASE("an alias and an identity are equivalent to the type") {
   CHECK(written_name<WrittenCount<90>>() == "WrittenShort");
   CHECK(written_name<WrittenPack<WrittenShort>>() == "WrittenPack<WrittenShort>");
   CHECK(written_name<WrittenPack<WrittenIdentity>>() == "WrittenPack<Cheese, grated>");
 }
 
-TEST_CASE("types of a user keep their namespaces, and lose those without a name") {
+TEST_CASE("user-defined types keep their namespaces, except unnamed ones") {
   struct Local {};
   CHECK(written_name<shop::Meter>() == "shop::Meter");
   CHECK(written_name<myfrugal::Meter>() == "myfrugal::Meter");

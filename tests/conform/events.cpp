@@ -129,7 +129,7 @@ using frugal::Accumulate;
 using frugal::AdamW;
 using frugal::Optimize;
 
-TEST_CASE("the bare loop has the events that its drawing says, epoch by epoch") {
+TEST_CASE("the bare loop has the events of its drawing, epoch by epoch") {
   CHECK(events<Optimize<AdamW>>(2) == expected(2, 7, 1, 3, 0));
   CHECK(events<Optimize<frugal::Nothing>>(3) == expected(3, 7, 1, 3, 0));
 }
@@ -140,7 +140,7 @@ TEST_CASE("a window has one update for its micro-batches, the ragged last one to
   CHECK(events<Optimize<AdamW>, Accumulate<8>>(1) == expected(1, 7, 8, 3, 0));
 }
 
-TEST_CASE("no policy takes an event away or adds one, but Smoke, which rehearses two forwards") {
+TEST_CASE("no policy adds or removes an event, except Smoke, whose dry run has two forwards") {
   std::string const plain = expected(2, 7, 3, 3, 2);
   using Base = frugal::Recipe<Accumulate<3>, frugal::Validate<frugal::Every<2>>>;
   CHECK(events<Optimize<AdamW>, Accumulate<3>, frugal::Validate<frugal::Every<2>>>(2) == plain);
@@ -180,7 +180,7 @@ struct Stopper {
   };
 };
 
-TEST_CASE("a verdict to stop keeps the step's events from nobody and ends the run behind it") {
+TEST_CASE("a stop request does not short-circuit the step's events and ends the run after it") {
   std::string text;
   frugal::Trainer trainer{std::make_shared<Mlp>(),
                           frugal::CrossEntropy{},

@@ -19,7 +19,8 @@ void collect_all(std::set<std::string_view>& out, frugal::list<As...>) {
   (collect<Extra>(out, As{}), ...);
 }
 
-TEST_CASE("two policies that do not compile break a rule whose sentence is proven in reject/") {
+TEST_CASE(
+    "two policies that do not compile together break a rule whose sentence is tested in reject/") {
   std::set<std::string_view> sentences;
   for (auto const& choices : faults.of) {
     for (auto const& others : choices) {

@@ -28,7 +28,7 @@ auto row_beside(frugal::list<As...>) -> frugal::concat<
 constexpr std::size_t longest = *std::max_element(sizes.begin(), sizes.end());
 
 // Not another axis: it excludes so much that the cover would need half as many rows again.
-TEST_CASE("Audit trains beside every policy that it may stand beside") {
+TEST_CASE("Audit trains with every policy that it combines with") {
   [&]<std::size_t... Rs>(std::index_sequence<Rs...>) {
     (train(decltype(row_beside<frugal::Audit<frugal::BitExact>, Rs>(Axes{})){}), ...);
   }(std::make_index_sequence<longest>{});

@@ -37,7 +37,7 @@ struct Listed {
   static constexpr std::tuple tensors{&Listed::ids, &Listed::mask};
 };
 
-/// Of somebody else: its traits name its tensors, and take no const batch.
+/// A foreign type: its traits name its tensors, and take no const batch.
 struct Foreign {
   Tensor rows;
 };

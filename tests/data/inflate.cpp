@@ -19,7 +19,7 @@ static_assert(!std::is_move_constructible_v<InflateReader>);
 static_assert(!std::is_copy_constructible_v<InflateReader>);
 static_assert(!std::is_move_assignable_v<InflateReader>);
 
-TEST_CASE("plain input reads as it is, in pieces of any size") {
+TEST_CASE("plain input reads unchanged, in pieces of any size") {
   std::istringstream input("plain text");
   InflateReader reader(input, "x");
   std::string out(10, ' ');

@@ -48,7 +48,7 @@ std::string message_of(Worker<int>& worker) {
   return "nothing was thrown";
 }
 
-TEST_CASE("a worker takes none of the signals that ask a run to end") {
+TEST_CASE("a worker's thread receives none of the signals that stop a run") {
   Worker<bool> worker(
       []() -> std::optional<bool> {
         sigset_t mask;
@@ -61,7 +61,7 @@ TEST_CASE("a worker takes none of the signals that ask a run to end") {
   CHECK(worker.next() == true);
 }
 
-TEST_CASE("a worker's error has the words that it was told to make of what was thrown") {
+TEST_CASE("a worker's error has the configured text for the exception") {
   Worker<int> worker([]() -> std::optional<int> { throw std::runtime_error("long"); }, {}, "x",
                      [](std::exception const&) { return std::string("short"); });
   CHECK(message_of(worker).find(": short. ") != std::string::npos);
@@ -77,7 +77,7 @@ TEST_CASE("a worker gives the items of its source in order, at every depth") {
   }
 }
 
-TEST_CASE("a worker takes items that can only be moved") {
+TEST_CASE("a worker takes move-only items") {
   Worker<std::unique_ptr<int>> worker(
       [n = 0]() mutable -> std::optional<std::unique_ptr<int>> {
         if (n == 3) return std::nullopt;
@@ -106,7 +106,7 @@ TEST_CASE("a worker runs at most its depth and one item ahead") {
   CHECK(made <= 6);
 }
 
-TEST_CASE("destroying a worker ends one that waits for room") {
+TEST_CASE("destroying a worker ends one that waits for space") {
   auto const alive = std::make_shared<int>(0);
   {
     Worker<int> worker([alive]() -> std::optional<int> { return 1; }, {.depth = 1}, "the start");
@@ -114,7 +114,7 @@ TEST_CASE("destroying a worker ends one that waits for room") {
   CHECK(alive.use_count() == 1);
 }
 
-TEST_CASE("a worker that is paused makes nothing until it goes on, and loses nothing") {
+TEST_CASE("a paused worker produces nothing until resumed, and loses nothing") {
   std::atomic<int> made{0};
   Worker<int> worker([&]() -> std::optional<int> { return ++made; }, {.depth = 2}, "the start");
   for (int i = 1; i <= 300; ++i) {
@@ -127,7 +127,7 @@ TEST_CASE("a worker that is paused makes nothing until it goes on, and loses not
   }
 }
 
-TEST_CASE("a worker that throws gives what came before, then a WorkerError at that very batch") {
+TEST_CASE("a worker that throws gives earlier items, then a WorkerError at that very batch") {
   Worker<int> worker(
       [n = 0]() mutable -> std::optional<int> {
         if (n == 3) throw std::runtime_error("disk on fire");
@@ -140,7 +140,7 @@ TEST_CASE("a worker that throws gives what came before, then a WorkerError at th
         "fire. Run the source without Prefetch to see it fail in place.");
 }
 
-TEST_CASE("the original exception is nested in the WorkerError, and stays when asked again") {
+TEST_CASE("the original exception is nested in the WorkerError, and stays for later calls") {
   Worker<int> worker([]() -> std::optional<int> { throw std::out_of_range("index 7"); }, {},
                      "the start");
   for (int i = 0; i < 2; ++i) {
@@ -153,7 +153,7 @@ TEST_CASE("the original exception is nested in the WorkerError, and stays when a
   }
 }
 
-TEST_CASE("a thrown value that is no std::exception is reported with its type and nested") {
+TEST_CASE("a thrown value that is not a std::exception is reported with its type and nested") {
   Worker<int> worker([]() -> std::optional<int> { throw 42; }, {}, "the start");
   try {
     worker.next();
@@ -183,7 +183,7 @@ struct Hanging {
   }
 };
 
-TEST_CASE("a worker that hangs ends in a WorkerError that names how long and which batch") {
+TEST_CASE("a worker that hangs ends in a WorkerError that names the time and the batch") {
   Hanging hanging;
   Worker<int> worker(hanging.produce(), {.patience = 50ms}, "the start");
   CHECK(worker.next() == 0);
@@ -194,7 +194,7 @@ TEST_CASE("a worker that hangs ends in a WorkerError that names how long and whi
   hanging.let_go->set_value();
 }
 
-TEST_CASE("a worker that hung and went on gives what it owes when asked again") {
+TEST_CASE("a worker that hung and recovered gives its item at the next call") {
   Hanging hanging;
   Worker<int> worker(hanging.produce(), {.patience = 50ms}, "the start");
   worker.next();
@@ -211,7 +211,7 @@ TEST_CASE("a worker that hung and went on gives what it owes when asked again") 
   CHECK(item == 2);
 }
 
-TEST_CASE("destroying a hanging worker returns, and what the thread uses outlives it") {
+TEST_CASE("destroying a hanging worker returns, and its thread's state outlives it") {
   Hanging hanging;
   auto gone = hanging.gone->get_future();
   {
@@ -238,7 +238,7 @@ TEST_CASE("a patience beyond the clock's range waits for ever instead of not at 
   CHECK(all(worker).size() == 3);
 }
 
-TEST_CASE("many workers made and dropped at once leave nothing behind") {
+TEST_CASE("many workers made and dropped at once leak nothing") {
   auto const alive = std::make_shared<int>(0);
   for (int i = 0; i < 200; ++i) {
     Worker<int> worker([alive, n = 0]() mutable -> std::optional<int> { return n++; }, {.depth = 2},

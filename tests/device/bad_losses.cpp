@@ -81,7 +81,7 @@ fr::Report run(std::filesystem::path const& folder, Bad const& bad, std::stop_to
   return trainer.fit(train);
 }
 
-TEST_CASE("a run that is to be left while a bad loss is unread goes back, and is left then") {
+TEST_CASE("a run preempted while a bad loss is unread is rolled back, and then preempted") {
   TemporaryFolder const folder;
   std::stop_source stop;
   int count = 0;
@@ -97,7 +97,7 @@ TEST_CASE("a run that is to be left while a bad loss is unread goes back, and is
   CHECK(rest.epochs == 2);
 }
 
-TEST_CASE("a verdict while a bad loss is unread is heard again behind the window") {
+TEST_CASE("a stop request while a bad loss is unread is repeated after the window") {
   TemporaryFolder const folder;
   int count = 0;
   fr::Report const report = run(folder.path(), {10, &count}, {}, fr::Rollback<fr::Every<4>>{},
@@ -107,7 +107,7 @@ TEST_CASE("a verdict while a bad loss is unread is heard again behind the window
   CHECK_FALSE(report.preempted);
 }
 
-TEST_CASE("no checkpoint has a bad loss, with processes that agree or without") {
+TEST_CASE("no checkpoint contains a bad loss, with agreeing processes or without") {
   auto const saves_nothing_bad = [](auto const&... policies) {
     TemporaryFolder const folder;
     int count = 0;

@@ -25,7 +25,7 @@ struct Witness {
   }
 };
 
-TEST_CASE("a fit, a range test and a rehearsal take the device of the policy, and leave Settings") {
+TEST_CASE("a fit, a range test and a dry run use the policy's device, and do not change Settings") {
   std::set<std::string> where;
   std::string const there = fake::device(1).str();
   frugal::Settings const settings{.epochs = 1};

@@ -56,7 +56,7 @@ TEST_CASE("the fake device refuses operators over two devices") {
   fake::complaints();
 }
 
-TEST_CASE("the fake device complains of a copy that nobody waited for, and of memory freed early") {
+TEST_CASE("the fake device reports a copy without a wait, and memory freed early") {
   c10::impl::VirtualGuardImpl const guard(fake::type);
   at::Tensor const host = at::arange(4, at::TensorOptions(at::kFloat).pinned_memory(true));
   REQUIRE(host.is_pinned());

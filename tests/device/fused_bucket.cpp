@@ -20,7 +20,7 @@ struct TakeAway {
   std::vector<at::Tensor>& rates;
 };
 
-TEST_CASE("a rate on the device takes one operator a step, and memory once") {
+TEST_CASE("a rate on the device takes one operator per step, and one allocation") {
   at::NoGradGuard const no_gradients;
   auto const on_device = at::TensorOptions().device(fake::device());
   frugal::Parameters parameters;

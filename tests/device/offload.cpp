@@ -33,7 +33,8 @@ std::vector<at::Tensor> train(Ps const&... policies) {
   return weights;
 }
 
-TEST_CASE("Offload has the bits of a run that keeps all on the device, and loses no memory") {
+TEST_CASE(
+    "Offload has the bits of a run that keeps everything on the device, and leaks no memory") {
   auto const plain = train();
   std::size_t const before = fake::world().pinned.size();
   fake::log();
@@ -47,7 +48,7 @@ TEST_CASE("Offload has the bits of a run that keeps all on the device, and loses
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("backward has the next tensor on its way while it works with one") {
+TEST_CASE("backward prefetches the next tensor while it works on one") {
   auto const stream = std::make_shared<frugal::detail::OffloadStream>(fake::device());
   frugal::detail::ToHost const format(stream);
   std::vector<std::shared_ptr<frugal::detail::Offloaded>> kept;

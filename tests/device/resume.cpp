@@ -50,7 +50,7 @@ void goes_on_everywhere(Ps const&... policies) {
   goes_on(fake::device(0), fake::device(1), 0.3, policies...);
 }
 
-TEST_CASE("AdamW, windows, clipping and an average go on on another device, and on the CPU") {
+TEST_CASE("AdamW, windows, clipping and an average resume on another device, and on the CPU") {
   auto const on = [](auto const&... where) {
     (where(frugal::Optimize<frugal::AdamW>{}, frugal::Accumulate<2>{}, frugal::ClipValue<0.1_r>{},
            frugal::Average<frugal::Ema<0.9_r>>{}, frugal::Checkpoint<Every<3>>{}),
@@ -62,7 +62,7 @@ TEST_CASE("AdamW, windows, clipping and an average go on on another device, and 
      [](auto const&... policies) { goes_on(fake::device(1), c10::kCPU, 0, policies...); });
 }
 
-TEST_CASE("SGD in FP16 with Device and a thread that writes goes on on another device") {
+TEST_CASE("SGD in FP16 with Device and a writing thread resumes on another device") {
   goes_on_everywhere(frugal::Optimize<frugal::SGD>{.momentum = 0.9},
                      frugal::Precision<frugal::FP16>{}, frugal::Device<>{},
                      frugal::ClipNorm<0.5_r>{},
@@ -70,7 +70,7 @@ TEST_CASE("SGD in FP16 with Device and a thread that writes goes on on another d
                      frugal::Checkpoint<Every<3>, frugal::Async>{});
 }
 
-TEST_CASE("a device without its number is the one where the tensors are") {
+TEST_CASE("a device without an index is the device of the tensors") {
   using frugal::detail::with_index;
   CHECK(with_index(c10::Device(fake::type)) == fake::device());
   CHECK(with_index(fake::device(1)) == fake::device(1));

@@ -126,7 +126,8 @@ void moves(frugal::list<Ps...> policies) {
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("a run that moves has the bits of one that stays: AdamW, windows, clipping, averages") {
+TEST_CASE(
+    "a run that moves has the bits of one that does not: AdamW, windows, clipping, averages") {
   moves(frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Accumulate<3>,
                      frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
                      frugal::Validate<frugal::Every<2>, frugal::Accuracy>,
@@ -136,7 +137,7 @@ TEST_CASE("a run that moves has the bits of one that stays: AdamW, windows, clip
                      frugal::Throughput<frugal::Every<4>>>{});
 }
 
-TEST_CASE("a run that moves has the bits of one that stays: SGD, plateau, Rollback, Async") {
+TEST_CASE("a run that moves has the bits of one that does not: SGD, plateau, Rollback, Async") {
   moves(frugal::list<
         frugal::Optimize<frugal::SGD>,
         frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>,
@@ -146,7 +147,7 @@ TEST_CASE("a run that moves has the bits of one that stays: SGD, plateau, Rollba
         frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Async, frugal::KeepBest<>>>{});
 }
 
-TEST_CASE("a run that moves has the bits of one that stays: Adam, Adagrad, torch's optimizers") {
+TEST_CASE("a run that moves has the bits of one that does not: Adam, Adagrad, torch's optimizers") {
   moves(frugal::list<frugal::Optimize<frugal::Adam>, frugal::Validate<>,
                      frugal::Audit<frugal::BitExact>>{});
   moves(frugal::list<frugal::Optimize<frugal::Adagrad>, frugal::KeepMemory,
@@ -154,8 +155,7 @@ TEST_CASE("a run that moves has the bits of one that stays: Adam, Adagrad, torch
   moves(frugal::list<frugal::Optimize<frugal::Any>, frugal::FlushDenormals>{});
 }
 
-TEST_CASE(
-    "a run that is resumed before, at or after the move ends in the bits of one not stopped") {
+TEST_CASE("a run resumed before, at or after the move ends with the bits of an uninterrupted one") {
   using Policies = frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Accumulate<2>,
                                 frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
                                 frugal::Average<frugal::Ema<0.9_r>>,
@@ -191,7 +191,7 @@ std::map<std::string, at::Tensor> in_folder(std::filesystem::path const& path, c
   return tensors_of(*module);
 }
 
-TEST_CASE("a checkpoint of either side of the move goes on, dropout included") {
+TEST_CASE("a checkpoint from either side of the move resumes, dropout included") {
   TemporaryFolder folder;
   StartOn<Cpu, Steps<6>> const start;
   auto const whole = in_folder(folder.path() / "whole", fake::device(), 22, start);
@@ -205,7 +205,7 @@ TEST_CASE("a checkpoint of either side of the move goes on, dropout included") {
   CHECK_FALSE(same_bits(in_folder(folder.path() / "cpu", c10::kCPU, 22), whole));
 }
 
-TEST_CASE("a run that knew only the CPU goes on with StartOn on a device") {
+TEST_CASE("a run from the CPU alone resumes with StartOn on a device") {
   TemporaryFolder folder;
   StartOn<Cpu, Steps<6>> const start;
   auto const whole = in_folder(folder.path() / "whole", fake::device(), 22, start);
@@ -214,7 +214,7 @@ TEST_CASE("a run that knew only the CPU goes on with StartOn on a device") {
   CHECK(same_bits(in_folder(path, fake::device(), 22, start), whole));
 }
 
-TEST_CASE("Rollback goes back to before the move, and the run stays on the device") {
+TEST_CASE("Rollback returns to before the move, and the run stays on the device") {
   // The loss of the ninth window is NaN; the last good state is of the third step.
   struct Spoilt {
     std::shared_ptr<int> calls = std::make_shared<int>(0);
@@ -270,7 +270,7 @@ TEST_CASE("ClipNorm clips on the CPU, and on the device once the run is there") 
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("a run that ends before it moves says so, and a move is an event of the log") {
+TEST_CASE("a run that ends before it moves reports that, and a move is an event of the log") {
   TemporaryFolder folder;
   auto const fit = [&](std::uint64_t steps) {
     frugal::Trainer trainer{std::make_shared<Mlp>(),

@@ -25,7 +25,7 @@ TEST_CASE("a save reads the device once, however many parameters") {
   CHECK(operators.at("aten::stack") == 1);
 }
 
-TEST_CASE("a step asks the device for nothing once counters have parted") {
+TEST_CASE("a step reads nothing from the device once counters have diverged") {
   at::Tensor const parameter = at::zeros({2}).to(fake::device());
   StepCounters counters;
   for (int i = 0; i < 3; ++i) counters.add(parameter);

@@ -32,8 +32,7 @@ fr::ColdCommand const s3{.put = {"aws", "s3", "cp", "{file}", "s3://bucket/demo/
 
 namespace frugal_test::docs_archive {
 
-TEST_CASE(
-    "docs/store/archive.md: what is called there moves old checkpoints and brings them back") {
+TEST_CASE("docs/store/archive.md: its calls move old checkpoints and restore them") {
   support::TemporaryFolder folder;
   fr::ColdFolder const cold{folder / "cold"};
   std::filesystem::create_directory(cold.folder);

@@ -97,7 +97,8 @@ double share_of_plain(char const* name, Ended const& ended) {
   return share;
 }
 
-TEST_CASE("a run that keeps all repeats itself, and its peak is that of what it saves") {
+TEST_CASE(
+    "a run that keeps everything is reproducible, and its peak is that of its saved tensors") {
   Ended const again = run();
   CHECK(same_bits(again.tensors, plain().tensors));
   CHECK(again.loss == plain().loss);
@@ -105,21 +106,21 @@ TEST_CASE("a run that keeps all repeats itself, and its peak is that of what it 
   CHECK(plain().peak > blocks * 80 * mib);
 }
 
-TEST_CASE("Offload has the bits of a run that keeps all, and a lower peak") {
+TEST_CASE("Offload has the bits of a run that keeps everything, and a lower peak") {
   Ended const ended = run(frugal::Activations<frugal::Offload>{});
   CHECK(same_bits(ended.tensors, plain().tensors));
   CHECK(ended.loss == plain().loss);
   CHECK(share_of_plain("Offload", ended) < 0.75);
 }
 
-TEST_CASE("Recompute has the bits of a run that keeps all, and a lower peak") {
+TEST_CASE("Recompute has the bits of a run that keeps everything, and a lower peak") {
   Ended const ended = run(frugal::Recompute<frugal::Segments<4>>{});
   CHECK(same_bits(ended.tensors, plain().tensors));
   CHECK(ended.loss == plain().loss);
   CHECK(share_of_plain("Recompute", ended) < 0.85);
 }
 
-TEST_CASE("Half has a loss that is near, and a lower peak") {
+TEST_CASE("Half has nearly the same loss, and a lower peak") {
   Ended const ended = run(frugal::Activations<frugal::BF16>{});
   CHECK(std::abs(ended.loss - plain().loss) < 0.02 * std::abs(plain().loss));
   // If they were equal, nothing would have been rounded.
@@ -127,7 +128,7 @@ TEST_CASE("Half has a loss that is near, and a lower peak") {
   CHECK(share_of_plain("Half", ended) < 0.92);
 }
 
-TEST_CASE("Offload trains where a run that keeps all runs out of memory") {
+TEST_CASE("Offload trains where a run that keeps everything runs out of memory") {
   // The count of live tensors falls as soon as the host releases them. This tests the memory that
   // the copies have not read yet: the allocator must wait for it rather than request more.
   Ended const& whole = plain();

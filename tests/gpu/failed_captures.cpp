@@ -157,7 +157,7 @@ struct Asking : torch::autograd::Function<Asking> {
   }
 };
 
-TEST_CASE("item() in a backward pass of the module's own, in autograd's thread") {
+TEST_CASE("item() in a custom backward pass, in autograd's thread") {
   check_fails(Accumulate<1>{}, 1,
               [] { return [](frugal::Loss& loss) { loss.value = Asking::apply(loss.value); }; });
 }

@@ -84,7 +84,7 @@ struct Limit {
   ~Limit() { allocator::setMemoryFraction(1.0, gpu); }
 };
 
-TEST_CASE("a step of 60% of the memory is captured all the same") {
+TEST_CASE("a step of 60% of the memory is captured") {
   // One activation is 1/256 of the memory, and a step has about ten at once.
   std::int64_t const rows =
       total_memory() / 256 / (hidden * static_cast<std::int64_t>(sizeof(float)));

@@ -127,7 +127,7 @@ Ended const& whole() {
   return kept;
 }
 
-TEST_CASE("AutoBatch finds the largest micro-batch that the allocator gives memory for") {
+TEST_CASE("AutoBatch finds the largest micro-batch for which the allocator has memory") {
   CHECK(whole().micro_batch == 0);
   memory::Limit const held(limit);
   Ended const halved = run({.bytes = much, .later = much}, AutoBatch{});
@@ -151,11 +151,11 @@ void splits_in_mid_run(Where where) {
   check_near(split, whole());
 }
 
-TEST_CASE("a step that runs out of memory in its forward pass is split, and the run goes on") {
+TEST_CASE("a step that runs out of memory in its forward pass is split, and the run continues") {
   splits_in_mid_run(Where::forward);
 }
 
-TEST_CASE("a step that runs out of memory in its backward pass is split, and the run goes on") {
+TEST_CASE("a step that runs out of memory in its backward pass is split, and the run continues") {
   splits_in_mid_run(Where::backward);
 }
 
@@ -185,8 +185,7 @@ TEST_CASE("one sample that is too large is a MemoryError in mid-run, forward and
   refuses({.later = too_much, .from = 2, .where = Where::backward}, "step 2, Accumulate<Auto>");
 }
 
-TEST_CASE(
-    "with Accumulate<N> the error of LibTorch says which step it was, and the next fit works") {
+TEST_CASE("with Accumulate<N> LibTorch's error names the step, and the next fit works") {
   whole();
   memory::Limit const held(limit);
   bool ran_out = false;

@@ -49,7 +49,7 @@ Outcome stopped(Job job, std::uint64_t step, c10::Device from, c10::Device to) {
   return rest;
 }
 
-TEST_CASE("eagerly, a run that died goes on in the same bits, however its GPU is spelt") {
+TEST_CASE("eagerly, a run that died resumes with the same bits, with either spelling of its GPU") {
   TemporaryFolder const folder;
   Outcome const whole = run_eagerly({.folder = folder / "whole", .device = first_gpu});
   CHECK(whole.report.steps == 33);
@@ -100,7 +100,7 @@ Outcome run_captured(std::filesystem::path const& folder, std::uint64_t dies_aft
                   Dies{.at = dies_after});
 }
 
-TEST_CASE("with Graph, a run that died goes on in the same bits") {
+TEST_CASE("with Graph, a run that died resumes with the same bits") {
   TemporaryFolder const folder;
   Outcome const whole = run_captured(folder / "whole", 0, first_gpu);
   CHECK(whole.report.steps == 33);
@@ -118,7 +118,7 @@ TEST_CASE("with Graph, a run that died goes on in the same bits") {
   }
 }
 
-TEST_CASE("a run goes on from GPU to CPU and back, says so, and has losses that are near") {
+TEST_CASE("a run resumes from GPU to CPU and back, reports that, and has nearly the same losses") {
   TemporaryFolder const folder;
   // Dropout would draw other numbers on the other device.
   Mlp::Shape const shape{.dropout = 0, .norm = true};
@@ -141,7 +141,7 @@ TEST_CASE("a run goes on from GPU to CPU and back, says so, and has losses that 
   crosses("up", cpu, first_gpu, "cpu");
 }
 
-TEST_CASE("a run that went to the CPU and came back ends as one that stayed, nearly") {
+TEST_CASE("a run that went to the CPU and came back ends nearly like one that did not") {
   TemporaryFolder const folder;
   Mlp::Shape const shape{.dropout = 0, .norm = true};
   Outcome const whole =

@@ -127,11 +127,11 @@ void saves_its_own_step(Ps const&... policies) {
   CHECK(compared == 14);
 }
 
-TEST_CASE("eagerly, the file of a step has the weights of that step, though steps go on") {
+TEST_CASE("eagerly, the file of a step has the weights of that step, while training continues") {
   saves_its_own_step();
 }
 
-TEST_CASE("with Graph, the file of a step has the weights of that step, though replays go on") {
+TEST_CASE("with Graph, the file of a step has the weights of that step, while replays continue") {
   saves_its_own_step(frugal::Graph<frugal::WholeStep>{});
 }
 

@@ -82,7 +82,7 @@ void moves(Ps const&... policies) {
   for (std::size_t i = 0; i < 5; ++i) CHECK(moved.losses.at(i) == stays.losses.at(i));
 }
 
-TEST_CASE("a run that starts on the CPU goes on on the GPU with the losses of one that stays") {
+TEST_CASE("a run that starts on the CPU continues on the GPU with the losses of one that stays") {
   moves(frugal::Optimize<frugal::AdamW>{}, frugal::Device<>{},
         frugal::Average<frugal::Ema<0.9_r>>{});
 }
@@ -159,7 +159,7 @@ TEST_CASE("AdamW trains depthwise and 1x1 convolutions in channels_last as on th
   trains_alike(frugal::Optimize<frugal::AdamW>{.lr = 1e-2});
 }
 
-TEST_CASE("SGD with momentum does so as well") {
+TEST_CASE("SGD with momentum trains them as on the CPU too") {
   trains_alike(frugal::Optimize<frugal::SGD>{.lr = 0.05, .momentum = 0.9});
 }
 

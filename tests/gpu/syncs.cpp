@@ -95,7 +95,7 @@ void waits_for_nothing(Policies const&... policies) {
   CHECK(watch(false, c10::kCPU, policies...) == last_step - first_step);
 }
 
-TEST_CASE("a policy that waits is noticed") {
+TEST_CASE("a policy with a host sync is detected") {
   // Otherwise a watch that detects nothing would pass all the others.
   CHECK_THROWS_WITH_AS(watch(true, c10::kCPU, Optimize<AdamW>{}),
                        doctest::Contains("synchronizing"), c10::Error);

@@ -11,7 +11,7 @@
 
 namespace frugal_test::libtorch_out_of_memory {
 
-TEST_CASE("what is out of memory is known by its type, its words, and inside of other errors") {
+TEST_CASE("out-of-memory errors are recognised by type, by text, and nested in other errors") {
   auto const is = [](auto&& body) {
     try {
       body();

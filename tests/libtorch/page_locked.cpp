@@ -59,7 +59,7 @@ TEST_CASE("tensors share blocks, and little is wasted") {
   }
 }
 
-TEST_CASE("one tensor, none, and one without elements have their places") {
+TEST_CASE("one tensor, none, and an empty one have valid offsets") {
   is_sound({100}, blocks_for({100}));
   is_sound({0, 0, 7}, blocks_for({0, 0, 7}));
   CHECK(blocks_for({}).sizes.empty());

@@ -30,7 +30,7 @@ TEST_CASE("a measurement is the mean of the losses by their weights") {
   CHECK(measurement.result()["loss"] == 3.0);
 }
 
-TEST_CASE("metrics see the loss as the objective returned it, in every dtype") {
+TEST_CASE("metrics receive the loss as the objective returned it, in every dtype") {
   for (at::ScalarType const type : {at::kFloat, at::kDouble, at::kBFloat16}) {
     Measurement<LossSeen> measurement;
     measurement.add({.value = at::full({}, 2.0, type), .weight = 8}, Batch{});

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The faults that run.py plants: small bugs as people write them, each with the check that finds it.
+"""The faults that run.py plants: small, typical bugs, each with the check that finds it.
 
-A fault's `old` text occurs exactly once in its file, on whole lines or within one; `new` takes its
-place. Except where `at` is "build", the sources compile with it: a fault that the compiler finds says
-nothing of the tests.
+A fault's `old` text occurs exactly once in its file, on whole lines or within one; `new` replaces it.
+Except if `at` is "build", the sources compile with it: a fault that the compiler finds says nothing
+about the tests.
 
 A check is `test("regex")`, which is `./dev test -R regex` (names are "room: path/of/test/file"), or
 `stage("word")`, which is `./dev test --all word` (a word of the stage's name in .ci/stages.sh).
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Check:
-    """What is asked of ./dev."""
+    """A call of ./dev."""
 
-    arguments: tuple[str, ...]  # behind `./dev test`
+    arguments: tuple[str, ...]  # after `./dev test`
     stage: bool
 
     def __str__(self) -> str:
@@ -35,14 +35,14 @@ def stage(word: str) -> Check:
 class Fault:
     name: str
     breaks: str  # one sentence
-    file: str  # from the root of the checkout
+    file: str  # relative to the root of the checkout
     old: str
     new: str
     check: Check
     at: str = "test"  # where the check finds it: "test" or "build"
 
 
-# Each header compiled by itself is part of this stage.
+# This stage compiles each header by itself.
 HEADERS_ALONE = stage("headers")
 # The names of tests/fault are sentences; these are their beginnings.
 ORDER_OF_CALLS = test("^fault: nothing gets its name before")

@@ -209,18 +209,17 @@ void end_in_the_same_weights(std::vector<std::array<std::int64_t, 2>> const& siz
   CHECK(two[0].report.samples + two[1].report.samples == one.report.samples);
 }
 
-TEST_CASE("two processes with half of each batch end in the weights of one with the whole") {
+TEST_CASE("two processes with half of each batch end with the weights of one with the whole") {
   end_in_the_same_weights({{4, 4}, {4, 4}, {4, 4}, {4, 4}, {4, 4}, {2, 2}});
 }
 
-TEST_CASE(
-    "so they do with shares that weigh differently, and in windows of several micro-batches") {
+TEST_CASE("shares of unequal weight, and windows of several micro-batches, do too") {
   end_in_the_same_weights({{5, 3}, {2, 6}, {1, 5}});
   end_in_the_same_weights({{4, 4}, {4, 4}, {4, 4}, {4, 4}, {4, 4}, {2, 2}}, fr::Accumulate<2>{});
   end_in_the_same_weights({{5, 3}, {2, 6}, {1, 5}, {2, 6}, {7, 7}}, fr::Accumulate<2>{});
 }
 
-TEST_CASE("asked in one process, both leave after the same step") {
+TEST_CASE("a preemption requested in one process preempts both after the same step") {
   auto const two = both([&](Pair& pair, int rank) {
     auto train = shares({{2, 2}}, rank);
     return fit(train, rank, {}, DataParallel{.pair = &pair, .rank = rank},
@@ -235,7 +234,7 @@ TEST_CASE("asked in one process, both leave after the same step") {
   CHECK(two[0].report.stopped_by == "another process");
 }
 
-TEST_CASE("a verdict of one process ends the run in both") {
+TEST_CASE("a stop request of one process ends the run in both") {
   TemporaryFolder const folder;
   auto const start = [&](std::uint64_t stop_at) {
     return both([&](Pair& pair, int rank) {
@@ -329,14 +328,14 @@ std::array<Outcome, 2> with_one_spoilt(int nth, double times, int in_rank, Ps co
   });
 }
 
-TEST_CASE("a loss that is bad in one process ends the run in both, and the weights are the same") {
+TEST_CASE("a bad loss in one process ends the run in both, and the weights are the same") {
   auto const two = with_one_spoilt(6, not_a_number, 1);
   CHECK(two[0].error.find("the loss is bad in another process") != std::string::npos);
   CHECK(two[1].error.find("the loss is NaN (epoch 0, step 5, micro-batch 5)") != std::string::npos);
   CHECK(same_bits(two[0].tensors, two[1].tensors));
 }
 
-TEST_CASE("with Rollback both go back, and pass over the window that is bad in one") {
+TEST_CASE("with Rollback both go back, and skip the window that is bad in one") {
   for (auto const& two : {with_one_spoilt(6, not_a_number, 0, fr::Rollback<fr::Every<4>>{}),
                           with_one_spoilt(30, 1000, 1, fr::Rollback<fr::Every<4>>{.jump = 5})}) {
     for (Outcome const& each : two) {
@@ -373,7 +372,7 @@ struct PassesOver {
   };
 };
 
-TEST_CASE("a window that one process passes over is passed over in both") {
+TEST_CASE("a window that one process skips is skipped in both") {
   auto const two = both([&](Pair& pair, int rank) {
     auto train = shares({{2, 2}}, rank);
     return fit(train, rank, {}, DataParallel{.pair = &pair, .rank = rank}, PassesOver{rank == 1});

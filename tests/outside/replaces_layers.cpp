@@ -81,7 +81,7 @@ torch::nn::Sequential network() {
 
 bool is_trained(std::string const& name) { return name.ends_with(".A") || name.ends_with(".B"); }
 
-TEST_CASE("a policy replaces layers: only what it brings is trained, and has optimizer state") {
+TEST_CASE("a policy replaces layers: only its parameters are trained, and have optimizer state") {
   auto const net = network();
   auto const before = tensors_of(*net);
   std::map<std::uint64_t, Frozen> saved;
@@ -115,7 +115,7 @@ TEST_CASE("a policy replaces layers: only what it brings is trained, and has opt
   CHECK(moments >= 8);  // two for each of four
 }
 
-TEST_CASE("a second fit of the trainer goes on with the layers that the first has brought") {
+TEST_CASE("a second fit of the trainer continues with the layers of the first") {
   auto const net = network();
   fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Settings{.epochs = 1},
                       fr::Optimize<fr::SGD>{.lr = 0.1}, Adapt{}};
@@ -125,7 +125,7 @@ TEST_CASE("a second fit of the trainer goes on with the layers that the first ha
   CHECK(tensors_of(*net).size() == 8);
 }
 
-TEST_CASE("the range test sweeps what the policy brings, and puts it back") {
+TEST_CASE("the range test sweeps the policy's parameters, and restores them") {
   auto const swept = network();
   fr::Resident train(samples(44), {.batch = 4});
   auto const trainer_of = [](torch::nn::Sequential const& net) {
@@ -142,7 +142,7 @@ TEST_CASE("the range test sweeps what the policy brings, and puts it back") {
   CHECK(same_bits(tensors_of(*swept), tensors_of(*net)));
 }
 
-TEST_CASE("a resumed run builds its layers again and goes on in the same bits") {
+TEST_CASE("a resumed run builds its layers again and continues with the same bits") {
   TemporaryFolder const folder;
   auto const run = [&](std::string const& name, int leave_at) {
     std::stop_source stop;
@@ -185,7 +185,7 @@ struct Swap {
   };
 };
 
-TEST_CASE("the module itself stays: a policy that puts another in its place is refused") {
+TEST_CASE("a policy that replaces the module itself is refused") {
   fr::Trainer trainer{network(), fr::CrossEntropy{}, fr::Settings{}, fr::Optimize<fr::AdamW>{},
                       Swap{}};
   fr::Resident train(samples(8), {.batch = 4});

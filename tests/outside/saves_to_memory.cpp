@@ -154,7 +154,7 @@ Ran run(MemorySave const& saves, int leave_at = 0, Asks const& asks = {}, int di
   return ran;
 }
 
-TEST_CASE("wherever the run is left it goes on from memory in the same bits") {
+TEST_CASE("a run preempted anywhere resumes from memory with the same bits") {
   fr::StateDict none;
   Ran const whole = run({.store = &none});
   for (int const at : {1, 7, 11, 12, 21}) {
@@ -174,7 +174,7 @@ TEST_CASE("wherever the run is left it goes on from memory in the same bits") {
   }
 }
 
-TEST_CASE("a save in the middle of an event leaves the rest of it to the run that resumes") {
+TEST_CASE("a save in the middle of an event leaves the rest of the event to the resumed run") {
   fr::StateDict store;
   CHECK_THROWS_AS(run({.store = &store}, 0, {.save_at = 3}, 4), std::runtime_error);
   REQUIRE_FALSE(store.values.empty());
@@ -183,7 +183,7 @@ TEST_CASE("a save in the middle of an event leaves the rest of it to the run tha
   CHECK(rest.counted == 22);
 }
 
-TEST_CASE("a run whose save fails when it is left says so with its exit code") {
+TEST_CASE("a preempted run whose save fails reports that with its exit code") {
   fr::StateDict store;
   Ran const left = run({.store = &store, .is_full = true}, 5);
   CHECK(left.report.preempted);
@@ -191,7 +191,7 @@ TEST_CASE("a run whose save fails when it is left says so with its exit code") {
   CHECK_FALSE(left.report.unsaved.empty());
 }
 
-TEST_CASE("who stops a run in the event that resumes it has stopped it") {
+TEST_CASE("a stop request in the event that resumes the run takes effect") {
   fr::StateDict store;
   run({.store = &store}, 5);
   Ran const stopped = run({.store = &store}, 0, {.stop_at_begin = true});

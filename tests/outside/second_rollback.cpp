@@ -136,7 +136,7 @@ TEST_CASE("a NaN batch is never trained: the weights are those of a run without 
   }
 }
 
-TEST_CASE("an epoch whose only window is passed over is an epoch without a loss") {
+TEST_CASE("an epoch whose only window is skipped is an epoch without a loss") {
   fr::Batch const one = samples(4);
   Outcome const clean = run(one, {.epochs = 3}, false, 0);
   Outcome const outcome = run(one, {.epochs = 4}, false, 2);
@@ -150,7 +150,7 @@ TEST_CASE("an epoch whose only window is passed over is an epoch without a loss"
   CHECK(std::isnan(run(one, {.epochs = 4}, false, 4).report.train_loss));
 }
 
-TEST_CASE("in shuffled data every window with a NaN is passed over, and the log says so") {
+TEST_CASE("in shuffled data every window with a NaN is skipped, and logged") {
   TemporaryFolder const folder;
   Outcome const outcome =
       run(spoilt(20), {.run = folder.path(), .epochs = 3}, true, 0, fr::Log<fr::Every<1>>{});
@@ -164,7 +164,7 @@ TEST_CASE("in shuffled data every window with a NaN is passed over, and the log 
   CHECK(outcome.report.samples == 3 * 44 - 4 * returns);
 }
 
-TEST_CASE("a resumed run knows the windows that it passes over") {
+TEST_CASE("a resumed run knows the windows to skip") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, std::uint64_t steps) {
     return run(spoilt(20), {.run = folder / name, .epochs = 3, .steps = steps}, false, 0,

@@ -181,12 +181,12 @@ void goes_on_exactly(int every, First&& first_run, Second&& second_run) {
   }
 }
 
-TEST_CASE("asked before any batch, a run is left behind its step, saved, and goes on exactly") {
+TEST_CASE("a run preempted before any batch stops after its step, is saved, and resumes exactly") {
   auto const same = [](auto const& folder, int nth) { return run(folder, nth); };
   goes_on_exactly(1, same, same);
 }
 
-TEST_CASE("so it does where the recipe that goes on has lost an observer, or has one more") {
+TEST_CASE("it does so even if the resuming recipe has lost an observer, or gained one") {
   auto const plain = [](auto const& folder, int nth) { return run(folder, nth); };
   auto const logged = [](auto const& folder, int nth) {
     return run(folder, nth, fr::Log<fr::Every<1>>{}, fr::Throughput<fr::Every<4>>{});

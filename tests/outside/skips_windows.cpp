@@ -95,7 +95,7 @@ fr::Batch windows(std::vector<std::int64_t> const& which, std::int64_t size = 4)
   return {at::cat(data), at::cat(target)};
 }
 
-TEST_CASE("a window that is passed over is consumed, and neither trained nor a step") {
+TEST_CASE("a skipped window is consumed, and neither trained nor a step") {
   Outcome const outcome = run(samples(44), {}, TwoOfThree{});
   CHECK(outcome.report.epochs == 1);
   CHECK(outcome.report.steps == 8);
@@ -109,7 +109,7 @@ TEST_CASE("a window that is passed over is consumed, and neither trained nor a s
   CHECK(outcome.report.train_loss == without.report.train_loss);
 }
 
-TEST_CASE("so are all micro-batches of a window, of an epoch's ragged last one too") {
+TEST_CASE("all its micro-batches are, in an epoch's ragged last window too") {
   // Six windows of 8 samples, the last with 4; the third and the last are skipped.
   Outcome const outcome = run(samples(44), {}, fr::Accumulate<2>{}, TwoOfThree{});
   CHECK(outcome.report.epochs == 1);
@@ -119,14 +119,14 @@ TEST_CASE("so are all micro-batches of a window, of an epoch's ragged last one t
   CHECK(same_bits(outcome.tensors, without.tensors));
 }
 
-TEST_CASE("the count goes on from epoch to epoch") {
+TEST_CASE("the count continues from epoch to epoch") {
   Outcome const outcome = run(samples(44), {.epochs = 3}, TwoOfThree{});
   CHECK(outcome.report.epochs == 3);
   CHECK(outcome.report.steps == 22);
   CHECK(outcome.last.passed_over == 10);  // the last window is the eleventh, after the last step
 }
 
-TEST_CASE("a budget of windows ends the run, those that are passed over included") {
+TEST_CASE("a budget of windows ends the run, skipped windows included") {
   Outcome const outcome = run(samples(44), {.epochs = 3}, TwoOfThree{.budget = 21});
   CHECK(outcome.report.stopped_by == "outside.TwoOfThree");
   CHECK(outcome.report.epochs == 1);
@@ -135,7 +135,7 @@ TEST_CASE("a budget of windows ends the run, those that are passed over included
   CHECK(outcome.last.position == 36);
 }
 
-TEST_CASE("a run that is left at any batch goes on where it was") {
+TEST_CASE("a run preempted at any batch continues from there") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, int leave_at) {
     return run(samples(43),

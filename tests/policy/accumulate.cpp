@@ -70,7 +70,7 @@ TEST_CASE("a window of equal micro-batches is one big batch") {
         rounding);
 }
 
-TEST_CASE("a last window with fewer micro-batches is one big batch of what it has") {
+TEST_CASE("a last window with fewer micro-batches is one big batch of these") {
   CHECK(apart(descend<3>(std::vector<std::int64_t>(8, 5), false), by_hand({15, 15, 10}, false)) <
         rounding);
   CHECK(apart(descend<16>(std::vector<std::int64_t>(8, 5), false), by_hand({40}, false)) <
@@ -102,7 +102,7 @@ TEST_CASE("a window counts as one step, its micro-batches one by one") {
   CHECK(seen[1].sample == 40);
 }
 
-TEST_CASE("a full window of equal weights costs no operator but those of its micro-batches") {
+TEST_CASE("a full window of equal weights costs no operator besides those of its micro-batches") {
   TrainingFile const file;
   auto const count = [&](auto policy, std::vector<std::int64_t> const& sizes) {
     auto const net = file.network();

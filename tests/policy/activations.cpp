@@ -57,7 +57,7 @@ at::Tensor entangled(at::Tensor const& x_BF) {
          stepped.repeat({1, 2}) * h_BF.view({b, 8, 8}).transpose(1, 2).reshape({b, features});
 }
 
-TEST_CASE("Offload gives the plain gradients, bit for bit, whatever way tensors lie in memory") {
+TEST_CASE("Offload gives the plain gradients, bit for bit, for every memory layout") {
   CHECK(at::allclose(gradient<fr::Offload>(entangled), gradient<void>(entangled), 1e-6, 0));
   auto const simple = [](at::Tensor const& x) { return x.tanh().exp() * x.sigmoid(); };
   CHECK(at::equal(gradient<fr::Offload>(simple), gradient<void>(simple)));
@@ -81,7 +81,7 @@ TEST_CASE("gradients in 16 bits are those of rounded activations") {
   CHECK((finer - plain).norm().item<double>() < 0.25 * (half - plain).norm().item<double>());
 }
 
-TEST_CASE("parameters, their views, batches, integers and small statistics stay as they are") {
+TEST_CASE("parameters, their views, batches, integers and small statistics are not packed") {
   nn::Linear linear(features, features);
   nn::LayerNorm norm(nn::LayerNormOptions({features}));
   at::Tensor const x = rows();
@@ -116,7 +116,7 @@ TEST_CASE("a tensor that is saved several times is packed once") {
   sums.backward();
 }
 
-TEST_CASE("what is changed in place after it was packed has the value that was saved") {
+TEST_CASE("a tensor changed in place after packing unpacks with the saved value") {
   auto const late = [](bool packed) {
     at::Tensor const x = rows().requires_grad_();
     fr::detail::Packing<PackedAs<fr::Offload>> packing;
@@ -130,7 +130,7 @@ TEST_CASE("what is changed in place after it was packed has the value that was s
   CHECK(at::equal(late(true), late(false)));
 }
 
-TEST_CASE("a parameter that is changed in place before backward is refused, as LibTorch does") {
+TEST_CASE("a parameter that is changed in place before backward is refused, as by LibTorch") {
   nn::Linear linear(features, features);
   at::Tensor const x = rows().requires_grad_();
   fr::detail::Packing<PackedAs<fr::BF16>> packing;
@@ -143,7 +143,7 @@ TEST_CASE("a parameter that is changed in place before backward is refused, as L
   CHECK_THROWS_WITH_AS(y.backward(), doctest::Contains("was changed in place"), fr::ModuleError);
 }
 
-TEST_CASE("a graph that is kept unpacks again, in another thread as well") {
+TEST_CASE("a retained graph unpacks again, in another thread as well") {
   at::Tensor const x = rows().requires_grad_();
   at::Tensor loss;
   {
@@ -157,7 +157,7 @@ TEST_CASE("a graph that is kept unpacks again, in another thread as well") {
   CHECK(at::equal(x.grad(), once * 2));
 }
 
-TEST_CASE("nothing is left of a graph that was never gone back through") {
+TEST_CASE("nothing is left of a graph without a backward pass") {
   LiveBytes const live;
   at::Tensor const x = rows().requires_grad_();
   std::int64_t const before = live.now();
@@ -224,7 +224,7 @@ TEST_CASE("on the CPU Offload changes nothing, and says so once") {
   CHECK(report.advice[0].find("does nothing on the CPU") != std::string::npos);
 }
 
-TEST_CASE("hooks are there in training passes alone, and gone after one that throws") {
+TEST_CASE("hooks are there in training passes alone, and removed after one that throws") {
   struct Watching {
     std::vector<bool>* hooked;
     fr::Loss operator()(nn::Sequential& module, fr::Batch const& batch) const {

@@ -75,7 +75,7 @@ TEST_CASE("a run that ends within an epoch has a hash of its end") {
   CHECK(found[2].step == 8);
 }
 
-TEST_CASE("the hash is of names, types, shapes and every bit of parameters and buffers") {
+TEST_CASE("the hash covers names, types, shapes and every bit of parameters and buffers") {
   auto const base = module();
   std::uint64_t const hash = frugal::hash_of_tensors(*base);
   CHECK(frugal::hash_of_tensors(*module()) == hash);
@@ -93,7 +93,7 @@ TEST_CASE("the hash is of names, types, shapes and every bit of parameters and b
   CHECK(frugal::hash_of_tensors(*a) != frugal::hash_of_tensors(*b));
 }
 
-TEST_CASE("LibTorch is deterministic for the span of fit, and then as it was") {
+TEST_CASE("LibTorch is deterministic during fit, and restored afterwards") {
   at::Context& context = at::globalContext();
   std::string const before = flags();
   std::string within;
@@ -120,7 +120,7 @@ TEST_CASE("LibTorch is deterministic for the span of fit, and then as it was") {
   CHECK(flags() == before);
 }
 
-TEST_CASE("an operator without a deterministic kernel ends the run, and says which it is") {
+TEST_CASE("an operator without a deterministic kernel ends the run, and is named") {
   auto const objective = [](std::shared_ptr<Mlp>& net, frugal::Batch const& batch) {
     at::Tensor const target = batch.target.clone();
     target.put_(at::zeros({1}, at::kLong), at::zeros({1}, at::kLong), /*accumulate=*/false);
@@ -157,7 +157,7 @@ std::vector<std::string> lines(std::vector<AuditMark> const& all) {
   return found;
 }
 
-TEST_CASE("a resumed run has the hashes of one that was not stopped, in its log too") {
+TEST_CASE("a resumed run has the hashes of an uninterrupted one, in its log too") {
   auto const whole = marks({});
   for (std::uint64_t const steps : {9U, 8U}) {  // at a save's cadence, and off it
     CAPTURE(steps);
@@ -182,7 +182,7 @@ TEST_CASE("a resumed run has the hashes of one that was not stopped, in its log 
   }
 }
 
-TEST_CASE("another number of threads after a resume is told") {
+TEST_CASE("another number of threads after a resume is reported") {
   TemporaryFolder const folder;
   int const threads = at::get_num_threads();
   auto const run = [&](std::uint64_t epochs) {
@@ -202,7 +202,7 @@ TEST_CASE("another number of threads after a resume is told") {
   CHECK(advice[1].find("went on with " + std::to_string(threads + 1)) != std::string::npos);
 }
 
-TEST_CASE("cuBLAS is asked for a workspace of a fixed size") {
+TEST_CASE("cuBLAS requires a workspace of a fixed size") {
   CHECK_NOTHROW(frugal::detail::require_workspace(":4096:8"));
   CHECK_NOTHROW(frugal::detail::require_workspace(":16:8"));
   CHECK_THROWS_AS(frugal::detail::require_workspace(nullptr), frugal::SettingsError);

@@ -134,7 +134,7 @@ bool same_states(Result const& a, Result const& b) {
 AutoBatch const for_eight{.limit = 3 * kib * kib, .margin = 0.1};
 AutoBatch const for_sixteen{.limit = 6 * kib * kib, .margin = 0.1};
 
-TEST_CASE("AutoBatch finds the largest micro-batch below limit and margin, and says so") {
+TEST_CASE("AutoBatch finds the largest micro-batch below limit and margin, and reports it") {
   struct Case {
     std::int64_t limit;
     double margin;
@@ -158,7 +158,7 @@ TEST_CASE("AutoBatch finds the largest micro-batch below limit and margin, and s
   }
 }
 
-TEST_CASE("a fit that was probed has the bits of one that was told") {
+TEST_CASE("a fit with a search has the bits of one with the size given") {
   auto const any = Optimize<frugal::Any>{.make = [](std::vector<at::Tensor> parameters) {
     return std::make_unique<torch::optim::RMSprop>(std::move(parameters), 1e-2);
   }};
@@ -187,7 +187,7 @@ TEST_CASE("a fit that was probed has the bits of one that was told") {
   check(true, Optimize<SGD>{.lr = 0.1}, frugal::Recompute<frugal::Segments<2>>{});
 }
 
-TEST_CASE("the limit holds in later steps, and what strikes there is split as if told") {
+TEST_CASE("the limit holds in later steps, and a step that exceeds it is split as if given") {
   Plan plan{.hungry = {.later = 512 * kib, .from = 4}, .norm = true};
   auto const struck = run(plan, Optimize<frugal::AdamW>{}, for_eight);
   CHECK(struck.micro_batch == 4);
@@ -233,7 +233,7 @@ TEST_CASE("BatchNorm refuses one sample, and the search goes on with two") {
   CHECK_THROWS_AS(run(plan, Optimize<SGD>{}, AutoBatch{.limit = 400 * kib}), frugal::MemoryError);
 }
 
-TEST_CASE("an error that is none of memory leaves the search as it is, and the module untouched") {
+TEST_CASE("an error other than out-of-memory ends the search, and the module is unchanged") {
   auto const module = std::make_shared<Mlp>();
   auto const before = tensors_of(*module);
   frugal::Trainer trainer{module,          Hungry{}, frugal::Settings{},
@@ -242,7 +242,7 @@ TEST_CASE("an error that is none of memory leaves the search as it is, and the m
   CHECK(same_bits(before, tensors_of(*module)));
 }
 
-TEST_CASE("AutoBatch refuses settings without sense") {
+TEST_CASE("AutoBatch refuses invalid settings") {
   auto const fit = [](AutoBatch policy) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), Hungry{}, frugal::Settings{},
                             Optimize<SGD>{},         Split{},  policy};
@@ -255,7 +255,7 @@ TEST_CASE("AutoBatch refuses settings without sense") {
   CHECK_THROWS_AS(fit({.limit = kib * kib, .look = 0}), frugal::SettingsError);
 }
 
-TEST_CASE("of batches of different sizes the largest of those that come first is tried") {
+TEST_CASE("of batches of different sizes the largest of the first ones is tried") {
   frugal::Batch const all = samples(40);
   std::vector<frugal::Batch> batches;
   std::int64_t begin = 0;
@@ -283,7 +283,7 @@ TEST_CASE("of batches of different sizes the largest of those that come first is
   CHECK(late == std::vector<std::uint64_t>{1, 1, 1, 2, 1, 1, 2, 1, 2, 1});
 }
 
-TEST_CASE("a run that resumes splits as before and does not look again, from its first step on") {
+TEST_CASE("a resumed run splits as before and does not search again, from its first step on") {
   TemporaryFolder folder;
   auto const fit = [&](std::uint64_t steps, std::filesystem::path const& where, AutoBatch policy) {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
@@ -313,7 +313,7 @@ TEST_CASE("a run that resumes splits as before and does not look again, from its
   }
 }
 
-TEST_CASE("the checkpoint of the very beginning knows the split") {
+TEST_CASE("the checkpoint of step 0 includes the split") {
   TemporaryFolder folder;
   bool saved = false;
   auto const objective = [&](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
@@ -337,7 +337,7 @@ TEST_CASE("the checkpoint of the very beginning knows the split") {
   CHECK(second.policy<k::accumulate>().micro_batch() == 8);
 }
 
-TEST_CASE("explain tells what was found, and Log what happened") {
+TEST_CASE("explain shows the result, and Log what happened") {
   TemporaryFolder folder;
   std::uint64_t step = 0;
   frugal::Trainer trainer{std::make_shared<Mlp>(),

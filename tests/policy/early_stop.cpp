@@ -86,7 +86,7 @@ TEST_CASE("a NaN in the first validation is not the best, and uses up patience")
   CHECK(ended.best.value() == 0.7);
 }
 
-TEST_CASE("patience that is used up survives a resume, and so does the best value") {
+TEST_CASE("exhausted patience survives a resume, and so does the best value") {
   std::vector<double> const curve{1.0, 0.5, 0.6, 0.6, 0.55, 0.55, 0.55};
   EarlyStop<Patience<3>> const policy;
   std::map<std::uint64_t, Frozen> saved;

@@ -131,7 +131,7 @@ TEST_CASE("with every part of a step captured a run has the bits of one that nev
   same(Optimize<AdamW>{.lr = 0.01}, frugal::Activations<frugal::BF16>{});
 }
 
-TEST_CASE("clipping by operators leaves gradients below the limit as they are") {
+TEST_CASE("clipping by operators does not change gradients below the limit") {
   RecorderLog idle;
   Ran const plain = run(Mlp::Shape{}, samples(64), Optimize<AdamW>{});
   Ran const clipped = run(Mlp::Shape{}, samples(64), Optimize<AdamW>{},
@@ -152,7 +152,7 @@ TEST_CASE("a window that overflows in FP16 is no step of a replayed run either")
   CHECK(skipped(Accumulate<2>{}, frugal::ClipNorm<0.3_r>{}) > 5);
 }
 
-TEST_CASE("an average at another cadence than every step is taken between replays") {
+TEST_CASE("an average at another cadence than every step is updated between replays") {
   RecorderLog log;
   same_as_eager(Mlp::Shape{}, samples(62), log, Optimize<AdamW>{},
                 frugal::Average<frugal::Ema<0.9_r, frugal::Every<3>>>{});
@@ -160,7 +160,7 @@ TEST_CASE("an average at another cadence than every step is taken between replay
                 frugal::Average<frugal::Swa<frugal::From<1, frugal::Epoch>>>{});
 }
 
-TEST_CASE("a ragged last batch or window runs eagerly and the next ones are replayed again") {
+TEST_CASE("a ragged last batch or window runs eagerly and replay continues afterwards") {
   RecorderLog log;
   Ran const one = run(Mlp::Shape{}, samples(30), Optimize<AdamW>{}, replayed(log));
   CHECK(log.count("capture") == 1);
@@ -186,7 +186,7 @@ std::vector<frugal::Batch> batches_of(std::initializer_list<std::int64_t> sizes)
   return batches;
 }
 
-TEST_CASE("shapes that change for good are captured anew, as often as most_captures says") {
+TEST_CASE("shapes that change permanently are captured again, up to most_captures times") {
   auto const batches = batches_of({4, 4, 4, 6, 6, 6, 6, 4, 4, 4, 4});
   auto const fit = [&](Replayed graph) {
     auto const module = std::make_shared<Mlp>();
@@ -207,7 +207,7 @@ TEST_CASE("shapes that change for good are captured anew, as often as most_captu
   CHECK(once.count("replay") == 1 + 4);
 }
 
-TEST_CASE("batches of the captured shape and another element type are not replayed") {
+TEST_CASE("batches of the captured shape with another element type are not replayed") {
   auto batches = batches_of({4, 4, 4, 4, 4, 4, 4, 4, 4, 4});
   for (std::size_t i = 0; i < batches.size(); ++i) {
     if (i != 6 && i != 7) batches[i].data = (batches[i].data * 10).to(at::kInt);
@@ -272,7 +272,7 @@ struct AsksInBackward : torch::autograd::Function<AsksInBackward> {
   }
 };
 
-TEST_CASE("a capture that fails in backward leaves nothing that the eager steps after it use") {
+TEST_CASE("a capture that fails in backward does not affect later eager steps") {
   auto const deed = [](Mlp&, frugal::Loss& loss) {
     loss.value = AsksInBackward::apply(loss.value);
   };
@@ -297,7 +297,7 @@ TEST_CASE("weights that differ between batches of one shape are not replayed") {
   CHECK(report.advice[0].find("weighs batches of one shape differently") != std::string::npos);
 }
 
-TEST_CASE("what the objective throws while the step is captured leaves the fit") {
+TEST_CASE("an exception of the objective during a capture leaves the fit") {
   RecorderLog log;
   int call = 0;
   auto const throwing = [&](Mlp&, frugal::Loss&) {
@@ -307,7 +307,7 @@ TEST_CASE("what the objective throws while the step is captured leaves the fit")
   CHECK(log.count("broken off") == 1);
 }
 
-TEST_CASE("a generator of the module's own has to be registered") {
+TEST_CASE("a module's own generator must be registered") {
   at::Generator own = at::detail::createCPUGenerator(7);
   auto const noisy = [&](Mlp&, frugal::Loss& loss) {
     loss.value = loss.value * (1 + 0.1 * at::rand({}, own));
@@ -346,7 +346,7 @@ struct Watched {
   int refusals = 0;
 };
 
-TEST_CASE("the source holds still while the step is captured, and at no other time") {
+TEST_CASE("the source is paused during a capture, and at no other time") {
   bool paused = false;
   int pauses = 0;
   int looks = 0;
@@ -363,7 +363,7 @@ TEST_CASE("the source holds still while the step is captured, and at no other ti
   CHECK_FALSE(paused);
 }
 
-TEST_CASE("while the source does not hold still nothing is captured, and windows are eager") {
+TEST_CASE("while the source cannot be paused nothing is captured, and windows are eager") {
   bool paused = false;
   int pauses = 0;
   RecorderLog log;
@@ -389,7 +389,7 @@ TEST_CASE("a prefetched source gives a replayed run the same bits") {
   CHECK(log.count("replay") == 17);
 }
 
-TEST_CASE("a replayed run that is resumed has the bits of one that was not stopped") {
+TEST_CASE("a resumed replayed run has the bits of an uninterrupted one") {
   auto const fit = [](Resume resume, RecorderLog& log) {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
     frugal::Trainer trainer{module,
@@ -420,7 +420,7 @@ TEST_CASE("a replayed run that is resumed has the bits of one that was not stopp
   }
 }
 
-TEST_CASE("a checkpoint of a replayed run is gone on with, and an eager run does not take it") {
+TEST_CASE("a checkpoint of a replayed run resumes, and an eager run refuses it") {
   RecorderLog log;
   auto const fit = [](std::filesystem::path const& folder, std::uint64_t steps, auto... execution) {
     auto const module = std::make_shared<Mlp>();
@@ -441,7 +441,7 @@ TEST_CASE("a checkpoint of a replayed run is gone on with, and an eager run does
   CHECK_THROWS_AS(fit(parts.path(), 30), frugal::StateError);
 }
 
-TEST_CASE("after a rollback the step is captured anew, for its tensors lie elsewhere") {
+TEST_CASE("after a rollback the step is captured again, because its tensors have moved") {
   auto batches = batches_of({4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4});
   batches[6].data[0][0] = std::nan("");
   auto const fit = [&](int warm_up, RecorderLog& log) {
@@ -478,7 +478,7 @@ struct Sometimes : torch::nn::Module {
   torch::nn::Linear first, second;
 };
 
-TEST_CASE("when the optimizer's counters part the step is captured anew") {
+TEST_CASE("when the optimizer's counters diverge the step is captured again") {
   auto const batches = batches_of({4, 4, 4, 4, 2, 4, 4, 4, 4, 4});
   auto const fit = [&](int warm_up, RecorderLog& log) {
     auto const module = std::make_shared<Sometimes>();
@@ -554,7 +554,7 @@ struct Pair {
   at::Tensor left, right;
 };
 
-TEST_CASE("on a CPU it ends in an error that says what to write instead") {
+TEST_CASE("on a CPU it throws an error that says what to write instead") {
   frugal::Trainer trainer{Mlp{}, frugal::CrossEntropy{}, frugal::Settings{}, Optimize<AdamW>{},
                           Graph<WholeStep>{}};
   try {
@@ -566,7 +566,7 @@ TEST_CASE("on a CPU it ends in an error that says what to write instead") {
   }
 }
 
-TEST_CASE("Graph's settings are 1 or more") {
+TEST_CASE("Graph's settings must be at least 1") {
   RecorderLog log;
   CHECK_THROWS_AS(fit_with([](Mlp&, frugal::Loss&) {}, replayed(log, 0)), frugal::SettingsError);
   Replayed graph = replayed(log);
@@ -574,7 +574,7 @@ TEST_CASE("Graph's settings are 1 or more") {
   CHECK_THROWS_AS(fit_with([](Mlp&, frugal::Loss&) {}, graph), frugal::SettingsError);
 }
 
-TEST_CASE("recipes that wait for the host within a step, or draw in backward, are not legal") {
+TEST_CASE("recipes with host syncs within a step, or random draws in backward, are not legal") {
   using frugal::Recipe;
   using Job = Recipe<Graph<>>;
   CHECK(Job::with<Optimize<AdamW>>::legal);
@@ -632,7 +632,7 @@ struct frugal::batch_traits<frugal_test::policy_graph::Pair> {
 
 namespace frugal_test::policy_graph {
 
-TEST_CASE("a batch type of one's own says which tensors it has") {
+TEST_CASE("a user-defined batch type declares its tensors") {
   std::vector<Pair> batches;
   for (frugal::Batch const& each : batches_of({4, 4, 4, 4, 4, 4, 4})) {
     batches.push_back({each.data, each.target});

@@ -31,7 +31,7 @@ long faults_of_ten_tensors() {
   return faults() - before;
 }
 
-TEST_CASE("after its fit has begun, freed memory is used again and not asked of the system anew") {
+TEST_CASE("after its fit has begun, freed memory is reused and not requested again") {
 #ifdef __GLIBC__
   constexpr long pages = (64 << 20) / 4096;
   // 64 MiB is above every threshold of glibc: without the policy each of the ten is mapped afresh.

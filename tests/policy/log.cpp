@@ -48,7 +48,8 @@ frugal::Report fit(frugal::Settings settings, Ps const&... policies) {
   return trainer.fit(Resident(samples(18), {.batch = 4}), Resident(samples(9, 92), {.batch = 4}));
 }
 
-TEST_CASE("a log has a line for the begin, each step due, each validation, epoch, and the end") {
+TEST_CASE(
+    "a log has a line for the beginning, each due step, each validation, epoch, and the end") {
   TemporaryFolder const folder;
   Seen seen;
   auto const report =
@@ -77,7 +78,7 @@ TEST_CASE("a log has a line for the begin, each step due, each validation, epoch
   CHECK(events[10].at("samples") == 36);
 }
 
-TEST_CASE("a step's line has the gradients' norm where a policy takes it") {
+TEST_CASE("a step's line has the gradients' norm if a policy computes it") {
   TemporaryFolder const folder;
   Seen seen;
   fit({.run = folder.path()}, Log<Every<2>>{}, frugal::ClipNorm<1000.0_r>{}, Spy{.seen = &seen});
@@ -94,7 +95,7 @@ TEST_CASE("a cadence in epochs writes no steps") {
         std::vector<std::string>{"begin", "epoch", "validation", "epoch", "validation", "end"});
 }
 
-TEST_CASE("two logs of two cadences write two files") {
+TEST_CASE("two logs with two cadences write two files") {
   TemporaryFolder const folder;
   fit({}, Log<Every<1>>{.path = folder / "often.jsonl"},
       Log<Every<5>>{.path = folder / "seldom.jsonl"});
@@ -121,7 +122,7 @@ TEST_CASE("a loss that is NaN is null in the log") {
   CHECK(events.at(4).at("loss").is_null());
 }
 
-TEST_CASE("the folders of a log are made") {
+TEST_CASE("missing folders of a log are created") {
   TemporaryFolder const folder;
   fit({.run = folder / "a/b/c"}, Log<>{});
   CHECK(std::filesystem::exists(folder / "a/b/c/metrics.jsonl"));
@@ -149,7 +150,7 @@ frugal::Fault fault_of(Fit&& body) {
   return {};
 }
 
-TEST_CASE("a log without a folder to write to is refused") {
+TEST_CASE("a log without a path is refused") {
   CHECK(fault_of<frugal::SettingsError>([] { fit({}, Log<>{}); }).where == "Log::path");
 }
 
@@ -162,7 +163,7 @@ TEST_CASE("a log that cannot be opened names its file and the reason") {
   CHECK(fault.why == "Not a directory");
 }
 
-TEST_CASE("a full disk is one line of advice, and no end of the run") {
+TEST_CASE("a full disk gives one line of advice, and does not end the run") {
   frugal::Report const report = fit({}, Log<Every<1>>{.path = "/dev/full"});
   CHECK(report.steps == 10);
   REQUIRE(report.advice.size() == 1);
@@ -191,7 +192,7 @@ class SizeLimit {
   void (*handler_)(int) = nullptr;
 };
 
-TEST_CASE("lines that could not be written are written when there is room again, each whole") {
+TEST_CASE("lines that could not be written are written when there is space again, each whole") {
   TemporaryFolder const folder;
   std::optional<SizeLimit> full;
   Spy spy{.each_step = [&](frugal::Counters const& now) {

@@ -81,17 +81,17 @@ TEST_CASE("a schedule counts optimizer steps, not micro-batches") {
   check_close(found, {1.0, 5.0 / 6, 4.0 / 6, 3.0 / 6, 2.0 / 6, 1.0 / 6});
 }
 
-TEST_CASE("the end of the run is where its steps end, when that is before its epochs do") {
+TEST_CASE("the end of the run is where its steps end, if that is before its epochs do") {
   check_close(moves({.epochs = 9, .steps = 4}, std::vector<Table>(3, one), Schedule<Linear>{}),
               {1.0, 0.75, 0.5, 0.25});
 }
 
-TEST_CASE("the end of the run is known to a source without a size when the steps are given") {
+TEST_CASE("the end of a run with a source without a size is known if the steps are given") {
   check_close(moves({.epochs = 9, .steps = 4}, Unsized{}, Schedule<Linear>{}),
               {1.0, 0.75, 0.5, 0.25});
 }
 
-TEST_CASE("the rate stays where a warm-up has brought it") {
+TEST_CASE("the rate stays at the end of a warm-up") {
   check_close(moves({}, std::vector<Table>(5, one), Schedule<Warmup<2>>{}),
               {0.5, 1.0, 1.0, 1.0, 1.0});
 }
@@ -121,7 +121,7 @@ TEST_CASE("curves that need no end may end a run of unknown length") {
   check_close(moves({}, Unsized{.steps = 4}, Schedule<StepDecay<2, 0.5_r>>{}), {1, 1, 0.5, 0.5});
 }
 
-TEST_CASE("a run shorter than its fixed curves goes as far along them as it comes") {
+TEST_CASE("a run shorter than its fixed curves follows them as far as it goes") {
   check_close(moves({}, std::vector<Table>(3, one), Schedule<Warmup<8>, Constant<>>{}),
               {0.125, 0.25, 0.375});
 }
@@ -155,7 +155,7 @@ TEST_CASE("Plateau lowers the rate of the step after the validation that exhaust
   CHECK(seen.rates == std::vector<double>{1, 1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25});
 }
 
-TEST_CASE("Plateau multiplies what the curves say") {
+TEST_CASE("Plateau multiplies the curves' factor") {
   std::vector<double> losses{1.0, 2.0, 2.0};
   auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
   Seen seen;
@@ -175,7 +175,7 @@ TEST_CASE("Plateau multiplies what the curves say") {
   CHECK(seen.rates == std::vector<double>{0.25, 0.5, 0.75, 1, 1, 1, 0.5, 0.5});
 }
 
-TEST_CASE("Plateau names the metrics that there are when its own is not among them") {
+TEST_CASE("Plateau lists the metrics if its own is not among them") {
   std::vector<double> losses{1.0};
   frugal::Trainer trainer{std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})}),
                           Scripted{&losses},

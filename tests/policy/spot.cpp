@@ -108,12 +108,12 @@ void reports_the_same(Plan plan, std::uint64_t steps, std::uint64_t epochs, Ps c
   }
 }
 
-TEST_CASE("a validation that is broken off at the step that ends the run ends it all the same") {
+TEST_CASE("a validation interrupted at the step that ends the run still ends it") {
   // At step 10, in the middle of the first epoch.
   reports_the_same({}, 10, 0, frugal::EarlyStop<frugal::Patience<1>>{.min_delta = 10});
 }
 
-TEST_CASE("so it does at the last step that is allowed, in an epoch and at its end") {
+TEST_CASE("so does one at the last allowed step, in an epoch and at its end") {
   reports_the_same({.steps = 10}, 10, 0);
   reports_the_same({.samples = 40, .steps = 10}, 10, 1);
 }
@@ -131,7 +131,7 @@ TEST_CASE("SIGTERM in training: the step is finished and saved, and the report s
   CHECK(newest.checkpoint->step() == 3);
 }
 
-TEST_CASE("whenever SIGTERM comes, the resumed run ends in the bits of one that had none") {
+TEST_CASE("whenever SIGTERM comes, the resumed run ends with the bits of an undisturbed one") {
   TemporaryFolder const folder;
   Outcome const whole = run(folder / "whole", 0);
   REQUIRE_FALSE(whole.report.preempted);
@@ -158,7 +158,7 @@ TEST_CASE("whenever SIGTERM comes, the resumed run ends in the bits of one that 
   }
 }
 
-TEST_CASE("SIGTERM in a rehearsal ends the run before there is anything to save") {
+TEST_CASE("SIGTERM in a dry run ends the run before there is anything to save") {
   TemporaryFolder const folder;
   Outcome const outcome = run(folder.path(), 1, frugal::Smoke<2>{.out = nullptr});
   CHECK(outcome.report.preempted);
@@ -169,7 +169,7 @@ TEST_CASE("SIGTERM in a rehearsal ends the run before there is anything to save"
   CHECK(same_bits(second.tensors, whole.tensors));
 }
 
-TEST_CASE("Trainer::smoke that is told to go has failed, and says why") {
+TEST_CASE("Trainer::smoke that is preempted has failed, and says why") {
   std::ostringstream out;
   Witness const witness{[](bool) { ::raise(SIGTERM); }};
   frugal::Trainer trainer{std::make_shared<Mlp>(),
@@ -376,14 +376,14 @@ struct Late {
   };
 };
 
-TEST_CASE("a SIGTERM after the save, when all is taken down, does not change the code") {
+TEST_CASE("a SIGTERM after the save, during destruction, does not change the code") {
   TemporaryFolder const folder;
   int const status = end_by_spot(folder.path(), Saves{}, Late{});
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 75);
 }
 
-TEST_CASE("the handler is the former one again after fit") {
+TEST_CASE("the former handler is restored after fit") {
   struct sigaction before{};
   struct sigaction after{};
   ::sigaction(SIGTERM, nullptr, &before);
@@ -417,14 +417,14 @@ std::vector<std::string> advice_of(Spot const& spot) {
   return trainer.fit(train).advice;
 }
 
-TEST_CASE("a save that takes longer than the grace is told of before it is needed") {
+TEST_CASE("a save that takes longer than the grace is reported before it is needed") {
   auto const advice = advice_of(frugal::Spot<SigtermSave, frugal::Grace<30>>{});
   REQUIRE(advice.size() == 1);
   CHECK(advice[0].find("a checkpoint takes 42.5 s and the machine gives 30 s notice") == 0);
   CHECK(advice_of(frugal::Spot<SigtermSave, frugal::Grace<120>>{}).empty());
 }
 
-TEST_CASE("a notice is a signal by another way") {
+TEST_CASE("a notice acts like a signal") {
   TemporaryFolder const folder;
   bool told = false;
   bool saved = false;

@@ -42,7 +42,7 @@ std::vector<std::uint64_t> validated_at(bool with_data = true) {
 
 using Steps = std::vector<std::uint64_t>;
 
-TEST_CASE("validation is once an epoch when nothing else is said") {
+TEST_CASE("validation is once an epoch by default") {
   CHECK(validated_at<Validate<>>() == Steps{5, 10, 15});
 }
 TEST_CASE("metrics without a cadence are measured once an epoch, and options come in any order") {
@@ -108,7 +108,7 @@ struct Modes {
   }
 };
 
-TEST_CASE("every part evaluates without gradients, and each gets its own mode back") {
+TEST_CASE("every part evaluates without gradients, and each part's mode is restored") {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
   module->norm->eval();
   at::Tensor const mean = module->norm->running_mean.clone();
@@ -126,7 +126,7 @@ TEST_CASE("every part evaluates without gradients, and each gets its own mode ba
   CHECK(at::equal(module->norm->running_mean, mean));
 }
 
-TEST_CASE("a validation that throws gives each part its mode back too") {
+TEST_CASE("a validation that throws restores each part's mode too") {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.norm = true});
   module->norm->eval();
   frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{}, Optimize<SGD>{},
@@ -150,7 +150,7 @@ std::map<std::string, at::Tensor> trained(Valid&&... valid) {
   return tensors_of(*module);
 }
 
-TEST_CASE("a run that validates ends in the same bits as one that does not") {
+TEST_CASE("a run that validates ends with the same bits as one that does not") {
   CHECK(same_bits(trained(), trained(Resident(samples(20, 92), {.batch = 8, .shuffle = true}))));
 }
 

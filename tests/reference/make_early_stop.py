@@ -11,7 +11,7 @@ from reference import write  # noqa: E402
 
 NAN = math.nan
 
-# The default is what frugal's own EarlyStop<> writes too: lower is better, no threshold.
+# The default is that of frugal's EarlyStop<> too: lower is better, no threshold.
 CASES = {
     "improves to the end": ([1.0, 0.9, 0.8, 0.7, 0.6], {"patience": 3}),
     "stalls": ([1.0, 0.8, 0.8, 0.8, 0.8, 0.8], {"patience": 3}),
@@ -61,8 +61,8 @@ CASES = {
     ),
 }
 
-# Keras takes the very first value as the best even when it is a NaN, and then nothing is better
-# than a NaN. frugal refuses a NaN as the best, so these two are recorded apart.
+# Keras takes the first value as the best even if it is NaN, and then nothing is better than NaN.
+# frugal refuses NaN as the best, so these two are recorded separately.
 LEADING_NAN = {
     "NaN from the start": ([NAN, NAN, NAN, 0.5], {"patience": 3}),
     "a NaN, then improvements": ([NAN, 1.0, 0.9, 0.95, 0.8, 0.7], {"patience": 2}),
@@ -78,7 +78,7 @@ DEFAULTS = {
 
 
 class Model:
-    """All that the callback touches of a model when it restores no weights."""
+    """The members of a model that the callback uses when it restores no weights."""
 
     stop_training = False
 

@@ -86,7 +86,7 @@ struct Names {
   }
 };
 
-TEST_CASE("all counts survive a resume, and so does what the last window added") {
+TEST_CASE("all counts survive a resume, including the last window's") {
   Counters counters;
   counters.window_samples = 9;
   Names archive;

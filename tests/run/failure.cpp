@@ -62,7 +62,7 @@ TEST_CASE("LibTorch's own error is nested in it") {
   }
 }
 
-TEST_CASE("an error that is of no shape is a ModuleError") {
+TEST_CASE("an error that is not about a shape is a ModuleError") {
   Batch const batch{at::zeros({2, 4}), at::full({2}, 7, at::kLong)};
   auto const error =
       refused<ModuleError>(batch, [&] { at::cross_entropy_loss(batch.data, batch.target); });
@@ -70,12 +70,12 @@ TEST_CASE("an error that is of no shape is a ModuleError") {
   CHECK(says(error->fault().why, "out of bounds"));
 }
 
-TEST_CASE("a batch of a type of its own is described by its samples") {
+TEST_CASE("a batch of a user-defined type is described by its samples") {
   at::Tensor const bare = at::zeros({3, 2});
   CHECK(frugal::detail::batch_text(bare) == "[3, 2] Float");
 }
 
-TEST_CASE("a loss of shape [1] is taken for a number and other shapes are refused with the shape") {
+TEST_CASE("a loss of shape [1] counts as a number and other shapes are refused with the shape") {
   at::Tensor one = at::ones({1});
   frugal::detail::require_scalar(one, somewhere());
   CHECK(one.dim() == 0);

@@ -26,7 +26,7 @@ TEST_CASE("a metric is read by its name") {
   CHECK_FALSE(two().has("los"));
 }
 
-TEST_CASE("setting a metric again replaces it in its place") {
+TEST_CASE("setting a metric again replaces its value") {
   Metrics metrics = two();
   metrics.set("loss", 0.25);
   CHECK(metrics.size() == 2);
@@ -42,7 +42,7 @@ TEST_CASE("an unknown metric is an error that lists the known ones") {
                        MetricError);
 }
 
-TEST_CASE("an unknown metric among none says that nothing was measured") {
+TEST_CASE("an unknown metric among none reports that nothing was measured") {
   CHECK_THROWS_WITH_AS(Metrics()["loss"],
                        "frugal: no metric 'loss' was measured (validation): nothing was. Name the "
                        "metric in Validate<...>, or watch one of those.",

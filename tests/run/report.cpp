@@ -42,7 +42,7 @@ TEST_CASE("a report without validation prints none") {
   CHECK(text.str() == "1 epochs, 2 steps, 3 samples in 4 s; training loss 5");
 }
 
-TEST_CASE("a resumed run's report has the time of the whole run beside its samples") {
+TEST_CASE("a resumed run's report has the time and the samples of the whole run") {
   frugal::Report report = example();
   report.seconds_before = 6.5;
   report.resumed = frugal::Resumed{
@@ -80,7 +80,7 @@ TEST_CASE("an end that could not be saved is told, and has an exit code of its o
   CHECK(text.str().find("; the end is not saved: the disk is full\n") != std::string::npos);
 }
 
-TEST_CASE("the last validation's metrics are at hand, or an error says why there are none") {
+TEST_CASE("the last validation's metrics are available, or an error says why there are none") {
   CHECK(example().last()["accuracy"] == 0.75);
   CHECK_THROWS_AS(frugal::Report{}.last(), frugal::MetricError);
 }

@@ -26,7 +26,7 @@ StateDict saved() {
   return memory;
 }
 
-TEST_CASE("a part is loaded as the part that it was saved as") {
+TEST_CASE("a shard loads as the shard that was saved") {
   StateDict const memory = saved();
   StateReader reader(memory);
   at::Tensor part;
@@ -38,7 +38,7 @@ TEST_CASE("a part is loaded as the part that it was saved as") {
   CHECK_FALSE(reader.unread());
 }
 
-TEST_CASE("a part is no other part, and no whole, and a whole is no part") {
+TEST_CASE("a shard is no other shard, and no whole, and a whole is no shard") {
   StateDict const memory = saved();
   StateReader reader(memory);
   at::Tensor tensor;

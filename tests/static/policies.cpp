@@ -38,7 +38,7 @@ constexpr bool all_as_kinds_say(list<Ps...> all) {
   return (... && as_kinds_say<Ps>(all));
 }
 
-TEST_CASE("two of frugal's policies may stand together unless they fill one place") {
+TEST_CASE("two of frugal's policies combine unless they fill one slot") {
   constexpr bool as_they_say = all_as_kinds_say(decltype(all_choices(Axes{})){});
   CHECK(as_they_say);
 }
@@ -74,7 +74,7 @@ constexpr bool before =
                            frugal::Progress<>, frugal::Smoke<>, frugal::ClipNorm<>,
                            frugal::Precision<frugal::BF16>, frugal::Schedule<frugal::Plateau<>>>{});
 
-TEST_CASE("policies hear of events in the order that their meaning needs") {
+TEST_CASE("policies see events in the order that their meaning requires") {
   namespace k = frugal::kinds;
   CHECK(before<k::log, k::schedule>);         // a log line has the learning rate of its step
   CHECK(before<k::log, k::validate>);         // and is written before the validation that the step
@@ -87,7 +87,7 @@ TEST_CASE("policies hear of events in the order that their meaning needs") {
   CHECK(before<k::smoke, k::progress>);
 }
 
-TEST_CASE("no built-in policy but Optimize<Any> waits for the device in every step") {
+TEST_CASE("only Optimize<Any> of the built-in policies waits for the device in every step") {
   CHECK(frugal::Trainer<torch::nn::Linear, frugal::CrossEntropy, frugal::Optimize<frugal::AdamW>,
                         frugal::EarlyStop<>, frugal::Log<>, frugal::Progress<>, frugal::ClipNorm<>,
                         frugal::Precision<frugal::BF16>>::host_syncs_per_step == 0);

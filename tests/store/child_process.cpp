@@ -66,9 +66,9 @@ void tells_how_it_ended() {
   CHECK(none.code == ENOENT);
 }
 
-TEST_CASE("a process tells how it ended and what it said") { tells_how_it_ended(); }
+TEST_CASE("a process reports how it ended and its output") { tells_how_it_ended(); }
 
-TEST_CASE("also to a program that ignores SIGCHLD, or reaps every child by itself") {
+TEST_CASE("it also does so in a program that ignores SIGCHLD, or reaps every child") {
   {
     OnChild const ignored(SIG_IGN);
     tells_how_it_ended();
@@ -87,12 +87,12 @@ TEST_CASE("a process waits for its own children, whatever this program does with
   CHECK(end_of({"sh", "-c", "sh -c 'exit 3' & wait $!"}).code == 3);
 }
 
-TEST_CASE("a process that has no time left is late") {
+TEST_CASE("a process without time left is late") {
   CHECK(end_of({"tail", "-f", "/dev/null"}, {.patience = std::chrono::seconds(0)}).how ==
         How::late);
 }
 
-TEST_CASE("what a process has started goes with it") {
+TEST_CASE("the children of a process are killed with it") {
   std::array<int, 2> held{};
   REQUIRE(::pipe(held.data()) == 0);  // which all of them inherit
   {
@@ -107,7 +107,7 @@ TEST_CASE("what a process has started goes with it") {
   ::close(held[0]);
 }
 
-TEST_CASE("a process that leaves another in the background is not waited for twice") {
+TEST_CASE("a process that starts another in the background is not waited for twice") {
   std::array<int, 2> held{};
   REQUIRE(::pipe(held.data()) == 0);
   // The background process keeps the output open until the pipe has a byte.
@@ -132,7 +132,7 @@ TEST_CASE("no file of a process grows beyond its limit") {
   CHECK(end_of(command, {.largest_file = 100'000}).code == 0);
 }
 
-TEST_CASE("processes leave no descriptor and no zombie behind") {
+TEST_CASE("processes leak no descriptor and no zombie") {
   std::size_t const before = support::entries("/proc/self/fd");
   for (int i = 0; i < 20; ++i) end_of({"true"});
   CHECK(support::entries("/proc/self/fd") == before);

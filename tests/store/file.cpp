@@ -59,7 +59,7 @@ std::string message_of(Call&& call) {
   return "nothing was thrown";
 }
 
-TEST_CASE("a file of many megabytes, which the disk begins with early, is what was written") {
+TEST_CASE("a file of many megabytes, with early write-back, has the written contents") {
   TemporaryFolder folder;
   std::string text;
   for (unsigned i = 0; text.size() < (20U << 20U); ++i) text += std::to_string(i * 2654435761U);
@@ -77,7 +77,7 @@ TEST_CASE("a file of many megabytes, which the disk begins with early, is what w
   CHECK(support::text_of(folder / "file") == text);
 }
 
-TEST_CASE("a large file whose size is known goes past the page cache and is what was written") {
+TEST_CASE("a large file of known size bypasses the page cache and has the written contents") {
   for (auto const& base :
        {std::filesystem::temp_directory_path(), std::filesystem::path("/dev/shm")}) {
     if (::access(base.c_str(), W_OK) != 0) continue;
@@ -113,7 +113,7 @@ TEST_CASE("a large file whose size is known goes past the page cache and is what
   }
 }
 
-TEST_CASE("close() writes what sync() was not asked for") {
+TEST_CASE("close() writes what was not synced") {
   TemporaryFolder folder;
   File file = File::create(folder / "file");
   file.reserve(std::uint64_t{9} << 20);
@@ -122,7 +122,7 @@ TEST_CASE("close() writes what sync() was not asked for") {
   CHECK(support::text_of(folder / "file") == "few");
 }
 
-TEST_CASE("what is written to a file in pieces is read back in others") {
+TEST_CASE("a file written in pieces reads back in others") {
   TemporaryFolder folder;
   File file = File::create(folder / "a");
   file.write(bytes_of("one "));
@@ -141,8 +141,7 @@ TEST_CASE("what is written to a file in pieces is read back in others") {
   CHECK(support::text_of(folder / "a") == "one two");
 }
 
-TEST_CASE(
-    "a file that is there is not opened as a new one, and the error names call, file and cause") {
+TEST_CASE("an existing file is not opened as a new one, and the error names call, file and cause") {
   TemporaryFolder folder;
   support::write_text(folder / "a", "precious");
   std::string const message = message_of([&] { File::create(folder / "a"); });
@@ -163,7 +162,7 @@ TEST_CASE("a file that is missing is an error with the errno of the call") {
   }
 }
 
-TEST_CASE("a write that failed is final: nothing makes the file good again") {
+TEST_CASE("a failed write is final: nothing makes the file good again") {
   TemporaryFolder folder;
   File file = File::create(folder / "a");
   std::string first;
@@ -179,7 +178,7 @@ TEST_CASE("a write that failed is final: nothing makes the file good again") {
   CHECK(support::text_of(folder / "a") == "long");
 }
 
-TEST_CASE("the space of a file can be taken beforehand without changing its size") {
+TEST_CASE("space for a file can be reserved without changing its size") {
   TemporaryFolder folder;
   File file = File::create(folder / "a");
   file.reserve(1 << 20);
@@ -189,14 +188,14 @@ TEST_CASE("the space of a file can be taken beforehand without changing its size
   CHECK(support::text_of(folder / "a") == "x");
 }
 
-TEST_CASE("space that cannot be had shows before anything is written") {
+TEST_CASE("missing space shows before anything is written") {
   TemporaryFolder folder;
   File file = File::create(folder / "a");
   CHECK_THROWS_AS(file.reserve(std::uint64_t{1} << 60), IoError);  // more than any disk holds
   CHECK_THROWS_AS(file.write(bytes_of("x")), IoError);
 }
 
-TEST_CASE("a program that is started does not inherit the file") {
+TEST_CASE("a started program does not inherit the file") {
   TemporaryFolder folder;
   File const file = File::create(folder / "a");
   CHECK((::fcntl(file.descriptor(), F_GETFD) & FD_CLOEXEC) != 0);
@@ -214,7 +213,7 @@ TEST_CASE("a moved file is closed once") {
   CHECK(::fcntl(descriptor, F_GETFD) == -1);
 }
 
-TEST_CASE("each errno that a disk gives has its own advice") {
+TEST_CASE("each errno of a disk has its own recommendation") {
   for (int const code : {ENOSPC, EDQUOT, EROFS, EACCES, EIO, ESTALE, EMFILE, EFBIG, ENAMETOOLONG}) {
     CAPTURE(code);
     CHECK(frugal::detail::mend_of(code) != frugal::detail::mend_of(0));

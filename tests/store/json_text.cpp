@@ -53,7 +53,7 @@ void with_texts(Check&& check) {
   }
 }
 
-TEST_CASE("text is written as a JSON library writes it, and refused where that refuses it") {
+TEST_CASE("text is written as a JSON library writes it, and refused if that refuses it") {
   std::size_t good = 0;
   with_texts([&](std::string const& text) {
     auto const expected = library(text);
@@ -65,7 +65,7 @@ TEST_CASE("text is written as a JSON library writes it, and refused where that r
   CHECK(good > 1000);
 }
 
-TEST_CASE("text that is no UTF-8 becomes UTF-8, and other text stays as it is") {
+TEST_CASE("text that is not UTF-8 becomes UTF-8, and other text is unchanged") {
   with_texts([](std::string const& text) {
     std::string const out = as_utf8(text);
     REQUIRE(is_utf8(out));
@@ -82,7 +82,7 @@ TEST_CASE("the largest character and those beyond it, surrogates and overlong fo
   CHECK_FALSE(is_utf8("\xe0\x80\x80"));
 }
 
-TEST_CASE("numbers read back as what they were, and those that JSON has no word for are null") {
+TEST_CASE("numbers read back unchanged, and those that JSON cannot express are null") {
   for (double const number : {0.0, -0.1, 1e300, 5e-324, 123456789.0, 1.0 / 3.0}) {
     CHECK(nlohmann::json::parse(written(number)).get<double>() == number);
   }

@@ -48,7 +48,7 @@ std::string why(std::string const& text) {
   return "nothing was thrown";
 }
 
-TEST_CASE("a manifest reads back as it was written") {
+TEST_CASE("a manifest reads back unchanged") {
   Manifest const in = sample();
   Manifest const out = frugal::parse_manifest(in.text(), "x");
   CHECK(out.step == 500);
@@ -76,13 +76,13 @@ TEST_CASE("a metric that is not finite is null in the manifest and NaN when it i
   CHECK(std::isnan(out.metrics.at("nan")));
 }
 
-TEST_CASE("a metric whose name is no UTF-8 does not hinder a save") {
+TEST_CASE("a metric whose name is not UTF-8 does not hinder a save") {
   Manifest manifest = sample();
   manifest.metrics = {{"l\xff", 1.0}};
   CHECK(frugal::parse_manifest(manifest.text(), "x").metrics.size() == 1);
 }
 
-TEST_CASE("a manifest that is cut off anywhere is damaged") {
+TEST_CASE("a truncated manifest is damaged") {
   std::string const text = sample().text();
   for (std::size_t size = 0; size < text.size(); ++size) {
     CAPTURE(size);
@@ -90,7 +90,7 @@ TEST_CASE("a manifest that is cut off anywhere is damaged") {
   }
 }
 
-TEST_CASE("a manifest of which any bit is flipped is damaged") {
+TEST_CASE("a manifest with any flipped bit is damaged") {
   std::string const text = sample().text();
   for (std::size_t bit = 0; bit < 8 * text.size(); ++bit) {
     std::string flipped = text;
@@ -100,7 +100,7 @@ TEST_CASE("a manifest of which any bit is flipped is damaged") {
   }
 }
 
-TEST_CASE("a manifest with bytes behind its end is damaged") {
+TEST_CASE("a manifest with bytes after its end is damaged") {
   CHECK_THROWS_AS(frugal::parse_manifest(sample().text() + "\n", "x"), FormatError);
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("a manifest of a newer version is refused as such, whatever else is in
   CHECK_THROWS_AS(parse(), frugal::NewerFormatError);
 }
 
-TEST_CASE("a manifest whose hash is right but whose fields are not says which") {
+TEST_CASE("a manifest with a correct hash and wrong fields says which") {
   std::string const head = R"("format": "frugal checkpoint", "version": 1, )";
   std::string const numbers = R"("step": 1, "serial": 1, "saved_at": 0, )";
   auto const file = [&](std::string const& entry) {
@@ -172,7 +172,7 @@ TEST_CASE("a manifest whose hash is right but whose fields are not says which") 
   }
 }
 
-TEST_CASE("an error in a manifest names the byte at which it stands") {
+TEST_CASE("an error in a manifest names its byte offset") {
   std::string const text = sealed(R"("format": "frugal checkpoint", "version": 1, "step": 5, )"
                                   R"("serial": 1, "saved_at": 0, "metrics": {"a\"b": "low"})");
   std::string where;

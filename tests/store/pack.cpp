@@ -70,7 +70,7 @@ std::set<std::string> names_in(std::filesystem::path const& folder) {
   return names;
 }
 
-TEST_CASE("what is packed has the files of the checkpoint and its manifest, as they are") {
+TEST_CASE("a packed checkpoint has its files and its manifest, unchanged") {
   Packed t;
   Files expected = support::contents_of(7);
   expected["manifest.json"] = support::text_of(t.checkpoint.folder / "manifest.json");
@@ -88,7 +88,7 @@ TEST_CASE("the same checkpoint packs to the same bytes under the same name, anot
   CHECK(pack(support::save(t.run, 7), t.folder / "other", 3).name != t.object.name);
 }
 
-TEST_CASE("a checkpoint that is not whole is not packed") {
+TEST_CASE("a damaged checkpoint is not packed") {
   Packed t;
   support::flip_bit(t.checkpoint.folder / "state.json", 3);
   CHECK_THROWS_AS(pack(t.checkpoint, t.folder / "again", 3), FormatError);
@@ -97,7 +97,7 @@ TEST_CASE("a checkpoint that is not whole is not packed") {
   CHECK_THROWS_AS(pack(t.checkpoint, t.folder / "third", 3), FormatError);
 }
 
-TEST_CASE("a packed file that is cut off anywhere is found out, and nothing false is read of it") {
+TEST_CASE("a truncated packed file is detected, and nothing wrong is read from it") {
   Packed t;
   Files const expected = contents(t.file);
   for (std::size_t size = 0; size < t.whole.size(); ++size) {
@@ -111,7 +111,7 @@ TEST_CASE("a packed file that is cut off anywhere is found out, and nothing fals
   CHECK_NOTHROW(verify_packed(t.file, t.object));
 }
 
-TEST_CASE("a packed file of which any bit is flipped is found out") {
+TEST_CASE("a packed file with any flipped bit is detected") {
   Packed t;
   Files const expected = contents(t.file);
   for (std::size_t bit = 0; bit < 8 * t.whole.size(); ++bit) {
@@ -123,7 +123,7 @@ TEST_CASE("a packed file of which any bit is flipped is found out") {
   }
 }
 
-TEST_CASE("a packed file with bytes behind its end is found out") {
+TEST_CASE("a packed file with bytes after its end is detected") {
   Packed t;
   support::write_text(t.file, t.whole + "x");
   CHECK_THROWS_AS(verify_packed(t.file, t.object), FormatError);
@@ -178,7 +178,7 @@ auto const honest = [](auto& add) {
   for (auto const& [name, text] : support::contents_of(7)) add(name, text);
 };
 
-TEST_CASE("an archive of somebody else's making is taken if it has what its manifest says") {
+TEST_CASE("a foreign archive is accepted if it has what its manifest says") {
   Packed t;
   unpack_hostile(t, honest);
   CHECK(names_in(t.run.checkpoints_folder()) ==
@@ -255,7 +255,7 @@ TEST_CASE("a file of two megabytes and more goes through in pieces") {
   CHECK(contents(t.folder / "big").at("big") == text);
 }
 
-TEST_CASE("the program tar reads what is packed") {
+TEST_CASE("the program tar reads a packed checkpoint") {
   Packed t;
   std::filesystem::create_directory(t.folder / "out");
   // libarchive's compression, decompressed by programs that share no code with it.

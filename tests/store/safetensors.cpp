@@ -134,7 +134,7 @@ TEST_CASE("a tensor is found by its name and by no other") {
   }
 }
 
-TEST_CASE("asking for a tensor that is not there names it and the file") {
+TEST_CASE("a missing tensor is an error that names it and the file") {
   std::string const file = small();
   try {
     (void)parse(file).at("layer.weight");
@@ -182,8 +182,7 @@ TEST_CASE("metadata is a map of texts, sorted by key, wherever it stands in the 
                                   {"dtype", ""}, {"format", "pt"}, {"\xc3\xa9", R"({"x":1})"}});
 }
 
-TEST_CASE(
-    "where the header's length is no multiple of 8, tensors are read and known as unaligned") {
+TEST_CASE("if the header's length is no multiple of 8, tensors are read and known as unaligned") {
   // 8 bytes of length, then a header of 62 to 69 bytes: the floats are aligned in one of eight.
   int aligned = 0;
   for (std::size_t spaces = 0; spaces < 8; ++spaces) {
@@ -226,7 +225,7 @@ TEST_CASE("a header of exactly 100,000,000 bytes is read") {
   CHECK(parse(file).size() == 0);
 }
 
-TEST_CASE("a file on disk is read as in memory, and can be moved with what was got from it") {
+TEST_CASE("a file on disk is read as in memory, and can be moved together with its views") {
   support::TemporaryFolder const folder;
   std::ofstream(folder / "model.safetensors", std::ios::binary) << small();
   Safetensors opened = Safetensors::open(folder / "model.safetensors");
@@ -239,7 +238,7 @@ TEST_CASE("a file on disk is read as in memory, and can be moved with what was g
   CHECK(moved.name() == (folder / "model.safetensors").string());
 }
 
-TEST_CASE("a damaged file on disk is refused with its path, and one that is absent with the call") {
+TEST_CASE("a damaged file on disk is refused with its path, and an absent one with the call") {
   support::TemporaryFolder const folder;
   std::ofstream(folder / "cut.safetensors", std::ios::binary) << small().substr(0, 100);
   try {

@@ -66,7 +66,7 @@ TEST_CASE("hostile: a file shorter than the header's length") {
   CHECK(fault.why == "expected 8 bytes with the header's length, found 7");
 }
 
-TEST_CASE("hostile: a header's length and nothing behind it") {
+TEST_CASE("hostile: a header's length and nothing after it") {
   auto const fault = fault_of(little_endian(2));
   CHECK(fault.what == "the file is cut off");
   CHECK(fault.where == where("", "byte 8"));
@@ -78,7 +78,7 @@ TEST_CASE("hostile: a header one byte longer than the file") {
   CHECK(fault.why == "expected 3 bytes of header, found 2");
 }
 
-TEST_CASE("hostile: a header of 100,000,001 bytes, before anything of it is looked at") {
+TEST_CASE("hostile: a header of 100,000,001 bytes, before any of it is read") {
   auto const fault = fault_of(little_endian(100'000'001) + "{}");
   CHECK(fault.what == "this is no safetensors file, or its header is too large");
   CHECK(fault.where == where("", "byte 0"));
@@ -144,13 +144,13 @@ TEST_CASE("hostile: a header with a comma too many") {
 
 TEST_CASE("hostile: a header with a comment") { check_json("{/* */}", 9); }
 
-TEST_CASE("hostile: a second object behind the header's") {
+TEST_CASE("hostile: a second object after the header's") {
   auto const fault = header_fault("{}{}");
   CHECK(fault.what == "something else than spaces follows the header's object");
   CHECK(fault.where == where("", "byte 10"));
 }
 
-TEST_CASE("hostile: a NUL behind the header's object, and anything behind the NUL") {
+TEST_CASE("hostile: a NUL after the header's object, and anything after the NUL") {
   for (std::string const& header : {std::string("{}\0", 3), std::string("{}\0{\"t\":", 8)}) {
     auto const fault = header_fault(header);
     CHECK(fault.what == "something else than spaces follows the header's object");
@@ -158,7 +158,7 @@ TEST_CASE("hostile: a NUL behind the header's object, and anything behind the NU
   }
 }
 
-TEST_CASE("hostile: a header padded with something else than spaces") {
+TEST_CASE("hostile: a header padded with characters other than spaces") {
   for (char const* header : {"{}\n", "{} \t", "{}\r\n"}) {
     CHECK(header_fault(header).what == "something else than spaces follows the header's object");
   }
@@ -191,7 +191,7 @@ TEST_CASE("hostile: arrays nested a million deep use no stack") {
                  "an array");
 }
 
-TEST_CASE("hostile: a name that would fill or steer the terminal is shown short and plain") {
+TEST_CASE("hostile: a name that would fill or control the terminal is shown short and plain") {
   std::string const name(1000, 'x');
   auto const fault = header_fault("{\"\\u001b[2J\xc3\xa9" + name + "\":1}");
   CHECK(fault.where ==
@@ -201,7 +201,7 @@ TEST_CASE("hostile: a name that would fill or steer the terminal is shown short 
 
 // ---- entries ------------------------------------------------------------------------------------
 
-TEST_CASE("hostile: a tensor that is no object") {
+TEST_CASE("hostile: a tensor that is not an object") {
   auto const fault = header_fault(R"({"t":7})");
   check_expected(fault, "an object", "a number");
   CHECK(fault.where == where(tensor_t, byte_of(R"({"t":7})", "7")));
@@ -227,7 +227,7 @@ TEST_CASE("hostile: a tensor without a shape") {
         "the tensor has no shape");
 }
 
-TEST_CASE("hostile: a tensor without a place") {
+TEST_CASE("hostile: a tensor without offsets") {
   CHECK(header_fault(R"({"t":{"dtype":"U8","shape":[]}})", 1).what ==
         "the tensor has no data_offsets");
 }
@@ -252,7 +252,7 @@ TEST_CASE("hostile: a tensor with a field twice") {
   }
 }
 
-TEST_CASE("hostile: two tensors of one name") {
+TEST_CASE("hostile: two tensors with one name") {
   std::string const header = '{' + entry("t", "U8", "[1]", "[0,1]") + ',' +
                              entry("u", "U8", "[1]", "[1,2]") + ',' +
                              entry("t", "U8", "[1]", "[2,3]") + '}';
@@ -262,12 +262,12 @@ TEST_CASE("hostile: two tensors of one name") {
   CHECK(fault.why == "the other one stands at byte 9");
 }
 
-TEST_CASE("hostile: two tensors of one name and one place, which read alike") {
+TEST_CASE("hostile: two tensors with one name and the same offsets, which read alike") {
   std::string const one = entry("t", "U8", "[0]", "[0,0]");
   CHECK(header_fault('{' + one + ',' + one + '}').what == "the header has two tensors of one name");
 }
 
-TEST_CASE("hostile: two tensors whose names are one, written in two ways") {
+TEST_CASE("hostile: two tensors with one name, spelt in two ways") {
   CHECK(header_fault('{' + entry("t", "U8", "[1]", "[0,1]") + ',' +
                          entry(R"(\u0074)", "U8", "[1]", "[1,2]") + '}',
                      2)
@@ -276,14 +276,14 @@ TEST_CASE("hostile: two tensors whose names are one, written in two ways") {
 
 // ---- metadata -----------------------------------------------------------------------------------
 
-TEST_CASE("hostile: metadata that is no object") {
+TEST_CASE("hostile: metadata that is not an object") {
   auto const fault = header_fault(R"({"__metadata__":"v"})");
   check_expected(fault, "an object", "a string");
   CHECK(fault.where == where("__metadata__", "byte 24"));
   check_expected(header_fault(R"({"__metadata__":null})"), "an object", "null");
 }
 
-TEST_CASE("hostile: metadata with a value that is no text") {
+TEST_CASE("hostile: metadata with a value that is not a text") {
   for (auto const& [value, found] : std::vector<std::pair<std::string, std::string>>{
            {"1", "a number"},
            {"-1", "a negative number"},
@@ -326,13 +326,13 @@ TEST_CASE("hostile: a type that the format does not have") {
   CHECK(fault.fix.find("newer") != std::string::npos);
 }
 
-TEST_CASE("hostile: a type in small letters, or with something behind it") {
+TEST_CASE("hostile: a type in lower case, or with something after it") {
   for (char const* dtype : {"\"f32\"", "\"F32 \"", "\"F32\\u0000\"", "\"\""}) {
     CHECK(tensor_fault(dtype, "[1]", "[0,4]", 4).what == "the element type is unknown");
   }
 }
 
-TEST_CASE("hostile: a type that is no text") {
+TEST_CASE("hostile: a type that is not a text") {
   check_expected(tensor_fault("32", "[1]", "[0,4]", 4), "a string", "a number");
   check_expected(tensor_fault("null", "[1]", "[0,4]", 4), "a string", "null");
   check_expected(tensor_fault("{}", "[1]", "[0,4]", 4), "a string", "an object");
@@ -340,7 +340,7 @@ TEST_CASE("hostile: a type that is no text") {
 
 // ---- shapes -------------------------------------------------------------------------------------
 
-TEST_CASE("hostile: a shape that is no array") {
+TEST_CASE("hostile: a shape that is not an array") {
   check_expected(tensor_fault("\"U8\"", "4", "[0,4]", 4), "an array", "a number");
   check_expected(tensor_fault("\"U8\"", "\"4\"", "[0,4]", 4), "an array", "a string");
   check_expected(tensor_fault("\"U8\"", "{}", "[0,4]", 4), "an array", "an object");
@@ -364,7 +364,7 @@ TEST_CASE("hostile: an extent with a fraction or an exponent") {
   }
 }
 
-TEST_CASE("hostile: an extent of 2^64, which 64 bits take for 0") {
+TEST_CASE("hostile: an extent of 2^64, which overflows 64 bits to 0") {
   check_expected(tensor_fault("\"U8\"", "[18446744073709551616]", "[0,0]", 0), whole_number,
                  "a number with a fraction or exponent, or beyond 64 bits");
 }
@@ -386,7 +386,7 @@ TEST_CASE("hostile: an extent that is a text, null, or an array") {
   check_expected(tensor_fault("\"U8\"", "[[4]]", "[0,4]", 4), whole_number, "an array");
 }
 
-TEST_CASE("hostile: extents whose product is 2^64, which 64 bits take for 0") {
+TEST_CASE("hostile: extents whose product is 2^64, which overflows 64 bits to 0") {
   auto const fault = tensor_fault("\"U8\"", "[4294967296,4294967296]", "[0,0]", 0);
   CHECK(fault.what == "the tensor is absurdly large");
   CHECK(fault.where == where(tensor_t, "byte 9"));
@@ -400,7 +400,7 @@ TEST_CASE("hostile: extents whose product fits until it is multiplied by the typ
         "the tensor is absurdly large");
 }
 
-TEST_CASE("hostile: an overflow behind an extent of 0") {
+TEST_CASE("hostile: an overflow after an extent of 0") {
   for (char const* shape : {"[0,4294967296,4294967296]", "[4294967296,4294967296,0]"}) {
     CHECK(tensor_fault("\"U8\"", shape, "[0,0]", 0).what == "the tensor is absurdly large");
   }
@@ -434,7 +434,7 @@ TEST_CASE("hostile: a tensor of packed elements that ends within a byte") {
 
 // ---- offsets ------------------------------------------------------------------------------------
 
-TEST_CASE("hostile: offsets that are no array") {
+TEST_CASE("hostile: offsets that are not an array") {
   check_expected(tensor_fault("\"U8\"", "[4]", "4", 4), "an array", "a number");
   check_expected(tensor_fault("\"U8\"", "[4]", "{}", 4), "an array", "an object");
 }
@@ -498,7 +498,7 @@ TEST_CASE("hostile: a hole between two tensors") {
   CHECK(fault.where == where(tensor_t, "byte " + std::to_string(8 + header.size() + 2)));
 }
 
-TEST_CASE("hostile: a tensor without elements behind a hole, or behind the data") {
+TEST_CASE("hostile: a tensor without elements after a hole, or after the data") {
   CHECK(tensor_fault("\"U8\"", "[0]", "[1,1]", 1).what == "there is a hole before the tensor");
   CHECK(tensor_fault("\"U8\"", "[0]", "[1,1]", 0).what == "there is a hole before the tensor");
 }
@@ -512,7 +512,7 @@ TEST_CASE("hostile: two tensors that overlap") {
   CHECK(fault.why == "its data_offsets are [3,6], and those of tensor \"s\" are [0,4]");
 }
 
-TEST_CASE("hostile: two tensors in one place") {
+TEST_CASE("hostile: two tensors with the same offsets") {
   CHECK(header_fault(
             '{' + entry("s", "F32", "[1]", "[0,4]") + ',' + entry("t", "I32", "[1]", "[0,4]") + '}',
             4)
@@ -528,7 +528,7 @@ TEST_CASE("hostile: a tensor without elements within another one") {
 
 // ---- the end ------------------------------------------------------------------------------------
 
-TEST_CASE("hostile: a last tensor that ends one byte behind the file") {
+TEST_CASE("hostile: a last tensor that ends one byte after the file") {
   std::string const file = small().substr(0, small().size() - 1);
   auto const fault = fault_of(file);
   CHECK(fault.what == "the file is cut off");
@@ -536,18 +536,18 @@ TEST_CASE("hostile: a last tensor that ends one byte behind the file") {
   CHECK(fault.why == "the tensor ends at byte 11 of the data, and 10 bytes of data are there");
 }
 
-TEST_CASE("hostile: one byte behind the last tensor") {
+TEST_CASE("hostile: one byte after the last tensor") {
   auto const fault = fault_of(small() + "x");
   CHECK(fault.what == "bytes follow the last tensor");
   CHECK(fault.where == where("", "byte " + std::to_string(small().size())));
   CHECK(fault.why == "1 bytes belong to no tensor");
 }
 
-TEST_CASE("hostile: bytes behind a header that has no tensor") {
+TEST_CASE("hostile: bytes after a header without tensors") {
   CHECK(header_fault("{}", 1).what == "bytes follow the last tensor");
 }
 
-TEST_CASE("hostile: another safetensors file behind the first") {
+TEST_CASE("hostile: another safetensors file after the first") {
   CHECK(fault_of(small() + small()).what == "bytes follow the last tensor");
 }
 
@@ -562,7 +562,7 @@ TEST_CASE("every truncation of a file is an error that names the file") {
   }
 }
 
-TEST_CASE("every flipped bit of length and header is an error, or another file that is whole") {
+TEST_CASE("every flipped bit of length and header is an error, or another valid file") {
   std::string const file = small();
   std::size_t const header_end = file.size() - 11;
   int passed = 0;
@@ -585,7 +585,7 @@ TEST_CASE("every flipped bit of length and header is an error, or another file t
   CHECK(passed == 7 + 6);
 }
 
-TEST_CASE("every byte of a header replaced by every other is an error, or a file that is whole") {
+TEST_CASE("every byte of a header replaced by every other is an error, or a valid file") {
   std::string const file = small();
   std::size_t const header_end = file.size() - 11;
   for (std::size_t at = 8; at < header_end; ++at) {

@@ -23,7 +23,7 @@ Handler handler_of(int signal) {
   return now.sa_handler;
 }
 
-/// What the program does with SIGUSR2, for the span of a test.
+/// The program's own handling of SIGUSR2, for the duration of a test.
 struct Program {
   explicit Program(Handler handler) {
     ours = theirs = 0;

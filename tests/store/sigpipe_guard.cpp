@@ -53,7 +53,7 @@ TEST_CASE("under the guard a write to a broken pipe fails, and no signal comes t
   CHECK(signals == 0);
 }
 
-TEST_CASE("behind the guard the signal is handled as before") {
+TEST_CASE("after the guard the signal is handled as before") {
   Broken const pipe;
   {
     SigpipeGuard const quiet;
@@ -62,7 +62,7 @@ TEST_CASE("behind the guard the signal is handled as before") {
   CHECK(signals == 1);
 }
 
-TEST_CASE("a signal that waited before the guard is not taken away") {
+TEST_CASE("a signal that was pending before the guard stays pending") {
   Broken const pipe;
   sigset_t only;
   sigset_t before;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`./dev install` and how ./dev uses apt, in a checkout with a LibTorch of empty libraries and with commands of apt
-that only write down what they were asked. Nothing is compiled but what CMake tries; a real consumer is built and
-run by the stage `package` of ./dev test --all."""
+"""`./dev install`, and how ./dev uses apt, in a checkout with a LibTorch of empty libraries and with
+apt commands that only record their arguments. Nothing is compiled except CMake's own checks; the stage
+`package` of ./dev test --all builds and runs a real consumer."""
 
 import hashlib
 import os
@@ -26,7 +26,7 @@ message(STATUS "linked from ${found}")
 
 
 def fake_torch(folder: Path) -> Path:
-    """A LibTorch as far as CMake looks at one, laid out as a wheel."""
+    """A LibTorch with the files that CMake checks, laid out like a wheel."""
     torch = folder / "torch"
     for name, text in (("include/ATen/ATen.h", ""), ("include/torch/version.h", VERSION_H),
                        ("include/torch/csrc/api/include/torch/torch.h", "")):
@@ -86,7 +86,7 @@ class Install(Checkout):
         return done.stdout
 
     def consumer(self, prefix: Path) -> subprocess.CompletedProcess:
-        """Configures a project that finds the installed frugal, without a torch of python3."""
+        """Configures a project that finds the installed frugal, without python3's torch."""
         project = self.scratch / "project"
         project.mkdir(exist_ok=True)
         (project / "CMakeLists.txt").write_text(CONSUMER)
@@ -175,7 +175,7 @@ class Apt(Checkout):
         self.command("clang-format-19", "exit 0\n")
 
     def apt(self, fails: str, times: int, message: str) -> subprocess.CompletedProcess:
-        """./dev format, where apt-get's command `fails` fails so many times, with the message."""
+        """./dev format, with apt-get's command `fails` failing that many times, with the message."""
         count, text = self.scratch / "count", self.scratch / "message"
         count.write_text("")
         text.write_text(message + "\n")

@@ -48,7 +48,7 @@ TEST_CASE("a recipe is named by its policies, the optimizer first") {
         "AdamW + Activations<Offload> + Recompute");
 }
 
-TEST_CASE("only what was chosen is in the name") {
+TEST_CASE("the name contains only explicit choices") {
   CHECK(recipe_name<Recipe<Optimize<AdamW>, ClipNorm<>>>() == "AdamW + ClipNorm");
   CHECK(recipe_name<Recipe<Optimize<AdamW>, ClipNorm<0.5_r>>>() == "AdamW + ClipNorm<0.5_r>");
   CHECK(recipe_name<Recipe<Optimize<AdamW>, Average<Ema<0.99_r>>>>() == "AdamW + Ema<0.99_r>");
@@ -57,7 +57,7 @@ TEST_CASE("only what was chosen is in the name") {
   CHECK(recipe_name<Recipe<>>() == "defaults");
 }
 
-TEST_CASE("what only watches is left out") {
+TEST_CASE("policies that only watch are left out") {
   CHECK(recipe_name<Recipe<Optimize<AdamW>, Log<>, Progress<>, Throughput<>>>() == "AdamW");
   CHECK(recipe_name<Recipe<Optimize<AdamW>, EarlyStop<Patience<5>, WatchAccuracy>>>() ==
         "AdamW + EarlyStop<Patience<5>, WatchAccuracy>");
@@ -70,7 +70,7 @@ TEST_CASE("recipes in recipes and trainers have the name of their policies") {
   CHECK(recipe_name<Of>() == "AdamW + BF16 + Accumulate<2>");
 }
 
-TEST_CASE("a policy of a user has its label, or the name of its type") {
+TEST_CASE("a user-defined policy has its label, or the name of its type") {
   CHECK(recipe_name<Recipe<Optimize<SGD>, Cheese>>() == "SGD + cheese");
   CHECK(recipe_name<Recipe<Optimize<SGD>, Bread<3>>>() ==
         "SGD + frugal_test::trainer_recipe_name::Bread<3>");

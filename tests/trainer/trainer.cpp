@@ -39,7 +39,7 @@ TEST_CASE("a trainer's type may be deduced from the values of its policies") {
   CHECK(trainer.settings().epochs == 2);
 }
 
-TEST_CASE("values go to their types whatever the order of the recipe, and the rest keep defaults") {
+TEST_CASE("values go to their types in any order of the recipe, and the rest keep defaults") {
   Trainer<Net, CrossEntropy, EarlyStop<>, Recipe<Accumulate<2>, Recipe<Sgd>>> trainer{
       Net{}, {}, Settings{}, Sgd{.momentum = 0.9}, EarlyStop<>{.min_delta = 0.25}};
   CHECK(trainer.policy<kinds::optimizer>().momentum == 0.9);
@@ -54,7 +54,7 @@ TEST_CASE("a recipe may be one of the values from which the type is deduced") {
   CHECK(trainer.fit(batches_of_sizes({4, 4})).steps == 1);
 }
 
-TEST_CASE("a module by value is trained in the trainer, which gives it back") {
+TEST_CASE("a module by value is trained in the trainer, which returns it") {
   Net net;
   auto const before = copy_of(net);
   Trainer trainer{std::move(net), CrossEntropy{}, Settings{}, Sgd{.lr = 0.1}};
@@ -62,7 +62,7 @@ TEST_CASE("a module by value is trained in the trainer, which gives it back") {
   CHECK_FALSE(same(copy_of(trainer.module()), before));
 }
 
-TEST_CASE("a holder, a shared pointer and a Sequential are trained where they are") {
+TEST_CASE("a holder, a shared pointer and a Sequential are trained in place") {
   auto const shared = std::make_shared<Net>();
   torch::nn::Linear holder(4, 3);
   holder->to(at::kDouble);
@@ -112,7 +112,7 @@ TEST_CASE("objectives are any callable that returns a tensor or a Loss") {
   CHECK(same(copy_of(one.module()), copy_of(two.module())));
 }
 
-TEST_CASE("an objective's weight decides what its micro-batch counts") {
+TEST_CASE("an objective's weight decides how much its micro-batch counts") {
   auto const weighing = [](double second) {
     return [second, calls = 0](Net& net, Batch const& batch) mutable {
       return Loss{.value = at::cross_entropy_loss(net.forward(batch.data), batch.target),
@@ -143,7 +143,7 @@ struct frugal::batch_traits<frugal_test::trainer_trainer::Pair> {
 
 namespace frugal_test::trainer_trainer {
 
-TEST_CASE("a batch type of one's own needs its traits and nothing else") {
+TEST_CASE("a user-defined batch type needs its traits and nothing else") {
   std::vector<Pair> const pairs{{at::ones({3, 4}, at::kDouble), at::zeros({3, 4}, at::kDouble)},
                                 {at::ones({2, 4}, at::kDouble), at::zeros({2, 4}, at::kDouble)}};
   auto const distance = [](Net& net, Pair const& pair) {
@@ -172,7 +172,7 @@ TEST_CASE("batches may come as an lvalue, a constant or a temporary") {
   CHECK(trainer.fit(batches, batches_of_sizes({3})).validations.size() == 1);
 }
 
-TEST_CASE("a second fit goes on with the weights and counts anew") {
+TEST_CASE("a second fit continues with the weights and restarts the counts") {
   auto const train = batches_of_sizes({4, 4});
   Trainer twice{Net{}, CrossEntropy{}, Settings{}, Sgd{.lr = 0.1}};
   twice.fit(train);
@@ -197,7 +197,7 @@ TEST_CASE("a policy's settings may be changed between fits") {
   CHECK_FALSE(same(copy_of(trainer.module()), before));
 }
 
-TEST_CASE("the policy that stopped a run is named, and everybody has heard of it") {
+TEST_CASE("the policy that stopped a run is named, and every subscriber has seen the event") {
   auto const train = batches_of_sizes({4, 4});
   Trainer trainer{Net{}, CrossEntropy{}, Settings{.epochs = 50}, Optimize<Nothing>{},
                   EarlyStop<Patience<2>>{}};
@@ -250,7 +250,7 @@ TEST_CASE("the production recipe is legal in all its 120 orders, and all share o
   CHECK(all_one_engine(std::make_index_sequence<120>{}));
 }
 
-TEST_CASE("Spot without Checkpoint is illegal, in words that say what to add") {
+TEST_CASE("Spot without Checkpoint is illegal, with a sentence that says what to add") {
   CHECK_FALSE(Recipe<P0, P1, P3, P4>::legal);
   CHECK(Recipe<P0, P1, P3, P4>::fault ==
         "frugal: Spot needs Checkpoint: there is nothing to save to. Add Checkpoint<Every<500>>.");
@@ -327,7 +327,7 @@ struct Spoils {
   };
 };
 
-TEST_CASE("a dry run says what a policy of on_module has done wrong, whatever it throws") {
+TEST_CASE("a dry run reports any fault of a policy in on_module") {
   auto const said = [](Spoils spoils) {
     Trainer trainer{std::make_shared<Net>(), CrossEntropy{}, Settings{}, Sgd{}, spoils};
     std::ostringstream out;

@@ -5,14 +5,14 @@
 
 namespace frugal {
 
-/// The name of an alias, for a type that users write by one. Specialise it next to the alias:
+/// The name of the alias by which users write a type. Specialise it next to the alias:
 ///
 ///     using WatchLoss = Watch<"loss", Better::lower>;
 ///     template <>
 ///     inline constexpr std::string_view alias_name<WatchLoss> = "WatchLoss";
 ///
-/// `explain` and messages then have the alias in place of the template and its arguments. What is
-/// saved does not look at it.
+/// `explain` and messages then show the alias instead of the template and its arguments. Saved
+/// state does not depend on it.
 template <class T>
 inline constexpr std::string_view alias_name{};
 

@@ -6,17 +6,17 @@
 #include <frugal/compose/list.hpp>
 
 // Options of a policy, in any order: `Checkpoint<Keep<3>, Every<500>>`. Each class of options is a
-// type with a `has<O>`, so that types tell options apart and their places do not:
+// type with a `has<O>`, so that options are identified by type rather than position:
 //
 //     struct patience { template <class O> static constexpr bool has = is_patience<O>; };
 //     using limit = option_of<patience, Patience<3>, Options...>;
 namespace frugal::detail {
 
-/// False, whatever the type: for a static_assert in a template that must not be instantiated.
+/// False for every type: for a static_assert in a template that must not be instantiated.
 template <class T>
 inline constexpr bool never = false;
 
-/// The first of the options that is of a class, or `Default`.
+/// The first option of a class, or `Default`.
 template <class Class, class Default, class... Options>
 struct option_in {
   using type = Default;
@@ -36,7 +36,7 @@ template <class Class, class... Options>
 using options_of =
     concat<std::conditional_t<Class::template has<Options>, list<Options>, list<>>...>;
 
-/// Is every option of one of the classes?
+/// Whether every option is of one of the classes.
 template <class Classes, class... Options>
 inline constexpr bool options_known = false;
 template <class... Classes, class... Options>
@@ -45,7 +45,7 @@ inline constexpr bool options_known<list<Classes...>, Options...> =
       return (false || ... || Classes::template has<O>);
     }(std::type_identity<Options>{}));
 
-/// Is there at most one option of each class?
+/// Whether there is at most one option of each class.
 template <class Classes, class... Options>
 inline constexpr bool options_unique = false;
 template <class... Classes, class... Options>

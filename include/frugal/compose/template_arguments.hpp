@@ -8,17 +8,17 @@
 
 #include <frugal/compose/list.hpp>
 
-/// What a type was made of: `arguments_of<Every<2, Epoch>>` is list<Value<2>, Epoch>.
+/// The template arguments of a type: `arguments_of<Every<2, Epoch>>` is list<Value<2>, Epoch>.
 namespace frugal::detail {
 
-/// An argument that is a value, in a list of types.
+/// A value argument in a list of types.
 template <auto V>
 struct Value {
   static constexpr auto value = V;
 };
 
-// A template whose arguments are types, values, or one of the one and then the other. `same` says
-// whether the first of them alone make the same type: the others are defaults then.
+// A template whose arguments are types, values, or first one and then the other. `same` says
+// whether the first arguments alone give the same type: then the others are defaults.
 
 template <template <class...> class P, class... Ts>
 struct OfTypes {
@@ -51,7 +51,7 @@ struct OfValues {
 template <template <auto, class...> class P, auto V, class... Ts>
 struct OfValueAndTypes {
   using arguments = list<Value<V>, Ts...>;
-  // P<> cannot be written of a parameter that has a first argument; deduction can do without.
+  // P<> is invalid for a parameter whose template has a first argument; deduction accepts it.
   static constexpr bool same(std::index_sequence<>) {
     if constexpr (requires { P{}; }) {
       return std::same_as<decltype(P{}), P<V, Ts...>>;
@@ -93,7 +93,7 @@ struct OfTypeAndValues {
   }
 };
 
-// Several shapes fit a template of one type: the one of the higher rank is taken.
+// Several shapes fit a template with one type argument: the higher rank wins.
 template <int Rank>
 struct ShapeRank : ShapeRank<Rank - 1> {};
 template <>
@@ -110,11 +110,12 @@ OfTypeAndValues<P, T, Vs...> shape_of(std::type_identity<P<T, Vs...>>, ShapeRank
 template <class T>
 void shape_of(std::type_identity<T>, ShapeRank<0>);
 
-/// One of the shapes above; void for what is no template, or mixes its arguments otherwise.
+/// One of the shapes above; void for a type that is not a template, or mixes its arguments
+/// otherwise.
 template <class T>
 using TemplateShape = decltype(shape_of(std::type_identity<T>{}, ShapeRank<4>{}));
 
-/// How many arguments have to be written, defaults left out.
+/// The number of arguments that must be written, without defaults.
 template <class TemplateShape>
 consteval std::size_t written_arguments() {
   constexpr std::size_t all = TemplateShape::arguments::size;

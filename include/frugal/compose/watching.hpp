@@ -12,7 +12,7 @@
 
 namespace frugal {
 
-/// A validation metric that a policy watches, and the sentence for a recipe that does not measure
+/// A validation metric that a policy watches, with the sentence for a recipe that does not measure
 /// it: `using watches = list<watched<WatchAccuracy, without_metric>>`.
 template <class Watch, class Sentence>
 struct watched {
@@ -20,26 +20,26 @@ struct watched {
   using sentence = Sentence;
 };
 
-// Whether what a recipe's policies watch is measured by the recipe, as far as types tell.
+// Checks that a recipe measures the metrics that its policies watch, as far as types show.
 namespace detail {
 
 /// The mean loss of a validation, which is always measured.
 inline constexpr std::string_view always_measured = "loss";
 
-/// The metric of a watched name: "accuracy" of "shifted/accuracy". Which named source it is
-/// measured on, fit() is given, and a recipe cannot know.
+/// The metric in a watched name: "accuracy" in "shifted/accuracy". The named source is an argument
+/// of fit(), which a recipe cannot know.
 constexpr std::string_view metric_of(std::string_view watched_name) {
   return watched_name.substr(watched_name.rfind('/') + 1);
 }
 
-/// Has the metric one value, under a name that is a constant?
+/// Whether the metric has one value, under a constant name.
 template <class M>
 inline constexpr bool has_one_name = requires(M const& metric) {
   { metric.result() } -> std::convertible_to<double>;
   typename std::integral_constant<std::size_t, std::string_view(M::name).size()>;
 };
 
-/// Could the metric give this name? One whose names are not constants could give any.
+/// Whether the metric could have this name. One without constant names could have any.
 template <class M>
 constexpr bool may_be_named(std::string_view name) {
   if constexpr (has_one_name<M>) {
@@ -49,8 +49,8 @@ constexpr bool may_be_named(std::string_view name) {
   }
 }
 
-/// Could the policy add metrics to a validation, in its around_validate? One that never does says
-/// `static constexpr bool adds_metrics = false`.
+/// Whether the policy could add metrics to a validation, in its around_validate. A policy that
+/// never does declares `static constexpr bool adds_metrics = false`.
 template <class P>
 constexpr bool may_add_metrics() {
   if constexpr (!contains<around::validate, typename P::listens>) {
@@ -62,7 +62,7 @@ constexpr bool may_add_metrics() {
   }
 }
 
-/// What the policies of a recipe watch, against what they measure.
+/// The metrics that a recipe's policies watch, compared with those it measures.
 template <class... Ps>
 struct Watching {
   /// The sentence of the first metric that is watched and not measured; empty if there is none.

@@ -20,9 +20,9 @@
 
 namespace frugal {
 
-/// Which trailing arguments a name leaves out, where they are the template's defaults.
+/// Which trailing default arguments a name omits.
 enum class Defaults {
-  first,  ///< all but the first, which is what a policy is about: "EarlyStop<Patience<3>>"
+  first,  ///< all but the first, which identifies the policy: "EarlyStop<Patience<3>>"
   none,   ///< all: "EarlyStop"
 };
 
@@ -32,7 +32,7 @@ constexpr bool in_identifier(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/// Takes a qualification out of a name, but not the end of a longer one.
+/// Removes a qualification from a name, unless it is the end of a longer one.
 inline void erase_scope(std::string& text, std::string_view scope) {
   std::size_t at = 0;
   while ((at = text.find(scope, at)) != std::string::npos) {
@@ -44,9 +44,9 @@ inline void erase_scope(std::string& text, std::string_view scope) {
   }
 }
 
-/// A compiler's spelling of a type or value, without the namespaces of frugal, and those without a
-/// name; without what g++ says of the function that a type is declared in. Compilers spell lambdas
-/// by their place or by their signature: "lambda".
+/// A compiler's spelling of a type or value, without frugal's and unnamed namespaces, and without
+/// g++'s description of an enclosing function. Compilers spell lambdas by position or by signature:
+/// "lambda".
 inline std::string plain_spelling(std::string_view compiled) {
   std::string text(compiled);
   if (text.find("(lambda at ") != std::string::npos || text.find("<lambda") != std::string::npos ||
@@ -69,8 +69,8 @@ inline std::string plain_spelling(std::string_view compiled) {
   return text;
 }
 
-/// A template's name, of a compiler's spelling of a type made of it: what is before the arguments,
-/// which begin with the last '<' that is in no other and in no string.
+/// The template's name in a compiler's spelling of its specialisation: the part before the
+/// arguments, which begin with the last '<' that is neither nested nor in a string.
 inline std::string template_name(std::string_view compiled) {
   std::size_t begin = compiled.size();
   int depth = 0;
@@ -86,7 +86,7 @@ inline std::string template_name(std::string_view compiled) {
   return plain_spelling(compiled.substr(0, begin));
 }
 
-/// "0.5_r" where a decimal is exact, else "Rational{1, 3}".
+/// "0.5_r" if a decimal is exact, otherwise "Rational{1, 3}".
 inline std::string written_rational(Rational value) {
   std::int64_t denominator = value.denominator;
   int places = 0;
@@ -107,7 +107,7 @@ inline std::string written_rational(Rational value) {
   return std::to_string(value.numerator / denominator) + "." + fraction + "_r";
 }
 
-/// A value as the compiler writes it.
+/// A value as the compiler spells it.
 template <auto V>
 constexpr std::string_view value_spelling() {
   std::string_view const text = __PRETTY_FUNCTION__;
@@ -120,7 +120,7 @@ constexpr std::string_view value_spelling() {
 template <class T>
 std::string written_name(Defaults defaults = Defaults::first);
 
-/// An argument that is a value, as it is written: "Better::higher", "0.5_r", "\"accuracy\"".
+/// A value argument as users write it: "Better::higher", "0.5_r", "\"accuracy\"".
 template <auto V>
 std::string written_value() {
   using T = std::remove_const_t<decltype(V)>;
@@ -128,7 +128,7 @@ std::string written_value() {
     return V ? "true" : "false";
   } else if constexpr (std::is_enum_v<T>) {
     std::string const text = plain_spelling(value_spelling<V>());
-    if (text.starts_with('(')) return text;  // a number that has no name
+    if (text.starts_with('(')) return text;  // a number without a name
     std::string const enumerator = text.substr(text.rfind(':') + 1);
     if (std::convertible_to<T, int>) return enumerator;
     return written_name<T>(Defaults::first) + "::" + enumerator;
@@ -160,7 +160,7 @@ struct written_argument<Value<V>> {
   static std::string text(Defaults) { return written_value<V>(); }
 };
 
-/// Each of the first arguments that are written, in the words of `written_name`.
+/// Each of the first written arguments, in the form of `written_name`.
 template <class... Ts>
 std::vector<std::string> written_arguments_of(list<Ts...>, std::size_t count,
                                               [[maybe_unused]] Defaults defaults) {
@@ -169,7 +169,7 @@ std::vector<std::string> written_arguments_of(list<Ts...>, std::size_t count,
   return texts;
 }
 
-/// The numbers that compilers spell by words in another order.
+/// Numeric types that compilers spell with their words in different orders.
 template <class T>
 constexpr std::string_view number_name() {
   if (std::same_as<T, unsigned>) return "unsigned";
@@ -182,9 +182,9 @@ constexpr std::string_view number_name() {
   return {};
 }
 
-/// A type as users write it behind `using namespace frugal`, the same with every compiler:
-/// "EarlyStop<Patience<3>, WatchAccuracy>". Its `identity` where it says one; a name of its alias
-/// where that is known (alias_name). Other namespaces than frugal's stay.
+/// A type as users write it after `using namespace frugal`, the same with every compiler:
+/// "EarlyStop<Patience<3>, WatchAccuracy>". Uses its `identity` if declared, and the name of its
+/// alias if known (alias_name). Namespaces other than frugal's stay.
 template <class T>
 std::string written_name(Defaults defaults) {
   if constexpr (requires { std::string_view(T::identity); }) {

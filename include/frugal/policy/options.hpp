@@ -6,10 +6,11 @@
 #include <frugal/compose/options.hpp>
 #include <frugal/run/counters.hpp>
 
-// Classes of options that several policies take; compose/options.hpp has how they are told apart.
+// Classes of options that several policies take; compose/options.hpp explains how they are
+// identified.
 namespace frugal::detail::option {
 
-/// Every<500>, Every<1, Epoch>; or a cadence of your own, with the same members.
+/// Every<500>, Every<1, Epoch>; or a user-defined cadence with the same members.
 struct cadence {
   template <class O>
   static constexpr bool has = requires(Counters const& now) {
@@ -37,7 +38,7 @@ struct watch {
   };
 };
 
-/// What Validate measures; loop/measure.hpp has the protocol.
+/// A metric of Validate; loop/measure.hpp has the protocol.
 struct metric {
   template <class O>
   static constexpr bool has = requires(O const& measured) { measured.result(); };

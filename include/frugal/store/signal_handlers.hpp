@@ -9,42 +9,40 @@
 
 namespace frugal::detail {
 
-/// Handlers of a process's signals, shared by all who need them at one time: a process has one
-/// handler of a signal. The first user takes the signals, the last one puts the former handlers
-/// back.
-///
-/// Users come and go in the program's own threads, never in a handler.
+/// Signal handlers of the process, shared by all users, because a process has only one handler per
+/// signal. The first user installs the handlers, the last one restores the former ones. Users join
+/// and leave in the program's own threads, never in a handler.
 class SignalHandlers {
  public:
   using Handler = void (*)(int);
 
-  /// `take(*this)` is called for the first user; it calls the two functions below.
+  /// Calls `take(*this)` for the first user; it calls the two functions below.
   template <class Take>
   void join(Take&& take) {
     std::scoped_lock const lock(mutex_);
     if (users_++ == 0) take(*this);
   }
 
-  /// Whatever the program does with the signal.
+  /// Handles the signal, whatever the program did with it.
   void take(int signal, Handler handler) {
     struct sigaction action{};
     action.sa_handler = handler;
     sigemptyset(&action.sa_mask);
-    // Reads and writes under way go on: nobody has to know that there was a signal.
+    // Interrupted reads and writes continue: other code need not know of the signal.
     action.sa_flags = SA_RESTART;
     Taken taken{.signal = signal, .by = handler};
     if (::sigaction(signal, &action, &taken.former) != 0) return;
     if (is(taken.former, stand_in_)) taken.former.sa_handler = SIG_DFL;
     taken_.at(count_++) = taken;
   }
-  /// Only where the program neither handles nor ignores it.
+  /// Handles the signal only if the program neither handles nor ignores it.
   void take_if_default(int signal, Handler handler) {
     struct sigaction now{};
     if (::sigaction(signal, nullptr, &now) == 0 && is(now, SIG_DFL)) take(signal, handler);
   }
 
-  /// `stand_in` takes the place of the default action where that was the former one. A handler that
-  /// the program has installed meanwhile stays.
+  /// Restores the former handlers; `stand_in` replaces the default action. A handler that the
+  /// program has installed meanwhile stays.
   void leave(Handler stand_in = SIG_DFL) {
     std::scoped_lock const lock(mutex_);
     if (--users_ != 0) return;

@@ -139,7 +139,7 @@ Result run(Plan plan, Ps const&... policies) {
   return result;
 }
 
-TEST_CASE("a batch is cut into as few parts as the limit allows, of sizes that differ by one") {
+TEST_CASE("a batch is split into as few parts as the limit allows, of sizes that differ by one") {
   for (std::int64_t batch = 1; batch < 40; ++batch) {
     for (std::int64_t most = 0; most < 45; ++most) {
       Parts const parts(batch, most);
@@ -195,7 +195,7 @@ TEST_CASE("a split step is that of the whole batch: FP32, BF16, FP16, ragged las
   check(frugal::Precision<frugal::FP16>{}, 2e-3, 2e-3);
 }
 
-TEST_CASE("micro-batches count by their weights, as PyTorch's big batch has them") {
+TEST_CASE("micro-batches count by their weights, as in PyTorch's big batch") {
   TrainingFile const file;
   Json const& which = case_named(file.file.at("cases"), "accumulate, weighted");
   // 8 batches in windows of 4 there correspond to two whole batches here.
@@ -262,14 +262,14 @@ void equals_told(Where where, Ps const&... policies) {
   CHECK(a.seen.rates.size() == before.seen.rates.size() + b.seen.rates.size());
 }
 
-TEST_CASE("a run in which memory ran out is, bit for bit, one that was told to split from there") {
+TEST_CASE("a run that ran out of memory is, bit for bit, one with the split given from there") {
   equals_told(Where::forward, Optimize<frugal::AdamW>{});
   equals_told(Where::backward, Optimize<frugal::AdamW>{});
   equals_told(Where::bad_alloc, Optimize<SGD>{.lr = 0.1});
   equals_told(Where::nested, Optimize<SGD>{.lr = 0.1});
 }
 
-TEST_CASE("so it is with every policy that takes part in a window") {
+TEST_CASE("so is a run with every policy that takes part in a window") {
   equals_told(Where::forward, Optimize<frugal::AdamW>{}, frugal::Precision<frugal::BF16>{},
               frugal::ClipNorm<>{});
   equals_told(Where::backward, Optimize<frugal::AdamW>{}, frugal::Precision<frugal::FP16>{},
@@ -284,7 +284,7 @@ TEST_CASE("so it is with every policy that takes part in a window") {
               }});
 }
 
-TEST_CASE("LBFGS, which computes a window again, is split in the middle of a step as well") {
+TEST_CASE("LBFGS, which evaluates a window again, is split in the middle of a step as well") {
   auto const lbfgs = Optimize<frugal::Any>{.make = [](std::vector<at::Tensor> parameters) {
     return std::make_unique<torch::optim::LBFGS>(
         std::move(parameters), torch::optim::LBFGSOptions(0.1).max_iter(3).history_size(4));
@@ -318,7 +318,7 @@ TEST_CASE("LBFGS, which computes a window again, is split in the middle of a ste
   }
 }
 
-TEST_CASE("BatchNorm in a batch that is split is worth an advice, and only there") {
+TEST_CASE("BatchNorm in a split batch gives a note in advice, and only there") {
   auto const speaks = [](frugal::Report const& report) {
     return std::any_of(report.advice.begin(), report.advice.end(), [](std::string const& line) {
       return line.find("BatchNorm takes its statistics of each micro-batch") != std::string::npos;
@@ -330,7 +330,7 @@ TEST_CASE("BatchNorm in a batch that is split is worth an advice, and only there
   CHECK(speaks(run({.memory = {.holds = 15}, .norm = true}, Optimize<SGD>{}).report));
 }
 
-TEST_CASE("a window is halved until it fits, and what does not fit one by one is a MemoryError") {
+TEST_CASE("a window is halved until it fits, and a single sample that does not is a MemoryError") {
   auto const result = run({.memory = {.holds = 3}, .norm = false}, Optimize<SGD>{});
   CHECK(result.micro_batch == 2);
   // 16 in one, 8 in one, 4 in one; then 16 twos, and all that follows.
@@ -345,7 +345,7 @@ TEST_CASE("a window is halved until it fits, and what does not fit one by one is
   for (at::Tensor const& parameter : module->parameters()) CHECK_FALSE(parameter.grad().defined());
 }
 
-TEST_CASE("other errors than those of memory go through as they are") {
+TEST_CASE("errors other than out-of-memory pass through unchanged") {
   auto const fit = [](auto objective) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{}, Optimize<SGD>{},
                             Split{}};
@@ -369,7 +369,7 @@ TEST_CASE("other errors than those of memory go through as they are") {
                   frugal::SettingsError);
 }
 
-TEST_CASE("a run that resumes is split as the run before was") {
+TEST_CASE("a resumed run is split like the original one") {
   auto const fit = [](std::filesystem::path const& where, std::uint64_t steps, std::int64_t holds) {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
     frugal::Trainer trainer{module,
@@ -391,7 +391,7 @@ TEST_CASE("a run that resumes is split as the run before was") {
   }
 }
 
-TEST_CASE("Rollback forgets the losses of a window that is made anew, and not what memory holds") {
+TEST_CASE("Rollback forgets the losses of a retried window, but not the memory limit") {
   // Losses grow from window to window: a jump is judged by their mean.
   equals_told(Where::backward, Optimize<SGD>{.lr = 0.05},
               frugal::Rollback<frugal::Every<100>>{.jump = 1e6});
@@ -422,7 +422,7 @@ TEST_CASE("Rollback forgets the losses of a window that is made anew, and not wh
   CHECK(trainer.policy<k::accumulate>().micro_batch() == 4);
 }
 
-TEST_CASE("a range test in which memory runs out finds the rate that one told to split finds") {
+TEST_CASE("a range test that runs out of memory finds the same rate as with the split given") {
   auto const suggestion = [](std::int64_t most, Tight memory) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), memory, frugal::Settings{},
                             Optimize<SGD>{.lr = 0.1}, Split{.samples = most}};
@@ -462,7 +462,7 @@ struct Listens {
   };
 };
 
-TEST_CASE("who counts within a window is told that it is made anew") {
+TEST_CASE("counters within a window are notified of the retry") {
   std::string text;
   std::uint64_t step = 0;
   frugal::Trainer trainer{std::make_shared<Mlp>(),

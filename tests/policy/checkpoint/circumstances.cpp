@@ -19,7 +19,7 @@ struct Fixture {
   frugal::AnyRun run{.root = *module, .settings = settings};
 };
 
-TEST_CASE("threads, and where it is known the length of an epoch, are remembered") {
+TEST_CASE("the number of threads, and an epoch's length if known, are recorded") {
   Fixture the;
   Circumstances const unknown = circumstances_of(the.run);
   CHECK(unknown.at("threads") == static_cast<std::uint64_t>(at::get_num_threads()));
@@ -29,7 +29,7 @@ TEST_CASE("threads, and where it is known the length of an epoch, are remembered
   CHECK(circumstances_of(the.run).at("steps_per_epoch") == 11);
 }
 
-TEST_CASE("what is the same, or not known, is not told") {
+TEST_CASE("equal or unknown values are not reported") {
   Fixture the;
   the.run.horizon.steps_per_epoch = 11;
   compare_circumstances(the.run, circumstances_of(the.run));
@@ -39,7 +39,7 @@ TEST_CASE("what is the same, or not known, is not told") {
   CHECK(the.run.advice.empty());
 }
 
-TEST_CASE("each difference is told, with both numbers") {
+TEST_CASE("each difference is reported, with both numbers") {
   Fixture the;
   the.run.horizon.steps_per_epoch = 11;
   Circumstances saved = circumstances_of(the.run);

@@ -54,7 +54,7 @@ TEST_CASE("the latest and the best checkpoint of a run, by any metric of its val
         best_by_hand(folder.path(), "accuracy", true).folder);
 }
 
-TEST_CASE("damaged checkpoints are passed over") {
+TEST_CASE("damaged checkpoints are skipped") {
   TemporaryFolder const folder;
   run_with_checkpoints(folder.path());
   auto const best = fr::best_checkpoint(folder.path());
@@ -73,8 +73,7 @@ TEST_CASE("a run without checkpoints, or without the metric, is an error that sa
                        doctest::Contains("there are: accuracy, loss"), fr::StoreError);
 }
 
-TEST_CASE(
-    "weights are loaded from a run, a checkpoint or a file, and what did not match is listed") {
+TEST_CASE("weights load from a run, a checkpoint or a file, and mismatches are listed") {
   TemporaryFolder const folder;
   run_with_checkpoints(folder.path());
   auto const checkpoint = fr::best_checkpoint(folder.path());
@@ -96,7 +95,7 @@ TEST_CASE(
   CHECK(other.named_parameters()["head"].sum().item<double>() == 2);
 }
 
-TEST_CASE("weights of another shape are refused, and nothing is touched") {
+TEST_CASE("weights of another shape are refused, and nothing is changed") {
   TemporaryFolder const folder;
   run_with_checkpoints(folder.path());
   Mlp wider({.hidden = 9, .dropout = 0.3, .norm = true});

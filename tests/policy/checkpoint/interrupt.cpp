@@ -38,8 +38,8 @@ Handler handler_of(int signal) {
   return now.sa_handler;
 }
 
-/// What the program does with a signal, for the span of a test. The test's own framework handles
-/// Ctrl-C, and whoever started it may ignore it.
+/// The program's own handling of a signal, for the duration of a test. The test framework handles
+/// Ctrl-C, and the shell that started it may ignore it.
 struct Program {
   explicit Program(Handler handler, int which = SIGINT) : signal(which) {
     struct sigaction action{};
@@ -67,7 +67,7 @@ struct Outcome {
   std::map<std::string, at::Tensor> tensors;
   int training = 0;    ///< batches
   int validation = 0;  ///< batches
-  int after = 0;       ///< batches that were begun after the signal
+  int after = 0;       ///< batches begun after the signal
 };
 
 /// Two epochs of 11 batches; Ctrl-C before one of the batches, counted over both kinds; 0: none.
@@ -239,11 +239,11 @@ TEST_CASE("the log has the preemption once, beside Spot too") {
   }
 }
 
-/// Raises Ctrl-C where the run is saved, so many times.
+/// Raises Ctrl-C during a save, a given number of times.
 struct InSave {
   using kind = support::kinds::spy;
   using listens = frugal::list<frugal::on::step>;
-  std::uint64_t at_step = 0;  ///< in the save of this one
+  std::uint64_t at_step = 0;  ///< in the save of this step
   template <class Context>
   struct State {
     std::uint64_t at_step, step = 0;
@@ -268,7 +268,7 @@ TEST_CASE("Ctrl-C in the last save: the run has ended, and the report says both"
   CHECK(newest_step(folder.path()) == 22);
 }
 
-/// How a process ends whose `body` returns its code; what it says on stderr is in the file.
+/// The exit status of a process whose `body` returns its code; its stderr is in the file.
 template <class Body>
 int end_of_process(std::filesystem::path const& folder, Body&& body) {
   pid_t const child = ::fork();
@@ -331,12 +331,12 @@ TEST_CASE("a second Ctrl-C exits at once, in the step and in the save") {
   REQUIRE(WIFEXITED(in_save));
   CHECK(WEXITSTATUS(in_save) == 130);
   CHECK(newest_step(folder / "save") == 0);
-  // What was cut off is in nobody's way.
+  // Remains of the interrupted save are harmless.
   Program const program(SIG_DFL);
   CHECK(run(folder / "save", 0, Saves{}, InSave{}).report.steps == 22);
 }
 
-/// Prints in each step, as a bar does.
+/// Prints in each step, like a progress bar.
 struct Prints {
   using kind = support::kinds::spy;
   using listens = frugal::list<frugal::on::step>;
@@ -374,7 +374,7 @@ TEST_CASE("a pipe that Ctrl-C has broken, as in `trainer | tee log`, does not pr
       return trainer.fit(frugal::Resident(samples(43), {.batch = 4})).exit_code();
     });
     if (signal_at == 0) {
-      // Without a Ctrl-C a broken pipe does what it always does.
+      // Without Ctrl-C a broken pipe acts as usual.
       REQUIRE(WIFSIGNALED(status));
       CHECK(WTERMSIG(status) == SIGPIPE);
       continue;
@@ -385,7 +385,7 @@ TEST_CASE("a pipe that Ctrl-C has broken, as in `trainer | tee log`, does not pr
   }
 }
 
-/// Puts a file in the place of the folder of checkpoints.
+/// Replaces the folder of checkpoints by a file.
 struct Spoiler {
   using kind = support::kinds::spy;
   using listens = frugal::list<frugal::on::step>;

@@ -41,20 +41,20 @@ TEST_CASE("Daly's interval loses less than one that is shorter or longer") {
   }
 }
 
-TEST_CASE("Daly's interval is Young's where a checkpoint is cheap") {
+TEST_CASE("Daly's interval is Young's if a checkpoint is cheap") {
   CHECK(interval_of_daly(1, day) == doctest::Approx(std::sqrt(2 * day)).epsilon(0.01));
 }
 
-TEST_CASE("a checkpoint that takes longer than a machine lives is made once in its life") {
+TEST_CASE("a checkpoint that takes longer than a machine lives is made once per lifetime") {
   CHECK(interval_of_daly(100, 50) == 50);
 }
 
-TEST_CASE("an automatic interval keeps the stalls under the share") {
+TEST_CASE("an automatic interval keeps the stalls below the share") {
   double const seconds = automatic_interval({.stall = 7, .write = 0}, 0.035, std::nullopt);
   CHECK(7 / (7 + seconds) == doctest::Approx(0.035));
 }
 
-TEST_CASE("a thread that writes has at most a tenth of the time") {
+TEST_CASE("a writing thread takes at most a tenth of the time") {
   CHECK(automatic_interval({.stall = 0.001, .write = 4}, 0.035, std::nullopt) == 40);
 }
 
@@ -116,14 +116,14 @@ TEST_CASE("a cadence in seconds is due within a second of its time, however long
   }
 }
 
-TEST_CASE("between saves the clock is looked at some times a second, not at each step") {
+TEST_CASE("between saves the clock is read a few times per second, not at each step") {
   Walk<Every<3600, Second>> const walk(1'000'000, std::chrono::microseconds(50));  // 50 s
   CHECK(walk.due.empty());
   CHECK(walk.looks < 150);
   CHECK(walk.looks > 50);
 }
 
-TEST_CASE("Every<Auto> spaces its saves by what they cost") {
+TEST_CASE("Every<Auto> spaces its saves by their cost") {
   // 0.1 s per save and 3.5% of the time: about one save every 2.8 s.
   Walk<Every<Auto>> const walk(60'000, std::chrono::milliseconds(1));
   CHECK(walk.due.size() >= 15);

@@ -39,7 +39,7 @@ struct Odd {};
 #define NAMED(text, ...) static_assert(recipe_name<__VA_ARGS__>() == (text))
 #endif
 
-TEST_CASE("every compiler names a recipe in the same words") {
+TEST_CASE("every compiler gives a recipe the same name") {
   NAMED("Accumulate<8>", Accumulate<8>);
   NAMED("Accumulate<Auto>", Accumulate<Auto>);
   NAMED("Optimize<AdamW>", Optimize<AdamW>);
@@ -70,7 +70,7 @@ TEST_CASE("options have one order in a name, whatever the order in which they ar
   CHECK(slots.at("Validate").compiled == "Validate<Every<1,Epoch>>");
 }
 
-TEST_CASE("policies of other arguments have other names") {
+TEST_CASE("policies with other arguments have other names") {
   CHECK(recipe_name<ClipNorm<0.5_r>>() != recipe_name<ClipNorm<0.25_r>>());
   CHECK(recipe_name<Watch<"a", Better::lower>>() != recipe_name<Watch<"a", Better::higher>>());
   CHECK(recipe_name<Watch<"a", Better::lower>>() != recipe_name<Watch<"b", Better::lower>>());
@@ -78,7 +78,7 @@ TEST_CASE("policies of other arguments have other names") {
   CHECK(recipe_name<Odd<int, float, 1>>() != recipe_name<Odd<int, float, 2>>());
 }
 
-TEST_CASE("a slot has its name, and the one that earlier versions have written") {
+TEST_CASE("a slot has its name, and the one that earlier versions wrote") {
   auto const slots = frugal::detail::slots_of(list<Accumulate<2>, ClipNorm<0.5_r>>{});
   REQUIRE(slots.size() == 2);
   CHECK(slots.at("Accumulate").name == "Accumulate<2>");
@@ -87,13 +87,13 @@ TEST_CASE("a slot has its name, and the one that earlier versions have written")
   CHECK(slots.at("Clip").compiled == portable_name(frugal::detail::type_name<ClipNorm<0.5_r>>()));
 }
 
-TEST_CASE("what compilers are known to spell otherwise was taken out of the former names") {
+TEST_CASE("known differences in compilers' spelling are removed from the former names") {
   CHECK(portable_name("frugal::Accumulate<8ul>") == "Accumulate<8>");
   CHECK(portable_name("frugal::Accumulate< 8>") == "Accumulate<8>");
   CHECK(portable_name("frugal::Every<frugal::Automatic()>") == "Every<Auto>");
 }
 
-TEST_CASE("an earlier version's name fits, fits not, or nobody knows") {
+TEST_CASE("an earlier version's name fits, does not fit, or is unknown") {
   frugal::detail::SlotName const two{"Accumulate<2>", "Accumulate<2>"};
   CHECK(fits_old_name("Accumulate<2>", two) == NameFits::yes);
   CHECK(fits_old_name("Accumulate<4>", two) == NameFits::no);

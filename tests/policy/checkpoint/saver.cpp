@@ -78,7 +78,7 @@ void reports_a_failure(Policy policy) {
   CHECK((steps_in(folder.path()) == Steps{0, 4, 6}));
 }
 
-TEST_CASE("a checkpoint that cannot be written ends the run, and the last good one is there") {
+TEST_CASE("a checkpoint that cannot be written ends the run, and the last good one stays") {
   reports_a_failure(frugal::Checkpoint<Every<4>>{});
   reports_a_failure(frugal::Checkpoint<Every<4>, Async>{});
 }
@@ -96,12 +96,12 @@ void goes_on(Policy policy) {
   CHECK(text_of(folder / "metrics.jsonl").find("checkpoint_failed") != std::string::npos);
 }
 
-TEST_CASE("or it is reported and tried again at the next time, as the user chooses") {
+TEST_CASE("or it is reported and retried at the next time, as the user chooses") {
   goes_on(frugal::Checkpoint<Every<4>>{});
   goes_on(frugal::Checkpoint<Every<4>, Async>{});
 }
 
-TEST_CASE("failures are one line of advice, the last of them and how many there were") {
+TEST_CASE("failures are one line of advice, with the last of them and their number") {
   TemporaryFolder const folder;
   // Nothing at 8 and 12, and as much in the second run, whose count continues.
   auto const start = [&](std::uint64_t epochs, std::uint64_t away) {
@@ -139,12 +139,12 @@ void reports_its_end(Policy policy) {
   CHECK(report.exit_code() == 74);
 }
 
-TEST_CASE("a run whose end could not be saved says so in its report, and in its exit code") {
+TEST_CASE("a run whose end could not be saved reports that, also in its exit code") {
   reports_its_end(frugal::Checkpoint<Every<4>>{});
   reports_its_end(frugal::Checkpoint<Every<4>, Async>{});
 }
 
-TEST_CASE("a run whose saves failed, but not its last one, is saved") {
+TEST_CASE("a run with failed saves, but not the last one, is saved") {
   TemporaryFolder const folder;
   auto const report = run({.folder = folder.path()}, Optimizer{},
                           frugal::Checkpoint<Every<4>, Async>{.on_failure = OnFailure::GoOn},
@@ -154,7 +154,7 @@ TEST_CASE("a run whose saves failed, but not its last one, is saved") {
   CHECK(report.exit_code() == 0);
 }
 
-TEST_CASE("who asks for a save that a thread cannot write is told that it is not there") {
+TEST_CASE("a requested save that a thread cannot write returns false") {
   TemporaryFolder const folder;
   bool saved = true;
   run({.folder = folder.path()}, Optimizer{},
@@ -207,7 +207,7 @@ void leaves_another_run_alone(Policy policy) {
   CHECK_FALSE(std::filesystem::exists(here / "metrics.jsonl"));
 }
 
-TEST_CASE("a run whose folder was renamed leaves the run that has the name now alone") {
+TEST_CASE("a run whose folder was renamed does not touch the run that has the name now") {
   leaves_another_run_alone(frugal::Checkpoint<Every<4>, Keep<1>>{});
   leaves_another_run_alone(frugal::Checkpoint<Every<4>, Keep<1>, Async>{});
 }
@@ -230,7 +230,7 @@ void advises_of_what_stays(Policy policy) {
   CHECK(steps_in(folder.path()).size() == 2);
 }
 
-TEST_CASE("a checkpoint that cannot be deleted is told, and the run goes on") {
+TEST_CASE("a checkpoint that cannot be deleted is reported, and the run continues") {
   advises_of_what_stays(frugal::Checkpoint<Every<4>, Keep<1>>{});
   advises_of_what_stays(frugal::Checkpoint<Every<4>, Keep<1>, Async>{});
 }
@@ -262,7 +262,7 @@ struct Looking {
   };
 };
 
-TEST_CASE("a thread has written the last snapshot before the next one takes its memory") {
+TEST_CASE("a thread has written the last snapshot before the next one reuses its memory") {
   TemporaryFolder const folder;
   std::vector<std::string> newest;
   run({.folder = folder.path()}, Optimizer{}, frugal::Checkpoint<Every<1>, Async, Keep<1>>{},
@@ -279,7 +279,7 @@ TEST_CASE("a second trainer in the same folder is refused, naming the first") {
                        doctest::Contains("process "), frugal::LockError);
 }
 
-TEST_CASE("settings without sense are refused") {
+TEST_CASE("invalid settings are refused") {
   TemporaryFolder const folder;
   using Auto = frugal::Checkpoint<Every<frugal::Auto>>;
   CHECK_THROWS_WITH_AS(run({.folder = {}}, Optimizer{}, Auto{}),
@@ -290,7 +290,7 @@ TEST_CASE("settings without sense are refused") {
                   frugal::SettingsError);
 }
 
-TEST_CASE("the log of a resumed run has the lines of one that was not, and what the resume cost") {
+TEST_CASE("the log of a resumed run has the lines of an uninterrupted one, and the resume's cost") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, std::vector<std::uint64_t> const& deaths) {
     run_to_the_end({.folder = folder / name}, deaths, Optimizer{}, frugal::Log<Every<2>>{},
@@ -318,7 +318,7 @@ TEST_CASE("the log of a resumed run has the lines of one that was not, and what 
   CHECK(resumes[0].at("seconds_lost") >= 0.0);
 }
 
-TEST_CASE("a run that was copied without its log goes on with a new one, and is told") {
+TEST_CASE("a run that was copied without its log continues with a new one, and reports that") {
   TemporaryFolder const folder;
   Job job{.folder = folder.path(), .dies_at = 15};
   CHECK(run(job, Optimizer{}, frugal::Log<Every<2>>{}, frugal::Checkpoint<Every<4>>{}).died);
@@ -336,7 +336,7 @@ TEST_CASE("a run that was copied without its log goes on with a new one, and is 
             .report.advice == report.advice);
 }
 
-TEST_CASE("a checkpoint before a resumed run's first line does not count what is to be cut") {
+TEST_CASE("a checkpoint before a resumed run's first line does not count lines to be cut") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, std::vector<std::uint64_t> const& deaths) {
     run_to_the_end({.folder = folder / name}, deaths, Optimizer{}, frugal::Log<Every<8>>{},
@@ -355,7 +355,7 @@ TEST_CASE("a checkpoint before a resumed run's first line does not count what is
   CHECK(start("killed", {14, 5}) == start("whole", {}));
 }
 
-TEST_CASE("memory of a snapshot is taken once") {
+TEST_CASE("memory of a snapshot is allocated once") {
   frugal::StateDict memory;
   at::Tensor const value = at::arange(6, at::kFloat).view({2, 3});
   void const* first = nullptr;

@@ -31,7 +31,7 @@ std::string why(std::string const& text) {
   return "nothing is wrong";
 }
 
-TEST_CASE("a state file gives back every value, bit for bit and of its type") {
+TEST_CASE("a state file returns every value, bit for bit and with its type") {
   double const payload = std::bit_cast<double>(std::uint64_t{0x7ff8000000001234});
   std::vector<StateDict::Value> const values{
       std::monostate{},
@@ -95,7 +95,7 @@ TEST_CASE("a state file is JSON to other readers, also without any value") {
   CHECK(read.at("values").at("c").at("bits") == "7ff8000000000000");
 }
 
-TEST_CASE("a state file of version 1 has no circumstances, and is known by its number") {
+TEST_CASE("a state file of version 1 has no circumstances, and is recognised by its number") {
   StateFile file;
   file.recipe = {{"clip", "NoClip"}};
   std::string text = file.text();
@@ -112,7 +112,7 @@ TEST_CASE("a state file of version 1 has no circumstances, and is known by its n
   CHECK(read.recipe.at("clip") == "NoClip");
 }
 
-TEST_CASE("what is wrong with a state file is named") {
+TEST_CASE("faults in a state file are named") {
   std::string const good = StateFile{}.text();
   auto const with = [&](std::string const& from, std::string const& to) {
     std::string text = good;
@@ -154,7 +154,7 @@ TEST_CASE("what is wrong with a state file is named") {
   CHECK_THROWS_AS(parsed(with("\"version\": 2", "\"version\": 3")), frugal::NewerFormatError);
 }
 
-TEST_CASE("an error in a state file names the byte at which it stands") {
+TEST_CASE("an error in a state file names its byte offset") {
   StateFile file;
   file.values = {{"a", std::uint64_t{1}}};
   std::string text = file.text();
@@ -201,7 +201,7 @@ bool same(StateFile const& one, StateFile const& other) {
   return a == b;
 }
 
-TEST_CASE("lists of numbers are arrays in lines of a hundred bytes, and read back as they were") {
+TEST_CASE("lists of numbers are arrays in lines of a hundred bytes, and read back unchanged") {
   StateFile const file = with_lists();
   std::string const text = file.text();
   CHECK(same(parsed(text), file));

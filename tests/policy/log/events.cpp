@@ -66,7 +66,7 @@ TEST_CASE("a log that is a pipe does not end the run at its first save") {
   ::close(reader);
 }
 
-TEST_CASE("a log whose reader goes away is an advice, and the run goes on") {
+TEST_CASE("a log whose reader goes away gives a note in advice, and the run continues") {
   TemporaryFolder const folder;
   auto const path = folder / "pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
@@ -88,7 +88,7 @@ Spy rotates(std::filesystem::path const& file, std::uint64_t step) {
   }};
 }
 
-TEST_CASE("a log that is rotated goes on in the moved file, and a resumed run in a new one") {
+TEST_CASE("a rotated log continues in the moved file, and a resumed run in a new one") {
   TemporaryFolder const folder;
   auto const file = folder / "metrics.jsonl";
   // Steps 1 to 6 and a save at 4 in the file that is moved after step 2; killed in step 7.
@@ -137,7 +137,7 @@ frugal::Report broken(std::filesystem::path const& folder, int dies_at, Ps const
   }
 }
 
-TEST_CASE("two returns to one kept state are two lines") {
+TEST_CASE("two rollbacks to one kept state are two lines") {
   TemporaryFolder const folder;
   // With a line for each step: those of the first rollback stand before the second one.
   broken<Every<1>>(folder.path(), 0, frugal::Rollback<Every<100>>{});
@@ -147,7 +147,7 @@ TEST_CASE("two returns to one kept state are two lines") {
   CHECK(found["step"] == 9);
 }
 
-TEST_CASE("an event that is saved before its line is in the log of the run that resumes") {
+TEST_CASE("an event that is saved before its line is in the log of the resumed run") {
   TemporaryFolder const folder;
   // Back to step 0 at batch 4, a save at step 2, and no line of a step before the end.
   using Saves = frugal::Checkpoint<Every<2>>;

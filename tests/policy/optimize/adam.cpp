@@ -27,7 +27,7 @@ TEST_CASE("Optimize<Adam> follows torch.optim.Adam for 100 steps in every refere
   CHECK(compare_all<Adam>("Adam") == 6);
 }
 
-TEST_CASE("AdamW resumed from saved state ends in the same bits, missing gradients included") {
+TEST_CASE("AdamW resumed from saved state ends with the same bits, missing gradients included") {
   Json const& which = case_named(fixture().file.at("cases"), "adamw, absent gradients");
   Optimize<AdamW> policy{.lr = 1e-2, .weight_decay = 0.1, .amsgrad = true};
   resumes(policy, which);
@@ -35,7 +35,7 @@ TEST_CASE("AdamW resumed from saved state ends in the same bits, missing gradien
   resumes(policy, which);
 }
 
-TEST_CASE("Adam resumed from saved state ends in the same bits, missing gradients included") {
+TEST_CASE("Adam resumed from saved state ends with the same bits, missing gradients included") {
   resumes(Optimize<Adam>{.lr = 1e-2, .weight_decay = 0.1},
           case_named(fixture().file.at("cases"), "adam, absent gradients"));
 }

@@ -114,7 +114,7 @@ Optimize<Any> lbfgs() {
       torch::optim::LBFGSOptions(1.0).max_iter(20).line_search_fn("strong_wolfe"));
 }
 
-TEST_CASE("LBFGS computes the window again along its line and reaches a convex minimum") {
+TEST_CASE("LBFGS evaluates the window again along its line and reaches a convex minimum") {
   Convex const problem;
   int calls = 0;
   auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({3})});
@@ -143,7 +143,7 @@ TEST_CASE("LBFGS sees all micro-batches of a window as one big batch") {
   CHECK(distance(cut->parameters()[0], problem.minimum()) < 1e-4);
 }
 
-TEST_CASE("what LBFGS sees on its line is clipped like what it begins with") {
+TEST_CASE("the gradients of LBFGS's line search are clipped like the first ones") {
   Convex const problem;
   int calls = 0;
   int clipped = 0;
@@ -157,7 +157,7 @@ TEST_CASE("what LBFGS sees on its line is clipped like what it begins with") {
   CHECK(clipped == calls);
 }
 
-TEST_CASE("a torch optimizer resumed from saved state ends in the same bits") {
+TEST_CASE("a torch optimizer resumed from saved state ends with the same bits") {
   auto const tables = fixture().tables(case_named(fixture().file.at("cases"), "adamw"));
   auto const check = [&](Optimize<Any> const& policy) {
     std::map<std::uint64_t, Frozen> saved;
@@ -182,7 +182,7 @@ TEST_CASE("a torch optimizer resumed from saved state ends in the same bits") {
   check(any<torch::optim::SGD>(torch::optim::SGDOptions(1e-2).momentum(0.9)));
 }
 
-TEST_CASE("LBFGS resumed from saved state ends in the same bits") {
+TEST_CASE("LBFGS resumed from saved state ends with the same bits") {
   Convex const problem;
   int calls = 0;
   std::map<std::uint64_t, Frozen> saved;
@@ -218,7 +218,7 @@ TEST_CASE("the state of another torch optimizer is refused") {
   CHECK(contains(refused(sgd, adam), "does not fit the optimizer"));
 }
 
-TEST_CASE("Optimize<Any> without a function, or with one that makes nothing, is refused") {
+TEST_CASE("Optimize<Any> without a function, or with one that returns nothing, is refused") {
   auto const refusal = [](Optimize<Any> const& policy) {
     return error_of<frugal::SettingsError>([&] {
       frugal::Trainer{std::make_shared<Parts>(fixture().start), Linear{}, frugal::Settings{},

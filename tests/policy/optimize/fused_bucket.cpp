@@ -77,12 +77,12 @@ TEST_CASE("SGD with dampening: a first step that overflows is not the first") {
   leaves_no_trace({{true, true}, {true, true}, {true, false}, {true, true}, {true, false}});
 }
 
-TEST_CASE("SGD with dampening: so it is where a parameter begins later than the others") {
+TEST_CASE("SGD with dampening: so it is if a parameter begins later than the others") {
   leaves_no_trace({{false, true}, {false, false}, {true, true}, {true, false}, {true, false}});
   leaves_no_trace({{false, false}, {true, true}, {false, true}, {true, false}, {true, true}});
 }
 
-TEST_CASE("SGD with dampening takes two kernels a step until a save has read its counters") {
+TEST_CASE("SGD with dampening takes two kernels per step until a save has read its counters") {
   Pair pair;
   auto const kernels = [&](int number) {
     return support::operators_of([&] { pair.step(number, true, 0); }).at("aten::_fused_sgd_");

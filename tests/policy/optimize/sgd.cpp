@@ -13,7 +13,7 @@ TEST_CASE("Optimize<SGD> follows torch.optim.SGD for 100 steps in every referenc
   CHECK(compare_all<SGD>("SGD") == 9);
 }
 
-TEST_CASE("SGD resumed from saved state ends in the same bits, missing gradients included") {
+TEST_CASE("SGD resumed from saved state ends with the same bits, missing gradients included") {
   Json const& which = case_named(fixture().file.at("cases"), "sgd, absent gradients");
   resumes(Optimize<SGD>{.lr = 1e-2}, which);
   resumes(Optimize<SGD>{.lr = 1e-2, .momentum = 0.9, .dampening = 0.5, .weight_decay = 0.1}, which);

@@ -71,7 +71,7 @@ void saves_the_same_bytes(Options const& options) {
   CHECK((bytes_of(*one) != bytes_of(*other)));
 }
 
-TEST_CASE("equal states of a torch optimizer are equal bytes, wherever its parameters lie") {
+TEST_CASE("equal states of a torch optimizer are equal bytes, wherever its parameters are") {
   saves_the_same_bytes<torch::optim::Adam>(torch::optim::AdamOptions(0.1).amsgrad(true));
   saves_the_same_bytes<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(0.9));
 }
@@ -114,7 +114,7 @@ std::pair<at::Tensor, at::Tensor> both_ends(Save&& save) {
   return {at::cat(all).detach(), at::cat(others).detach()};
 }
 
-TEST_CASE("LibTorch loads what is saved so, and still what Optimizer::save has written") {
+TEST_CASE("LibTorch loads this form, and Optimizer::save's form still loads") {
   auto const [end, resumed] =
       both_ends([](auto const& optimizer, auto& out) { save_by_place(optimizer, out); });
   CHECK(end.equal(resumed));
@@ -132,7 +132,7 @@ struct Mine : torch::optim::SGD {
   }
 };
 
-TEST_CASE("an optimizer of your own is saved as it saves itself") {
+TEST_CASE("a user-defined optimizer is saved by its own save()") {
   torch::serialize::OutputArchive archive;
   save_by_place(Mine(parameters(true), torch::optim::SGDOptions(0.1)), archive);
   std::ostringstream out;

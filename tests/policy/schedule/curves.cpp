@@ -84,7 +84,7 @@ TEST_CASE("a curve's settings may be given at run time") {
         factors(Schedule<Warmup<5>, CosineDecay<0.1_r>>{}));
 }
 
-TEST_CASE("warm restarts far into a run take no longer than at its begin") {
+TEST_CASE("warm restarts far into a run take no longer than at its beginning") {
   // Periods are skipped by a division: a loop over 2^62 of them would never end.
   CosineRestarts<3> const restarts;
   CHECK(restarts.factor((std::uint64_t{1} << 62) / 3 * 3, 0) == 1.0);
