@@ -57,4 +57,17 @@ TEST_CASE("options are unique when each class has one of them at most") {
   CHECK(options_unique<list<a_flag>, Count<1>, Flag, Count<2>>);  // other classes may repeat
 }
 
+template <class... Options>
+struct Ordered {
+  using canonical = Ordered<option_of<a_count, Count<7>, Options...>>;
+};
+
+TEST_CASE(
+    "policies with the same options in another order, or by default, have one canonical type") {
+  using One = canonical_of<Ordered<Flag, Count<7>>>::type;
+  CHECK(std::same_as<One, canonical_of<Ordered<>>::type>);
+  CHECK_FALSE(std::same_as<One, canonical_of<Ordered<Count<8>>>::type>);
+  CHECK(std::same_as<canonical_of<Flag>::type, Flag>);
+}
+
 }  // namespace frugal_test::compose_options

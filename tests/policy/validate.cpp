@@ -48,6 +48,8 @@ TEST_CASE("validation is once an epoch by default") {
 TEST_CASE("metrics without a cadence are measured once an epoch, and options come in any order") {
   CHECK(validated_at<Validate<Accuracy>>() == Steps{5, 10, 15});
   CHECK(validated_at<Validate<Accuracy, Every<4>>>() == Steps{4, 8, 12});
+  static_assert(frugal::detail::is_null<Validate<Every<1, Epoch>>>);
+  static_assert(!frugal::detail::is_null<Validate<Accuracy>>);
   static_assert(std::same_as<Validate<Accuracy, Every<4>>::metrics, frugal::list<Accuracy>>);
 }
 TEST_CASE("validation every two epochs leaves the odd ones out") {

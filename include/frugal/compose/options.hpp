@@ -54,4 +54,16 @@ inline constexpr bool options_unique<list<Classes...>, Options...> =
       return (0 + ... + int{C::template has<Options>}) <= 1;
     }(std::type_identity<Classes>{}));
 
+/// A policy with its options in one order, defaults included: what its `canonical` says, or the
+/// policy itself. Policies of one canonical type are the same policy.
+template <class P>
+struct canonical_of {
+  using type = P;
+};
+template <class P>
+  requires requires { typename P::canonical; }
+struct canonical_of<P> {
+  using type = typename P::canonical;
+};
+
 }  // namespace frugal::detail

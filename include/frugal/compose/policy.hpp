@@ -10,6 +10,7 @@
 #include <frugal/compose/hooks.hpp>
 #include <frugal/compose/kind.hpp>
 #include <frugal/compose/list.hpp>
+#include <frugal/compose/options.hpp>
 #include <frugal/compose/sentence.hpp>
 #include <frugal/compose/services.hpp>
 
@@ -140,7 +141,9 @@ template <class P>
 inline constexpr bool is_null = false;
 template <class P>
   requires requires { typename null_policy<typename P::kind>::type; }
-inline constexpr bool is_null<P> = std::same_as<P, typename null_policy<typename P::kind>::type>;
+inline constexpr bool is_null<P> =
+    std::same_as<typename canonical_of<P>::type,
+                 typename canonical_of<typename null_policy<typename P::kind>::type>::type>;
 
 /// Everything that legality and order need of a policy, as a value. One template instantiation per
 /// policy; the rest is constexpr arithmetic on an array of these.

@@ -13,6 +13,7 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/list.hpp>
+#include <frugal/compose/options.hpp>
 #include <frugal/compose/rational.hpp>
 #include <frugal/run/counters.hpp>
 
@@ -81,17 +82,6 @@ constexpr std::string name_of_value() {
 /// options come in any order says in which they are saved, as a type: `canonical`.
 template <class T>
 constexpr std::string recipe_name();
-
-/// A policy with its options in the order in which checkpoints have them, defaults included.
-template <class T>
-struct canonical_of {
-  using type = T;
-};
-template <class T>
-  requires requires { typename T::canonical; }
-struct canonical_of<T> {
-  using type = typename T::canonical;
-};
 
 constexpr std::string joined_name(std::string_view bare,
                                   std::initializer_list<std::string> arguments) {
