@@ -3,8 +3,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/measure.hpp>  // IWYU pragma: keep
+#include <frugal/metrics/accuracy.hpp>  // IWYU pragma: keep
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/metric.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal {
@@ -26,7 +27,7 @@ struct Validate {
   using listens = list<on::step, on::epoch_end>;
   // A log of a step is written before the validation of that step.
   using after = list<kinds::schedule, kinds::log>;
-  using metrics = list<Ms...>;
+  using metrics = typename detail::metrics_named<Ms...>::type;
 
   static constexpr About about{Term::runs_to_convergence,
                                "a pass over the validation data at its cadence"};
