@@ -15,6 +15,14 @@
 #include <frugal/data/resident.hpp>
 #include <frugal/explain.hpp>
 #include <frugal/find_learning_rate.hpp>
+#include <frugal/metrics/accuracy.hpp>
+#include <frugal/metrics/confusion_matrix.hpp>
+#include <frugal/metrics/ignore_index.hpp>
+#include <frugal/metrics/perplexity.hpp>
+#include <frugal/metrics/precision_recall.hpp>
+#include <frugal/metrics/regression.hpp>
+#include <frugal/metrics/roc_auc.hpp>
+#include <frugal/metrics/top_k.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/activations.hpp>

@@ -2,6 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <frugal/run/metrics.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
 
 #include <limits>
 #include <string>
@@ -49,28 +52,56 @@ TEST_CASE("an unknown metric among none reports that nothing was measured") {
                        MetricError);
 }
 
-struct Copier {
-  std::vector<std::string> names{};
-  std::vector<double> values{};
-  bool loading = false;
-  void operator()(std::string const&, std::vector<std::string>& value) {
-    loading ? value = names : names = value;
-  }
-  void operator()(std::string const&, std::vector<double>& value) {
-    loading ? value = values : values = value;
-  }
-};
-
-TEST_CASE("metrics survive a resume in their order") {
-  Metrics saved = two();
-  Copier archive;
-  saved.persist(archive);
-  CHECK(saved == two());
-  archive.loading = true;
+/// What a checkpoint gives back, into metrics that had something else.
+Metrics resumed(Metrics saved) {
+  frugal::StateDict memory;
+  frugal::StateWriter writer(memory);
+  saved.persist(writer);
+  writer.settle();
   Metrics loaded;
   loaded.set("stale", 1);
-  loaded.persist(archive);
-  CHECK(loaded == two());
+  loaded.set_table("stale", at::ones({1}));
+  frugal::StateReader reader(memory);
+  loaded.persist(reader);
+  CHECK_FALSE(reader.unread());
+  return loaded;
+}
+
+TEST_CASE("metrics survive a resume in their order") {
+  CHECK((resumed(two()) == two()));
+  CHECK((resumed(Metrics()) == Metrics()));
+}
+
+TEST_CASE("tables survive it too") {
+  Metrics metrics = two();
+  metrics.set_table("confusion_matrix", at::tensor({3, 1, 0, 2}).view({2, 2}));
+  metrics.set_table("another", at::ones({1}));
+  CHECK((resumed(metrics) == metrics));
+  CHECK_FALSE((metrics == two()));
+}
+
+TEST_CASE("a table is no number: it is read by its own name, and not gone over") {
+  Metrics metrics = two();
+  metrics.set_table("confusion_matrix", at::eye(2, at::kLong));
+  CHECK(metrics.size() == 2);
+  CHECK_FALSE(metrics.has("confusion_matrix"));
+  CHECK(metrics.has_table("confusion_matrix"));
+  CHECK(metrics.table("confusion_matrix").equal(at::eye(2, at::kLong)));
+  CHECK_THROWS_WITH_AS(metrics.table("accuracy"),
+                       doctest::Contains("no table 'accuracy' was measured (validation): there "
+                                         "are: confusion_matrix"),
+                       MetricError);
+}
+
+TEST_CASE("metrics are added with something before their names") {
+  Metrics metrics = two();
+  Metrics other;
+  other.set("loss", 2);
+  other.set_table("matrix", at::ones({1}));
+  metrics.add(other, "shifted/");
+  CHECK(metrics["loss"] == 0.5);
+  CHECK(metrics["shifted/loss"] == 2);
+  CHECK(metrics.has_table("shifted/matrix"));
 }
 
 }  // namespace frugal_test::run_metrics

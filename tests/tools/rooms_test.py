@@ -23,7 +23,8 @@ MAY_INCLUDE = {
     "store": set(),
     "cluster": {"store"},
     "watch": set(),
-    "policy": {"compose", "data", "libtorch", "state", "run", "loop", "store", "cluster", "watch"},
+    "metrics": {"compose", "data", "run"},
+    "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch"},
 }
 FOR_ALL = {"error.hpp", "version.hpp"}
 

@@ -38,7 +38,7 @@ struct watch {
   };
 };
 
-/// A metric of Validate; loop/measure.hpp has the protocol.
+/// A metric of Validate; run/metric.hpp has the protocol.
 struct metric {
   template <class O>
   static constexpr bool has = requires(O const& measured) { measured.result(); };

@@ -3,9 +3,10 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/loop/measure.hpp>  // IWYU pragma: keep
+#include <frugal/metrics/accuracy.hpp>  // IWYU pragma: keep
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
+#include <frugal/run/metric.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal {
@@ -47,7 +48,8 @@ struct Validate {
   using listens = list<on::step, on::epoch_end>;
   // A log of a step is written before the validation of that step.
   using after = list<kinds::schedule, kinds::log>;
-  using metrics = detail::options_of<detail::option::metric, Options...>;
+  using metrics = typename detail::named_metrics_in<
+      detail::options_of<detail::option::metric, Options...>>::type;
   /// What a checkpoint names it by, in whatever order it was written.
   using canonical = typename with_cadence<metrics>::type;
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/ATen.h>
 #include <c10/util/SmallVector.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,67 +16,127 @@
 
 namespace frugal {
 
-/// The named results of one validation, in the order in which they were measured.
+/// The named results of one validation, in the order in which they were measured: numbers, which
+/// are what is watched, logged and gone over; and tables, such as a confusion matrix.
 class Metrics {
  public:
   using value_type = std::pair<std::string, double>;
+  using table_type = std::pair<std::string, at::Tensor>;
 
-  void set(std::string_view name, double value) {
-    for (auto& entry : values_) {
-      if (entry.first == name) {
-        entry.second = value;
-        return;
-      }
-    }
-    values_.emplace_back(name, value);
+  void set(std::string_view name, double value) { put(values_, name, value); }
+  void set_table(std::string_view name, at::Tensor table) { put(tables_, name, std::move(table)); }
+
+  /// All of another's results, with something before their names.
+  void add(Metrics const& other, std::string_view before = {}) {
+    for (auto const& [name, value] : other.values_) set(std::string(before) + name, value);
+    for (auto const& [name, table] : other.tables_) set_table(std::string(before) + name, table);
   }
 
-  bool has(std::string_view name) const {
-    for (auto const& entry : values_) {
-      if (entry.first == name) return true;
-    }
-    return false;
-  }
+  bool has(std::string_view name) const { return found(values_, name) != nullptr; }
+  bool has_table(std::string_view name) const { return found(tables_, name) != nullptr; }
 
   /// Throws MetricError, naming the metrics that there are, when this is not one of them.
   double operator[](std::string_view name) const {
-    std::string known;
-    for (auto const& entry : values_) {
-      if (entry.first == name) return entry.second;
-      known += (known.empty() ? "" : ", ") + entry.first;
-    }
-    throw MetricError({.what = "no metric '" + std::string(name) + "' was measured",
-                       .where = "validation",
-                       .why = known.empty() ? "nothing was" : "there are: " + known,
-                       .fix = "Name the metric in Validate<...>, or watch one of those."});
+    double const* const value = found(values_, name);
+    if (value != nullptr) return *value;
+    refuse("metric", name, names_of(values_));
+  }
+  /// In host memory. Throws MetricError, naming the tables that there are.
+  at::Tensor const& table(std::string_view name) const {
+    at::Tensor const* const table = found(tables_, name);
+    if (table != nullptr) return *table;
+    refuse("table", name, names_of(tables_));
   }
 
   auto begin() const { return values_.begin(); }
   auto end() const { return values_.end(); }
   bool empty() const { return values_.empty(); }
   std::size_t size() const { return values_.size(); }
+  std::vector<table_type> const& tables() const { return tables_; }
 
   template <class Archive>
   void persist(Archive& archive) {
-    std::vector<std::string> names;
+    std::vector<std::string> names = names_in(values_);
     std::vector<double> numbers;
-    for (auto const& [name, number] : values_) {
-      names.push_back(name);
-      numbers.push_back(number);
-    }
+    for (auto const& [name, number] : values_) numbers.push_back(number);
     archive("names", names);
     archive("values", numbers);
     values_.clear();
     for (std::size_t i = 0; i < names.size() && i < numbers.size(); ++i) {
       values_.emplace_back(names[i], numbers[i]);
     }
+    persist_tables(archive);
   }
 
-  friend bool operator==(Metrics const&, Metrics const&) = default;
+  friend bool operator==(Metrics const& a, Metrics const& b) {
+    auto const same = [](table_type const& one, table_type const& other) {
+      return one.first == other.first && one.second.equal(other.second);
+    };
+    return a.values_ == b.values_ &&
+           std::equal(a.tables_.begin(), a.tables_.end(), b.tables_.begin(), b.tables_.end(), same);
+  }
 
  private:
+  template <class Entries, class Value>
+  static void put(Entries& entries, std::string_view name, Value&& value) {
+    for (auto& entry : entries) {
+      if (entry.first == name) {
+        entry.second = std::forward<Value>(value);
+        return;
+      }
+    }
+    entries.emplace_back(name, std::forward<Value>(value));
+  }
+  template <class Entries>
+  static typename Entries::value_type::second_type const* found(Entries const& entries,
+                                                                std::string_view name) {
+    for (auto const& entry : entries) {
+      if (entry.first == name) return &entry.second;
+    }
+    return nullptr;
+  }
+  template <class Entries>
+  static std::vector<std::string> names_in(Entries const& entries) {
+    std::vector<std::string> names;
+    for (auto const& entry : entries) names.push_back(entry.first);
+    return names;
+  }
+  template <class Entries>
+  static std::string names_of(Entries const& entries) {
+    std::string known;
+    for (auto const& entry : entries) known += (known.empty() ? "" : ", ") + entry.first;
+    return known;
+  }
+  [[noreturn]] static void refuse(char const* what, std::string_view name,
+                                  std::string const& known) {
+    throw MetricError(
+        {.what = std::string("no ") + what + " '" + std::string(name) + "' was measured",
+         .where = "validation",
+         .why = known.empty() ? "nothing was" : "there are: " + known,
+         .fix = "Name the metric in Validate<...>, or watch one of those."});
+  }
+
+  /// Most have none, and say nothing of them.
+  template <class Archive>
+  void persist_tables(Archive& archive) {
+    std::vector<std::string> names = names_in(tables_);
+    if constexpr (Archive::loading) {
+      tables_.clear();
+      if (!archive.holds("tables")) return;
+      archive("tables", names);
+      for (std::string const& name : names) tables_.emplace_back(name, at::Tensor());
+    } else {
+      if (names.empty()) return;
+      archive("tables", names);
+    }
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      archive("table." + std::to_string(i), tables_[i].second);
+    }
+  }
+
   // The usual few cost no allocation.
   c10::SmallVector<value_type, 4> values_;
+  std::vector<table_type> tables_;
 };
 
 /// One validation: when it was and what it found.

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples, C classes, ... whatever one sample has.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string_view>
+
+#include <frugal/metrics/decisions.hpp>
+#include <frugal/metrics/tally.hpp>
+#include <frugal/run/objective.hpp>
+
+namespace frugal {
+
+/// Share of labels that are predicted: 0 where no label counts.
+///
+/// Logits [B, C, ...] with labels [B, ...]: the largest logit decides, the first of equals. One
+/// logit a label, [B, ...] with [B, ...] or [B, 1] with [B]: class 1 where it is above 0. Labels of
+/// -100 are left out. MetricError with both shapes for anything else.
+class Accuracy {
+ public:
+  static constexpr std::string_view name = "accuracy";
+
+  template <class B>
+  void add(Loss const& loss, B const& batch) {
+    detail::Decisions const all = detail::decisions_of(loss, batch, name);
+    right_.add(all.predicted.eq(all.labels).sum());
+    detail::count_labels(all.labels, [this](auto const& counted) { labels_.add(counted); });
+  }
+  template <class Sum>
+  void reduce(Sum&& sum) {
+    right_.reduce(sum);
+    labels_.reduce(sum);
+  }
+  double result() const {
+    double const labels = labels_.value();
+    return labels == 0 ? 0.0 : right_.value() / labels;
+  }
+  template <class Archive>
+  void persist(Archive& archive) {
+    right_.persist(archive, "right");
+    labels_.persist(archive, "labels");
+  }
+
+ private:
+  detail::Tally right_;
+  detail::Tally labels_;
+};
+
+}  // namespace frugal

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: C classes.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string_view>
+
+#include <frugal/metrics/class_counts.hpp>
+#include <frugal/metrics/decisions.hpp>
+#include <frugal/run/metrics.hpp>
+#include <frugal/run/objective.hpp>
+
+namespace frugal {
+
+/// How often each class was taken for each other one: `metrics.table("confusion_matrix")` is
+/// [C, C] int64 in host memory, a row for each label and a column for each prediction, as
+/// scikit-learn has it. As numbers it gives "balanced_accuracy", the mean recall of the classes
+/// that have labels, and "cohen_kappa", the agreement beyond chance (NaN where chance is certain).
+///
+/// Takes what Accuracy takes; labels of -100 are left out. MetricError for other shapes and for
+/// labels that name no class. State: C * C numbers, in a report 8 * C * C bytes a validation.
+class ConfusionMatrix {
+ public:
+  static constexpr std::string_view name = "confusion_matrix";
+
+  template <class B>
+  void add(Loss const& loss, B const& batch) {
+    detail::Decisions const all = detail::decisions_of(loss, batch, name);
+    table_.require(all.classes, name);
+    detail::Countable const what = detail::countable(all);
+    table_.add(detail::counted_at(what.labels * all.classes + what.predicted, what.weight,
+                                  all.classes * all.classes)
+                   .view({all.classes, all.classes}),
+               what.outside);
+  }
+  template <class Sum>
+  void reduce(Sum&& sum) {
+    table_.reduce(sum);
+  }
+  Metrics result() const {
+    at::Tensor counts = table_.on_host(name);
+    if (!counts.defined()) counts = at::zeros({0, 0}, at::kDouble);
+    at::Tensor const labels = counts.sum(1);
+    at::Tensor const right = counts.diagonal();
+    at::Tensor const there = labels.gt(0);
+    Metrics found;
+    found.set("balanced_accuracy",
+              right.masked_select(there).div(labels.masked_select(there)).mean().item<double>());
+    // Without a division by the number of decisions: small counts stay whole numbers.
+    double const all = labels.sum().item<double>();
+    double const by_chance = labels.dot(counts.sum(0)).item<double>();
+    double const agreed = right.sum().item<double>();
+    found.set("cohen_kappa", (all * agreed - by_chance) / (all * all - by_chance));
+    found.set_table(name, counts.to(at::kLong));
+    return found;
+  }
+  template <class Archive>
+  void persist(Archive& archive) {
+    table_.persist(archive);
+  }
+
+ private:
+  detail::ClassTable table_;
+};
+
+}  // namespace frugal

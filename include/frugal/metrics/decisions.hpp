@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples, C classes, N decisions (samples, tokens or pixels), ... what one sample has.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <frugal/data/batch.hpp>
+#include <frugal/data/fields.hpp>
+#include <frugal/error.hpp>
+#include <frugal/run/objective.hpp>
+
+namespace frugal {
+
+/// Labels of this value are no part of any metric, as in LibTorch's cross entropy. IgnoreIndex has
+/// another value left out.
+inline constexpr std::int64_t ignored_label = -100;
+
+namespace detail {
+
+/// What a batch's labels, or its target values, are.
+template <class B>
+at::Tensor target_of(B const& batch) {
+  static_assert(
+      HasTarget<B>,
+      "frugal: a metric needs labels or target values, and this batch type has none. Give "
+      "it a member `target`, or write a metric that takes what it has.");
+  if constexpr (HasTarget<B>) {
+    return batch_target(batch);
+  } else {
+    return {};
+  }
+}
+
+/// What the module made of a batch, without its graph. MetricError where the objective keeps it.
+inline at::Tensor output_of(Loss const& loss, std::string_view metric) {
+  if (loss.output.defined()) return loss.output.detach();
+  throw MetricError({.what = std::string(metric) + " needs the module's output",
+                     .where = "metric " + std::string(metric),
+                     .why = "the objective returned a bare loss",
+                     .fix = "Return frugal::Loss{.value = ..., .output = logits} from it."});
+}
+
+[[noreturn]] inline void refuse_shapes(std::string_view metric, at::Tensor const& output,
+                                       at::Tensor const& target, std::string fix) {
+  throw MetricError({.what = "the module's output does not fit the target",
+                     .where = "metric " + std::string(metric),
+                     .why = "output is " + shape_text(output) + ", target is " + shape_text(target),
+                     .fix = std::move(fix)});
+}
+
+/// Logits [B, C, ...] with labels [B, ...], where C is 2 or more?
+inline bool are_logits(at::Tensor const& output, at::Tensor const& labels) {
+  if (output.dim() != labels.dim() + 1 || output.dim() < 2 || output.size(1) < 2) return false;
+  return output.size(0) == labels.size(0) && output.sizes().slice(2) == labels.sizes().slice(1);
+}
+/// One logit a label: of one shape, or [B, 1] with [B].
+inline bool is_one_logit(at::Tensor const& output, at::Tensor const& labels) {
+  return output.sizes() == labels.sizes() ||
+         (output.dim() == 2 && output.size(1) == 1 && labels.dim() == 1 &&
+          output.size(0) == labels.size(0));
+}
+inline void require_floats(std::string_view metric, at::Tensor const& output) {
+  if (output.is_floating_point()) return;
+  throw MetricError({.what = "the module's output is no scores",
+                     .where = "metric " + std::string(metric),
+                     .why = "it is " + shape_text(output),
+                     .fix = "Return logits as the objective's output, of a floating-point type."});
+}
+
+/// Logits a row, and the label of each.
+struct Scores {
+  at::Tensor logits;  ///< [N, C]
+  at::Tensor labels;  ///< [N] int64
+};
+
+/// Throws MetricError, with both shapes, where output and target are something else.
+inline Scores scores_of(at::Tensor const& output, at::Tensor const& target,
+                        std::string_view metric) {
+  require_floats(metric, output);
+  if (!are_logits(output, target) || target.is_floating_point()) {
+    refuse_shapes(metric, output, target,
+                  "Logits are [B, C, ...] with 2 classes or more, labels [B, ...] of an integer "
+                  "type.");
+  }
+  std::int64_t const classes = output.size(1);
+  return {output.movedim(1, -1).reshape({-1, classes}), target.reshape({-1}).to(at::kLong)};
+}
+
+/// The class that was decided on, and the label, of each sample, token or pixel.
+struct Decisions {
+  at::Tensor predicted;  ///< [N] int64
+  at::Tensor labels;     ///< [N] int64
+  std::int64_t classes;
+};
+
+/// Of logits [B, C, ...] the largest decides, the first of equals; of one logit a label whether it
+/// is above 0. Throws MetricError, with both shapes, where output and target are neither.
+inline Decisions decisions_of(at::Tensor const& output, at::Tensor const& target,
+                              std::string_view metric) {
+  require_floats(metric, output);
+  if (are_logits(output, target) && !target.is_floating_point()) {
+    return {output.argmax(1).reshape({-1}), target.reshape({-1}).to(at::kLong), output.size(1)};
+  }
+  if (!is_one_logit(output, target)) {
+    refuse_shapes(metric, output, target,
+                  "Logits are [B, C, ...] with labels [B, ...] of an integer type; or there is one "
+                  "logit a label, for two classes.");
+  }
+  return {output.gt(0).to(at::kLong).reshape({-1}), target.reshape({-1}).to(at::kLong), 2};
+}
+
+template <class B>
+Decisions decisions_of(Loss const& loss, B const& batch, std::string_view metric) {
+  return decisions_of(output_of(loss, metric), target_of(batch), metric);
+}
+
+/// How many labels count: in host memory a number, which no operator makes; else a scalar.
+template <class Count>
+void count_labels(at::Tensor const& labels, Count&& count) {
+  if (!labels.is_cpu() || !labels.is_contiguous()) {
+    count(labels.ne(ignored_label).sum());
+    return;
+  }
+  auto const* const first = static_cast<std::int64_t const*>(labels.const_data_ptr());
+  auto const left_out = std::count(first, first + labels.numel(), ignored_label);
+  count(static_cast<double>(labels.numel() - left_out));
+}
+
+}  // namespace detail
+}  // namespace frugal

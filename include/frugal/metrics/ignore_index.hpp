@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include <frugal/data/batch.hpp>
+#include <frugal/metrics/decisions.hpp>
+#include <frugal/run/objective.hpp>
+
+namespace frugal {
+
+/// A metric of labels that leaves out those of another value than -100: `IgnoreIndex<255,
+/// F1Score<Macro>>`. Its name and result are the metric's. What the metric gets has the target
+/// alone of a batch.
+template <std::int64_t Label, class Metric>
+class IgnoreIndex {
+ public:
+  static constexpr std::string_view name = Metric::name;
+
+  template <class B>
+  void add(Loss const& loss, B const& batch) {
+    at::Tensor const target = detail::target_of(batch);
+    metric_.add(loss,
+                Batch{.data = {}, .target = target.masked_fill(target.eq(Label), ignored_label)});
+  }
+  template <class Sum>
+  void reduce(Sum&& sum)
+    requires requires(Metric& metric) { metric.reduce(sum); }
+  {
+    metric_.reduce(std::forward<Sum>(sum));
+  }
+  auto result() const { return metric_.result(); }
+  template <class Archive>
+  void persist(Archive& archive)
+    requires requires(Metric& metric) { metric.persist(archive); }
+  {
+    metric_.persist(archive);
+  }
+
+ private:
+  Metric metric_;
+};
+
+}  // namespace frugal

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include <frugal/compose/fixed_string.hpp>
+
+namespace frugal::detail {
+
+template <fixed_string First, fixed_string Second>
+struct JoinedName {
+  static constexpr std::string_view first = First, second = Second;
+  static constexpr auto text = [] {
+    std::array<char, first.size() + second.size()> all{};
+    std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), all.begin()));
+    return all;
+  }();
+};
+/// Two texts as one: "f1" and "_macro".
+template <fixed_string First, fixed_string Second>
+inline constexpr std::string_view metric_name_of{JoinedName<First, Second>::text.data(),
+                                                 JoinedName<First, Second>::text.size()};
+
+template <fixed_string First, int Number>
+struct NumberedName {
+  static constexpr std::string_view first = First;
+  static constexpr auto text = [] {
+    constexpr std::size_t digits = [] {
+      std::size_t count = 1;
+      for (int rest = Number / 10; rest != 0; rest /= 10) ++count;
+      return count;
+    }();
+    std::array<char, first.size() + digits> all{};
+    std::copy(first.begin(), first.end(), all.begin());
+    std::size_t place = all.size();
+    for (int rest = Number; place != first.size(); rest /= 10) {
+      all[--place] = static_cast<char>('0' + rest % 10);
+    }
+    return all;
+  }();
+};
+/// A text and a number: "top" and 5.
+template <fixed_string First, int Number>
+inline constexpr std::string_view numbered_metric_name{NumberedName<First, Number>::text.data(),
+                                                       NumberedName<First, Number>::text.size()};
+
+}  // namespace frugal::detail

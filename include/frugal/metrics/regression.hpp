@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples, D values a sample, ... whatever one sample has.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include <frugal/error.hpp>
+#include <frugal/metrics/decisions.hpp>
+#include <frugal/metrics/tally.hpp>
+#include <frugal/run/objective.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// Predictions and targets of one shape, in double precision.
+struct Values {
+  at::Tensor predicted;
+  at::Tensor target;
+};
+/// MetricError with both shapes where they differ: broadcasting here hides mistakes.
+template <class B>
+Values values_of(Loss const& loss, B const& batch, std::string_view metric) {
+  at::Tensor const output = output_of(loss, metric);
+  at::Tensor const target = target_of(batch);
+  require_floats(metric, output);
+  if (output.sizes() != target.sizes() || output.dim() == 0) {
+    refuse_shapes(metric, output, target,
+                  "Give both one shape [B, ...], for instance with view or squeeze.");
+  }
+  return {output.to(at::kDouble), target.to(at::kDouble)};
+}
+
+/// The mean of something over all values.
+class MeanOfValues {
+ public:
+  void add(at::Tensor const& each) {
+    sum_.add(each.sum());
+    count_.add(static_cast<double>(each.numel()));
+  }
+  template <class Sum>
+  void reduce(Sum&& sum) {
+    sum_.reduce(sum);
+    count_.reduce(sum);
+  }
+  /// NaN where there were none.
+  double mean() const { return sum_.value() / count_.value(); }
+  template <class Archive>
+  void persist(Archive& archive) {
+    sum_.persist(archive, "sum");
+    count_.persist(archive, "count");
+  }
+
+ private:
+  Tally sum_;
+  Tally count_;
+};
+
+}  // namespace detail
+
+/// Mean absolute error over all values, in the target's unit: "mae". Output and target have one
+/// shape [B, ...]; MetricError with both where they do not.
+class MAE {
+ public:
+  static constexpr std::string_view name = "mae";
+
+  template <class B>
+  void add(Loss const& loss, B const& batch) {
+    auto const [predicted, target] = detail::values_of(loss, batch, name);
+    mean_.add((predicted - target).abs_());
+  }
+  template <class Sum>
+  void reduce(Sum&& sum) {
+    mean_.reduce(sum);
+  }
+  double result() const { return mean_.mean(); }
+  template <class Archive>
+  void persist(Archive& archive) {
+    mean_.persist(archive);
+  }
+
+ private:
+  detail::MeanOfValues mean_;
+};
+
+/// Mean squared error over all values, in the square of the target's unit: "mse". See MAE.
+class MSE {
+ public:
+  static constexpr std::string_view name = "mse";
+
+  template <class B>
+  void add(Loss const& loss, B const& batch) {
+    auto const [predicted, target] = detail::values_of(loss, batch, name);
+    mean_.add((predicted - target).square_());
+  }
+  template <class Sum>
+  void reduce(Sum&& sum) {
+    mean_.reduce(sum);
+  }
+  double result() const { return mean_.mean(); }
+  template <class Archive>
+  void persist(Archive& archive) {
+    mean_.persist(archive);
+  }
+
+ private:
+  detail::MeanOfValues mean_;
+};
+
+/// Coefficient of determination, 1 - residual / total sum of squares: "r2"; of targets [B, ...] the
+/// mean over the values of a sample, as scikit-learn's r2_score. Of a constant target it is 1 where
+/// all is predicted exactly, and else 0; of fewer than two samples NaN. See MAE for shapes.
+///
+/// Source  Chan, Golub, LeVeque (1983): sums of squares of batches are put together around their
+///         means, so that a mean far from 0 costs no digits.
+class R2 {
+ public:
+  static constexpr std::string_view name = "r2";
+
+  template <class B>
+  void add(Loss const& loss, B const& batch) {
+    auto const [predicted, target] = detail::values_of(loss, batch, name);
+    if (target.size(0) == 0) return;
+    at::Tensor const target_BD = target.reshape({target.size(0), -1});
+    at::Tensor const residual_D = (predicted - target).square_().reshape(target_BD.sizes()).sum(0);
+    at::Tensor const mean_D = target_BD.mean(0);
+    at::Tensor const squares_D = (target_BD - mean_D).square_().sum(0);
+    auto const samples = static_cast<double>(target.size(0));
+    if (samples_ == 0) {
+      mean_ = mean_D;
+      squares_ = squares_D;
+      residual_ = residual_D;
+    } else {
+      if (mean_.sizes() != mean_D.sizes()) refuse(mean_D.numel());
+      double const all = samples_ + samples;
+      at::Tensor const apart_D = mean_D - mean_;
+      mean_ = mean_ + apart_D * (samples / all);
+      squares_ = squares_ + squares_D + apart_D.square() * (samples_ * samples / all);
+      residual_ = residual_ + residual_D;
+    }
+    samples_ += samples;
+  }
+  /// Each process needs at least one batch: one without knows no shape.
+  template <class Sum>
+  void reduce(Sum&& sum) {
+    if (samples_ == 0) return;
+    double const all = sum(samples_);
+    at::Tensor const mean_D = sum(mean_ * samples_) / all;
+    squares_ = sum(squares_ + (mean_ - mean_D).square() * samples_);
+    residual_ = sum(residual_);
+    mean_ = mean_D;
+    samples_ = all;
+  }
+  double result() const {
+    if (samples_ < 2) return std::numeric_limits<double>::quiet_NaN();
+    at::Tensor const squares = squares_.cpu();
+    at::Tensor const residual = residual_.cpu();
+    at::Tensor const constant = residual.eq(0).to(at::kDouble);
+    return at::where(squares.eq(0), constant, 1 - residual / squares).mean().item<double>();
+  }
+  template <class Archive>
+  void persist(Archive& archive) {
+    archive("samples", samples_);
+    archive("mean", mean_);
+    archive("squares", squares_);
+    archive("residual", residual_);
+  }
+
+ private:
+  [[noreturn]] void refuse(std::int64_t values) const {
+    throw MetricError(
+        {.what = "the number of values a sample changes from batch to batch",
+         .where = "metric r2",
+         .why = "it was " + std::to_string(mean_.numel()) + ", and is " + std::to_string(values),
+         .fix = "R2 is a mean over the values of a sample: give each sample as many."});
+  }
+
+  double samples_ = 0;
+  at::Tensor mean_, squares_, residual_;  ///< [D]
+};
+
+}  // namespace frugal

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples, C classes, N labels, ... whatever one sample has.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <frugal/compose/sentence.hpp>
+#include <frugal/error.hpp>
+#include <frugal/metrics/decisions.hpp>
+#include <frugal/metrics/precision_recall.hpp>
+#include <frugal/run/objective.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// The share of pairs of a positive and a negative whose positive scores higher; ties count half.
+/// Counted in whole numbers, from the ranks (Mann, Whitney 1947). `scores` is sorted.
+class RankedPairs {
+ public:
+  struct Scored {
+    double score;
+    bool positive;
+  };
+
+  explicit RankedPairs(std::vector<Scored>& scores) {
+    for (Scored const& each : scores) {
+      has_nan_ = has_nan_ || std::isnan(each.score);
+      ++(each.positive ? positives_ : negatives_);
+    }
+    if (has_nan_) return;
+    std::sort(scores.begin(), scores.end(),
+              [](Scored const& a, Scored const& b) { return a.score < b.score; });
+    std::uint64_t below = 0;
+    for (auto at = scores.begin(); at != scores.end();) {
+      std::uint64_t equal[2] = {0, 0};
+      double const score = at->score;
+      for (; at != scores.end() && at->score == score; ++at) ++equal[at->positive ? 1 : 0];
+      twice_ += equal[1] * (2 * below + equal[0]);
+      below += equal[0];
+    }
+  }
+
+  std::uint64_t positives() const { return positives_; }
+  std::uint64_t negatives() const { return negatives_; }
+  double area() const {
+    if (has_nan_) return std::numeric_limits<double>::quiet_NaN();
+    return static_cast<double>(twice_) /
+           (2 * static_cast<double>(positives_) * static_cast<double>(negatives_));
+  }
+
+ private:
+  bool has_nan_ = false;
+  std::uint64_t positives_ = 0;
+  std::uint64_t negatives_ = 0;
+  std::uint64_t twice_ = 0;
+};
+
+}  // namespace detail
+
+/// Area under the ROC curve, exact and not binned: "roc_auc" of two classes, and with Macro
+/// "roc_auc_ovr", the mean over the classes of each against the rest by its softmax probability.
+/// Ties count half, as in scikit-learn; a NaN score makes it NaN.
+///
+/// Binary takes one logit a label, [B, ...] with [B, ...] or [B, 1] with [B], or logits [B, 2, ...]
+/// with labels [B, ...]; Macro takes logits [B, C, ...]. Labels of -100 are left out. MetricError
+/// for other shapes, for labels that name no class, and where a class has none or all of the
+/// labels.
+///
+/// State: all scores, on their device: for each label of Binary 4 bytes (8 of double scores) and 1,
+/// of Macro C scores of the output's type and 4 bytes. result() sorts on the host. Ranks cannot be
+/// added up, so that it is of one process.
+template <class Average = Binary>
+class RocAuc {
+  static constexpr bool binary = std::is_same_v<Average, Binary>;
+  static_assert(binary || std::is_same_v<Average, Macro>,
+                "frugal: RocAuc is of two classes, or the mean over several. Write RocAuc<> or "
+                "RocAuc<Macro>.");
+
+ public:
+  static constexpr std::string_view name = binary ? "roc_auc" : "roc_auc_ovr";
+
+  FRUGAL_SENTENCE(of_one_process,
+                  "frugal: RocAuc ranks the scores of all samples, which cannot be added up over "
+                  "the processes of this recipe (service::reduce). Take it out of the recipe, and "
+                  "evaluate in one process with it.");
+
+  template <class B>
+  void add(Loss const& loss, B const& batch) {
+    at::Tensor const output = detail::output_of(loss, name);
+    at::Tensor const target = detail::target_of(batch);
+    if constexpr (binary) {
+      add_scores(score_of(output, target), target);
+    } else {
+      auto const [logits, labels] = detail::scores_of(output, target, name);
+      if (!scores_.empty() && scores_.front().size(1) != logits.size(1)) {
+        detail::refuse_shapes(name, output, target,
+                              "It was of " + std::to_string(scores_.front().size(1)) +
+                                  " classes before: return logits of one number of classes.");
+      }
+      scores_.push_back(logits);
+      labels_.push_back(labels.to(at::kInt));
+    }
+  }
+
+  double result() const {
+    if (scores_.empty()) refuse_classes(0, 0, 1);
+    at::Tensor const labels = at::cat(labels_).cpu().to(at::kLong);
+    at::Tensor scores = at::cat(scores_).cpu().to(at::kDouble);
+    std::int64_t const classes = binary ? 2 : scores.size(1);
+    if (!binary) scores = scores.softmax(1).t().contiguous();
+    auto const* const label = static_cast<std::int64_t const*>(labels.const_data_ptr());
+    auto const* const score = static_cast<double const*>(scores.const_data_ptr());
+    require_labels(label, labels.numel(), classes);
+    double sum = 0;
+    for (std::int64_t c = binary ? 1 : 0; c < classes; ++c) {
+      sum += area(score + (binary ? 0 : c * labels.numel()), label, labels.numel(), c);
+    }
+    return binary ? sum : sum / static_cast<double>(classes);
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    at::Tensor scores, labels;
+    if (!Archive::loading && !scores_.empty()) {
+      scores = at::cat(scores_);
+      labels = at::cat(labels_);
+    }
+    archive("scores", scores);
+    archive("labels", labels);
+    if (!Archive::loading) return;
+    scores_.clear();
+    labels_.clear();
+    if (!scores.defined()) return;
+    scores_.push_back(scores);
+    labels_.push_back(labels);
+  }
+
+ private:
+  using Scored = detail::RankedPairs::Scored;
+
+  static at::Tensor score_of(at::Tensor const& output, at::Tensor const& target) {
+    detail::require_floats(name, output);
+    at::Tensor const exact = output.scalar_type() == at::kDouble ? output : output.to(at::kFloat);
+    if (detail::are_logits(output, target) && output.size(1) == 2) {
+      return exact.select(1, 1) - exact.select(1, 0);
+    }
+    if (detail::is_one_logit(output, target)) return exact;
+    detail::refuse_shapes(name, output, target,
+                          "Give one logit a label, or logits [B, 2, ...] with labels [B, ...]; "
+                          "RocAuc<Macro> is of more classes.");
+  }
+  void add_scores(at::Tensor const& scores, at::Tensor const& target) {
+    at::Tensor const labels = target.to(at::kLong);
+    // In one byte: a label that is left out, or is none.
+    at::Tensor const known = at::where(labels.ge(0).logical_and_(labels.le(1)), labels, none);
+    scores_.push_back(scores.reshape({-1}).clone());
+    labels_.push_back(
+        at::where(labels.eq(ignored_label), ignored_label, known).to(at::kChar).reshape({-1}));
+  }
+
+  static void require_labels(std::int64_t const* label, std::int64_t count, std::int64_t classes) {
+    auto const wrong = std::count_if(label, label + count, [&](std::int64_t each) {
+      return each != ignored_label && (each < 0 || each >= classes);
+    });
+    if (wrong == 0) return;
+    throw MetricError({.what = std::to_string(wrong) + " labels name no class",
+                       .where = "metric " + std::string(name),
+                       .why = "they are not from 0 to " + std::to_string(classes - 1) +
+                              ", and not " + std::to_string(ignored_label),
+                       .fix = "Look at the labels, or have them left out with IgnoreIndex<label, "
+                              "Metric>."});
+  }
+  static double area(double const* score, std::int64_t const* label, std::int64_t count,
+                     std::int64_t of_class) {
+    std::vector<Scored> scores;
+    scores.reserve(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (label[i] != ignored_label) scores.push_back({score[i], label[i] == of_class});
+    }
+    detail::RankedPairs const pairs(scores);
+    if (pairs.positives() == 0 || pairs.negatives() == 0) {
+      refuse_classes(pairs.positives(), pairs.negatives(), of_class);
+    }
+    return pairs.area();
+  }
+  [[noreturn]] static void refuse_classes(std::uint64_t positives, std::uint64_t negatives,
+                                          std::int64_t of_class) {
+    throw MetricError(
+        {.what = "there is no ROC curve where a class has none or all of the labels",
+         .where = "metric " + std::string(name),
+         .why = std::to_string(positives) + " of " + std::to_string(positives + negatives) +
+                " labels are of class " + std::to_string(of_class),
+         .fix = "Measure on data that has labels of every class, or leave the metric out."});
+  }
+
+  static constexpr std::int64_t none = 2;  ///< stands for a label that is no class
+
+  std::vector<at::Tensor> scores_;  ///< [N], or [N, C] with Macro
+  std::vector<at::Tensor> labels_;  ///< [N]
+};
+
+}  // namespace frugal

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/metrics/accuracy.hpp>
+
+#include "cases.hpp"
+
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace frugal_test::metrics_accuracy {
+
+using namespace frugal_test::metrics;
+
+TEST_CASE("accuracy is that of scikit-learn, over ragged batches and without ignored labels") {
+  Json const file = reference("metrics.json");
+  int compared = 0;
+  for (char const* const kind : {"classes", "two"}) {
+    for (Json const& which : file.at(kind)) {
+      CAPTURE(which.at("name").get<std::string>());
+      for (double const found : every_way<Accuracy>(set_in(which, at::kLong))) {
+        CHECK(found == which.at("accuracy").get<double>());
+        ++compared;
+      }
+    }
+  }
+  CHECK(compared == 5 * 3);
+}
+
+TEST_CASE("accuracy without the module's output is a MetricError that says what to return") {
+  Accuracy accuracy;
+  CHECK_THROWS_WITH_AS(accuracy.add(Loss{.value = at::zeros({})}, Batch{{}, at::zeros({4})}),
+                       doctest::Contains(".output = logits"), MetricError);
+}
+
+TEST_CASE("shapes that broadcast are refused: [B, 1] with [B, 1, 1], probabilities as labels") {
+  CHECK(says(refusal<Accuracy>(at::zeros({4, 3}), at::zeros({4, 3, 1})), "[4, 3] Float"));
+  CHECK(says(refusal<Accuracy>(at::zeros({4, 3}), at::zeros({4})), "target is [4] Float"));
+  CHECK(says(refusal<Accuracy>(at::zeros({}), at::zeros({4})), "output is [] Float"));
+}
+
+TEST_CASE("labels that are all left out give 0, and a copy goes on by itself") {
+  Accuracy accuracy;
+  add(accuracy, at::ones({2, 3}), at::full({2}, ignored_label, at::kLong));
+  CHECK(accuracy.result() == 0);
+  Accuracy copy = accuracy;
+  add(copy, at::ones({2, 3}), at::zeros({2}, at::kLong));
+  CHECK(copy.result() == 1);
+  CHECK(accuracy.result() == 0);
+}
+
+TEST_CASE("other targets: a pair's second, and labels of another integer type or layout") {
+  Accuracy accuracy;
+  at::Tensor const labels = at::tensor({0, 9, 1, 9}).view({2, 2}).select(1, 0);
+  accuracy.add(Loss{.value = {}, .output = at::eye(2)}, std::pair(at::zeros({2}), labels));
+  accuracy.add(Loss{.value = {}, .output = at::eye(2)},
+               std::pair(at::zeros({2}), at::tensor({1, 1}).to(at::kInt)));
+  CHECK(accuracy.result() == 0.75);
+}
+
+}  // namespace frugal_test::metrics_accuracy

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/metrics/accuracy.hpp>
+#include <frugal/metrics/ignore_index.hpp>
+#include <frugal/metrics/precision_recall.hpp>
+#include <frugal/metrics/roc_auc.hpp>
+
+#include "cases.hpp"
+
+namespace frugal_test::metrics_ignore_index {
+
+using namespace frugal_test::metrics;
+
+TEST_CASE("labels of another value are left out as those of -100 are") {
+  Json const cases = reference("metrics.json").at("classes");
+  Json const& which = case_named(cases, "labels that are left out");
+  Set const set = set_in(which, at::kLong);
+  Set const other{set.output, set.target.masked_fill(set.target.eq(ignored_label), 255)};
+  for (double const found : every_way<IgnoreIndex<255, F1Score<Macro>>>(other)) {
+    CHECK(found == doctest::Approx(which.at("f1_macro").get<double>()).epsilon(1e-12));
+  }
+  CHECK(over<IgnoreIndex<255, Accuracy>>(other).result() == which.at("accuracy").get<double>());
+  CHECK(over<IgnoreIndex<255, RocAuc<Macro>>>(other).result() == over<RocAuc<Macro>>(set).result());
+  CHECK(IgnoreIndex<255, F1Score<Macro>>::name == "f1_macro");
+  // The target of the batch is the caller's.
+  CHECK(other.target.eq(255).sum().item<std::int64_t>() == 5);
+}
+
+}  // namespace frugal_test::metrics_ignore_index

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/metrics/accuracy.hpp>
+#include <frugal/metrics/top_k.hpp>
+
+#include "cases.hpp"
+
+#include <limits>
+
+namespace frugal_test::metrics_top_k {
+
+using namespace frugal_test::metrics;
+
+TEST_CASE("the top 2 are those of scikit-learn, over ragged batches and without ignored labels") {
+  Json const cases = reference("metrics.json").at("classes");
+  for (Json const& which : cases) {
+    CAPTURE(which.at("name").get<std::string>());
+    Set const set = set_in(which, at::kLong);
+    for (double const found : every_way<TopK<2>>(set)) {
+      CHECK(found == which.at("top2").get<double>());
+    }
+    CHECK(over<TopK<1>>(set).result() == over<Accuracy>(set).result());
+  }
+}
+
+TEST_CASE("of equal logits the first are ahead, as in Accuracy") {
+  Set const set{at::ones({4, 4}), at::arange(4)};
+  CHECK(over<TopK<1>>(set).result() == over<Accuracy>(set).result());
+  CHECK(over<TopK<3>>(set).result() == 0.75);
+  CHECK(over<TopK<4>>(set).result() == 1);
+}
+
+TEST_CASE("a NaN is not right, and neither is a label that is no class") {
+  double const nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(over<TopK<2>>({at::full({3, 4}, nan), at::zeros({3}, at::kLong)}).result() == 0);
+  CHECK(over<TopK<2>>({at::ones({2, 4}), at::tensor({-1, 7})}).result() == 0);
+}
+
+TEST_CASE("more than there are classes is refused with both numbers; names have the number") {
+  std::string const error = refusal<TopK<5>>(at::zeros({2, 3}), at::zeros({2}, at::kLong));
+  CHECK(says(error, "the output has 3 classes, and K is 5"));
+  CHECK(says(refusal<TopK<1>>(at::zeros({2}), at::zeros({2}, at::kLong)), "output is [2] Float"));
+  CHECK(TopK<5>::name == "top5");
+  CHECK(TopK<120>::name == "top120");
+}
+
+}  // namespace frugal_test::metrics_top_k

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: RocAuc is of two classes, or the mean over several. Write RocAuc<> or RocAuc<Macro>.
+#include <frugal/metrics/roc_auc.hpp>
+
+#include <string_view>
+
+using namespace frugal;
+
+static_assert(sizeof(RocAuc<Macro>) != 0);
+#ifdef FRUGAL_REJECT
+static_assert(sizeof(RocAuc<Micro>) != 0);
+#endif

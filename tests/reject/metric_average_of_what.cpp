@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: PrecisionScore, RecallScore and F1Score are told how classes are averaged: Binary, Micro, Macro or Weighted. Write F1Score<Macro>.
+#include <frugal/metrics/precision_recall.hpp>
+
+#include <string_view>
+
+using namespace frugal;
+
+struct Median {
+  static constexpr fixed_string suffix = "_median";
+};
+static_assert(sizeof(F1Score<Macro>) != 0);
+#ifdef FRUGAL_REJECT
+static_assert(sizeof(F1Score<Median>) != 0);
+#endif
