@@ -2,6 +2,7 @@
 // needs: torch
 // expect: frugal: Validate<...>: unknown option. Options: a cadence such as Every<1, Epoch>, and metrics such as Accuracy. Names to watch (WatchAccuracy) go to the policy that watches them.
 #include <frugal/policy/validate.hpp>
+#include <frugal/policy/watched.hpp>
 
 using namespace frugal;
 
