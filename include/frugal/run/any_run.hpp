@@ -62,6 +62,8 @@ struct AnyRun {
   bool preempted = false;    ///< the run was preempted; its state is saved if possible
   bool interrupted = false;  ///< a person ended it: see interrupted_by_user()
   std::string unsaved{};     ///< why the last requested save failed
+  /// At the end of a fit: the step whose weights the module holds, if a policy has restored some.
+  std::optional<std::uint64_t> restored_step{};
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   double seconds_before = 0;  ///< of training, in earlier processes
 
