@@ -200,7 +200,10 @@ struct Archive {
   std::vector<std::string> scopes{};
   std::string path{};
 
-  void operator()(std::string const& name, int& value) { values[path + name] = value; }
+  template <class T>
+  void operator()(std::string const& name, T& value) {
+    values[path + name] = static_cast<int>(value);
+  }
   template <class F>
   void scope(std::string const& name, F&& body) {
     scopes.push_back(name);
@@ -260,6 +263,32 @@ TEST_CASE("a state without data opens no scope") {
   Archive archive;
   engine.persist(archive);
   CHECK(archive.scopes == Lines{"Alpha"});
+}
+
+template <class Kind>
+struct Shower : Keeper<Kind> {
+  template <class Context>
+  struct State : Keeper<Kind>::template State<Context> {
+    using dispensable = void;
+    using Keeper<Kind>::template State<Context>::State;
+  };
+};
+
+TEST_CASE("the scopes of what is saved are known by name, and each can be saved alone") {
+  values_of<Keeper<alpha, 1>, Forgetful<beta>, Shower<gamma>, Keeper<many, 2>,
+            Keeper<many, 3>> const values;
+  using Engine = engine_for<list<>, Keeper<alpha, 1>, Forgetful<beta>, Shower<gamma>,
+                            Keeper<many, 2>, Keeper<many, 3>>;
+  Lines names;
+  for (auto const& scope : Engine::saved_scopes()) {
+    names.push_back(scope.name);
+    CHECK(scope.dispensable == (scope.name == "Gamma"));
+  }
+  CHECK(names == Lines{"Alpha", "Gamma", "Many", "Many.1"});
+  Engine engine(values);
+  Archive archive;
+  engine.persist(archive, /*slots_alone=*/false, "Many.1");
+  CHECK(archive.values == std::map<std::string, int>{{"Many.1/value", 3}});
 }
 
 TEST_CASE("a state that cannot be moved is made in place from its policy's value") {

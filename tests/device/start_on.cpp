@@ -155,6 +155,37 @@ TEST_CASE("a run that moves has the bits of one that does not: Adam, Adagrad, to
   moves(frugal::list<frugal::Optimize<frugal::Any>, frugal::FlushDenormals>{});
 }
 
+TEST_CASE(
+    "the best weights are restored on the device, also those of a validation before the move") {
+  auto const start = [](c10::Device device, auto const&... start_on) {
+    auto const module = std::make_shared<Mlp>(Mlp::Shape{.norm = true});
+    frugal::Trainer trainer{module,
+                            frugal::CrossEntropy{},
+                            frugal::Settings{.epochs = 3, .seed = 7, .device = device},
+                            frugal::Optimize<frugal::SGD>{.lr = 4.0},
+                            frugal::Validate<frugal::Every<2>>{},
+                            frugal::EarlyStop<frugal::Patience<50>>{.restore_best = true},
+                            start_on...};
+    frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+    frugal::Resident valid(samples(15, 92), {.batch = 4});
+    auto const report = trainer.fit(train, valid);
+    CHECK(module->first->weight.device() == device);
+    module->to(c10::kCPU);
+    return std::pair(report.restored_step, tensors_of(*module));
+  };
+  auto const [step, tensors] = start(c10::kCPU);
+  REQUIRE(step);
+  REQUIRE(*step > 5);
+  auto const before = start(fake::device(), StartOn<Cpu, Steps<5>>{});
+  auto const after = start(fake::device(), StartOn<Cpu, Steps<31>>{});
+  REQUIRE(*step < 31);
+  for (auto const& each : {before, after, start(fake::device())}) {
+    CHECK(each.first == step);
+    CHECK(same_bits(each.second, tensors));
+  }
+  CHECK(fake::complaints().empty());
+}
+
 TEST_CASE("a run resumed before, at or after the move ends with the bits of an uninterrupted one") {
   using Policies = frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Accumulate<2>,
                                 frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,

@@ -24,28 +24,41 @@ struct Ended {
   std::uint64_t validations = 0;
   std::string by;
   std::optional<double> best;
+  std::optional<std::uint64_t> restored;
+  double weight = 0;  ///< minus the number of steps behind it
 };
 
 template <class P>
 Ended run(std::vector<double> const& curve, P const& policy) {
   std::map<std::uint64_t, Frozen> saved;
-  auto const report = run_script(curve, policy, Resume{.after_epoch = &saved});
+  std::size_t at = 0;
+  auto const module = std::make_shared<OneWeight>();
+  frugal::Trainer trainer{module,
+                          Scripted{&curve, &at},
+                          frugal::Settings{.epochs = curve.size()},
+                          frugal::Optimize<frugal::SGD>{.lr = 1.0},
+                          policy,
+                          Resume{.after_epoch = &saved}};
+  std::vector<at::Tensor> const one{at::zeros({1})};
+  auto const report = trainer.fit(one, one);
   auto const& best = saved.at(report.epochs).run.values.at("policies/EarlyStop/best");
   double const* const number = std::get_if<double>(&best);
   return {report.validations.size(), report.stopped_by,
-          number ? std::optional(*number) : std::nullopt};
+          number ? std::optional(*number) : std::nullopt, report.restored_step,
+          module->weight.item<double>()};
 }
 
 template <int N>
 Ended run_case(Json const& which, std::vector<double> const& curve) {
   double const min_delta = which.at("min_delta");
   if (which.at("mode") == "max") {
-    return run(curve, EarlyStop<Patience<N>, WatchHigherLoss>{.min_delta = min_delta});
+    return run(curve, EarlyStop<Patience<N>, WatchHigherLoss>{.min_delta = min_delta,
+                                                              .restore_best = true});
   }
-  return run(curve, EarlyStop<Patience<N>>{.min_delta = min_delta});
+  return run(curve, EarlyStop<Patience<N>>{.min_delta = min_delta, .restore_best = true});
 }
 
-TEST_CASE("EarlyStop ends every recorded curve where Keras does, with the same best value") {
+TEST_CASE("EarlyStop ends every recorded curve where Keras does, with its best value and weights") {
   Json const file = reference("early_stop.json");
   int cases = 0;
   for (Json const& which : file.at("cases")) {
@@ -67,6 +80,9 @@ TEST_CASE("EarlyStop ends every recorded curve where Keras does, with the same b
     } else {
       CHECK(ended.best.value() == which.at("best").get<double>());
     }
+    auto const restores = which.at("restores").get<std::uint64_t>();
+    CHECK(ended.restored == restores);
+    CHECK(ended.weight == -static_cast<double>(restores));
   }
   CHECK(cases == 19);
 }

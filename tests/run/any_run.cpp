@@ -24,10 +24,27 @@ struct States {
   std::int64_t count = 0;
 
   template <class Archive>
-  void persist(Archive& archive, bool = false) {
+  void persist(Archive& archive, bool = false, std::string_view only = {}) {
+    if (!only.empty() && only != "Counting") return;
     archive.scope("Counting", [&](auto& inner) { inner("count", count); });
   }
+  static std::vector<frugal::detail::SavedScope> saved_scopes() { return {{"Counting", false}}; }
 };
+
+TEST_CASE("one policy's state is saved and loaded by the name of its scope") {
+  States mine{.count = 41};
+  auto const all = PolicyStates::of(mine);
+  REQUIRE(all.scopes().size() == 1);
+  StateDict memory;
+  StateWriter writer(memory);
+  all.persist_one(writer, "Another");
+  CHECK(memory.values.empty());
+  all.persist_one(writer, all.scopes()[0].name);
+  States theirs;
+  StateReader reader(memory);
+  PolicyStates::of(theirs).persist_one(reader, "Counting");
+  CHECK(theirs.count == 41);
+}
 
 StateDict saved(AnyRun& run) {
   StateDict memory;

@@ -177,9 +177,12 @@ struct Keepers {
   Snapshot<AnyRun> other;
 
   template <class Archive>
-  void persist(Archive& archive, bool = false) {
+  void persist(Archive& archive, bool = false, std::string_view = {}) {
     archive.scope("one", [&](auto& inner) { one.persist(inner); });
     archive.scope("other", [&](auto& inner) { other.persist(inner); });
+  }
+  static std::vector<frugal::detail::SavedScope> saved_scopes() {
+    return {{"one", false}, {"other", false}};
   }
 };
 

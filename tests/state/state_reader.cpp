@@ -137,4 +137,39 @@ TEST_CASE("a tensor of another shape or type is an error that shows both") {
   CHECK(says(type->fault().why, "[2] Double"));
 }
 
+TEST_CASE("what was read of a scope is known, and a scope that nobody wants is passed over") {
+  StateDict memory;
+  StateWriter writer(memory);
+  writer.scope("one", [](auto& inner) {
+    inner("a", 1);
+    inner("b", 2);
+  });
+  writer.scope("oneself", [](auto& inner) { inner("c", 3); });
+  StateReader reader(memory);
+  CHECK_FALSE(reader.has_read("one"));
+  int a = 0;
+  reader.scope("one", [&](auto& inner) { inner("a", a); });
+  CHECK(reader.has_read("one"));
+  CHECK_FALSE(reader.has_read("oneself"));
+  CHECK(reader.unread("one") == "one/b");
+  reader.pass_over("one");
+  CHECK_FALSE(reader.unread("one"));
+  CHECK(reader.unread() == "oneself/c");
+}
+
+TEST_CASE("a scope that is left by an error is left") {
+  StateDict memory;
+  StateWriter writer(memory);
+  writer("value", 7);
+  StateReader reader(memory);
+  auto const fails = [&](auto& inner) {
+    int value = 0;
+    inner("value", value);
+  };
+  CHECK_THROWS_AS(reader.scope("outer", fails), StateError);
+  int value = 0;
+  reader("value", value);
+  CHECK(value == 7);
+}
+
 }  // namespace frugal_test::state_state_reader

@@ -80,6 +80,15 @@ TEST_CASE("the averaged weights are part of a checkpoint's size") {
       std::string::npos);
 }
 
+TEST_CASE("so are the weights that EarlyStop restores") {
+  std::string const with = plan({}, frugal::Optimize<frugal::SGD>{},
+                                frugal::EarlyStop<frugal::Patience<3>>{.restore_best = true});
+  CHECK(with.find("checkpoint: 664 B (332 B weights and buffers, 0 B optimizer, 332 B best "
+                  "weights)") != std::string::npos);
+  CHECK(plan({}, frugal::Optimize<frugal::SGD>{}, frugal::EarlyStop<frugal::Patience<3>>{})
+            .find("checkpoint: 332 B") != std::string::npos);
+}
+
 TEST_CASE("the size of a torch optimizer's state is not known beforehand, and the plan says so") {
   frugal::Optimize<frugal::Any> const any{.make = [](std::vector<at::Tensor> parameters) {
     return std::make_unique<torch::optim::SGD>(std::move(parameters), 0.1);

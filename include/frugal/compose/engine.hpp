@@ -154,10 +154,19 @@ class Engine {
   /// Passes every persistent State to the archive, each in a scope named after its kind ("Log",
   /// "Log.1" for a second one), in the computed order: the schema of a checkpoint. A State that
   /// declares `using dispensable = void` may be absent on either side. With `slots_alone`, skips
-  /// observers.
+  /// observers; with `only`, skips all scopes but that one.
   template <class Archive>
-  void persist(Archive& archive, bool slots_alone = false) {
-    persist_each(archive, slots_alone, std::index_sequence_for<Ps...>{});
+  void persist(Archive& archive, bool slots_alone = false, std::string_view only = {}) {
+    persist_each(archive, slots_alone, only, std::index_sequence_for<Ps...>{});
+  }
+
+  /// The scopes that persist() shows, in its order.
+  static std::vector<detail::SavedScope> saved_scopes() {
+    std::vector<detail::SavedScope> scopes;
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (add_saved_scope<Is>(scopes), ...);
+    }(std::index_sequence_for<Ps...>{});
+    return scopes;
   }
 
  private:
@@ -250,16 +259,18 @@ class Engine {
   }
 
   template <class Archive, std::size_t... Is>
-  void persist_each(Archive& archive, bool slots_alone, std::index_sequence<Is...>) {
-    ((slots_alone && !infos[Is].slot ? void() : persist_one<Is>(archive)), ...);
+  void persist_each(Archive& archive, bool slots_alone, std::string_view only,
+                    std::index_sequence<Is...>) {
+    ((slots_alone && !infos[Is].slot ? void() : persist_one<Is>(archive, only)), ...);
   }
   template <std::size_t I, class Archive>
-  void persist_one(Archive& archive) {
+  void persist_one(Archive& archive, std::string_view only) {
     auto& state = detail::get<I>(states_);
-    if constexpr (detail::persists<std::remove_reference_t<decltype(state)>>) {
+    using State = std::remove_reference_t<decltype(state)>;
+    if constexpr (detail::persists<State>) {
       std::string const scope = scope_of(I);
-      constexpr bool dispensable =
-          requires { typename std::remove_reference_t<decltype(state)>::dispensable; };
+      if (!only.empty() && scope != only) return;
+      constexpr bool dispensable = requires { typename State::dispensable; };
       if constexpr (dispensable && requires { archive.has(scope); }) {
         if (!archive.has(scope)) return;
       }
@@ -271,9 +282,20 @@ class Engine {
     }
   }
 
-  static std::string scope_of(std::size_t which) { return detail::scope_of(infos, which); }
+  template <std::size_t I>
+  static void add_saved_scope(std::vector<detail::SavedScope>& scopes) {
+    using State = std::remove_reference_t<decltype(detail::get<I>(std::declval<states&>()))>;
+    if constexpr (detail::persists<State>) {
+      scopes.push_back({scope_of(I), requires { typename State::dispensable;
+    }
+  });
+}
+}  // namespace frugal
 
-  [[no_unique_address]] states states_;
-};
+static std::string scope_of(std::size_t which) { return detail::scope_of(infos, which); }
+
+[[no_unique_address]] states states_;
+}
+;
 
 }  // namespace frugal

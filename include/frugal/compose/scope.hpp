@@ -31,6 +31,12 @@ inline std::vector<std::string> first_scopes(std::span<PolicyInfo const> infos, 
   return names;
 }
 
+/// The scope of a state that is saved.
+struct SavedScope {
+  std::string name;
+  bool dispensable = false;  ///< a recipe may lack it
+};
+
 inline bool is_among(std::vector<std::string> const& scopes, std::string const& scope) {
   return std::ranges::find(scopes, scope) != scopes.end();
 }

@@ -38,7 +38,8 @@ inline Report report_of(AnyRun const& run, double seconds) {
           .skipped = run.counters.skipped,
           .seconds_before = run.seconds_before,
           .unsaved = run.unsaved,
-          .interrupted = run.interrupted};
+          .interrupted = run.interrupted,
+          .restored_step = run.restored_step};
 }
 
 }  // namespace frugal::detail

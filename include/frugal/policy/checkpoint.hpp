@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
@@ -72,6 +74,10 @@ struct Checkpoint {
   /// With Resume::Weights: a run's folder, a checkpoint's, or a .safetensors file. Empty:
   /// Settings::run.
   std::filesystem::path from{};
+  /// With Resume::Exact: what becomes of a checkpoint that another recipe has saved.
+  ChangedRecipe changed_recipe = ChangedRecipe::Refuse;
+  /// With KeepWhatFits: kinds, such as "Schedule", whose state starts fresh where it does not fit.
+  std::vector<std::string> start_fresh{};
   OnFailure on_failure = OnFailure::Stop;
   OnInterrupt on_interrupt = OnInterrupt::Save;
   double share = 0.035;  ///< Every<Auto>: of the time, for stalls
@@ -98,6 +104,7 @@ class Checkpoint<Options...>::State {
         best_(options::retention().best),
         interval_(settings.share, settings.machine_lifetime),
         saver_({.resume = settings.resume,
+                .rules = {settings.changed_recipe, settings.start_fresh},
                 .from = settings.from,
                 .on_failure = settings.on_failure,
                 .retention = options::retention(),

@@ -241,6 +241,9 @@ class Rollback<Options...>::State {
     archive("kept_step", kept_step_);
     archive.scope("kept", [&](auto& inner) { kept_mean_.persist(inner); });
     good_.persist(archive);
+    if constexpr (Archive::loading) {
+      if (archive.recipe_changed) kept_step_ = nothing;
+    }
   }
 
   Rollback settings_;

@@ -185,9 +185,7 @@ struct Spot {
     }
 
     /// Has the machine been told to go?
-    bool stop_requested(Phase<Context> const&) const {
-      return signals_.asked() || watch_.pending();
-    }
+    bool stop_requested(Phase<Context> const&) const { return machine_goes(); }
 
     void on_preempt(Preemption<Context>& phase) {
       if (phase.has_begun) {
@@ -198,10 +196,12 @@ struct Spot {
       }
       // A second signal must not change the code that the process ends with.
       if (then_ == Preempted::Exit) signals_.keep();
-      if (signals_.asked() || watch_.pending()) signals_.next_ends();
+      if (then_ == Preempted::Return && machine_goes()) signals_.next_ends();
     }
 
    private:
+    bool machine_goes() const { return signals_.asked() || watch_.pending(); }
+
     std::string by(Preemption<Context> const& phase) const {
       if (signals_.asked()) return signals_.name();
       return watch_.pending() ? watch_.text() : phase.requested_by();

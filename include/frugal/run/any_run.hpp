@@ -62,6 +62,8 @@ struct AnyRun {
   bool preempted = false;    ///< the run was preempted; its state is saved if possible
   bool interrupted = false;  ///< a person ended it: see interrupted_by_user()
   std::string unsaved{};     ///< why the last requested save failed
+  /// At the end of a fit: the step whose weights the module holds, if a policy has restored some.
+  std::optional<std::uint64_t> restored_step{};
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   double seconds_before = 0;  ///< of training, in earlier processes
 
@@ -152,6 +154,15 @@ struct AnyRun {
     persist_all(archive);
   }
   void persist(StateReader& archive) { persist_all(archive); }
+  /// The part of persist() that is no policy's.
+  template <class Archive>
+  void persist_progress(Archive& archive) {
+    archive.scope("counters", [&](auto& inner) { counters.persist(inner); });
+    archive.scope("rate", [&](auto& inner) { rate.persist(inner); });
+    archive.scope("ledger", [&](auto& inner) { ledger.persist(inner); });
+    unfinished.persist(archive);
+    archive.scope("run", [&](auto& inner) { persist_record(inner); });
+  }
 
   /// Recommendations are saved apart from the run's state, which a rollback may restore: none is
   /// repeated. On loading, those already given by this process are kept too.
@@ -179,11 +190,7 @@ struct AnyRun {
 
   template <class Archive>
   void persist_all(Archive& archive) {
-    archive.scope("counters", [&](auto& inner) { counters.persist(inner); });
-    archive.scope("rate", [&](auto& inner) { rate.persist(inner); });
-    archive.scope("ledger", [&](auto& inner) { ledger.persist(inner); });
-    unfinished.persist(archive);
-    archive.scope("run", [&](auto& inner) { persist_record(inner); });
+    persist_progress(archive);
     archive.scope("policies", [&](auto& inner) { policies.persist(inner); });
   }
 

@@ -30,6 +30,7 @@ struct Resumed {
                                        ///< second
   double seconds_lost = 0;             ///< of training, spent on those steps
   std::vector<std::string> damaged{};  ///< newer checkpoints that could not be used, and why
+  std::vector<std::string> changed{};  ///< how its recipe differs (ChangedRecipe::KeepWhatFits)
 };
 
 }  // namespace frugal

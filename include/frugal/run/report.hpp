@@ -28,6 +28,8 @@ struct Report {
   std::string unsaved{};  ///< why the end is in no checkpoint; empty: it is, or nobody saves
   /// Somebody pressed Ctrl-C. The run is preempted as well, unless it had come to its end.
   bool interrupted = false;
+  /// Step whose weights the module holds where EarlyStop has restored the best.
+  std::optional<std::uint64_t> restored_step{};
 
   /// Wall time of the whole run, without the steps that a kill had lost. `samples` over it is the
   /// run's rate.
@@ -68,6 +70,7 @@ struct Report {
     }
     if (report.skipped != 0) out << "; " << report.skipped << " steps skipped for overflow";
     if (!report.stopped_by.empty()) out << "; stopped by " << report.stopped_by;
+    if (report.restored_step) out << "; weights of step " << *report.restored_step << " restored";
     if (!report.unsaved.empty()) out << "; the end is not saved: " << report.unsaved;
     for (std::string const& hint : report.advice) out << "\nadvice: " << hint;
     return out;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 // Shared by the archives of state/state_writer.hpp and state/state_reader.hpp.
 namespace frugal::detail {
@@ -27,10 +28,14 @@ class ArchivePath {
  public:
   template <class Archive, class F>
   void scope(std::string const& name, Archive& archive, F&& body) {
-    std::string const outer = path_;
+    // Also where the body throws: who loads one state after another may go on with the next.
+    struct Restored {
+      std::string& path;
+      std::string outer;
+      ~Restored() { path = std::move(outer); }
+    } const restored{path_, path_};
     path_.append(name).push_back('/');
     body(archive);
-    path_ = outer;
   }
   std::string operator()(std::string const& name) const { return path_ + name; }
 

@@ -28,6 +28,9 @@ class StateReader {
   static constexpr bool loading = true;
 
   bool of_a_snapshot = false;  ///< see Snapshot::persist
+  /// What is loaded was saved by another recipe: a snapshot of the run that a State has kept fits
+  /// no longer, and the State has to do without it.
+  bool recipe_changed = false;
 
   /// `to`: the run moves to this device. A tensor that is elsewhere is reallocated on it; a tensor
   /// that a State leaves undefined before loading stays where it was saved.
@@ -39,12 +42,27 @@ class StateReader {
   std::optional<c10::Device> moves_to() const { return to_; }
 
   /// The first value, by path, that was not loaded; nothing if all were. Values marked as
-  /// dispensable are not counted.
-  std::optional<std::string> unread() const {
-    for (auto const& [path, value] : memory_.values) {
-      if (!read_.contains(path) && !is_dispensable(path)) return path;
+  /// dispensable are not counted. `scope`: only the values in it.
+  std::optional<std::string> unread(std::string const& scope = {}) const {
+    std::string const prefix = scope.empty() ? scope : scope + "/";
+    for (auto each = memory_.values.lower_bound(prefix);
+         each != memory_.values.end() && each->first.starts_with(prefix); ++each) {
+      if (!read_.contains(each->first) && !is_dispensable(each->first)) return each->first;
     }
     return std::nullopt;
+  }
+  /// Has a value of this scope been loaded?
+  bool has_read(std::string const& scope) const {
+    auto const first = read_.lower_bound(scope + "/");
+    return first != read_.end() && first->starts_with(scope + "/");
+  }
+  /// Nobody will ask for the values of this scope.
+  void pass_over(std::string const& scope) {
+    std::string const prefix = scope + "/";
+    for (auto each = memory_.values.lower_bound(prefix);
+         each != memory_.values.end() && each->first.starts_with(prefix); ++each) {
+      read_.insert(each->first);
+    }
   }
 
   /// Whether there is a value with this name here.

@@ -67,6 +67,12 @@ enum class Resume {
   Never,    ///< begins at step 0; what is there stays until retention takes it
 };
 
+/// What a run does with a checkpoint that another recipe has saved.
+enum class ChangedRecipe {
+  Refuse,        ///< StateError, which names the first difference
+  KeepWhatFits,  ///< keeps the model, the optimizer and every state that fits; tells what does not
+};
+
 /// What a run does when a checkpoint cannot be written.
 enum class OnFailure {
   Stop,  ///< the error ends it; the last checkpoint is what there is
