@@ -108,7 +108,7 @@ TEST_CASE("a type names its tensors in a member, in a list of members, or in its
   CHECK(shown(std::vector{Foreign{of(4)}, Foreign{of(5)}}) == Sizes{4, 5});
 }
 
-TEST_CASE("what is shown can be replaced") {
+TEST_CASE("the tensors shown can be replaced") {
   auto const replaced = [](auto batch) {
     batch_tensors(batch, [](Tensor& tensor) { tensor = of(9); });
     return shown(batch);

@@ -226,7 +226,7 @@ TEST_CASE("a limit that does not hold one sample is a MemoryError, before and du
   }
 }
 
-TEST_CASE("BatchNorm refuses one sample, and the search goes on with two") {
+TEST_CASE("BatchNorm refuses one sample, and the search continues with two") {
   Plan const plan{.norm = true};
   auto const two = run(plan, Optimize<SGD>{}, AutoBatch{.limit = 700 * kib});
   CHECK(two.micro_batch == 2);
