@@ -279,7 +279,7 @@ TEST_CASE("nor does it if the run could not be saved: its code is the report's")
   CHECK(WEXITSTATUS(status) == 74);
 }
 
-TEST_CASE("a later fit that is not preempted handles SIGTERM like a program without one") {
+TEST_CASE("after a later fit that is not preempted, SIGTERM acts as without a fit") {
   TemporaryFolder const folder;
   int const status = end_of_process(
       folder.path(), Preempted::Return,
