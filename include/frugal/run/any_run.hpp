@@ -132,7 +132,7 @@ struct AnyRun {
     preempted_by.clear();
   }
 
-  /// A person asked for the end, with Ctrl-C, and not the machine.
+  /// Records that the user, not the machine, requested the end, with Ctrl-C.
   void interrupted_by_user() {
     interrupted = true;
     preempted_by = "Ctrl-C";
