@@ -117,7 +117,7 @@ bool same(Result const& a, Result const& b) {
   return true;
 }
 
-/// Everything that is persisted after each step, too: moments, scales, counters, losses.
+/// Whether everything persisted after each step is equal, too: moments, scales, counters, losses.
 bool same_states(Result const& a, Result const& b) {
   if (a.after_step.size() != b.after_step.size()) return false;
   for (auto const& [step, frozen] : a.after_step) {

@@ -125,7 +125,7 @@ struct AnyRun {
     unfinished = {};
     at_hand = {};
   }
-  /// The run has gone back to before it was stopped or preempted.
+  /// Clears the stop or preemption, after the run has gone back to before it.
   void take_back_stop() {
     is_preempting = false;
     stopped_by.clear();
@@ -187,7 +187,7 @@ struct AnyRun {
     archive.scope("policies", [&](auto& inner) { policies.persist(inner); });
   }
 
-  /// The report's data about the whole run, over all its processes.
+  /// Saves or loads the report's data about the whole run, over all its processes.
   template <class Archive>
   void persist_record(Archive& archive) {
     archive("stopped_by", stopped_by);
