@@ -51,8 +51,8 @@ std::string label_of() {
   }
 }
 
-/// Null policies are not named, nor are those that only watch: they declare that they lower
-/// nothing.
+/// Whether a policy is part of the name. Null policies are not, nor are those that only watch: they
+/// declare that they lower nothing.
 template <class P>
 constexpr bool is_named() {
   if constexpr (requires { P::about; }) {

@@ -30,27 +30,27 @@ using classes = list<a_count, a_flag>;
 template <class... Options>
 constexpr int count_in = option_of<a_count, Count<7>, Options...>::count;
 
-TEST_CASE("an option is found wherever it stands, and its default where it does not") {
+TEST_CASE("an option is found in any position, and its default without it") {
   CHECK(count_in<Count<3>, Flag> == 3);
   CHECK(count_in<Flag, Count<3>> == 3);
   CHECK(count_in<Flag> == 7);
   CHECK(count_in<> == 7);
 }
 
-TEST_CASE("of two options of a class the first is taken, and all are listed in their order") {
+TEST_CASE("of two options of a class the first is used, and all are listed in their order") {
   CHECK(count_in<Count<3>, Count<4>> == 3);
   CHECK(std::same_as<options_of<a_count, Count<3>, Flag, Count<4>>, list<Count<3>, Count<4>>>);
   CHECK(std::same_as<options_of<a_flag, Count<3>>, list<>>);
 }
 
-TEST_CASE("options are known when each is of one of the classes") {
+TEST_CASE("options are known if each is of one of the classes") {
   CHECK(options_known<classes>);
   CHECK(options_known<classes, Flag, Count<1>>);
   CHECK_FALSE(options_known<classes, Flag, int>);
   CHECK_FALSE(options_known<list<>, Flag>);
 }
 
-TEST_CASE("options are unique when each class has one of them at most") {
+TEST_CASE("options are unique if each class has at most one") {
   CHECK(options_unique<classes>);
   CHECK(options_unique<classes, Flag, Count<1>>);
   CHECK_FALSE(options_unique<classes, Count<1>, Flag, Count<2>>);

@@ -71,20 +71,20 @@ TEST_CASE("the loss is always measured") {
   CHECK(Recipe<Watches<>>::legal);
 }
 
-TEST_CASE("a metric that is watched has to be measured by a policy of the recipe") {
+TEST_CASE("a watched metric must be measured by a policy of the recipe") {
   CHECK(Recipe<Watches<WatchesRight>, Measures<Wrong, Right>>::legal);
   CHECK(Recipe<Watches<WatchesRight>, Measures<Wrong>>::fault == unmeasured::text);
   CHECK(Recipe<Watches<WatchesLoss, WatchesRight>>::fault == unmeasured::text);
 }
 
-TEST_CASE("of a metric on a named source its own name decides") {
+TEST_CASE("a metric on a named source is identified by its own name") {
   CHECK(metric_of("right") == "right");
   CHECK(metric_of("elsewhere/right") == "right");
   CHECK(Recipe<Watches<WatchesRightElsewhere>, Measures<Right>>::legal);
   CHECK_FALSE(Recipe<Watches<WatchesRightElsewhere>, Measures<Wrong>>::legal);
 }
 
-TEST_CASE("what has names that types do not tell may measure anything") {
+TEST_CASE("a policy whose metric names are unknown to types may measure anything") {
   CHECK(Recipe<Watches<WatchesRight>, Measures<Table>>::legal);
   CHECK(Recipe<Watches<WatchesRight>, Adds>::legal);
   CHECK_FALSE(Recipe<Watches<WatchesRight>, AddsNone>::legal);

@@ -30,7 +30,7 @@ TEST_CASE("a bare tensor is a batch whose elements are tokens") {
   CHECK(batch_traits<at::Tensor>::tokens(batch) == 28);
 }
 
-TEST_CASE("placing a batch where it is keeps its tensors") {
+TEST_CASE("placing a batch on its own device keeps its tensors") {
   Batch batch{at::zeros({2}), at::zeros({2})};
   Batch const before = batch;
   batch_traits<Batch>::to(batch, at::kCPU);
@@ -62,14 +62,14 @@ struct Hiding {
   at::Tensor data, target, mask;
 };
 
-/// The same, which says so.
+/// The same, with its tensors declared.
 struct Masked {
   at::Tensor data, target, mask;
   std::string note = "kept";
   void each_tensor(auto&& f) { f(data, target, mask); }
 };
 
-/// Names its tensors, and counts in its own way.
+/// Declares its tensors, and counts in its own way.
 struct Counted {
   at::Tensor rows;
 };
@@ -94,7 +94,7 @@ using frugal::batch_samples;
 using frugal::batch_to;
 using frugal::batch_tokens;
 
-TEST_CASE("a type whose batch_traits show its tensors has all else, but for what they say") {
+TEST_CASE("a type whose batch_traits show its tensors has defaults for everything else") {
   Counted batch{at::arange(12).view({6, 2})};
   CHECK(batch_samples(batch) == 6);
   CHECK(batch_tokens(batch) == 77);
@@ -115,7 +115,7 @@ TEST_CASE("samples are the first dimension of the data, whatever holds it") {
   CHECK(batch_samples(Named{{"a", x}, {"b", at::zeros({9})}}) == 4);
 }
 
-TEST_CASE("tokens are the elements of the target, or of the data where there is none") {
+TEST_CASE("tokens are the elements of the target, or of the data without a target") {
   at::Tensor const x = at::zeros({4, 7}), y = at::zeros({4, 3});
   CHECK(batch_tokens(std::pair{x, y}) == 12);
   CHECK(batch_tokens(std::tuple{x}) == 28);
@@ -129,7 +129,7 @@ TEST_CASE("tokens are the elements of the target, or of the data where there is 
   CHECK(batch_tokens(Named{{"a", y}, {"b", x}}) == 12);
 }
 
-TEST_CASE("every tensor of a batch is placed, and an undefined one stays so") {
+TEST_CASE("every tensor of a batch is placed, and an undefined one stays undefined") {
   std::map<std::string, std::vector<at::Tensor>> batch{{"a", {at::zeros({2}), at::Tensor()}},
                                                        {"b", {at::zeros({2})}}};
   batch_to(batch, at::kMeta);
@@ -138,14 +138,14 @@ TEST_CASE("every tensor of a batch is placed, and an undefined one stays so") {
   CHECK(batch["b"][0].is_meta());
 }
 
-TEST_CASE("placing a batch of any type where it is dispatches nothing") {
+TEST_CASE("placing a batch of any type on its own device dispatches nothing") {
   std::tuple batch{at::zeros({2}), std::vector{at::zeros({2})}};
   at::Tensor const before = std::get<1>(batch)[0];
   CHECK(frugal_test::data_sources::operators_of([&] { batch_to(batch, at::kCPU); }).empty());
   CHECK(std::get<1>(batch)[0].is_same(before));
 }
 
-TEST_CASE("a part of a batch of any type has that part of every tensor, and the rest as it is") {
+TEST_CASE("a part of a batch of any type has that part of every tensor, and the rest unchanged") {
   at::Tensor const six = at::arange(6);
   Masked const part = batch_narrow(Masked{six.view({6, 1}), six, {}, "mine"}, 2, 3);
   CHECK(part.data.equal(at::arange(2, 5).view({3, 1})));
@@ -177,7 +177,7 @@ TEST_CASE("a batch of scalars has no samples to count") {
   CHECK_THROWS_AS(batch_samples(std::pair{at::zeros({}), at::Tensor()}), frugal::ShapeError);
 }
 
-TEST_CASE("no part is taken of a batch that has more in it than is known") {
+TEST_CASE("a batch with unknown members is not split") {
   CHECK(frugal::Splittable<Batch>);
   CHECK(frugal::Splittable<at::Tensor>);
   CHECK(frugal::Splittable<Masked>);

@@ -22,7 +22,7 @@ using at::Tensor;
 using frugal::batch_tensors;
 using frugal::ShowsTensors;
 
-/// Names its tensors itself, one of them made of tensors.
+/// Declares its tensors itself, one of them made of tensors.
 struct Declared {
   Tensor ids;
   std::vector<Tensor> masks;
@@ -57,7 +57,7 @@ struct frugal::batch_traits<frugal_test::data_each_tensor::Foreign> {
 
 namespace frugal_test::data_each_tensor {
 
-/// The sizes of the first dimensions, in the order in which the tensors are shown.
+/// The sizes of the first dimensions, in the order of the tensors.
 template <class B>
 std::vector<std::int64_t> shown(B const& batch) {
   std::vector<std::int64_t> sizes;
@@ -108,7 +108,7 @@ TEST_CASE("a type names its tensors in a member, in a list of members, or in its
   CHECK(shown(std::vector{Foreign{of(4)}, Foreign{of(5)}}) == Sizes{4, 5});
 }
 
-TEST_CASE("what is shown can be replaced") {
+TEST_CASE("the tensors shown can be replaced") {
   auto const replaced = [](auto batch) {
     batch_tensors(batch, [](Tensor& tensor) { tensor = of(9); });
     return shown(batch);

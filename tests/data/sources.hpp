@@ -61,7 +61,7 @@ inline bool same(std::vector<frugal::Batch> const& a, std::vector<frugal::Batch>
   return true;
 }
 
-/// Operators that went through LibTorch's dispatcher while `body` ran.
+/// Operators dispatched by LibTorch while `body` ran.
 template <class Body>
 std::vector<std::string> operators_of(Body&& body) {
   static thread_local std::vector<std::string> seen;

@@ -27,7 +27,7 @@ def left_cells(text: str) -> str:
 class Migrate(unittest.TestCase):
     def test_every_argument_is_on_the_page(self) -> None:
         for library, heading in SECTIONS.items():
-            # What one device has no use for stands in a list of its own at the end.
+            # Arguments without a use on one device are in a separate list at the end.
             several = next(item for item in section("## Arguments for several devices and for services").split("\n* ")
                            if item.startswith(("Lightning", "Hugging", "Composer")) and item.startswith(heading[8:]))
             named = set(re.findall(r"`(\w+)`", left_cells(section(heading)) + several))

@@ -42,7 +42,7 @@ TEST_CASE("LossSpike ends the run at the first loss above ratio times the runnin
   REQUIRE(report.advice.size() == 1);
 }
 
-TEST_CASE("LossSpike says nothing of a spike within its grace") {
+TEST_CASE("LossSpike ignores a spike within its grace") {
   auto const report = run({1, 9, 1, 1}, {.ratio = 3, .grace = 2});
   CHECK(report.steps == 4);
   CHECK(report.stopped_by.empty());
@@ -89,7 +89,7 @@ struct Interrupt {
   };
 };
 
-TEST_CASE("LossSpike knows after a resume what it saw before") {
+TEST_CASE("LossSpike remembers after a resume what it saw before") {
   std::vector<at::Tensor> batches;
   for (float const loss : {1.0F, 1.0F, 1.0F, 9.0F, 1.0F}) batches.push_back(at::full({1}, loss));
   auto const fit = [&](Interrupt interrupt) {

@@ -248,7 +248,7 @@ ssize_t writing(Act act, std::size_t size, Whole whole, Half half) {
   return whole();
 }
 
-/// Faults that only apply to writes do not affect other calls.
+/// Whether a call fails. Faults that only apply to writes do not affect other calls.
 bool fails(Act act) { return act == Act::fail; }
 
 }  // namespace

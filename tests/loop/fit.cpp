@@ -204,7 +204,7 @@ E refused_fit(NetPtr const& net, Objective objective, std::vector<Batch> const& 
   return *error;
 }
 
-// Whether the module is unchanged and can still train.
+// Checks that the module is unchanged and can still train.
 void check_usable(NetPtr const& net, std::vector<at::Tensor> const& before) {
   CHECK(same(copy_of(*net), before));
   for (at::Tensor const& tensor : net->parameters()) CHECK_FALSE(tensor.grad().defined());

@@ -117,7 +117,7 @@ bool same(Result const& a, Result const& b) {
   return true;
 }
 
-/// Everything that is persisted after each step, too: moments, scales, counters, losses.
+/// Whether everything persisted after each step is equal, too: moments, scales, counters, losses.
 bool same_states(Result const& a, Result const& b) {
   if (a.after_step.size() != b.after_step.size()) return false;
   for (auto const& [step, frozen] : a.after_step) {
@@ -226,7 +226,7 @@ TEST_CASE("a limit that does not hold one sample is a MemoryError, before and du
   }
 }
 
-TEST_CASE("BatchNorm refuses one sample, and the search goes on with two") {
+TEST_CASE("BatchNorm refuses one sample, and the search continues with two") {
   Plan const plan{.norm = true};
   auto const two = run(plan, Optimize<SGD>{}, AutoBatch{.limit = 700 * kib});
   CHECK(two.micro_batch == 2);

@@ -240,13 +240,13 @@ int end_of_process(std::filesystem::path const& folder, Preempted what, Then&& t
   ::waitpid(child, &status, 0);
   return status;
 }
-/// Where Spot ends the process.
+/// The exit status if Spot ends the process.
 template <class... Ps>
 int end_by_spot(std::filesystem::path const& folder, Ps const&... policies) {
   return end_of_process(folder, Preempted::Exit, [](frugal::Report const&) {}, policies...);
 }
 
-TEST_CASE("by default fit returns, and one line on stderr says what main has to return") {
+TEST_CASE("by default fit returns, and one line on stderr says what main must return") {
   TemporaryFolder const folder;
   int const status = end_of_process(
       folder.path(), Preempted::Return,
@@ -270,7 +270,7 @@ TEST_CASE("a second SIGTERM between fit's return and main's does not change the 
   CHECK(WEXITSTATUS(status) == 75);
 }
 
-TEST_CASE("nor does it where the run could not be saved: its code is the report's") {
+TEST_CASE("nor does it if the run could not be saved: its code is the report's") {
   TemporaryFolder const folder;
   int const status = end_of_process(
       folder.path(), Preempted::Return, [](frugal::Report const&) { ::raise(SIGTERM); },
@@ -279,7 +279,7 @@ TEST_CASE("nor does it where the run could not be saved: its code is the report'
   CHECK(WEXITSTATUS(status) == 74);
 }
 
-TEST_CASE("a later fit that is not preempted leaves SIGTERM as a program without one has it") {
+TEST_CASE("after a later fit that is not preempted, SIGTERM acts as without a fit") {
   TemporaryFolder const folder;
   int const status = end_of_process(
       folder.path(), Preempted::Return,
@@ -298,7 +298,7 @@ TEST_CASE("a later fit that is not preempted leaves SIGTERM as a program without
   CHECK(WTERMSIG(status) == SIGTERM);
 }
 
-TEST_CASE("where Spot ends the process, it does so with code 75, and the run is saved") {
+TEST_CASE("if Spot ends the process, it does so with code 75, and the run is saved") {
   TemporaryFolder const folder;
   int const status = end_by_spot(folder.path(), Saves{});
   REQUIRE(WIFEXITED(status));
@@ -326,7 +326,7 @@ struct ToldNotices {
   };
 };
 
-TEST_CASE("a process whose run could not be saved does not end with the code of one that is") {
+TEST_CASE("a process whose run could not be saved does not end with the code of a saved one") {
   TemporaryFolder const folder;
   int const status = end_by_spot(folder.path(), Saves{.on_failure = frugal::OnFailure::GoOn},
                                  Spoiler{.folder = folder.path()});

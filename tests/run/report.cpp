@@ -56,7 +56,7 @@ TEST_CASE("a resumed run's report has the time and the samples of the whole run"
         "stopped by EarlyStop\nadvice: use less");
 }
 
-TEST_CASE("a run that somebody has ended with Ctrl-C has the exit code that shells have for it") {
+TEST_CASE("a run ended with Ctrl-C has the exit code that shells use for it") {
   frugal::Report report = example();
   report.interrupted = true;
   CHECK(report.exit_code() == 130);
@@ -64,7 +64,7 @@ TEST_CASE("a run that somebody has ended with Ctrl-C has the exit code that shel
   CHECK(report.exit_code() == 130);
 }
 
-TEST_CASE("an end that could not be saved is told, and has an exit code of its own") {
+TEST_CASE("an end that could not be saved is reported, and has its own exit code") {
   frugal::Report report = example();
   CHECK(report.exit_code() == 0);
   report.preempted = true;

@@ -39,7 +39,7 @@ struct Program {
 void take(SignalHandlers& all) { all.take(SIGUSR2, ours_hears); }
 void take_if_default(SignalHandlers& all) { all.take_if_default(SIGUSR2, ours_hears); }
 
-TEST_CASE("the first user takes a signal, and the last puts the former handler back") {
+TEST_CASE("the first user takes a signal, and the last restores the former handler") {
   Program const program(theirs_hears);
   SignalHandlers handlers;
   handlers.join(take);
@@ -59,7 +59,7 @@ TEST_CASE("the first user takes a signal, and the last puts the former handler b
   handlers.leave();
 }
 
-TEST_CASE("a signal that the program handles or ignores is left to it where that is asked for") {
+TEST_CASE("a signal that the program handles or ignores is left to it on request") {
   for (Handler const own : {Handler{theirs_hears}, Handler{SIG_IGN}}) {
     Program const program(own);
     SignalHandlers handlers;
@@ -85,7 +85,7 @@ TEST_CASE("a handler that the program has installed meanwhile stays") {
   CHECK((handler_of(SIGUSR2) == theirs_hears));
 }
 
-TEST_CASE("what stands in for the default action is nobody's former handler") {
+TEST_CASE("a stand-in for the default action is never restored as a former handler") {
   Program const program(SIG_DFL);
   SignalHandlers handlers;
   handlers.join(take);
@@ -97,7 +97,7 @@ TEST_CASE("what stands in for the default action is nobody's former handler") {
   CHECK((handler_of(SIGUSR2) == SIG_DFL));
 }
 
-TEST_CASE("a program's own handler is put back, and nothing stands in for it") {
+TEST_CASE("a program's own handler is restored, and nothing stands in for it") {
   Program const program(theirs_hears);
   SignalHandlers handlers;
   handlers.join(take);

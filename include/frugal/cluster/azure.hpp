@@ -136,7 +136,8 @@ class Azure::Session {
     return {};
   }
 
-  /// Azure names never differ by case alone.
+  /// Whether this machine is among the names, ignoring case: Azure names never differ by case
+  /// alone.
   bool names_this(Json const& resources) const {
     return std::any_of(resources.items().begin(), resources.items().end(), [this](Json const& one) {
       return one.is(Json::Kind::text) && detail::equal_ignoring_case(one.text(), machine_);

@@ -54,8 +54,8 @@ inline constexpr bool options_unique<list<Classes...>, Options...> =
       return (0 + ... + int{C::template has<Options>}) <= 1;
     }(std::type_identity<Classes>{}));
 
-/// A policy with its options in one order, defaults included: what its `canonical` says, or the
-/// policy itself. Policies of one canonical type are the same policy.
+/// A policy with its options in a canonical order, defaults included: its `canonical` if declared,
+/// otherwise the policy itself. Policies with one canonical type are the same policy.
 template <class P>
 struct canonical_of {
   using type = P;

@@ -48,7 +48,7 @@ struct choices_of<Axis<Choices...>> {
   using type = list<Choices...>;
 };
 
-// For how many recipes in a row each axis keeps its choice: the product of the sizes behind it.
+// For how many consecutive recipes each axis keeps its choice: the product of the sizes after it.
 template <std::size_t... Sizes>
 inline constexpr std::array<std::size_t, sizeof...(Sizes)> strides_of = [] {
   std::array<std::size_t, sizeof...(Sizes)> strides{Sizes...};
@@ -59,8 +59,8 @@ inline constexpr std::array<std::size_t, sizeof...(Sizes)> strides_of = [] {
   return strides;
 }();
 
-// Recipe number `Row` takes its choices by arithmetic: none is made from another, so the depth of
-// instantiation does not grow with their number.
+// Recipe number `Row` computes its choices by arithmetic rather than from another recipe, so the
+// depth of instantiation does not grow with the number of recipes.
 template <std::size_t Row, class Strides, class R, class... Axes>
 struct recipe_at;
 template <std::size_t Row, std::size_t... Strides, class R, class... Axes>

@@ -96,7 +96,8 @@ class CudaCapture {
     }
   }
 
-  /// The memory of earlier captures returns to the device with their graphs and tensors.
+  /// Starts a new pool. The memory of earlier captures returns to the device with their graphs and
+  /// tensors.
   void forget() { pool_ = at::cuda::graph_pool_handle(); }
 
  private:

@@ -152,7 +152,7 @@ class ToHost {
     if (stream_) stream_->begin();
   }
 
-  /// Smaller tensors are not worth two transfers.
+  /// Whether a tensor is offloaded. On a device, smaller ones are not worth two transfers.
   static bool takes(at::Tensor const& tensor) {
     constexpr std::size_t least = std::size_t{256} << 10;  // bytes
     return tensor.is_floating_point() && (tensor.is_cpu() || tensor.nbytes() >= least);

@@ -46,7 +46,8 @@ struct AsHalf {
   }
 
  private:
-  /// Backward exponentiates logarithms: the rounding of -10 would become an error of 3%.
+  /// Whether a tensor holds logarithms. Backward exponentiates them, which would turn the rounding
+  /// of -10 into an error of 3%.
   static bool logarithms(at::Tensor const& tensor) {
     torch::autograd::Node const& from = *tensor.grad_fn();
     return std::strstr(typeid(from).name(), "LogSoftmax") != nullptr;

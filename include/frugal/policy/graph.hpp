@@ -84,7 +84,7 @@ struct Graph {
   using Backend = detail::option_of<detail::option::capture_backend, DefaultCapture, Options...>;
 
  public:
-  /// What a checkpoint names it by, in whatever order it was written.
+  /// The form in which a checkpoint names it, whatever the order of its options.
   using canonical = Graph<WholeStep, Backend>;
   using kind = kinds::execution;
   using listens = list<on::module, on::fit_begin>;

@@ -33,7 +33,8 @@ struct Notices {
     }
     /// Why notices may be missed: the cloud does not answer. Empty if it does.
     std::string warning() const { return poller_.status().warning; }
-    /// The run is saved: tells the cloud that it may preempt, if it takes that (Azure, if enabled).
+    /// Called once the run is saved: tells the cloud that it may preempt now, if it supports that
+    /// (Azure, if enabled).
     void saved() { poller_.acknowledge(); }
 
    private:

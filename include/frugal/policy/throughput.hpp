@@ -153,7 +153,7 @@ class Throughput<Options...>::State {
   void take_count(Counters const& now) {
     auto const flops = static_cast<double>(counter_.close());
     if (std::exchange(missed_, false)) return;  // wait for the next step
-    // A replayed step runs no operators on the host; only its capture was counted.
+    // A replayed step runs no operators on the host: keep the count of an earlier, eager step.
     if (captures_steps<typename Context::policies> && flops == 0) return;
     wants_count_ = false;
     if (now.window_samples == 0) return;

@@ -127,14 +127,14 @@ struct AnyRun {
     unfinished = {};
     at_hand = {};
   }
-  /// The run has gone back to before it was stopped or preempted.
+  /// Clears the stop or preemption, after the run has gone back to before it.
   void take_back_stop() {
     is_preempting = false;
     stopped_by.clear();
     preempted_by.clear();
   }
 
-  /// A person asked for the end, with Ctrl-C, and not the machine.
+  /// Records that the user, not the machine, requested the end, with Ctrl-C.
   void interrupted_by_user() {
     interrupted = true;
     preempted_by = "Ctrl-C";
@@ -194,7 +194,7 @@ struct AnyRun {
     archive.scope("policies", [&](auto& inner) { policies.persist(inner); });
   }
 
-  /// The report's data about the whole run, over all its processes.
+  /// Saves or loads the report's data about the whole run, over all its processes.
   template <class Archive>
   void persist_record(Archive& archive) {
     archive("stopped_by", stopped_by);

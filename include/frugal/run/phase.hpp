@@ -120,8 +120,8 @@ struct SafePoint : Phase<Context> {
       return false;
     }
   }
-  /// A person asked for the end, with Ctrl-C: Report::interrupted, and exit_code() is 130. For
-  /// on_preempt and on_fit_end.
+  /// Records that the user requested the end with Ctrl-C: sets Report::interrupted, and exit_code()
+  /// is 130. For on_preempt and on_fit_end.
   void interrupted_by_user() { this->run().interrupted_by_user(); }
   bool interrupted() const { return this->run().interrupted; }
   /// Files that policies write to, and that must be durable before a checkpoint is.

@@ -149,7 +149,7 @@ class Archive {
                       .fix = "Mount the disk. If this is a new place, make the folder."});
   }
 
-  /// A fetched file may be whole and still be another checkpoint than the index says.
+  /// Throws if a fetched file, which may be whole, is another checkpoint than the index says.
   static void require_entry(Manifest const& manifest, ArchivedCheckpoint const& entry,
                             std::filesystem::path const& file) {
     if (manifest.step == entry.step && manifest.serial == entry.serial) return;

@@ -60,8 +60,8 @@ inline bool is_damage(StoreError const& error) {
          dynamic_cast<NewerFormatError const*>(&error) == nullptr;
 }
 
-/// Compares saves by serial, not by step: after a rollback the later save may have the lower step.
-/// The clock does not matter.
+/// Whether `one` is the newer save, by serial rather than by step: after a rollback the later save
+/// may have the lower step. The clock does not matter.
 inline bool newer(Manifest const& one, Manifest const& other) {
   return one.serial != other.serial ? one.serial > other.serial : one.step > other.step;
 }

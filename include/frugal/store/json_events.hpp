@@ -65,8 +65,8 @@ struct JsonError {
   std::string why;     ///< RapidJSON's description
 };
 
-/// Handlers check every string and key: RapidJSON 1.1.0 accepts a lone low surrogate as a
-/// character.
+/// Whether a text is valid UTF-8. Handlers check every string and key: RapidJSON 1.1.0 accepts a
+/// lone low surrogate as a character.
 inline bool is_json_text(std::string_view text) { return is_utf8(text); }
 
 /// Calls the handler for every token of a text and returns what is wrong; nothing if the text is

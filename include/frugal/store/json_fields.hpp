@@ -110,13 +110,13 @@ class JsonFields {
     return out;
   }
 
-  /// A fault of the whole file.
+  /// Throws a fault of the whole file.
   [[noreturn]] void fail(std::string why) const {
     Fault fault = fault_;
     fault.why = std::move(why);
     throw FormatError(std::move(fault));
   }
-  /// A fault of one value.
+  /// Throws a fault of one value.
   [[noreturn]] void fail(Json const& value, std::string why) const {
     fail_at(value.at(), std::move(why));
   }

@@ -19,7 +19,7 @@ namespace frugal::detail {
 /// expires when any file of the checkpoint is written to, replaced or removed.
 class Verified {
  public:
-  /// The checkpoint was verified, or written and fsynced, just now.
+  /// Call it after the checkpoint was verified, or written and fsynced.
   void remember(SavedCheckpoint const& checkpoint) {
     if (auto const stamps = stamps_of(checkpoint)) known_[checkpoint.folder] = *stamps;
   }

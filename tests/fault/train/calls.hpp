@@ -106,8 +106,8 @@ class BrokenCalls {
     return std::find(calls.begin(), calls.end(), call) != calls.end();
   }
 
-  /// Faults that need no report: clean-up, texts for people, and calls that file systems may lack
-  /// and that are checked elsewhere.
+  /// Whether a fault at this call needs no report: clean-up, texts for people, and calls that file
+  /// systems may lack and that are checked elsewhere.
   static bool may_be_ignored(Call const& call) {
     static std::vector<std::string> const calls{"unlink",    "rmdir",     "pwrite", "close",
                                                 "fallocate", "renameat2", "rename", "open"};

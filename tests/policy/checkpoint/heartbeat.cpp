@@ -15,7 +15,7 @@ namespace frugal_test::checkpoint_heartbeat {
 using frugal::detail::Heartbeat;
 using support::TemporaryFolder;
 
-TEST_CASE("the last beat is what is read") {
+TEST_CASE("the last beat is read") {
   TemporaryFolder const folder;
   {
     Heartbeat const heart(folder / "heartbeat");

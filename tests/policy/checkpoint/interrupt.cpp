@@ -139,18 +139,18 @@ void resumes_in_the_same_bits(Ps const&... policies) {
   }
 }
 
-TEST_CASE("whenever it comes, the resumed run ends in the bits of one that had none") {
+TEST_CASE("whenever it comes, the resumed run ends with the bits of an undisturbed one") {
   resumes_in_the_same_bits(Saves{});
 }
 
-TEST_CASE("so it does beside Spot, and with a thread that writes") {
+TEST_CASE("so it does together with Spot, and with a writing thread") {
   resumes_in_the_same_bits(InThread{}, frugal::Spot<frugal::SigtermSave>{});
 }
 
 int mine = 0;
 void handler_of_mine(int) { ++mine; }
 
-TEST_CASE("a program that handles Ctrl-C, or ignores it, goes on doing so") {
+TEST_CASE("a program that handles Ctrl-C, or ignores it, still does so") {
   for (Handler const own : {Handler{handler_of_mine}, Handler{SIG_IGN}}) {
     Program const program(own);
     mine = 0;
@@ -178,7 +178,7 @@ TEST_CASE("a handler that the program installs during fit stays") {
   CHECK((handler_of(SIGINT) == handler_of_mine));
 }
 
-TEST_CASE("the handler is there for the span of fit, unless Checkpoint is told to leave it alone") {
+TEST_CASE("the handler is there during fit, unless Checkpoint is told to leave it alone") {
   Program const program(SIG_DFL);
   Program const pipe(SIG_DFL, SIGPIPE);
   for (OnInterrupt const what : {OnInterrupt::Save, OnInterrupt::Terminate}) {
@@ -195,7 +195,7 @@ TEST_CASE("the handler is there for the span of fit, unless Checkpoint is told t
   }
 }
 
-TEST_CASE("a fit after one that was interrupted is not") {
+TEST_CASE("a fit after an interrupted one is not interrupted") {
   Program const program(SIG_DFL);
   TemporaryFolder const folder;
   CHECK(run(folder / "first", 3, Saves{}).report.interrupted);
@@ -204,7 +204,7 @@ TEST_CASE("a fit after one that was interrupted is not") {
   CHECK(next.report.steps == 22);
 }
 
-TEST_CASE("a fit inside of another: Ctrl-C saves both") {
+TEST_CASE("a fit inside another: Ctrl-C saves both") {
   Program const program(SIG_DFL);
   TemporaryFolder const folder;
   frugal::Report inner;
@@ -222,7 +222,7 @@ TEST_CASE("a fit inside of another: Ctrl-C saves both") {
   CHECK((handler_of(SIGINT) == SIG_DFL));
 }
 
-TEST_CASE("the log has the preemption once, beside Spot too") {
+TEST_CASE("the log has the preemption once, also together with Spot") {
   Program const program(SIG_DFL);
   TemporaryFolder const folder;
   run(folder / "alone", 3, Saves{}, frugal::Log<Every<100>>{});
@@ -284,7 +284,7 @@ int end_of_process(std::filesystem::path const& folder, Body&& body) {
   return status;
 }
 
-TEST_CASE("stderr says in one line what was saved, and how to go on") {
+TEST_CASE("stderr says in one line what was saved, and how to continue") {
   TemporaryFolder const folder;
   int const status = end_of_process(
       folder.path(), [&] { return run(folder / "run", 3, Saves{}).report.exit_code(); });
@@ -294,7 +294,7 @@ TEST_CASE("stderr says in one line what was saved, and how to go on") {
         "frugal: Ctrl-C: saved at step 3; run the same command again to go on\n");
 }
 
-TEST_CASE("where Spot ends the process, it does so after a Ctrl-C as well, with code 130") {
+TEST_CASE("if Spot ends the process, it does so after a Ctrl-C as well, with code 130") {
   TemporaryFolder const folder;
   int const status = end_of_process(folder.path(), [&] {
     run(folder / "run", 3, Saves{},
@@ -403,7 +403,7 @@ struct Spoiler {
   };
 };
 
-TEST_CASE("a Ctrl-C whose save fails says so, with the code of an error") {
+TEST_CASE("a Ctrl-C whose save fails reports that, with the code of an error") {
   TemporaryFolder const folder;
   int const status = end_of_process(folder.path(), [&] {
     return run(folder / "run", 1, Saves{.on_failure = frugal::OnFailure::GoOn},

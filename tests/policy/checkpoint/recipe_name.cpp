@@ -65,7 +65,7 @@ TEST_CASE("options have one order in a name, whatever the order in which they ar
   NAMED("Schedule<Plateau<1/2, Patience<2>, Watch<'accuracy', 1>>>",
         Schedule<Plateau<0.5_r, WatchAccuracy, Patience<2>>>);
   NAMED("Graph<WholeStep, NoCapture>", Graph<NoCapture, WholeStep>);
-  // As in checkpoints from before options could stand in any order.
+  // As in checkpoints from when options had a fixed order.
   auto const slots = frugal::detail::slots_of(list<Validate<>>{});
   CHECK(slots.at("Validate").compiled == "Validate<Every<1,Epoch>>");
 }

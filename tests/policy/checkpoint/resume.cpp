@@ -107,7 +107,7 @@ TEST_CASE("a checkpoint of another run is refused with the first difference name
         "'policies/EarlyStop/best': it was not saved");
 }
 
-/// The newest checkpoint of a folder, in the format before version 2 of state.json.
+/// Rewrites the newest checkpoint of a folder in the format before version 2 of state.json.
 void write_version_1(std::filesystem::path const& folder, frugal::detail::Slots const& recipe) {
   frugal::RunDirectory directory(folder);
   frugal::SavedCheckpoint const saved = *directory.newest_valid().checkpoint;

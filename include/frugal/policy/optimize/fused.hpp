@@ -67,7 +67,8 @@ class FusedState {
   }
 
  private:
-  /// The kernels would overwrite what lies between a strided tensor's elements.
+  /// SettingsError for a parameter with gaps: the kernels would overwrite what lies between its
+  /// elements.
   static void require_dense(std::string const& name, at::Tensor const& parameter) {
     if (parameter.layout() == at::kStrided && parameter.is_non_overlapping_and_dense()) return;
     throw SettingsError({.what = "parameter '" + name + "' does not lie in memory without gaps",

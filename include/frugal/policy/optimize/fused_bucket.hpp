@@ -163,8 +163,9 @@ class FusedBucket {
     return aligned_.empty() ? gradients : aligned_;
   }
 
-  /// An overflow may have undone a step that the host counted as the first. So both kernels are
-  /// called for each counter's parameters, and a flag on the device disables one of them.
+  /// Makes a step if an overflow may have undone one that the host counted as the first. Both
+  /// kernels are called for each counter's parameters, and a flag on the device disables one of
+  /// them.
   template <class Rule, class Rate>
   void step_as_the_device_knows(Rule const& rule, FusedStep<Rate> const& step) {
     for (at::Tensor const& counter : counters_.counting()) {

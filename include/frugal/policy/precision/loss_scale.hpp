@@ -100,7 +100,7 @@ class LossScale {
   }
 
  private:
-  /// In host memory these are plain numbers, and need no operators.
+  /// Whether these are plain numbers in host memory, which need no operators.
   bool in_numbers() const { return !by_operators_ && scale_.is_cpu(); }
 
   at::Tensor inverse() const {

@@ -35,7 +35,7 @@ struct Plateau {
                 "frugal: Plateau<factor>: the factor of the learning rate must be above 0 and "
                 "below 1. Write Plateau<0.1_r>.");
   using watches = Metric;
-  /// What a checkpoint names it by, in whatever order it was written.
+  /// The form in which a checkpoint names it, whatever the order of its options.
   using canonical = Plateau<Factor, Limit, Metric>;
 
   double threshold = 1e-4;        ///< smallest change that counts
