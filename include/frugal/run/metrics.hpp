@@ -45,7 +45,7 @@ class Metrics {
     throw MetricError({.what = "no metric '" + std::string(name) + "' was measured",
                        .where = "validation",
                        .why = known.empty() ? "nothing was" : "there are: " + known,
-                       .fix = "Name the metric in Validate<...>, or watch one of those."});
+                       .fix = "Add the metric to Validate<...>, or watch one of those."});
   }
 
   auto begin() const { return values_.begin(); }

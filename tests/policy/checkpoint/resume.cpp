@@ -252,7 +252,7 @@ TEST_CASE("weights without any matching name are refused") {
   trainer.fit(train);
   CHECK_THROWS_WITH_AS(run({.folder = folder / "run"}, Optimizer{},
                            Weights{.resume = frugal::Resume::Weights, .from = folder / "donor"}),
-                       doctest::Contains("no name of a tensor there is one of a tensor here"),
+                       doctest::Contains("no tensor there has the name of a tensor here"),
                        frugal::StateError);
 }
 
@@ -501,7 +501,7 @@ TEST_CASE("Resume::Weights from a folder without a checkpoint is an error") {
   std::filesystem::create_directories(folder / "empty");
   CHECK_THROWS_WITH_AS(run({.folder = folder / "run"}, Optimizer{},
                            Weights{.resume = frugal::Resume::Weights, .from = folder / "empty"}),
-                       doctest::Contains("it has no checkpoint that is whole"), frugal::StoreError);
+                       doctest::Contains("it has no complete checkpoint"), frugal::StoreError);
 }
 
 TEST_CASE(

@@ -32,7 +32,7 @@
 namespace frugal::detail {
 
 [[noreturn]] inline void refuse_checkpoint(std::filesystem::path const& where, std::string why) {
-  throw StateError({.what = "this checkpoint is of another run",
+  throw StateError({.what = "this checkpoint belongs to another run",
                     .where = where.string(),
                     .why = std::move(why),
                     .fix = "Resume with the model, recipe and seed that saved it, set "
@@ -189,13 +189,13 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
   for (std::string const& doubt : doubts) run.advise(doubt);
   compare_circumstances(run, state.circumstances);
   if (std::string const here = kind_of_device(run.settings.device); saved_on != here && !moves) {
-    run.advise("the checkpoint was saved on " + saved_on + " and this run goes on on " + here +
-               ": what draws random numbers there, such as dropout, goes on with others, and sums "
-               "differ in their last bits");
+    run.advise("the checkpoint was saved on " + saved_on + " and this run continues on " + here +
+               ": random draws there, such as dropout, differ from those of the other device, and "
+               "sums differ in their last bits");
   }
   if (!state.weights.empty()) {
     run.advise("the checkpoint's weights were stored as " + state.weights +
-               ": this run does not end in the bits of one that was not stopped");
+               ": this run is not bitwise identical to one that was not stopped");
   }
   return state.seconds;
 }
