@@ -34,7 +34,7 @@ inline void compare_circumstances(AnyRun& run, Circumstances const& saved) {
     return there != saved.end() && now != here.end() && there->second != now->second;
   };
   auto const both = [&](char const* name, std::string const& unit) {
-    return std::to_string(saved.at(name)) + unit + " and goes on with " +
+    return std::to_string(saved.at(name)) + unit + " and continues with " +
            std::to_string(here.at(name));
   };
   if (differs("threads")) {
