@@ -57,6 +57,11 @@ struct EmptySourceError : DataError {
   using DataError::DataError;
 };
 
+/// A class label that the module's output has no class for; the label is in the text.
+struct LabelError : DataError {
+  using DataError::DataError;
+};
+
 /// A background worker threw, ended or hangs.
 struct WorkerError : DataError {
   using DataError::DataError;
@@ -64,6 +69,11 @@ struct WorkerError : DataError {
 
 /// Two shapes that must fit together do not; both are in the text.
 struct ShapeError : Error {
+  using Error::Error;
+};
+
+/// Two dtypes that must be the same are not; both are in the text.
+struct DtypeError : Error {
   using Error::Error;
 };
 

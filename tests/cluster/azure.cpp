@@ -280,7 +280,7 @@ TEST_CASE("a malformed event is an error") {
         with("Resources", nullptr)}) {
     CAPTURE(broken.dump());
     Running run({.events = document({broken})});
-    CHECK(run.why().starts_with("an event that is none"));
+    CHECK(run.why().starts_with("an invalid event"));
   }
 }
 

@@ -244,7 +244,7 @@ TEST_CASE("a stop ends a request to a server that hangs") {
   REQUIRE(server.wait_for(1));
   stop.request_stop();
   REQUIRE(asked.wait_for(support::ages) == std::future_status::ready);
-  CHECK(asked.get() == "whoever asked wants no answer any more");
+  CHECK(asked.get() == "the caller cancelled it");
 }
 
 TEST_CASE("after a stop nothing is sent") {

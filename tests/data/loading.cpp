@@ -97,11 +97,11 @@ TEST_CASE("without shuffling the samples come in their own order in every epoch"
 
 TEST_CASE("a cursor beyond the last sample is refused with both numbers") {
   Pass pass(5, {}, "test");
-  CHECK_THROWS_WITH_AS(pass.seek({.epoch = 2, .position = 6}),
-                       "frugal: the cursor stands behind the last sample (test): it is at sample "
-                       "6 of epoch 2, and there are 5. Resume with the data that the cursor was "
-                       "saved with.",
-                       frugal::StateError);
+  CHECK_THROWS_WITH_AS(
+      pass.seek({.epoch = 2, .position = 6}),
+      "frugal: the cursor is past the last sample (test): it is at sample 6 of epoch 2, and there "
+      "are 5. Resume with the data that the cursor was saved with.",
+      frugal::StateError);
 }
 
 TEST_CASE("a batch below one sample is refused") {

@@ -163,7 +163,7 @@ TEST_CASE("a source that hangs ends in an error; the rest of the program continu
       FAIL("nothing was thrown");
     } catch (WorkerError const& error) {
       CHECK(error.fault().where == "batch 1 after sample 0 of epoch 0");
-      CHECK(error.fault().why == "nothing came for 0.1 s");
+      CHECK(error.fault().why == "no batch came for 0.1 s");
     }
     CHECK_THROWS_AS(source.seek({}), WorkerError);
     CHECK_THROWS_AS(source.seek({}), WorkerError);

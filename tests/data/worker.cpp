@@ -189,8 +189,8 @@ TEST_CASE("a worker that hangs ends in a WorkerError that names the time and the
   CHECK(worker.next() == 0);
   CHECK(worker.next() == 1);
   CHECK(message_of(worker) ==
-        "frugal: the background worker hangs (batch 2 after the start): nothing came for 0.05 s. "
-        "Look what the source waits for, or raise Prefetching::patience.");
+        "frugal: the background worker hangs (batch 2 after the start): no batch came for 0.05 s. "
+        "Find what the source waits for, or raise Prefetching::patience.");
   hanging.let_go->set_value();
 }
 

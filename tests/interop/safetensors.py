@@ -47,9 +47,9 @@ STRICTER = (
     "the tensor has a field that the format does not know",
     "the header has two tensors of one name",
     "a key stands twice in the metadata",
-    "something else than spaces follows the header's object",
-    "this is no safetensors file: a header begins with {",
-    "the tensor is absurdly large",
+    "the header's object is followed by more than spaces",
+    "this is not a safetensors file: a header begins with {",
+    "the tensor is too large",
     "the header has something else than it should: expected an object, found an array",
     "the header has something else than it should: expected an object, found null",
 )

@@ -255,7 +255,7 @@ TEST_CASE("a step that waits for the device is not captured, and the report says
   CHECK(log.count("broken off") == 1);
   CHECK(log.count("replay") == 0);
   REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].find("goes on eagerly") != std::string::npos);
+  CHECK(report.advice[0].find("steps run eagerly") != std::string::npos);
   CHECK(report.advice[0].find("operation not permitted when stream is capturing") !=
         std::string::npos);
 }
@@ -562,7 +562,7 @@ TEST_CASE("on a CPU it throws an error that says what to write instead") {
     FAIL("it trained");
   } catch (frugal::SettingsError const& error) {
     CHECK(error.fault().what == "Graph<WholeStep> on cpu");
-    CHECK(error.fault().fix.find("Take Graph<WholeStep> out, which leaves Eager") == 0);
+    CHECK(error.fault().fix.find("Remove Graph<WholeStep>, so that steps run eagerly") == 0);
   }
 }
 

@@ -108,12 +108,12 @@ TEST_CASE("two curves to the end of the run are refused") {
 
 TEST_CASE("a curve to the end of a run of unknown length is refused") {
   CHECK(contains(refusal(Schedule<Warmup<2>, Cosine>{}, Unsized{}),
-                 "the source does not say how long that is"));
+                 "the source does not know its size"));
 }
 
 TEST_CASE("a decay in the last steps of a run of unknown length is refused") {
   CHECK(contains(refusal(frugal::WarmupStableDecay<2, 3>{}, Unsized{}),
-                 "the source does not say how long that is"));
+                 "the source does not know its size"));
 }
 
 TEST_CASE("curves that need no end may end a run of unknown length") {
@@ -173,6 +173,20 @@ TEST_CASE("Plateau multiplies the curves' factor") {
   trainer.settings().epochs = 4;
   trainer.fit(std::vector<Table>(2, one), std::vector<Table>{one});
   CHECK(seen.rates == std::vector<double>{0.25, 0.5, 0.75, 1, 1, 1, 0.5, 0.5});
+}
+
+TEST_CASE("a curve that gives no learning rate is refused before the step that would use it") {
+  auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
+  Schedule<Constant<2>, Constant<>> broken;
+  std::get<1>(broken.parts).value = -0.5;
+  frugal::Trainer trainer{module, Objective{}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0},
+                          broken};
+  std::string const text =
+      error_of<frugal::SettingsError>([&] { trainer.fit(std::vector<Table>(4, one)); });
+  CHECK(contains(text, "multiplied by -0.5"));
+  CHECK(contains(text, "before step 2"));
+  // Two steps of gradient 1 at the rate 1, and none after them.
+  CHECK(module->parameters()[0].item<double>() == -2.0);
 }
 
 TEST_CASE("Plateau lists the metrics if its own is not among them") {

@@ -180,7 +180,7 @@ TEST_CASE("Trainer::smoke that is preempted has failed, and says why") {
                           Stays{}};
   frugal::Resident train(samples(12), {.batch = 4});
   CHECK_FALSE(trainer.smoke(train, out));
-  CHECK(out.str().find("Spot asks that the run be left") != std::string::npos);
+  CHECK(out.str().find("Spot asks to preempt the run") != std::string::npos);
 }
 
 TEST_CASE("a second SIGTERM changes nothing") {

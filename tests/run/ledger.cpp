@@ -70,9 +70,9 @@ TEST_CASE("a loss that is NaN is refused at once, naming epoch, step and micro-b
   LossLedger ledger;
   CHECK_THROWS_WITH_AS(
       ledger.add(scalar(nan), 1, at_step(2, 31, 250)),
-      "frugal: the loss is NaN (epoch 2, step 31, micro-batch 250): the numbers diverged, or a "
-      "sample holds NaN. Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, and "
-      "look at the samples of that micro-batch.",
+      "frugal: the loss is NaN (epoch 2, step 31, micro-batch 250): training diverged, or a sample "
+      "holds NaN. Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, or check the "
+      "samples of that micro-batch.",
       NonFiniteLossError);
 }
 

@@ -49,12 +49,12 @@ TEST_CASE("a shard is no other shard, and no whole, and a whole is no shard") {
       StateError);
   CHECK_THROWS_WITH_AS(reader.shard("part", tensor, {.dim = 0, .index = 1, .count = 4}),
                        doctest::Contains("here part 2 of 4"), StateError);
-  CHECK_THROWS_WITH_AS(reader("part", tensor), doctest::Contains("is asked for as a whole one"),
+  CHECK_THROWS_WITH_AS(reader("part", tensor), doctest::Contains("and the whole one is asked for"),
                        StateError);
-  CHECK_THROWS_WITH_AS(reader.shard("whole", tensor, {.dim = 1, .index = 0, .count = 3}),
-                       doctest::Contains("it was saved whole, and here it is part 1 of 3 along "
-                                         "dimension 1"),
-                       StateError);
+  CHECK_THROWS_WITH_AS(
+      reader.shard("whole", tensor, {.dim = 1, .index = 0, .count = 3}),
+      doctest::Contains("the whole tensor was saved, and here it is part 1 of 3 along dimension 1"),
+      StateError);
 }
 
 }  // namespace frugal_test::state_shard

@@ -139,11 +139,11 @@ TEST_CASE("an index with wrong fields says which") {
   CHECK(why(with(R"("name": "a", "step": 1.5)")) == "\"step\" is no number from 0 to 2^63 - 1");
   CHECK(
       why(with(R"("name": "a", "step": 1, "serial": 1, "size": 1, "xxh3": "0x00000000000012")")) ==
-      "a hash has a digit that is none");
+      "a hash has an invalid digit");
   CHECK(why(with(R"("name": "a", "step": 1, )" + rest)) == "\"moved_at\" is missing");
   for (std::string const name : {"\"\"", "\"../a\"", "\"/a\"", "\"a/b\"", "7"}) {
     CHECK(why(with("\"name\": " + name + R"(, "step": 1, "moved_at": 0, )" + rest)) ==
-          "a file has a name that is none");
+          "a file has an invalid name");
   }
 }
 

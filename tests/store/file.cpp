@@ -158,7 +158,7 @@ TEST_CASE("a file that is missing is an error with the errno of the call") {
   } catch (IoError const& error) {
     CHECK(error.code == ENOENT);
     CHECK(error.fault().fix ==
-          "Look at the path, and whether somebody else removed what was there.");
+          "Check the path, and whether something else removed the file or folder.");
   }
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("a moved file is closed once") {
 TEST_CASE("each errno of a disk has its own recommendation") {
   for (int const code : {ENOSPC, EDQUOT, EROFS, EACCES, EIO, ESTALE, EMFILE, EFBIG, ENAMETOOLONG}) {
     CAPTURE(code);
-    CHECK(frugal::detail::mend_of(code) != frugal::detail::mend_of(0));
+    CHECK(frugal::detail::fix_of(code) != frugal::detail::fix_of(0));
   }
 }
 

@@ -227,7 +227,7 @@ TEST_CASE("a lock file with garbage does not hinder the kernel's lock") {
 TEST_CASE("an empty owner's file is not taken for a dead owner's") {
   TemporaryFolder folder;
   support::write_text(folder / "lock.owner", "");
-  CHECK(refusal(folder / "lock", LockBy::owner_file).find("it has not said who it is") !=
+  CHECK(refusal(folder / "lock", LockBy::owner_file).find("the lock does not name it") !=
         std::string::npos);
 }
 

@@ -97,7 +97,7 @@ TEST_CASE("remains of a crash are removed at the next start, and nothing else") 
   }
   RunDirectory run(folder / "run");
   REQUIRE(run.notes().size() == 1);
-  CHECK(run.notes()[0].find(".tmp-step-00000008-99-0 was left by a crash and is removed") !=
+  CHECK(run.notes()[0].find(".tmp-step-00000008-99-0 is a remnant of a crash and was removed") !=
         std::string::npos);
   CHECK_FALSE(std::filesystem::exists(run.checkpoints_folder() / ".tmp-step-00000008-99-0"));
   CHECK(std::filesystem::exists(run.checkpoints_folder() / ".snapshots"));
@@ -170,7 +170,7 @@ TEST_CASE("after the largest serial no save is made that could not be read again
   }
   RunDirectory run(folder / "run");
   CHECK(run.newest_valid().checkpoint->step() == 2);
-  CHECK_THROWS_WITH_AS(run.begin(3), doctest::Contains("no number left"), frugal::StoreError);
+  CHECK_THROWS_WITH_AS(run.begin(3), doctest::Contains("no serial number"), frugal::StoreError);
 }
 
 TEST_CASE("a checkpoint known to be valid is verified again after a file of it was touched") {

@@ -142,7 +142,7 @@ TEST_CASE("a missing tensor is an error that names it and the file") {
   } catch (frugal::FormatError const& error) {
     CHECK(std::string(error.what()) ==
           "frugal: the file does not have the tensor (test.safetensors, tensor \"layer.weight\"): "
-          "it has 2 others. Give a file that was written for this model.");
+          "it has 2 others. Use a file that was written for this model.");
   }
 }
 

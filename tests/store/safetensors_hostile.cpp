@@ -80,7 +80,7 @@ TEST_CASE("hostile: a header one byte longer than the file") {
 
 TEST_CASE("hostile: a header of 100,000,001 bytes, before any of it is read") {
   auto const fault = fault_of(little_endian(100'000'001) + "{}");
-  CHECK(fault.what == "this is no safetensors file, or its header is too large");
+  CHECK(fault.what == "this is not a safetensors file, or its header is too large");
   CHECK(fault.where == where("", "byte 0"));
   CHECK(fault.why.find("100000001") != std::string::npos);
 }
@@ -88,19 +88,19 @@ TEST_CASE("hostile: a header of 100,000,001 bytes, before any of it is read") {
 TEST_CASE("hostile: a header of 2^64 - 1 bytes, whose end overflows") {
   for (std::uint64_t const length : {~std::uint64_t{0}, ~std::uint64_t{0} - 7}) {
     CHECK(fault_of(little_endian(length) + "{}").what ==
-          "this is no safetensors file, or its header is too large");
+          "this is not a safetensors file, or its header is too large");
   }
 }
 
 TEST_CASE("hostile: a header of no bytes") {
   auto const fault = fault_of(little_endian(0) + "{}");
-  CHECK(fault.what == "this is no safetensors file");
+  CHECK(fault.what == "this is not a safetensors file");
   CHECK(fault.why == "its header is empty");
 }
 
 TEST_CASE("hostile: a length in big-endian order") {
   CHECK(fault_of(std::string("\0\0\0\0\0\0\0\2{}", 10)).what ==
-        "this is no safetensors file, or its header is too large");
+        "this is not a safetensors file, or its header is too large");
 }
 
 TEST_CASE("hostile: files of other formats") {
@@ -109,7 +109,7 @@ TEST_CASE("hostile: files of other formats") {
        {std::string("PK\3\4\0\0\10\10\0\0", 10), std::string("\200\2}q\0X\5\0\0\0", 10),
         std::string("\211HDF\r\n\032\n\0\0", 10), std::string("GGUF\3\0\0\0\1\0", 10),
         std::string("\37\213\10\0\0\0\0\0\0\3", 10), std::string("<!DOCTYPE html><html>")}) {
-    CHECK(fault_of(file).what.starts_with("this is no safetensors file"));
+    CHECK(fault_of(file).what.starts_with("this is not a safetensors file"));
   }
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("hostile: files of other formats") {
 
 TEST_CASE("hostile: a header that begins with a space") {
   auto const fault = header_fault(" {}");
-  CHECK(fault.what == "this is no safetensors file");
+  CHECK(fault.what == "this is not a safetensors file");
   CHECK(fault.where == where("", "byte 8"));
   CHECK(fault.why == "a header begins with {, and this one with \" \"");
 }
@@ -129,7 +129,7 @@ TEST_CASE("hostile: a header that begins with a byte order mark") {
 
 TEST_CASE("hostile: a header that is a JSON array, text or number") {
   for (char const* header : {"[]", "\"a\"", "1", "null"}) {
-    CHECK(header_fault(header).what == "this is no safetensors file");
+    CHECK(header_fault(header).what == "this is not a safetensors file");
   }
 }
 
@@ -146,21 +146,21 @@ TEST_CASE("hostile: a header with a comment") { check_json("{/* */}", 9); }
 
 TEST_CASE("hostile: a second object after the header's") {
   auto const fault = header_fault("{}{}");
-  CHECK(fault.what == "something else than spaces follows the header's object");
+  CHECK(fault.what == "the header's object is followed by more than spaces");
   CHECK(fault.where == where("", "byte 10"));
 }
 
 TEST_CASE("hostile: a NUL after the header's object, and anything after the NUL") {
   for (std::string const& header : {std::string("{}\0", 3), std::string("{}\0{\"t\":", 8)}) {
     auto const fault = header_fault(header);
-    CHECK(fault.what == "something else than spaces follows the header's object");
+    CHECK(fault.what == "the header's object is followed by more than spaces");
     CHECK(fault.where == where("", "byte 10"));
   }
 }
 
 TEST_CASE("hostile: a header padded with characters other than spaces") {
   for (char const* header : {"{}\n", "{} \t", "{}\r\n"}) {
-    CHECK(header_fault(header).what == "something else than spaces follows the header's object");
+    CHECK(header_fault(header).what == "the header's object is followed by more than spaces");
   }
 }
 
@@ -388,21 +388,21 @@ TEST_CASE("hostile: an extent that is a text, null, or an array") {
 
 TEST_CASE("hostile: extents whose product is 2^64, which overflows 64 bits to 0") {
   auto const fault = tensor_fault("\"U8\"", "[4294967296,4294967296]", "[0,0]", 0);
-  CHECK(fault.what == "the tensor is absurdly large");
+  CHECK(fault.what == "the tensor is too large");
   CHECK(fault.where == where(tensor_t, "byte 9"));
 }
 
 TEST_CASE("hostile: extents whose product fits until it is multiplied by the type's width") {
   CHECK(tensor_fault("\"F64\"", "[2305843009213693952]", "[0,0]", 0).what ==
-        "the tensor is absurdly large");
+        "the tensor is too large");
   // 2^61 bytes are 2^64 bits.
   CHECK(tensor_fault("\"U8\"", "[2305843009213693952]", "[0,2305843009213693952]", 0).what ==
-        "the tensor is absurdly large");
+        "the tensor is too large");
 }
 
 TEST_CASE("hostile: an overflow after an extent of 0") {
   for (char const* shape : {"[0,4294967296,4294967296]", "[4294967296,4294967296,0]"}) {
-    CHECK(tensor_fault("\"U8\"", shape, "[0,0]", 0).what == "the tensor is absurdly large");
+    CHECK(tensor_fault("\"U8\"", shape, "[0,0]", 0).what == "the tensor is too large");
   }
 }
 

@@ -334,7 +334,7 @@ TEST_CASE("a dry run reports any fault of a policy in on_module") {
     CHECK_FALSE(trainer.smoke(batches_of_sizes({4, 4}), out));
     return std::move(out).str();
   };
-  CHECK(said({}).find("another module in the trainer's place") != std::string::npos);
+  CHECK(said({}).find("replaced the trainer's module") != std::string::npos);
   CHECK(said({.throws = true}).find("no adapter for this layer") != std::string::npos);
 }
 

@@ -143,7 +143,7 @@ class Aws::Session {
       throw detail::refused(url, answer,
                             answer.status == 403
                                 ? "Turn the instance's metadata service on (HttpEndpoint)."
-                                : "Look whether this is an EC2 instance with IMDSv2.");
+                                : "Check whether this is an EC2 instance with IMDSv2.");
     }
     std::string token(detail::trimmed(answer.body));
     if (token.empty() || token.size() > 4096 || !detail::is_printable(token)) {

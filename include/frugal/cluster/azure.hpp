@@ -64,7 +64,7 @@ class Azure::Session {
                       .headers = {"Metadata: true"},
                       .timeout = answered_ ? azure_.timeout : azure_.first_timeout});
     if (answer.status != 200) {
-      throw detail::refused(events_url(), answer, "Look whether this is a VM of Azure.");
+      throw detail::refused(events_url(), answer, "Check whether this is an Azure VM.");
     }
     std::optional<Json> const document = Json::parse(answer.body);
     Json const* const events = document ? document->find("Events") : nullptr;
@@ -106,7 +106,7 @@ class Azure::Session {
     MetadataAnswer const answer =
         client_.send({.url = url, .headers = {"Metadata: true"}, .timeout = azure_.timeout});
     if (answer.status != 200) {
-      throw detail::refused(url, answer, "Look whether this is a VM of Azure, or give its name.");
+      throw detail::refused(url, answer, "Check whether this is an Azure VM, or give its name.");
     }
     std::string_view const said = detail::trimmed(answer.body);
     // Azure's names have at most 64 characters; an answer the size of a page is a page.
@@ -130,8 +130,7 @@ class Azure::Session {
       if (names_this(*resources)) return notice_of(event);
     }
     if (broken) {
-      throw detail::nonsense(events_url(),
-                             "an event that is none, in " + detail::printable(body, 300));
+      throw detail::nonsense(events_url(), "an invalid event, in " + detail::printable(body, 300));
     }
     return {};
   }

@@ -52,7 +52,7 @@ class Gcp::Session {
                                       ") does not say Metadata-Flavor: Google");
     }
     if (answer.status != 200) {
-      throw detail::refused(url, answer, "Look whether this is a VM of Compute Engine.");
+      throw detail::refused(url, answer, "Check whether this is a Compute Engine VM.");
     }
     std::string_view const said = detail::trimmed(answer.body);
     if (said == "FALSE") return {};

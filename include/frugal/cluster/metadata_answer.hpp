@@ -94,10 +94,11 @@ inline MetadataError refused(std::string const& url, MetadataAnswer const& answe
 
 /// The error for a malformed response.
 inline MetadataError nonsense(std::string const& url, std::string why) {
-  return MetadataError({.what = "the metadata service gave an answer that makes no sense",
-                        .where = url,
-                        .why = std::move(why),
-                        .fix = "Ask by hand with curl; something else may listen there."});
+  return MetadataError(
+      {.what = "the metadata service gave an invalid answer",
+       .where = url,
+       .why = std::move(why),
+       .fix = "Query the address by hand with curl; something else may listen there."});
 }
 
 }  // namespace detail

@@ -92,7 +92,7 @@ class MetadataClient {
     return MetadataError({.what = "libcurl cannot be used",
                           .where = curl_version(),
                           .why = "it does not initialise",
-                          .fix = "Look for memory limits, or leave notices out."});
+                          .fix = "Check the memory limits, or leave notices out."});
   }
 
   static CURLM* opened() {
@@ -169,9 +169,9 @@ class MetadataClient {
     Removed const removed{multi, easy_.get()};
     for (int running = 1; running != 0;) {
       if (stop_.stop_requested()) {
-        throw MetadataError({.what = "a question to the metadata service was broken off",
+        throw MetadataError({.what = "a request to the metadata service was cancelled",
                              .where = url,
-                             .why = "whoever asked wants no answer any more",
+                             .why = "the caller cancelled it",
                              .fix = ""});
       }
       if (curl_multi_perform(multi, &running) != CURLM_OK) throw unusable();
@@ -190,10 +190,10 @@ class MetadataClient {
     set(CURLOPT_ERRORBUFFER, static_cast<char*>(nullptr));
     std::string const why = *said != '\0' ? said : curl_easy_strerror(result);
     if (transfer.too_long) {
-      throw MetadataError({.what = "the metadata service says too much",
+      throw MetadataError({.what = "the answer of the metadata service is too long",
                            .where = request.url,
                            .why = "more than " + std::to_string(most_bytes) + " bytes came",
-                           .fix = "Look whether something else listens at this address."});
+                           .fix = "Check whether something else listens at this address."});
     }
     if (result == CURLE_COULDNT_CONNECT || result == CURLE_COULDNT_RESOLVE_HOST ||
         (result == CURLE_OPERATION_TIMEDOUT && sent == 0)) {
@@ -206,7 +206,7 @@ class MetadataClient {
     throw MetadataError({.what = "the metadata service gave no answer",
                          .where = request.url,
                          .why = why,
-                         .fix = "Ask again; if it stays so, ask by hand with curl."});
+                         .fix = "Try again; if it stays so, query the service by hand with curl."});
   }
 
   // Exceptions must not pass through libcurl; a short count ends the transfer.

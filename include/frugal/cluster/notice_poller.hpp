@@ -146,10 +146,10 @@ class NoticePoller {
     auto const sound = [](Milliseconds pause) { return pause > Milliseconds(0) && pause <= day; };
     if (!sound(*polling.interval) || !sound(polling.longest_pause) || !sound(polling.rare_pause) ||
         polling.warn_after < 1) {
-      throw SettingsError({.what = "polling for notices that cannot be",
+      throw SettingsError({.what = "the settings of NoticePolling are out of range",
                            .where = std::string(Provider::name),
                            .why = "a pause is not between 1 ms and a day, or warn_after below 1",
-                           .fix = "Leave NoticePolling's defaults."});
+                           .fix = "Use the defaults of NoticePolling."});
     }
     return polling;
   }

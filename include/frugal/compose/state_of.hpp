@@ -76,11 +76,12 @@ constexpr bool well_formed(all_hooks hooks) {
 }
 
 [[noreturn]] inline void refuse_unreached(std::string_view hook) {
-  throw PolicyError({.what = "a policy has not called next(), and what it surrounds was left out",
-                     .where = std::string(hook),
-                     .why = "a guard surrounds its part of the run, and is no switch",
-                     .fix = "Call next() in it, once. To end a run return flow::stop from on_step, "
-                            "or ask for it in stop_requested."});
+  throw PolicyError(
+      {.what = "a policy did not call next(), so the part of the run that it surrounds was skipped",
+       .where = std::string(hook),
+       .why = "an around-hook may not skip its part of the run",
+       .fix = "Call next() in it, once. To end a run, return flow::stop from on_step or true from "
+              "stop_requested."});
 }
 
 }  // namespace frugal::detail

@@ -50,10 +50,10 @@ struct NoCapture {
          .where = "Graph<WholeStep>",
          .why = on_cpu ? "a CPU launches no kernels, so there is nothing that a graph would save"
                        : "frugal was built without CUDA",
-         .fix = on_cpu ? "Take Graph<WholeStep> out, which leaves Eager; or set Settings::device "
-                         "to a GPU, with frugal built with FRUGAL_CUDA=ON."
-                       : "Build with FRUGAL_CUDA=ON, or take Graph<WholeStep> out, which leaves "
-                         "Eager."});
+         .fix = on_cpu ? "Remove Graph<WholeStep>, so that steps run eagerly; or set "
+                         "Settings::device to a GPU and build frugal with FRUGAL_CUDA=ON."
+                       : "Build with FRUGAL_CUDA=ON, or remove Graph<WholeStep>, so that steps run "
+                         "eagerly."});
   }
   void begin(c10::Device) {}
   void on_side_stream(std::function<void()> const& body) { body(); }

@@ -59,9 +59,9 @@ class CudaCapture {
          .where = "Graph<WholeStep>",
          .why = on_gpu ? "CUDA finds no GPU on this machine"
                        : "a CPU launches no kernels, so there is nothing that a graph would save",
-         .fix = on_gpu ? "Look at the driver and at CUDA_VISIBLE_DEVICES, or take "
-                         "Graph<WholeStep> out and set Settings::device to a CPU."
-                       : "Take Graph<WholeStep> out, which leaves Eager; or set "
+         .fix = on_gpu ? "Check the driver and CUDA_VISIBLE_DEVICES, or remove Graph<WholeStep> "
+                         "and set Settings::device to a CPU."
+                       : "Remove Graph<WholeStep>, so that steps run eagerly; or set "
                          "Settings::device to a GPU."});
   }
 

@@ -37,8 +37,8 @@ class HostMeter final : public c10::Allocator {
     throw SettingsError({.what = "the memory of CPU tensors cannot be limited in this process",
                          .where = "AutoBatch::limit",
                          .why = "an allocator of a higher priority is installed",
-                         .fix = "Install it with priority 0, or write Accumulate<Auto> with "
-                                "`samples` in place of AutoBatch."});
+                         .fix = "Install it with priority 0, or use Accumulate<Auto> with "
+                                "`samples` instead of AutoBatch."});
   }
 
   static std::int64_t live() { return live_.load(std::memory_order_relaxed); }

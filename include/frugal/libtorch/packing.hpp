@@ -128,7 +128,7 @@ class Packing final : public SavedTensors {
                                  "in place after it was saved",
                          .where = "Activations, in backward",
                          .why = "",
-                         .fix = "Use the operator that is not in place, or begin with a clone()."});
+                         .fix = "Use the out-of-place operator, or begin with a clone()."});
     }
 
     Packing* packing_;

@@ -81,8 +81,8 @@ class HookingEngine final : public torch::autograd::Engine {
                          .where = "Recompute, Activations",
                          .why = "an autograd engine that is not LibTorch's own is installed, as "
                                 "`import torch` in Python does",
-                         .fix = "Train in a program of C++, or take Recompute and Activations out "
-                                "and use Python's torch.utils.checkpoint."});
+                         .fix = "Train in a C++ program, or remove Recompute and Activations and "
+                                "use Python's torch.utils.checkpoint."});
   }
 };
 

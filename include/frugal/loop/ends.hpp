@@ -3,6 +3,8 @@
 
 #include <torch/nn/module.h>
 
+#include <string>
+
 #include <frugal/libtorch/devices.hpp>
 #include <frugal/run/any_run.hpp>
 #include <frugal/run/failure.hpp>
@@ -16,6 +18,12 @@ namespace frugal::detail {
 inline void prepare(AnyRun& run, c10::Device start_device) {
   require_parameters(run.parameters);
   require_device(run.settings.device);
+  if (run.settings.epochs == 0U || run.settings.steps == 0U) {
+    run.advise(
+        std::string(run.settings.epochs == 0U ? "Settings::epochs" : "Settings::steps") +
+        " is 0, so the run trains nothing; set 1 or more, or call evaluate(source) to measure "
+        "without training");
+  }
   run.device = start_device;
   if (run.parameters.tensors.front().device() != run.device) run.root.to(run.device);
   if (!run.root.is_training()) run.root.train();

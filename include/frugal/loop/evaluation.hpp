@@ -77,7 +77,7 @@ class Evaluation {
     try {
       return engine_.template surround_slots<around::forward>(phase, body);
     } catch (c10::Error const& error) {
-      refuse_forward(error, batch, run_.counters);
+      refuse_forward(error, batch, run_.counters, run_.parameters);
     }
   }
 

@@ -64,7 +64,7 @@ class FitParts : public LoopCalls {
     } catch (c10::Error const& error) {
       return {{"set-up", false, error.what_without_backtrace()}};
     } catch (Interrupted const&) {
-      return {{"time", false, run_.preempted_by + " asks that the run be left"}};
+      return {{"time", false, run_.preempted_by + " asks to preempt the run"}};
     } catch (std::exception const& error) {
       return {{"set-up", false, error.what()}};
     }

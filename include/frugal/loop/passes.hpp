@@ -134,7 +134,7 @@ class Passes {
       try {
         return run_.engine->template surround<around::forward>(phase, objective);
       } catch (c10::Error const& error) {
-        refuse_forward(error, batch, run_.counters);
+        refuse_forward(error, batch, run_.counters, run_.parameters);
       }
     }();
     require_scalar(loss.value, run_.counters);

@@ -123,10 +123,11 @@ class Window {
   }
 
   [[noreturn]] static void refuse(double weight) {
-    throw SettingsError({.what = "a loss has the weight " + std::to_string(weight),
-                         .where = "Loss::weight",
-                         .why = "a weight counts samples or tokens",
-                         .fix = "Return how many the loss averages over; 0 or more."});
+    throw SettingsError(
+        {.what = "a loss has the weight " + std::to_string(weight),
+         .where = "Loss::weight",
+         .why = "a weight is a number of samples or tokens",
+         .fix = "Return the number of samples or tokens that the loss averages over, 0 or more."});
   }
 
   std::int64_t count_ = N;

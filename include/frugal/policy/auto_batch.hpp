@@ -169,16 +169,16 @@ class AutoBatch::State {
     if (limit_ < 0 || (limit_ == 0 && device.is_cpu())) {
       refuse(limit_ == 0 ? "AutoBatch has no limit on the CPU"
                          : "the limit is " + std::to_string(limit_) + " bytes",
-             "AutoBatch::limit", "the system gives a process more memory than there is",
-             "Give the bytes that training may take, such as .limit = std::int64_t{8} << 30.");
+             "AutoBatch::limit", "the system promises a process more memory than the machine has",
+             "Set the bytes that training may take, such as .limit = std::int64_t{8} << 30.");
     }
     if (!(margin_ >= 0 && margin_ < 1)) {
       refuse("the margin is " + std::to_string(margin_), "AutoBatch::margin",
              "it is the share of the memory that stays free", "Give 0 or more and less than 1.");
     }
     if (look_ == 0) {
-      refuse("AutoBatch looks at no batch", "AutoBatch::look", "what is tried is a batch",
-             "Give 1 or more; 4 is the default.");
+      refuse("AutoBatch tries no batch", "AutoBatch::look",
+             "it measures memory on batches of the source", "Give 1 or more; 4 is the default.");
     }
   }
 
@@ -201,7 +201,7 @@ class AutoBatch::State {
       return detail::bytes_text(static_cast<double>(count));
     };
     throw MemoryError(
-        {.what = "memory does not hold a step of one sample at a time",
+        {.what = "memory does not hold a step with micro-batches of one sample",
          .where =
              "AutoBatch, before the first step, batches of " + std::to_string(batch) + " samples",
          .why = room() == detail::HostMeter::unlimited

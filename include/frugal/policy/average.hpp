@@ -68,7 +68,7 @@ struct Average {
     throw StateError({.what = "there are no averaged weights",
                       .where = "Average::weights",
                       .why = "no fit has ended, or the last one ended before its first average",
-                      .fix = "Call fit first, and let Swa begin early enough."});
+                      .fix = "Call fit first, and choose a start of Swa within the run."});
   }
   /// Copies the averaged weights into a module:
   /// `trainer.policy<kinds::average>().copy_into(trainer.module())`.

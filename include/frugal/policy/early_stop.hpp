@@ -97,10 +97,11 @@ struct EarlyStop {
 
     void on_fit_begin(FitBegin<Context>&) {
       if (min_delta_ >= 0) return;
-      throw SettingsError({.what = "min_delta is " + std::to_string(min_delta_),
-                           .where = "EarlyStop",
-                           .why = "an improvement is a positive number in both directions",
-                           .fix = "Give 0 or more."});
+      throw SettingsError(
+          {.what = "min_delta is " + std::to_string(min_delta_),
+           .where = "EarlyStop",
+           .why = "the smallest change that counts is positive for metrics in both directions",
+           .fix = "Give 0 or more."});
     }
 
     /// Inside of Average: the module holds what is validated, trained weights or averaged ones.

@@ -183,7 +183,7 @@ class Graph<Options...>::State {
     if (captures_left_ <= 0) {
       if (step_.empty()) {
         tell_once(run, told_spent_,
-                  "the step was captured as often as most_captures says, and goes on eagerly");
+                  "the step was captured most_captures times, and runs eagerly from now on");
       }
       return false;
     }
@@ -273,12 +273,12 @@ class Graph<Options...>::State {
   void give_up(Run<Context>& run, std::string const& reason) {
     forget();
     given_up_ = true;
-    run.advise("Graph: the run goes on eagerly, since the step cannot be captured: " + reason);
+    run.advise("Graph: steps run eagerly, since the step cannot be captured: " + reason);
   }
   void give_up_on_weights(Run<Context>& run) {
     give_up(run,
-            "the objective weighs batches of one shape differently; return the same "
-            "Loss::weight for them, or take Graph out");
+            "the objective weighs batches of one shape differently; return the same Loss::weight "
+            "for them, or remove Graph");
   }
 
   void require_settings() const {
@@ -286,7 +286,7 @@ class Graph<Options...>::State {
     throw SettingsError({.what = "warm_up is " + std::to_string(warm_up_) +
                                  ", and most_captures is " + std::to_string(captures_left_),
                          .where = "Graph",
-                         .why = "what a step makes once has to be there before it is captured",
+                         .why = "tensors that a step creates once must exist before the capture",
                          .fix = "Set 1 or more; 3 and 8 are the defaults."});
   }
   static void require_on(c10::Device device, at::Tensor const& parameter) {
@@ -298,7 +298,7 @@ class Graph<Options...>::State {
         {.what = "a parameter is on " + parameter.device().str(),
          .where = "Graph<WholeStep>",
          .why = "a graph belongs to one device, and Settings::device is " + device.str(),
-         .fix = "Put the whole module there, or take Graph<WholeStep> out."});
+         .fix = "Put the whole module on it, or remove Graph<WholeStep>."});
   }
 
   int warm_up_;

@@ -120,21 +120,20 @@ struct Recompute {
           {.what = "the predicate of Recompute<Where<...>> matches no module",
            .where = "Recompute",
            .why = some.empty() ? "the module has no submodules" : "there are " + some + ", ...",
-           .fix = "Let it match by these names, by type with Where<OfType<Block>>, or write "
+           .fix = "Match these names, match by type with Where<OfType<Block>>, or write "
                   "Recompute<Segments<Auto>>."});
     }
 
     [[noreturn]] static void refuse_whole() {
-      throw SettingsError(
-          {.what = "Recompute found nothing to segment in the forward pass",
-           .where = "Recompute",
-           .why = detail::by_module<How>
-                      ? "no module that the predicate matches was called through "
-                        "a Sequential or frugal::each"
-                      : "it called no Sequential and no frugal::each",
-           .fix = "Put the layers into a torch::nn::Sequential, go over a ModuleList with "
-                  "frugal::each(list, x, call), or call frugal::recompute(f, x) in forward and "
-                  "leave Recompute out."});
+      throw SettingsError({.what = "Recompute found nothing to segment in the forward pass",
+                           .where = "Recompute",
+                           .why = detail::by_module<How>
+                                      ? "no module that the predicate matches was called through "
+                                        "a Sequential or frugal::each"
+                                      : "it called no Sequential and no frugal::each",
+                           .fix = "Put the layers into a torch::nn::Sequential, iterate over a "
+                                  "ModuleList with frugal::each(list, x, call), or call "
+                                  "frugal::recompute(f, x) in forward and remove Recompute."});
     }
 
     detail::SegmentPlan<How> plan_;

@@ -75,10 +75,10 @@ class Rollback<Options...>::State {
         settings_.at_most >= 1) {
       return;
     }
-    throw SettingsError({.what = "these settings make no Rollback",
+    throw SettingsError({.what = "the settings of Rollback are out of range",
                          .where = "Rollback",
-                         .why = "jump is 0 or more than 1, slow_down in (0, 1], at_most 1 or more",
-                         .fix = "Begin with the defaults."});
+                         .why = "jump must be 0 or above 1, slow_down in (0, 1], at_most 1 or more",
+                         .fix = "Start from the defaults."});
   }
 
   void on_loss(LossReady<Context>& phase) {
@@ -213,9 +213,9 @@ class Rollback<Options...>::State {
           {.what = "the loss jumped to " + std::to_string(loss),
            .where = "epoch " + std::to_string(at_.epoch) + ", step " + std::to_string(at_.step) +
                     ", micro-batch " + std::to_string(now.micro_batch),
-           .why = "the mean of those before it is " + std::to_string(mean_.value),
-           .fix = "Look at the samples of that window, lower the learning rate, "
-                  "or raise Rollback::jump."},
+           .why = "the mean of the losses before it is " + std::to_string(mean_.value),
+           .fix = "Check the samples of that window, lower the learning rate, or raise "
+                  "Rollback::jump."},
           at_, loss);
     }
     mean_.add(loss);

@@ -71,7 +71,7 @@ class CurveState {
       // Curves after an open curve are positioned from the end of the run.
       bool const needs_end = !endless || ends_.size() + 1 != curves;
       if (curve.steps == to_end && needs_end && !horizon.total_steps) {
-        refuse("a curve runs to the end of the run, and the source does not say how long that is",
+        refuse("a curve runs to the end of the run, and the source does not know its size",
                "Set Settings::steps, or give the curve a number of steps.");
       }
       end += curve.steps == to_end ? rest : curve.steps;

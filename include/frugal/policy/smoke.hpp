@@ -55,7 +55,7 @@ struct Smoke {
       throw SmokeError({.what = "the rehearsal failed",
                         .where = "Smoke, before the first step",
                         .why = failed,
-                        .fix = "Mend what it names; nothing was trained or written."});
+                        .fix = "Fix the checks that failed; nothing was trained or written."});
     }
 
    private:

@@ -89,7 +89,7 @@ class Throughput<Options...>::State {
       throw SettingsError({.what = "the peak is " + std::to_string(peak_),
                            .where = "Throughput::peak_flops",
                            .why = "it is operations per second",
-                           .fix = "Give more than 0, or 0 to have it looked up."});
+                           .fix = "Set it above 0, or to 0 to look it up by the device's name."});
     }
     left_->forget();
     wants_count_ = true;

@@ -189,9 +189,9 @@ class LossLedger {
          .where = "epoch " + std::to_string(origin.window.epoch) + ", step " +
                   std::to_string(origin.window.step) + ", micro-batch " +
                   std::to_string(origin.micro_batch),
-         .why = "the numbers diverged, or a sample holds NaN",
-         .fix = "Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, and look at "
-                "the samples of that micro-batch."},
+         .why = "training diverged, or a sample holds NaN",
+         .fix = "Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, or check the "
+                "samples of that micro-batch."},
         origin.window, value);
   }
 

@@ -43,7 +43,10 @@ struct FitBegin : SafePoint<Context> {
   using SafePoint<Context>::SafePoint;
 
   bool validates() const { return this->run().loop->validates(); }
-  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
+  /// SettingsError for a factor that is negative or not finite.
+  void set_learning_rate_factor(double factor) {
+    this->run().rate.set_factor(factor, this->run().counters);
+  }
   /// Runs forward and backward on some batches, and undoes the effects.
   std::vector<Check> rehearse(std::size_t batches) { return this->run().loop->rehearse(batches); }
   /// Runs deferred set-up (the AutoBatch search) now, so that the step-0 checkpoint includes it.
@@ -81,7 +84,10 @@ template <class Context>
 struct Step : SafePoint<Context> {
   using SafePoint<Context>::SafePoint;
 
-  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
+  /// SettingsError for a factor that is negative or not finite.
+  void set_learning_rate_factor(double factor) {
+    this->run().rate.set_factor(factor, this->run().counters);
+  }
   /// Waits for the device if the losses are on one: call it at a cadence, not at every step.
   double last_loss() { return this->run().ledger.last(); }
   double mean_loss() { return this->run().mean_loss(); }
@@ -109,7 +115,10 @@ struct Validated : Phase<Context> {
   Validated(Run<Context>& run, Metrics const& measured) : Phase<Context>(run), metrics(measured) {}
 
   Metrics const& metrics;
-  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
+  /// SettingsError for a factor that is negative or not finite.
+  void set_learning_rate_factor(double factor) {
+    this->run().rate.set_factor(factor, this->run().counters);
+  }
 };
 
 /// An epoch is complete and counted; its losses are still in the ledger.

@@ -26,7 +26,10 @@ struct WindowBegin : SafePoint<Context> {
   bool skipped() const { return skipped_; }
   /// Moves the run to another device: the module, and the tensors of every State.
   void move_to(c10::Device device) { this->run().loop->move_to(device); }
-  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
+  /// SettingsError for a factor that is negative or not finite.
+  void set_learning_rate_factor(double factor) {
+    this->run().rate.set_factor(factor, this->run().counters);
+  }
 
  private:
   bool skipped_ = false;

@@ -152,9 +152,9 @@ class Snapshot {
   }
 
   [[noreturn]] static void refuse_new_tensor(std::string const& name) {
-    throw StateError({.what = "the module has a tensor that it had not when it was kept",
+    throw StateError({.what = "the module has a tensor that it did not have at the snapshot",
                       .where = name,
-                      .why = "there is nothing to put back into it",
+                      .why = "the snapshot has no value for it",
                       .fix = "Register parameters and buffers before fit, or in on_module."});
   }
 

@@ -82,7 +82,7 @@ class StateReader {
     std::string const path = path_(name);
     if constexpr (std::is_same_v<T, at::Tensor>) {
       if (memory_.values.contains(detail::shard_scope(path) + "/count")) {
-        refuse(path, "it is part of a tensor, and is asked for as a whole one");
+        refuse(path, "a part of a tensor was saved, and the whole one is asked for");
       }
     }
     load(path, value);
@@ -96,7 +96,7 @@ class StateReader {
     std::string const path = path_(name);
     std::string const scope_name = detail::shard_scope(name);
     if (!memory_.values.contains(path_(scope_name) + "/count")) {
-      refuse(path, "it was saved whole, and here it is " + which.text());
+      refuse(path, "the whole tensor was saved, and here it is " + which.text());
     }
     Shard saved;
     scope(scope_name, [&](auto& inner) { saved.persist(inner); });
@@ -167,7 +167,7 @@ class StateReader {
       auto const* const other = std::get_if<std::uint64_t>(&saved);
       if (other && std::in_range<T>(*other)) return static_cast<T>(*other);
     }
-    refuse(path, std::string("what was saved is not ") + what);
+    refuse(path, std::string("the saved value is not ") + what);
   }
   template <class T, class U>
   static T narrow(std::string const& path, U value) {

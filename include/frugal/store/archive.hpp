@@ -49,10 +49,10 @@ class Archive {
       : run_(run), storage_(std::move(storage)), settings_(settings) {
     detail::require_usable(storage_);
     if (settings_.level < 1 || settings_.level > 19 || settings_.older_than.count() < 0) {
-      throw SettingsError({.what = "these settings make no archive",
+      throw SettingsError({.what = "the settings of the archive are out of range",
                            .where = "ArchiveSettings",
                            .why = "level is not 1 to 19, or older_than is negative",
-                           .fix = "Begin with the defaults."});
+                           .fix = "Start from the defaults."});
     }
   }
 
@@ -131,7 +131,7 @@ class Archive {
     throw StoreError({.what = "step " + std::to_string(step) + " is not in cold storage",
                       .where = index_path().string(),
                       .why = "the index has no checkpoint of it",
-                      .fix = "Look at the index for the steps that it has."});
+                      .fix = "Read the index for the steps that it has."});
   }
 
  private:
@@ -143,10 +143,10 @@ class Archive {
     auto const* const cold = std::get_if<ColdFolder>(&storage_);
     std::error_code ignored;
     if (cold == nullptr || std::filesystem::is_directory(cold->folder, ignored)) return;
-    throw StoreError({.what = "the folder of cold storage is not there",
+    throw StoreError({.what = "the folder of cold storage does not exist",
                       .where = cold->folder.string(),
                       .why = "its disk may not be mounted",
-                      .fix = "Mount the disk. If this is a new place, make the folder."});
+                      .fix = "Mount the disk. If the place is new, create the folder."});
   }
 
   /// Throws if a fetched file, which may be whole, is another checkpoint than the index says.
@@ -158,7 +158,7 @@ class Archive {
                        .why = "it has step " + std::to_string(manifest.step) + " and serial " +
                               std::to_string(manifest.serial) + ", and the index says " +
                               std::to_string(entry.step) + " and " + std::to_string(entry.serial),
-                       .fix = "Look at archive/index.json of the run, and at who changed it."});
+                       .fix = "Check archive/index.json of the run, and what changed it."});
   }
 
   std::filesystem::path index_path() const { return run_.folder() / "archive" / "index.json"; }
@@ -263,7 +263,7 @@ class Archive {
     if (std::holds_alternative<ColdFolder>(storage_)) return use(staging() / object.name);
     auto const& command = std::get<ColdCommand>(storage_);
     if (command.get.empty()) {
-      throw SettingsError({.what = "cold storage gives nothing back",
+      throw SettingsError({.what = "cold storage has no command that fetches",
                            .where = "ColdCommand::get",
                            .why = "it is empty",
                            .fix = "Write the command that fetches {name} to {file}."});

@@ -46,12 +46,12 @@ class ArchiveIndex {
         {.what = "the index of the archive is damaged",
          .where = path_.string(),
          .why = "",
-         .fix = "Move it away; the archived files themselves are not affected."});
+         .fix = "Move the index away; the archived files themselves are not affected."});
     auto const all = fields.parse(text, "frugal archive");
     if (fields.version(all) > newest_version) {
-      throw NewerFormatError({.what = "the index of the archive is of a newer format",
+      throw NewerFormatError({.what = "the index of the archive has a newer format",
                               .where = path_.string(),
-                              .why = "this library knows versions up to 1",
+                              .why = "this library reads versions up to 1",
                               .fix = "Update frugal."});
     }
     fields.only(all, {"format", "version", "checkpoints"});
@@ -65,7 +65,7 @@ class ArchiveIndex {
                           .moved_at = fields.time(each, "moved_at")});
       fields.only(each, {"name", "step", "serial", "size", "xxh3", "saved_at", "moved_at"});
       if (!detail::is_file_name(entries_.back().name)) {
-        fields.fail(each, "a file has a name that is none");
+        fields.fail(each, "a file has an invalid name");
       }
     }
   }

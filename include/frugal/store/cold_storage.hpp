@@ -68,7 +68,7 @@ inline void require_usable(ColdStorage const& storage) {
   }
   auto const& command = std::get<ColdCommand>(storage);
   if (command.patience.count() <= 0) {
-    fail("ColdCommand::patience", "it is not above 0", "Give the time that a command may take.");
+    fail("ColdCommand::patience", "it is not above 0", "Give the seconds that a command may take.");
   }
   if (!mentions(command.put, "{file}") || !mentions(command.put, "{name}")) {
     fail("ColdCommand::put", "it does not mention both {file} and {name}",
@@ -76,7 +76,7 @@ inline void require_usable(ColdStorage const& storage) {
   }
   if (command.get.empty() && command.verify.empty()) {
     fail("ColdCommand::get", "neither get nor verify is there",
-         "Give one: nothing is deleted here that was not seen there.");
+         "Give one: a local file is deleted only after it was verified there.");
   }
   if (!command.get.empty() &&
       (!mentions(command.get, "{file}") || !mentions(command.get, "{name}"))) {

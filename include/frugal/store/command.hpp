@@ -55,7 +55,7 @@ inline void run_command(Command const& command, ProcessLimits const& limits = {}
     throw StoreError({.what = "a command of the archive failed",
                       .where = words_of(command),
                       .why = std::move(why),
-                      .fix = "Try the command by hand; nothing was deleted because of it."});
+                      .fix = "Run the command by hand; nothing was deleted."});
   };
   if (command.empty()) fail("it is empty");
   ProcessEnd const end = ChildProcess(command, limits).wait();
@@ -79,7 +79,7 @@ inline void run_command(Command const& command, ProcessLimits const& limits = {}
           "it had not ended after " + std::to_string(limits.patience.count()) + " s and was killed";
       break;
     case ProcessEnd::How::unknown:
-      how = "somebody killed the process that waited for it";
+      how = "the process that waited for it was killed";
       break;
   }
   std::string_view text = end.said;

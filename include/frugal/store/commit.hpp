@@ -176,7 +176,7 @@ class CheckpointWriter {
 
   void require_open() const {
     if (!temporary_.empty()) return;
-    throw StoreError({.what = "this checkpoint was committed before",
+    throw StoreError({.what = "this checkpoint is committed already",
                       .where = (checkpoints_ / name_).string(),
                       .why = "",
                       .fix = "Begin a new one for each save."});

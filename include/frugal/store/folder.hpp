@@ -67,18 +67,29 @@ inline void create_folder(std::filesystem::path const& path) {
   if (::mkdir(path.c_str(), 0777) != 0) throw detail::io_error("mkdir", path, errno);
 }
 
-/// Creates a folder and its parents, durably. Existing ones are unchanged.
-inline void create_folders(std::filesystem::path const& path) {
+namespace detail {
+
+inline void create_folders_to(std::filesystem::path const& path,
+                              std::filesystem::path const& wanted) {
   std::error_code ignored;
   if (path.empty() || std::filesystem::is_directory(path, ignored)) return;
   std::filesystem::path const above =
       path.has_filename() ? path.parent_path() : path.parent_path().parent_path();
-  create_folders(above);
-  if (::mkdir(path.c_str(), 0777) != 0 &&
-      (errno != EEXIST || !std::filesystem::is_directory(path, ignored))) {
-    throw detail::io_error("mkdir", path, errno);
+  create_folders_to(above, wanted);
+  if (::mkdir(path.c_str(), 0777) != 0) {
+    int const code = errno;
+    if (code != EEXIST || !std::filesystem::is_directory(path, ignored)) {
+      throw folder_error(wanted, path, code);
+    }
   }
   sync_folder(above.empty() ? "." : above);
+}
+
+}  // namespace detail
+
+/// Creates a folder and its parents, durably. Existing ones are unchanged.
+inline void create_folders(std::filesystem::path const& path) {
+  detail::create_folders_to(path, path);
 }
 
 /// The entries of a folder, sorted by name; empty if the folder does not exist. StoreError if it

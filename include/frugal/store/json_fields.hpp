@@ -103,7 +103,7 @@ class JsonFields {
     std::string const digits = text(parent, name);
     for (char const c : digits) {
       auto const digit = std::string_view("0123456789abcdef").find(c);
-      if (digit == std::string_view::npos) fail(value, "a hash has a digit that is none");
+      if (digit == std::string_view::npos) fail(value, "a hash has an invalid digit");
       out = out << 4U | digit;
     }
     if (digits.size() != 16) fail(value, "a hash does not have 16 digits");

@@ -22,11 +22,11 @@ namespace frugal::detail {
 /// `hint` is appended to the fix.
 inline LockError lock_refusal(std::filesystem::path const& lock,
                               std::optional<LockOwner> const& owner, std::string const& hint) {
-  std::string fix = "Stop that one, or give another run directory.";
+  std::string fix = "Stop that trainer, or set another run directory.";
   if (!hint.empty()) fix += " " + hint;
   return LockError({.what = "another trainer works in this run directory",
                     .where = lock.string(),
-                    .why = owner ? "it is " + owner->words() : "it has not said who it is",
+                    .why = owner ? "it is " + owner->words() : "the lock does not name it",
                     .fix = std::move(fix)});
 }
 
@@ -41,14 +41,14 @@ inline void require_same_file(std::filesystem::path const& path, FileId const& h
   auto const now = FileId::of(path);
   if (now == held) return;
   if (!now && errno != ENOENT && errno != ENOTDIR) throw io_error("lstat", path, errno);
-  throw LockError({.what = "this run has lost its run directory",
-                   .where = path.string(),
-                   .why = now ? "another file has this name than the one that was locked: the "
-                                "folder was renamed, or replaced"
-                              : "the file that was locked has no longer this name: the folder "
-                                "was renamed, or removed",
-                   .fix = "Start again with the folder that is meant; nothing was written to "
-                          "this one, or deleted in it, since."});
+  throw LockError(
+      {.what = "this run has lost its run directory",
+       .where = path.string(),
+       .why =
+           now ? "the lock file is not the one that was locked: the folder was renamed or replaced"
+               : "the lock file is gone: the folder was renamed or removed",
+       .fix = "Start again with the right folder; nothing was written to this one, or deleted in "
+              "it, since."});
 }
 
 /// The lock for file systems without flock: a file `lock.owner` that names its owner. An orderly

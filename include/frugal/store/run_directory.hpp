@@ -56,7 +56,7 @@ class RunDirectory {
     if (access == Access::read) return;
     lock_ = std::make_unique<RunLock>(folder_ / "lock", lock_by);
     if (auto const& owner = lock_->left_by()) {
-      notes_.push_back("the run was left without an orderly end by " + owner->words());
+      notes_.push_back("the run was not ended in order by " + owner->words());
     }
     remove_temporaries();
     CheckpointList const found = list_checkpoints(checkpoints_folder());
@@ -101,11 +101,11 @@ class RunDirectory {
   CheckpointWriter begin(std::uint64_t step) {
     require_lock();
     if (next_serial_ > Manifest::largest_serial) {
-      throw StoreError({.what = "this run directory has no number left for another save",
+      throw StoreError({.what = "this run directory has no serial number for another save",
                         .where = folder_.string(),
                         .why = "one of its checkpoints has serial " +
                                std::to_string(Manifest::largest_serial) + ", the largest",
-                        .fix = "Go on in another folder; no run saves so often by itself."});
+                        .fix = "Continue in another folder; no run saves so often by itself."});
     }
     return CheckpointWriter(checkpoints_folder(), step, next_serial_++);
   }
@@ -170,7 +170,7 @@ class RunDirectory {
   /// StoreError unless opened for changes; LockError if the folder has been replaced.
   void require_lock() const {
     if (lock_) return lock_->require_held();
-    throw StoreError({.what = "the run directory was opened for reading alone",
+    throw StoreError({.what = "the run directory was opened for reading only",
                       .where = folder_.string(),
                       .why = "",
                       .fix = "Open it with Access::train or Access::maintain."});
@@ -185,13 +185,14 @@ class RunDirectory {
       std::error_code failure;
       // Marked gold while it was being deleted, by a process that could not rename it back.
       if (std::filesystem::exists(path / detail::gold_name, failure)) {
-        notes_.push_back(path.string() + " is marked gold and stays: give it back its name");
+        notes_.push_back(path.string() + " is marked gold and stays: rename it back");
         continue;
       }
       std::filesystem::remove_all(path, failure);
-      notes_.push_back(failure ? path.string() + " was left by a crash and cannot be removed: " +
-                                     failure.message()
-                               : path.string() + " was left by a crash and is removed");
+      notes_.push_back(
+          failure ? path.string() +
+                        " is a remnant of a crash and cannot be removed: " + failure.message()
+                  : path.string() + " is a remnant of a crash and was removed");
     }
   }
 

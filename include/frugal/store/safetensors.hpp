@@ -70,7 +70,7 @@ class Safetensors {
     detail::safetensors_fail(name_, detail::safetensors_tensor(name), detail::safetensors_no_place,
                              "the file does not have the tensor",
                              "it has " + std::to_string(size()) + " others",
-                             "Give a file that was written for this model.");
+                             "Use a file that was written for this model.");
   }
 
   /// The value of a metadata key.
@@ -115,14 +115,14 @@ class Safetensors {
     std::memcpy(&length, bytes.data(), length_bytes);
     if (length > detail::safetensors_most_header) {
       damaged(
-          0, "this is no safetensors file, or its header is too large",
+          0, "this is not a safetensors file, or its header is too large",
           "a header has at most 100000000 bytes, and this one claims " + std::to_string(length));
     }
     std::string_view const json(reinterpret_cast<char const*>(bytes.data()) + length_bytes,
                                 std::min(length, bytes.size() - length_bytes));
     // Checked before the end: in a file of another format the length means nothing.
     if (length == 0 || (!json.empty() && json.front() != '{')) {
-      damaged(length == 0 ? 0 : length_bytes, "this is no safetensors file",
+      damaged(length == 0 ? 0 : length_bytes, "this is not a safetensors file",
               length == 0 ? "its header is empty"
                           : "a header begins with {, and this one with " +
                                 detail::safetensors_quoted(json.substr(0, 1)));

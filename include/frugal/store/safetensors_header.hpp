@@ -63,14 +63,14 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
     if (auto const error = parse_json(stream_, *this)) {
       if (state_ == State::done) {
         safetensors_fail(name_, "", safetensors_length_bytes + previous_,
-                         "something else than spaces follows the header's object", "");
+                         "the header's object is followed by more than spaces", "");
       }
       safetensors_fail(name_, part(), safetensors_length_bytes + error->at, "the header is no JSON",
                        "RapidJSON says " + safetensors_quoted(error->why));
     }
     if (previous_ != json_.size()) {
       safetensors_fail(name_, "", safetensors_length_bytes + previous_,
-                       "something else than spaces follows the header's object", "");
+                       "the header's object is followed by more than spaces", "");
     }
     return std::move(header_);
   }
@@ -122,8 +122,8 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
     if (!dtype) {
       damaged("the element type is unknown",
               "the header says " + safetensors_quoted(text) +
-                  ", which is none of the types from BOOL to U64 that are known here",
-              "It may be of a newer version of the format: look for a newer frugal.");
+                  ", which is not one of the known types from BOOL to U64",
+              "Update frugal: the file may have a newer version of the format.");
     }
     header_.tensors.back().dtype = *dtype;
     return to(State::fields);

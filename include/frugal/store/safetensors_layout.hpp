@@ -81,7 +81,7 @@ class SafetensorsLayout {
     auto const bits =
         tensor_bits(tensor.dtype, std::span(header_.extents).subspan(tensor.shape, tensor.rank));
     if (!bits) {
-      fail(tensor, tensor.offset, "the tensor is absurdly large",
+      fail(tensor, tensor.offset, "the tensor is too large",
            "the product of its extents does not fit into 64 bits");
     }
     if (*bits % 8 != 0) {

@@ -89,8 +89,8 @@ class SafetensorsWriter {
     auto const bits = tensor_bits(tensor.dtype, tensor.shape);
     std::string const type(dtype_name(tensor.dtype));
     if (!bits) {
-      refuse(tensor.name, "the tensor is absurdly large",
-             "the product of its extents does not fit into 64 bits", "Look at its shape.");
+      refuse(tensor.name, "the tensor is too large",
+             "the product of its extents does not fit into 64 bits", "Check its shape.");
     }
     if (*bits % 8 != 0) {
       refuse(tensor.name, "the tensor ends within a byte",

@@ -47,9 +47,9 @@ TEST_CASE("each difference is reported, with both numbers") {
   compare_circumstances(the.run, saved);
   REQUIRE(the.run.advice.size() == 3);
   std::string const threads = std::to_string(at::get_num_threads());
-  CHECK(the.run.advice[0].find(" threads and goes on with " + threads) != std::string::npos);
+  CHECK(the.run.advice[0].find(" threads and continues with " + threads) != std::string::npos);
   CHECK(the.run.advice[1].find("threads between operators") != std::string::npos);
-  CHECK(the.run.advice[2].find("12 steps in an epoch and goes on with 11") != std::string::npos);
+  CHECK(the.run.advice[2].find("12 steps in an epoch and continues with 11") != std::string::npos);
 }
 
 }  // namespace frugal_test::checkpoint_circumstances

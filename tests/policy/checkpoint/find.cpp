@@ -67,7 +67,7 @@ TEST_CASE("damaged checkpoints are skipped") {
 TEST_CASE("a run without checkpoints, or without the metric, is an error that says what there is") {
   TemporaryFolder const folder;
   CHECK_THROWS_WITH_AS(fr::latest_checkpoint(folder.path()),
-                       doctest::Contains("its folder has none"), fr::StoreError);
+                       doctest::Contains("its folder has no checkpoint"), fr::StoreError);
   run_with_checkpoints(folder.path());
   CHECK_THROWS_WITH_AS(fr::best_checkpoint(folder.path(), "f1", fr::Better::higher),
                        doctest::Contains("there are: accuracy, loss"), fr::StoreError);

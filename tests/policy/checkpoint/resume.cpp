@@ -184,7 +184,7 @@ TEST_CASE("another number of threads, or another epoch length, is reported at a 
   Outcome const resumed =
       run(job, Optimizer{}, frugal::Accumulate<1>{}, frugal::Checkpoint<Every<4>>{});
   at::set_num_threads(threads);
-  CHECK(advises(resumed.report, std::to_string(threads) + " threads and goes on with " +
+  CHECK(advises(resumed.report, std::to_string(threads) + " threads and continues with " +
                                     std::to_string(threads + 1)));
   CHECK_FALSE(advises(resumed.report, "steps in an epoch"));
 
@@ -192,7 +192,7 @@ TEST_CASE("another number of threads, or another epoch length, is reported at a 
                          frugal::Settings{.run = job.folder, .epochs = 4, .seed = job.seed},
                          Optimizer{}, frugal::Checkpoint<Every<4>>{}};
   frugal::Resident train(samples(51), {.batch = 4, .shuffle = true});
-  CHECK(advises(longer.fit(train, train), "43 samples in an epoch and goes on with 51"));
+  CHECK(advises(longer.fit(train, train), "43 samples in an epoch and continues with 51"));
 }
 
 TEST_CASE("another number of samples, or of steps from as many, is named in the advice") {
@@ -208,8 +208,8 @@ TEST_CASE("another number of samples, or of steps from as many, is named in the 
     frugal::Resident train(samples(count), {.batch = batch, .shuffle = true});
     return trainer.fit(train, train);
   };
-  CHECK(advises(resumed_with(42, 4), "43 samples in an epoch and goes on with 42"));
-  CHECK(advises(resumed_with(43, 8), "11 steps in an epoch and goes on with 6"));
+  CHECK(advises(resumed_with(42, 4), "43 samples in an epoch and continues with 42"));
+  CHECK(advises(resumed_with(43, 8), "11 steps in an epoch and continues with 6"));
 }
 
 TEST_CASE("a checkpoint with the state of an absent policy is refused") {
@@ -252,7 +252,7 @@ TEST_CASE("weights without any matching name are refused") {
   trainer.fit(train);
   CHECK_THROWS_WITH_AS(run({.folder = folder / "run"}, Optimizer{},
                            Weights{.resume = frugal::Resume::Weights, .from = folder / "donor"}),
-                       doctest::Contains("no name of a tensor there is one of a tensor here"),
+                       doctest::Contains("no tensor there has the name of a tensor here"),
                        frugal::StateError);
 }
 
@@ -501,7 +501,7 @@ TEST_CASE("Resume::Weights from a folder without a checkpoint is an error") {
   std::filesystem::create_directories(folder / "empty");
   CHECK_THROWS_WITH_AS(run({.folder = folder / "run"}, Optimizer{},
                            Weights{.resume = frugal::Resume::Weights, .from = folder / "empty"}),
-                       doctest::Contains("it has no checkpoint that is whole"), frugal::StoreError);
+                       doctest::Contains("it has no complete checkpoint"), frugal::StoreError);
 }
 
 TEST_CASE(

@@ -52,6 +52,7 @@ TEST_CASE_TEMPLATE("Adam and AdamW refuse settings out of range and name them", 
   double const nan = std::nan("");
   CHECK(contains(refusal(Optimize<A>{.lr = -1.0}), "lr is -1"));
   CHECK(contains(refusal(Optimize<A>{.lr = nan}), "lr is nan"));
+  CHECK(contains(refusal(Optimize<A>{.lr = HUGE_VAL}), "lr is inf"));
   CHECK(contains(refusal(Optimize<A>{.beta1 = 1.0}), "beta1 is 1"));
   CHECK(contains(refusal(Optimize<A>{.beta1 = -0.1}), "beta1 is -0.1"));
   CHECK(contains(refusal(Optimize<A>{.beta2 = 1.5}), "beta2 is 1.5"));

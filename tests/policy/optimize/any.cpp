@@ -13,6 +13,8 @@
 
 #include "policy/optimize/fixture.hpp"
 
+#include <limits>
+
 namespace frugal_test::policy_optimize_any {
 
 using namespace frugal_test::policy_optimize;
@@ -228,6 +230,8 @@ TEST_CASE("Optimize<Any> without a function, or with one that returns nothing, i
   };
   CHECK(contains(refusal({}), "make was not set"));
   CHECK(contains(refusal({.make = [](auto) { return nullptr; }}), "make returned nothing"));
+  double const infinity = std::numeric_limits<double>::infinity();
+  CHECK(contains(refusal(any<torch::optim::SGD>(torch::optim::SGDOptions(infinity))), "lr is inf"));
 }
 
 }  // namespace frugal_test::policy_optimize_any

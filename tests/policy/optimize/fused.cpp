@@ -286,7 +286,7 @@ TEST_CASE("a parameter with gaps in memory is refused and named") {
                           Optimize<AdamW>{}};
   std::vector<Table> const tables{{{at::ones({4, 3})}}};
   std::string const text = error_of<frugal::SettingsError>([&] { trainer.fit(tables); });
-  CHECK(contains(text, "'columns' does not lie in memory without gaps"));
+  CHECK(contains(text, "'columns' is not contiguous in memory"));
 }
 
 }  // namespace frugal_test::policy_optimize_fused

@@ -3,6 +3,8 @@
 
 #include "policy/optimize/fixture.hpp"
 
+#include <limits>
+
 namespace frugal_test::policy_optimize_sgd {
 
 using namespace frugal_test::policy_optimize;
@@ -28,6 +30,7 @@ std::string refusal(Optimize<SGD> const& policy) {
 
 TEST_CASE("SGD refuses settings out of range and names them") {
   CHECK(contains(refusal({.lr = -1.0}), "lr is -1"));
+  CHECK(contains(refusal({.lr = std::numeric_limits<double>::infinity()}), "lr is inf"));
   CHECK(contains(refusal({.momentum = -0.5}), "momentum is -0.5"));
   CHECK(contains(refusal({.momentum = 0.9, .dampening = std::nan("")}), "dampening is nan"));
   CHECK(contains(refusal({.weight_decay = -0.5}), "weight_decay is -0.5"));

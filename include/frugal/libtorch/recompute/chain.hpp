@@ -40,8 +40,8 @@ inline AnyValue call_any(AnyModule& module, Arguments arguments) {
       throw ModuleError({.what = "a segmented Sequential is called with " +
                                  std::to_string(arguments.size()) + " arguments",
                          .where = "Recompute",
-                         .why = "four is the most that it passes on",
-                         .fix = "Give them to it as a tuple or a vector."});
+                         .why = "it passes on four at most",
+                         .fix = "Pass them as a tuple or a vector."});
   }
 }
 

@@ -161,10 +161,10 @@ class Frame : public std::enable_shared_from_this<Frame> {
       throw;
     } catch (...) {
       // LibTorch's threads forward no other exceptions to the caller of backward.
-      throw ModuleError({.what = "a recomputed function threw no std::exception",
+      throw ModuleError({.what = "a recomputed function threw a value that is no std::exception",
                          .where = "recompute, in backward",
                          .why = "",
-                         .fix = "Let it throw what derives from std::exception."});
+                         .fix = "Throw types that derive from std::exception."});
     }
   }
 
@@ -187,8 +187,8 @@ class Frame : public std::enable_shared_from_this<Frame> {
     throw ModuleError({.what = "a recomputed function did not do what it did the first time",
                        .where = "recompute, in backward",
                        .why = std::move(why),
-                       .fix = "Let it depend on its inputs, on parameters and on LibTorch's "
-                              "generators alone, and change weights only after backward."});
+                       .fix = "Make it depend on its inputs, on parameters and on LibTorch's "
+                              "generators only, and change weights only after backward."});
   }
 
   std::vector<std::weak_ptr<Slot>> slots_;  ///< in the order of saving

@@ -105,12 +105,12 @@ class KeptInputs {
     std::size_t next = 0;
     each_tensor(inputs, [&](at::Tensor& tensor) {
       if (version_of(tensor) == versions_[next++]) return;
-      throw ModuleError({.what = who + " changes its input " + shape_text(tensor) + " in place",
-                         .where = "recompute",
-                         .why = "backward computes it again, and what it began from is gone",
-                         .fix = "Use the operator that is not in place, or begin with a clone(); a "
-                                "module such as ReLU with inplace(true) may stand anywhere but at "
-                                "the beginning of a segment."});
+      throw ModuleError(
+          {.what = who + " changes its input " + shape_text(tensor) + " in place",
+           .where = "recompute",
+           .why = "backward computes the function again, and its input has changed by then",
+           .fix = "Use the out-of-place operator, or begin with a clone(). A module such as ReLU "
+                  "with inplace(true) may stand anywhere but at the beginning of a segment."});
     });
   }
 

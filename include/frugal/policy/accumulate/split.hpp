@@ -113,7 +113,7 @@ class Accumulate<Auto>::State {
       throw SettingsError(
           {.what = "a micro-batch has at most " + std::to_string(samples_) + " samples",
            .where = "Accumulate<Auto>::samples",
-           .why = "it has one at least",
+           .why = "a micro-batch has at least one sample",
            .fix = "Give 1 or more, or 0 for the whole batch."});
     }
     left_->leave(samples_);
@@ -138,8 +138,8 @@ class Accumulate<Auto>::State {
     if (detail::trains_batch_norm(base_module(phase.module()))) {
       phase.advise(
           "Accumulate<Auto>: BatchNorm takes its statistics of each micro-batch and not of the "
-          "whole batch, so this run is not that of the whole batch; GroupNorm or LayerNorm would "
-          "not mind");
+          "whole batch, so this run differs from one with whole batches; GroupNorm and LayerNorm "
+          "do not depend on the batch");
     }
   }
 
@@ -176,9 +176,9 @@ class Accumulate<Auto>::State {
  private:
   [[noreturn]] static void refuse(Phase<Context> const& phase) {
     std::throw_with_nested(MemoryError(
-        {.what = "memory does not hold a step of one sample at a time",
+        {.what = "memory does not hold a step with micro-batches of one sample",
          .where = "step " + std::to_string(phase.counters().step) + ", Accumulate<Auto>",
-         .why = "forward or backward ran out of it, and one sample cannot be split",
+         .why = "forward or backward ran out of memory, and one sample cannot be split",
          .fix = "Use a smaller model or shorter samples, Precision<BF16>, Recompute<> or "
                 "Activations<BF16>, or more memory (AutoBatch::limit on the CPU)."}));
   }

@@ -52,7 +52,7 @@ class Deterministic {
 inline void require_workspace(char const* config) {
   std::string_view const value = config == nullptr ? "" : config;
   if (value == ":4096:8" || value == ":16:8") return;
-  throw SettingsError({.what = "cuBLAS would not give the same bits twice",
+  throw SettingsError({.what = "cuBLAS is not deterministic with this workspace setting",
                        .where = "Audit<BitExact>",
                        .why = "the environment's CUBLAS_WORKSPACE_CONFIG is " +
                               (value.empty() ? "not set" : "'" + std::string(value) + "'"),

@@ -89,7 +89,7 @@ struct Ema {
     if (decay > 0 && decay < 1) return;
     throw SettingsError({.what = "Ema has a decay of " + std::to_string(decay),
                          .where = "Average::rule.decay",
-                         .why = "it is the share of the average that is kept",
+                         .why = "it is the fraction of the average that is kept",
                          .fix = "Give a number between 0 and 1, such as 0.999."});
   }
 };

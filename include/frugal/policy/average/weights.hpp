@@ -45,7 +45,7 @@ struct AveragedWeights {
     for (auto const& item : target.named_buffers()) {
       if (item.value().defined()) match(item.key(), item.value());
     }
-    if (pairs.size() != tensors.size()) refuse("it has tensors that the module lacks");
+    if (pairs.size() != tensors.size()) refuse("there are tensors that the module lacks");
     at::NoGradGuard const no_gradients;
     for (auto& [tensor, average] : pairs) tensor.copy_(average);
   }
@@ -55,7 +55,7 @@ struct AveragedWeights {
     throw StateError({.what = "the averaged weights do not fit the module",
                       .where = "AveragedWeights::copy_into",
                       .why = std::move(why),
-                      .fix = "Give a module that is made as the trained one was."});
+                      .fix = "Give a module with the layers of the trained one."});
   }
 };
 

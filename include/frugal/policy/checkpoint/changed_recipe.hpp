@@ -49,7 +49,7 @@ inline void require_rules(RecipeRules const& rules) {
 
 [[noreturn]] inline void refuse_checkpoint(std::filesystem::path const& where, std::string why,
                                            std::string fix) {
-  throw StateError({.what = "this checkpoint is of another run",
+  throw StateError({.what = "this checkpoint belongs to another run",
                     .where = where.string(),
                     .why = std::move(why),
                     .fix = std::move(fix)});

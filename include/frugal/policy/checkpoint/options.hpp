@@ -146,7 +146,7 @@ inline void require_checkpoint_settings(Settings const& settings, double share,
     fail("Checkpoint has nowhere to write", "Settings::run", "Set Settings::run to a folder.");
   }
   if (!(share > 0 && share < 1)) {
-    fail("the share of the time for checkpoints is " + std::to_string(share), "Checkpoint::share",
+    fail("the fraction of time for checkpoints is " + std::to_string(share), "Checkpoint::share",
          "Give a number between 0 and 1, such as 0.035.");
   }
   if (machine_lifetime && !(*machine_lifetime > 0)) {

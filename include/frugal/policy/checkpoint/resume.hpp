@@ -218,13 +218,13 @@ inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& r
   }
   compare_circumstances(run, state.circumstances);
   if (std::string const here = kind_of_device(run.settings.device); saved_on != here && !moves) {
-    run.advise("the checkpoint was saved on " + saved_on + " and this run goes on on " + here +
-               ": what draws random numbers there, such as dropout, goes on with others, and sums "
-               "differ in their last bits");
+    run.advise("the checkpoint was saved on " + saved_on + " and this run continues on " + here +
+               ": random draws there, such as dropout, differ from those of the other device, and "
+               "sums differ in their last bits");
   }
   if (!state.weights.empty()) {
     run.advise("the checkpoint's weights were stored as " + state.weights +
-               ": this run does not end in the bits of one that was not stopped");
+               ": this run is not bitwise identical to one that was not stopped");
   }
   return loaded;
 }

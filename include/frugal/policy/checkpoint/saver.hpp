@@ -141,7 +141,7 @@ class Saver {
     std::vector<std::string> damaged;
     for (Damage const& damage : newest.damaged) {
       damaged.push_back(damage.folder.string() + ": " + damage.why);
-      run.advise("a checkpoint is damaged and not used: " + damaged.back());
+      run.advise("a checkpoint is damaged and was not used: " + damaged.back());
     }
     if (newest.checkpoint && (options_.resume == Resume::Exact || elsewhere)) {
       return resume_exactly(run, moves, *newest.checkpoint, std::move(damaged));
@@ -194,8 +194,7 @@ class Saver {
   /// While nobody writes.
   void tell_left(AnyRun& run) {
     for (Damage const& each : directory_->take_left()) {
-      run.advise("a checkpoint that is to go cannot be deleted: " + each.folder.string() + ": " +
-                 each.why);
+      run.advise("an old checkpoint cannot be deleted: " + each.folder.string() + ": " + each.why);
     }
   }
 

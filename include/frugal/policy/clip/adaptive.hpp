@@ -75,11 +75,11 @@ struct ClipAdaptive {
         clipped_.push_back(all.tensors[i]);
       }
       if (!clipped_.empty()) return;
-      throw SettingsError({.what = "ClipAdaptive clips nothing",
-                           .where = "ClipAdaptive::skips",
-                           .why = "it takes every parameter",
-                           .fix = "Have it return true for the last layer alone, or leave "
-                                  "ClipAdaptive out."});
+      throw SettingsError(
+          {.what = "ClipAdaptive clips no parameter",
+           .where = "ClipAdaptive::skips",
+           .why = "it skips every parameter",
+           .fix = "Return true for the last layer only, or leave ClipAdaptive out."});
     }
 
     void on_gradients(Gradients<Context>&) {

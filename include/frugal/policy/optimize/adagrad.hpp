@@ -48,7 +48,7 @@ struct Optimize<Adagrad> {
   static std::string moment_name(std::size_t) { return "sum"; }
   double initial(std::size_t) const { return initial_accumulator; }
   void check() const {
-    detail::require_at_least_zero("lr", lr, "Optimize<Adagrad>");
+    detail::require_learning_rate(lr, "Optimize<Adagrad>");
     detail::require_at_least_zero("lr_decay", lr_decay, "Optimize<Adagrad>");
     detail::require_at_least_zero("weight_decay", weight_decay, "Optimize<Adagrad>");
     detail::require_at_least_zero("initial_accumulator", initial_accumulator, "Optimize<Adagrad>");

@@ -27,7 +27,7 @@ inline std::string adam_moment_name(std::size_t m) {
 
 template <class Policy>
 void check_adam(Policy const& policy, char const* name) {
-  require_at_least_zero("lr", policy.lr, name);
+  require_learning_rate(policy.lr, name);
   require_fraction("beta1", policy.beta1, name);
   require_fraction("beta2", policy.beta2, name);
   require_at_least_zero("eps", policy.eps, name);

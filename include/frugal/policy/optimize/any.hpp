@@ -15,6 +15,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/optimize/groups.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
 #include <frugal/policy/optimize/torch_state.hpp>
 #include <frugal/run/phases.hpp>
@@ -63,6 +64,7 @@ struct Optimize<Any> {
                                     "returns a std::unique_ptr to a torch::optim optimizer."});
       }
       for (auto const& group : optimizer_->param_groups()) {
+        detail::require_learning_rate(group.options().get_lr(), "Optimize<Any>");
         rates_.push_back(group.options().get_lr());
       }
     }

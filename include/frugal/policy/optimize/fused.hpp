@@ -71,9 +71,9 @@ class FusedState {
   /// elements.
   static void require_dense(std::string const& name, at::Tensor const& parameter) {
     if (parameter.layout() == at::kStrided && parameter.is_non_overlapping_and_dense()) return;
-    throw SettingsError({.what = "parameter '" + name + "' does not lie in memory without gaps",
+    throw SettingsError({.what = "parameter '" + name + "' is not contiguous in memory",
                          .where = "Optimize",
-                         .why = "a fused kernel goes through a parameter's memory from end to end",
+                         .why = "a fused kernel reads a parameter's memory from end to end",
                          .fix = "Register a copy: parameter.contiguous(), or clone()."});
   }
 

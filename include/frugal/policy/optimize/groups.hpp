@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,6 +52,13 @@ inline void require_at_least_zero(char const* name, double value, std::string co
                        .why = "it cannot be negative or NaN",
                        .fix = "Give 0 or more."});
 }
+inline void require_learning_rate(double value, std::string const& where) {
+  if (value >= 0 && value <= std::numeric_limits<double>::max()) return;
+  throw SettingsError({.what = "lr is " + std::to_string(value),
+                       .where = where,
+                       .why = "a learning rate must be finite and 0 or more",
+                       .fix = "Give a finite number, such as 1e-3."});
+}
 inline void require_fraction(char const* name, double value, char const* optimizer) {
   if (value >= 0 && value < 1) return;
   throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
@@ -66,7 +74,7 @@ inline std::vector<std::size_t> assign_groups(std::vector<ParameterGroup> const&
   std::vector<std::size_t> group_of(parameters.size(), groups.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::string const where = "Optimize::groups[" + std::to_string(g) + "]";
-    require_at_least_zero("lr", groups[g].lr.value_or(0), where);
+    require_learning_rate(groups[g].lr.value_or(0), where);
     require_at_least_zero("weight_decay", groups[g].weight_decay.value_or(0), where);
     bool used = false;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -82,7 +90,7 @@ inline std::vector<std::size_t> assign_groups(std::vector<ParameterGroup> const&
       throw SettingsError({.what = "parameter group '" + groups[g].name + "' selects nothing",
                            .where = where,
                            .why = "the module's parameters are:" + known,
-                           .fix = "Mend its `selects`, or take the group out."});
+                           .fix = "Fix its `selects`, or remove the group."});
     }
   }
   return group_of;

@@ -49,7 +49,7 @@ struct Optimize<SGD> {
   static std::string moment_name(std::size_t) { return "momentum_buffer"; }
   static double initial(std::size_t) { return 0.0; }
   void check() const {
-    detail::require_at_least_zero("lr", lr, "Optimize<SGD>");
+    detail::require_learning_rate(lr, "Optimize<SGD>");
     detail::require_at_least_zero("momentum", momentum, "Optimize<SGD>");
     detail::require_at_least_zero("dampening", dampening, "Optimize<SGD>");
     detail::require_at_least_zero("weight_decay", weight_decay, "Optimize<SGD>");

@@ -125,8 +125,9 @@ struct Precision<FP16> {
             {.what = "the parameter '" + parameters.names[i] + "' is " +
                      (half ? std::string("in FP16") : "on " + weight.device().str()),
              .where = "Precision<FP16>",
-             .why = half ? "an update is lost in FP16: only activations and products are"
-                         : "the gradients of a step have one scale, on one device",
+             .why = half ? "updates of FP16 weights are lost to rounding; only activations and "
+                           "products may be FP16"
+                         : "the gradients of a step share one scale, on one device",
              .fix = half ? "Call module->to(torch::kFloat) before the fit."
                          : "Put the module on one device."});
       }
@@ -142,15 +143,15 @@ struct Precision<FP16> {
     }
 
     [[noreturn]] void give_up(Phase<Context> const& phase) const {
-      throw GradientError(
-          {.what = std::to_string(skips_in_a_row_) + " windows in a row had gradients that are NaN "
-                                                     "or infinite",
-           .where = "step " + std::to_string(phase.counters().step) + ", epoch " +
-                    std::to_string(phase.counters().epoch),
-           .why = "the scale of the loss is down to " + std::to_string(scale_.value()) +
-                  ", so it is not the scale",
-           .fix = "Look at the data and the objective, lower the learning rate, or use "
-                  "Precision<BF16>, which has a larger range."});
+      throw GradientError({.what = std::to_string(skips_in_a_row_) +
+                                   " windows in a row had gradients that are NaN "
+                                   "or infinite",
+                           .where = "step " + std::to_string(phase.counters().step) + ", epoch " +
+                                    std::to_string(phase.counters().epoch),
+                           .why = "the loss scale is down to " + std::to_string(scale_.value()) +
+                                  ", so the scale is not the cause",
+                           .fix = "Check the data and the objective, lower the learning rate, or "
+                                  "use Precision<BF16>, which has a larger range."});
     }
 
     detail::LossScale scale_;

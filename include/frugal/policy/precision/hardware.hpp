@@ -59,7 +59,7 @@ inline void require_bf16(std::optional<Capability> gpu) {
   throw SettingsError({.what = "this GPU has no BF16",
                        .where = "Precision<BF16>",
                        .why = "its compute capability is " + std::to_string(gpu->major) + "." +
-                              std::to_string(gpu->minor) + ", and BF16 came with 8.0",
+                              std::to_string(gpu->minor) + ", and BF16 needs 8.0",
                        .fix = "Use Precision<FP16>, which scales the loss, or Precision<FP32>."});
 }
 
