@@ -34,7 +34,7 @@ enum class Part : unsigned {
   good = module | states | generators,             ///< everything that going back restores
   outside = module | modes | device | generators,  ///< everything that belongs to the module's
                                                    ///< owner
-  tried = module | modes | slots | generators,     ///< everything that a dry run must leave
+  tried = module | modes | slots | generators,     ///< everything that trial steps must leave
                                                    ///< unchanged
   passes = window | generators,                    ///< everything that retrying a window restores
 };

@@ -69,7 +69,7 @@ class StateReader {
   bool holds(std::string const& name) const { return memory_.values.contains(path_(name)); }
 
   /// Whether a scope with this name has anything to load. Always false in a move, which is no
-  /// resume: a State that only saves already has what it needs.
+  /// resume: the State already has what it needs.
   bool has(std::string const& scope) const {
     if (to_) return false;
     std::string const prefix = path_(scope) + "/";

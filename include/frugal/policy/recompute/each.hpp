@@ -82,9 +82,9 @@ struct Stretch {
 
 /// `for (auto& member : list) x = call(member, x)`, in segments if the recipe has Recompute.
 ///
-/// list  a torch::nn::ModuleList, or any range of holders of modules or pointers to them. x     a
-/// tensor, or a tuple or vector of tensors, that goes from each member to the next. call  `(member,
-/// x) -> x`; it captures by value, see recompute.
+/// list  a torch::nn::ModuleList, or any range of module holders or pointers to modules
+/// x     a tensor, or a tuple or vector of tensors, passed from each member to the next
+/// call  `(member, x) -> x`; capture by value, see recompute
 template <class List, class X, class Call>
 X each(List&& list, X x, Call call) {
   auto& members = detail::members_of(list);
