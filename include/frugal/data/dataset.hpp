@@ -64,18 +64,24 @@ struct StackSamples {
   }
 };
 
+/// False, and known only once `Collate` is.
+template <class Collate>
+inline constexpr bool collates = false;
+
 /// Calls a collate function, with the numbers of the samples where it takes them.
 template <class Collate, class Samples>
 auto collated(Collate& collate, Samples&& samples, std::span<std::size_t const> indices) {
   if constexpr (requires { collate(std::forward<Samples>(samples), indices); }) {
     return collate(std::forward<Samples>(samples), indices);
+  } else if constexpr (requires { collate(std::forward<Samples>(samples)); }) {
+    return collate(std::forward<Samples>(samples));
   } else {
     static_assert(
-        requires { collate(std::forward<Samples>(samples)); },
+        collates<Collate>,
         "frugal: the collate function cannot be called with what get_batch of this data set gives. "
         "It takes the samples of a batch: `[](std::vector<Sample> const& samples) { return batch; "
         "}`.");
-    return collate(std::forward<Samples>(samples));
+    return Batch{};
   }
 }
 

@@ -9,6 +9,10 @@
 
 namespace frugal {
 
+/// A class label of this value is none: cross entropy and metrics leave it out, as LibTorch does.
+/// The metric IgnoreIndex has another value left out.
+inline constexpr std::int64_t ignored_label = -100;
+
 /// A batch that knows how many of its labels count: `counted()` is a number of the host, so that
 /// nobody waits for a device to count them.
 template <class B>
@@ -17,9 +21,6 @@ concept CountsLabels = requires(B const& batch) {
 };
 
 namespace detail {
-
-/// Of labels, LibTorch's mark for "none": cross entropy leaves them out.
-inline constexpr std::int64_t no_label = -100;
 
 /// How many elements of a tensor in host memory are not `left_out`, read without an operator where
 /// the tensor is dense. `Element` is its type.
@@ -35,8 +36,9 @@ std::int64_t count_on_host(at::Tensor const& tensor, Element left_out) {
 
 /// Class labels that are not -100. Waits for the device where they are on one.
 inline std::int64_t count_labels_now(at::Tensor const& labels) {
-  if (labels.is_cpu() && labels.scalar_type() == at::kLong) return count_on_host(labels, no_label);
-  return labels.ne(no_label).sum().item<std::int64_t>();
+  if (labels.is_cpu() && labels.scalar_type() == at::kLong)
+    return count_on_host(labels, ignored_label);
+  return labels.ne(ignored_label).sum().item<std::int64_t>();
 }
 
 /// True elements of a mask of bool. Waits for the device where it is on one.

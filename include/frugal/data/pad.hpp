@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -107,8 +106,7 @@ struct Pad {
         count[i] = detail::count_labels_now(targets[i]);
       }
     }
-    batch.target =
-        pad(targets, labels ? static_cast<double>(detail::no_label) : 0.0, multiple).rows;
+    batch.target = pad(targets, labels ? static_cast<double>(ignored_label) : 0.0, multiple).rows;
     batch.target_padded = true;
   }
 

@@ -74,7 +74,7 @@ struct CrossEntropy {
     // The mean of none is NaN, their sum is 0.
     auto const reduction = weight == 0 ? at::Reduction::Sum : at::Reduction::Mean;
     at::Tensor value = at::cross_entropy_loss(logits, target, /*weight=*/{}, reduction,
-                                              detail::no_label, label_smoothing);
+                                              ignored_label, label_smoothing);
     return {.value = std::move(value), .weight = weight, .output = std::move(logits)};
   }
 
