@@ -140,7 +140,7 @@ class DatasetSource {
       throw DataError({.what = "the data set does not know its size",
                        .where = "torch data set",
                        .why = "without it there is no order to compute and nowhere to resume",
-                       .fix = "Let size() give a number."});
+                       .fix = "Return a number from size()."});
     }
     return *size;
   }

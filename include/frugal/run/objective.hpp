@@ -100,8 +100,8 @@ struct CrossEntropy {
                       .where = "CrossEntropy",
                       .why = "logits are " + detail::shape_text(logits) + ", labels are " +
                              detail::shape_text(target),
-                      .fix = "Logits are [B, C, ...], labels [B, ...] as int64 or [B, C, ...] as "
-                             "probabilities."});
+                      .fix = "Return logits [B, C, ...], and give labels [B, ...] as int64 or "
+                             "probabilities [B, C, ...]."});
   }
 };
 
