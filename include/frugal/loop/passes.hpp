@@ -94,6 +94,8 @@ class Passes {
     require_graph(loss.value, run_.counters);
     if constexpr (audience == Audience::all) {
       run_.ledger.add(loss.value, *loss.weight, run_.counters);
+      if (!loss.scalars.empty()) [[unlikely]]
+        run_.ledger.add(loss.scalars, *loss.weight);
     }
     backward<audience>(loss);
     window_.add(batch, *loss.weight);
@@ -119,8 +121,10 @@ class Passes {
     return loss;
   }
   /// A micro-batch that a graph has computed.
-  void add_replayed(Batch const& batch, at::Tensor const& loss, double weight) {
+  void add_replayed(Batch const& batch, at::Tensor const& loss, double weight,
+                    Scalars const& scalars) {
     run_.ledger.add(loss, weight, run_.counters);
+    if (!scalars.empty()) run_.ledger.add(scalars, weight);
     window_.add(batch, weight);
     ++run_.counters.micro_batch;
   }

@@ -12,6 +12,7 @@
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
 #include <frugal/libtorch/parameters.hpp>
+#include <frugal/run/scalars.hpp>
 
 namespace frugal {
 
@@ -21,6 +22,8 @@ struct Loss {
   /// Samples or tokens averaged over; nothing means the batch's samples. The loop fills it in.
   std::optional<double> weight{};
   at::Tensor output{};  ///< what the module predicted, for metrics; may be undefined
+  /// For logs, each averaged as the loss is: `{{"kl", kl}, {"beta", 0.5}}`.
+  Scalars scalars{};
 };
 
 /// An objective is any callable `(module, batch) -> at::Tensor` or `-> Loss`.

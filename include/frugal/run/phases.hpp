@@ -11,6 +11,7 @@
 #include <frugal/run/objective.hpp>
 #include <frugal/run/phase.hpp>
 #include <frugal/run/run.hpp>
+#include <frugal/run/scalar_ledger.hpp>
 #include <frugal/run/window_phases.hpp>
 
 namespace frugal {
@@ -51,6 +52,9 @@ struct FitBegin : SafePoint<Context> {
   void settle() { this->run().loop->settle(); }
   /// A file that grows with the run: a checkpoint that counts on it makes it durable first.
   void writes_to(std::filesystem::path file) { this->run().files.push_back(std::move(file)); }
+  /// The means of what the objective reports beside its loss (Loss::scalars) are in the span from
+  /// now on, whenever losses have been read (Step::scalars). It has to live as long as the fit.
+  void follow(ScalarSpan& span) { this->run().ledger.follow(span); }
   /// Training goes on from a checkpoint at which it had taken `seconds`.
   void resumed(Resumed what, double seconds) { this->run().go_on(std::move(what), seconds); }
 };
@@ -85,6 +89,11 @@ struct Step : SafePoint<Context> {
   /// Waits for a device if the losses are on one: at a cadence, not at every step.
   double last_loss() { return this->run().ledger.last(); }
   double mean_loss() { return this->run().mean_loss(); }
+  /// The means of the objective's scalars since they were last taken from this span; may wait too.
+  std::vector<ScalarSpan::Mean> scalars(ScalarSpan& span) {
+    this->run().ledger.settle();
+    return span.take();
+  }
   /// The gradients' norm before clipping, where a policy such as ClipNorm takes it; may wait too.
   GradientNorm const& gradient_norm() const { return this->run().gradient_norm; }
   /// How fast the run is, where a policy such as Throughput measures it.
