@@ -50,6 +50,7 @@
 #include <frugal/policy/spot.hpp>
 #include <frugal/policy/start_on.hpp>
 #include <frugal/policy/throughput.hpp>
+#include <frugal/policy/train_metrics.hpp>
 #include <frugal/policy/validate.hpp>
 #include <frugal/run/report.hpp>
 #include <frugal/state/state_dict.hpp>

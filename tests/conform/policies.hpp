@@ -43,7 +43,8 @@ using Axes = frugal::list<
          frugal::Average<frugal::Swa<frugal::From<4>, frugal::Every<3>>>>,
     // Neither has anywhere to go here; tests/device has another device, and moves all of these.
     Axis<Without, frugal::StartOn<frugal::Cpu, frugal::Steps<5>>>, Axis<Without, frugal::Device<>>,
-    Axis<Without, frugal::Throughput<frugal::Every<4>>>>;
+    Axis<Without, frugal::Throughput<frugal::Every<4>>>,
+    Axis<Without, frugal::TrainMetrics<frugal::Every<3>, frugal::Accuracy>>>;
 
 /// Gives a policy the run-time settings without which it refuses to run, and keeps it quiet.
 template <class P>

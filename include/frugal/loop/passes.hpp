@@ -25,6 +25,8 @@ template <class ContextOfRun, class Objective, class BatchOfSource>
 class Passes {
   using Traits = traits_of<ContextOfRun>;
   static constexpr bool reevaluates = Traits::reevaluates;
+  static constexpr bool measures =
+      detail::provided<service::measure, typename ContextOfRun::policies>;
   static_assert(!(reevaluates && Traits::shares),
                 "frugal: a line search computes a window as often as its own process asks, and the "
                 "processes of this recipe (service::reduce) would wait for each other. Take "
@@ -96,6 +98,11 @@ class Passes {
       run_.ledger.add(loss.value, *loss.weight, run_.counters);
       if (!loss.scalars.empty()) [[unlikely]]
         run_.ledger.add(loss.scalars, *loss.weight);
+    }
+    if constexpr (measures && audience == Audience::all) {
+      at::NoGradGuard const no_gradients;
+      run_.engine->template provider<service::measure>().trained_on(loss, std::as_const(batch),
+                                                                    window_.empty());
     }
     backward<audience>(loss);
     window_.add(batch, *loss.weight);

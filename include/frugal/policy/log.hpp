@@ -102,6 +102,7 @@ struct Log {
         if (phase.gradient_norm().known()) line.add("gradient_norm", phase.gradient_norm().value());
         if (phase.counters().skipped != 0) line.add("skipped", phase.counters().skipped);
         for (auto const& [name, mean] : phase.scalars(since_step_)) line.add(name, mean);
+        add_train_metrics(line, phase);
         add_speed(line, phase);
         write(std::move(line).str());
       }
@@ -119,6 +120,7 @@ struct Log {
       detail::JsonLine line = begin_line("epoch", phase);
       line.add("loss", phase.mean_loss());
       for (auto const& [name, mean] : phase.scalars(since_epoch_)) line.add(name, mean);
+      add_train_metrics(line, phase);
       add_speed(line, phase);
       write(std::move(line).str());
     }
@@ -158,6 +160,7 @@ struct Log {
         archive("tail", mark.tail);
       }
       archive("ended_at", ended_at_);
+      persist_train_metrics_of(archive);
       persist_span(archive, "since_step", since_step_);
       persist_span(archive, "since_epoch", since_epoch_);
       if (!file_) return;
@@ -180,11 +183,26 @@ struct Log {
     }
 
     template <class Archive>
+    void persist_train_metrics_of(Archive& archive) {
+      if constexpr (Archive::loading) {
+        if (!archive.holds("train_metrics_of")) return;  // the checkpoint of an earlier version
+      }
+      archive("train_metrics_of", train_metrics_of_);
+    }
+    template <class Archive>
     static void persist_span(Archive& archive, std::string const& name, ScalarSpan& span) {
       if constexpr (Archive::loading) {
         if (!archive.has(name)) return;  // the checkpoint of an earlier version
       }
       archive.scope(name, [&](auto& inner) { span.persist(inner); });
+    }
+
+    /// Those that were measured since the last line with some.
+    void add_train_metrics(detail::JsonLine& line, Step<Context> const& phase) {
+      Validation const& measured = phase.train_metrics();
+      if (measured.metrics.empty() || measured.step == train_metrics_of_) return;
+      train_metrics_of_ = measured.step;
+      for (auto const& [name, value] : measured.metrics) line.add(name, value);
     }
 
     /// A speed that was measured since the last line with one.
@@ -296,7 +314,8 @@ struct Log {
     std::optional<std::uint64_t> ended_at_;
     ScalarSpan since_step_;   ///< of the objective's scalars, since the last line of a step
     ScalarSpan since_epoch_;  ///< likewise, of an epoch
-    std::optional<std::uint64_t> speed_of_;  ///< step of the last one that was written
+    std::optional<std::uint64_t> train_metrics_of_;  ///< step of the last ones that were written
+    std::optional<std::uint64_t> speed_of_;          ///< step of the last one that was written
   };
 };
 

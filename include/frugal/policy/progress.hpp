@@ -145,6 +145,7 @@ struct Progress {
                           .metric = std::string(Metric::name),
                           .best = best_,
                           .more = phase.scalars(scalars_)};
+      for (auto const& each : phase.train_metrics().metrics) line.more.push_back(each);
       if (terminal_) {
         std::fprintf(out_, "\r\x1b[K%s", watch::bar_text(line, columns()).c_str());
         drawn_ = true;

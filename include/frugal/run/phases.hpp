@@ -99,6 +99,12 @@ struct Step : SafePoint<Context> {
   /// How fast the run is, where a policy such as Throughput measures it.
   std::optional<Speed> const& speed() const { return this->run().speed; }
   void report_speed(Speed const& speed) { this->run().speed = speed; }
+  /// What was measured of the training batches, and when, where a policy such as TrainMetrics does.
+  Validation const& train_metrics() const { return this->run().train_metrics; }
+  void report_train_metrics(Metrics metrics) {
+    Counters const& now = this->run().counters;
+    this->run().train_metrics = {now.epoch, now.step, std::move(metrics)};
+  }
   /// Validates now, if there is validation data, and returns what the subscribers say.
   flow validate() { return this->run().loop->validate(); }
   /// The run is left after this event: somebody asks for that (query::stop_requested), here or in

@@ -4,6 +4,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/compose/sentence.hpp>
+#include <frugal/run/services.hpp>
 
 namespace frugal::detail {
 
@@ -28,6 +29,12 @@ FRUGAL_SENTENCE(
     "policy of this recipe listens to around::micro_batch, which tells first and last. The "
     "compiler's note names it: take it or Graph<WholeStep> out.");
 
+FRUGAL_SENTENCE(
+    not_replayable,
+    "frugal: Graph<WholeStep> replays a step without the module's output, and a policy of this "
+    "recipe (TrainMetrics) measures that of each training batch. Take one of the two out; Validate "
+    "measures beside Graph<WholeStep>.");
+
 /// The hooks that are called while a step is captured.
 inline constexpr unsigned hooks_in_step =
     hook_mask<list<around::forward, on::loss, on::backward, on::gradients, on::update>>;
@@ -51,6 +58,12 @@ struct Capturable {
   template <class P>
   static constexpr bool met = !WaitsForNothing::met<P> || says_capturable<P>() ||
                               (hook_mask<typename P::listens> & hooks_in_step) == 0;
+};
+
+struct Replayable {
+  using sentence = not_replayable;
+  template <class P>
+  static constexpr bool met = !contains<service::measure, typename provides_of<P>::type>;
 };
 
 struct Placeable {
