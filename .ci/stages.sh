@@ -4,7 +4,7 @@
 
 counts=$state/counts
 
-# count PASSED FAILED, for what ctest does not count.
+# count PASSED FAILED, for checks that ctest does not count.
 count() { printf '%d %d\n' "$1" "$2" >>"$counts"; }
 
 # run_ctest FOLDER [ctest flags]: runs it and counts its tests.
@@ -28,7 +28,7 @@ run_unittest() {
   total=$(sed -n 's/^Ran \([0-9]*\) tests* in .*/\1/p' "$log")
   failed=$(sed -n 's/^FAILED //p' "$log" | tr -dc '0-9\n+,' | tr ',' '+')
   failed=$((${failed:-0}))
-  # No test at all, and an end before the last one, are failures too.
+  # No tests at all, and a crash before the last one, are failures too.
   if [ "${total:-0}" = 0 ]; then rc=1 total=1 failed=1; fi
   if [ "$rc" != 0 ] && [ "$failed" = 0 ]; then failed=1; fi
   [ "$rc" = 0 ] || cat "$log" >&2
@@ -39,14 +39,14 @@ run_unittest() {
 stage_setup() {
   need_packages "${basic_packages[@]}" "${test_packages[@]}" python3-venv libclang-rt-19-dev \
     clang-format-19 shellcheck systemd
-  # Side by side: unpacking takes one core, and a download none. Each asks for its own space only.
+  # In parallel: unpacking uses one core, and a download none. Each checks for its own space only.
   [ -r "$state/cuda-2.11.0/.stamp" ] || need_space 12400 "$root" "getting the wheels of CI"
   local part parts=() rc=0
   (pinned_torch 2.11.0) & parts+=($!)
   (pinned_torch 2.15.0) & parts+=($!)
-  # 1.9 GB of download beside 3 GB unpacked.
+  # 1.9 GB of download, 3 GB unpacked.
   (pinned_wheels "$state/cuda-2.11.0" cuda.txt 6000) & parts+=($!)
-  # 50 MB of download beside 180 MB unpacked.
+  # 50 MB of download, 180 MB unpacked.
   (pinned_wheels "$state/sky" spot.txt 400) & parts+=($!)
   virtual_environment conan 200
   virtual_environment interop 200
@@ -56,11 +56,11 @@ stage_setup() {
 
 stage_format() { verb_format --check && count 1 0; }
 
-# What a translation unit may take, so that nobody finds out a year later: three gigabytes for each
-# compiler, and seconds of a processor that leave a slow day of the machine twice its room.
+# Limits of a translation unit, so that growth is noticed: three gigabytes for each compiler, and
+# processor seconds with a factor of two for a slow day of the machine.
 limit_units() { budget=(--most-seconds "${FRUGAL_MOST_SECONDS:-$1}" --most-mib 3000); }
 
-# clang with the older LibTorch builds and runs everything there is but the benchmarks.
+# clang with the older LibTorch builds and runs everything except the benchmarks.
 stage_clang() {
   limit_units 120
   pinned_torch 2.11.0
@@ -69,7 +69,7 @@ stage_clang() {
   run_ctest "$root/build/tests"
 }
 
-# Each header is included twice by a file that has nothing else; one compiler is enough for that.
+# Each header is included twice by an otherwise empty file; one compiler suffices for that.
 stage_headers() {
   limit_units 60
   pinned_torch 2.11.0
@@ -78,8 +78,9 @@ stage_headers() {
   count 1 0
 }
 
-# g++ with the newer one reads everything, benchmarks included, asks every case of tests/reject, and
-# builds and runs what compilers and versions of LibTorch may differ in: tests/CMakeLists.txt says what.
+# g++ with the newer LibTorch parses everything, benchmarks included, compiles every case of
+# tests/reject, and builds and runs whatever may differ between compilers and versions of LibTorch:
+# tests/CMakeLists.txt lists it.
 stage_gcc() {
   limit_units 150
   pinned_torch 2.15.0
@@ -88,7 +89,7 @@ stage_gcc() {
   run_ctest "$root/build/gcc-syntax"
 }
 
-# whole PRESET VERSION: all of it, built and run, by one compiler with one LibTorch.
+# whole PRESET VERSION: builds and runs everything, with one compiler and one LibTorch.
 stage_whole() {
   pinned_torch "$2"
   configure "$1" "$root/build/$1-$2" -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_BUILD_BENCH=ON
@@ -96,7 +97,7 @@ stage_whole() {
   run_ctest "$root/build/$1-$2"
 }
 
-# run_example NAME [flags]: as its reader would run it, in a folder of its own.
+# run_example NAME [flags]: as its reader would run it, in its own folder.
 run_example() {
   local name=$1 log=$state/log/example.log
   shift
@@ -110,7 +111,7 @@ run_example() {
   fi
 }
 
-# A run with three checkpoints, of which two go to cold storage and one comes back.
+# A run with three checkpoints, of which two go to cold storage and one is restored.
 run_archive_example() {
   local step run=$state/examples/archived failed=0
   for step in 1 2 3; do "$root/build/tests/tests/fault_save" save "$run" "$step" || return 1; done
@@ -143,7 +144,8 @@ stage_examples() {
   return "$failed"
 }
 
-# The files of examples/spot, each read by what it is written for. ctest runs the SLURM script.
+# The files of examples/spot, each parsed by the program that it is written for. ctest runs the
+# SLURM script.
 stage_spot() {
   local failed=0
   need_packages shellcheck systemd
@@ -161,13 +163,13 @@ stage_sanitizer() {
   run_ctest "$root/build/$1" --tests-regex '^torch-free: '
 }
 
-# What the fuzzer found is left in .frugal/fuzz, and so is what it learnt: the next run begins there.
+# The fuzzer's findings stay in .frugal/fuzz, and so does its corpus: the next run begins there.
 stage_fuzz() {
   local name=$1 folder=$state/fuzz/$1 log=$state/log/fuzz-$1 number parts=() rc=0
   configure asan "$root/build/asan"
   build "$root/build/asan" "fuzz_$name"
   mkdir -p "$folder/corpus"
-  # One for each core, over one corpus.
+  # One per core, over one corpus.
   rm -f "$log"-*.log
   for number in $(seq "$(jobs)"); do
     "$root/build/asan/tests/fuzz_$name" -timeout=10 \
@@ -185,7 +187,7 @@ stage_fuzz() {
   count 1 0
 }
 
-# The sanitizers look at frugal while it reads what Python wrote.
+# The sanitizers check frugal while it reads files from Python.
 stage_interop() {
   local log=$state/log/interop.log rc=0 total failed
   virtual_environment interop 200
@@ -219,16 +221,25 @@ consumer() {
 
 stage_package() {
   pinned_torch 2.11.0
-  rm -rf "$state/installed"
-  FRUGAL_LIBTORCH=$torch verb_install "$state/installed"
-  # The installed headers must do without the checkout: LibTorch comes from the recorded hint. And
-  # they are compiled as a user's release is, at -O3.
+  # An installed package must work without the checkout that installed it: this one is a copy, which
+  # is removed with its LibTorch. The wheel's files are linked if the file system can.
+  local clone=$state/tmp/clone
+  rm -rf "$state/installed" "$clone"
+  mkdir -p "$clone/.frugal"
+  (cd "$root" && git ls-files -z | tar -c --null -T -) | tar -x -C "$clone"
+  cp -al "$(realpath "$state/torch-2.11.0")" "$clone/.frugal/torch-2.11.0" 2>/dev/null ||
+    cp -a "$(realpath "$state/torch-2.11.0")" "$clone/.frugal/torch-2.11.0"
+  env -u FRUGAL_LIBTORCH FRUGAL_TORCH_VERSION=2.11.0 "$clone/dev" install "$state/installed"
+  rm -rf "$clone"
+  # Compiled like a user's release, at -O3.
   consumer "$root/build/package" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$state/installed" \
     -DCONSUMER_COMPONENTS="archive;notices"
-  # The way in is what differs: the quicker compiler will do.
+  grep -qF "LibTorch 2.11.0 in $(realpath "$state")/installed/lib/frugal/torch " "$state/log/package.log" ||
+    { grep 'LibTorch' "$state/log/package.log" >&2 && return 1; }
+  # Only the way of installation differs: the faster compiler will do.
   consumer "$root/build/package-sources" -DCMAKE_CXX_COMPILER=clang++-19 \
     -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch"
-  # The same sources through FetchContent configure the same; compiling them again proves nothing.
+  # The same sources configure the same through FetchContent; compiling them again proves nothing.
   rm -rf "$root/build/package-fetch"
   cmake -S "$root/tests/package" -B "$root/build/package-fetch" -G Ninja -DFRUGAL_BY=FetchContent \
     -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch" >"$state/log/package.log" 2>&1 ||
@@ -242,7 +253,7 @@ stage_fetch() {
     -DFRUGAL_LIBTORCH="$torch"
 }
 
-# Everything of tests/fault at full size; the page keeps its figures.
+# All of tests/fault at full size; the page has its figures.
 stage_faults() {
   pinned_torch 2.11.0
   configure release "$root/build/release" -DFRUGAL_LIBTORCH="$torch"
@@ -250,7 +261,7 @@ stage_faults() {
   FRUGAL_FAULT_EVERY=1 python3 "$root/bench/faults.py" --build "$root/build/release" --torch "$torch" --dry-run >&2 && count 1 0
 }
 
-# clang-tidy: nothing to say of the headers, and no header that includes what it does not use.
+# clang-tidy: no warning in the headers, and no header with an unused include.
 stage_tidy() {
   need_packages clang-tidy-19
   pinned_torch 2.11.0
@@ -295,8 +306,8 @@ stage_vcpkg() {
     -DCMAKE_PREFIX_PATH="$root/build/vcpkg/packages/frugal" -DFRUGAL_LIBTORCH="$torch"
 }
 
-# The programs for a GPU: built, linked and started, and each says that there is none. 2.15 was built
-# with a later CUDA, which nothing here runs: compiled against its headers.
+# The GPU programs: built, linked and started, and each reports that there is no GPU. 2.15 was built
+# with a later CUDA, which cannot run here: compiled against its headers.
 stage_cuda() {
   # shellcheck source=tests/gpu/gpu.sh
   . "$root/tests/gpu/gpu.sh"
@@ -313,10 +324,10 @@ stage_cuda() {
   count 1 0
 }
 
-# Seconds of a processor that the children of this shell have taken.
+# Processor seconds of this shell's children.
 cpu_seconds() { awk -v ticks="$(getconf CLK_TCK)" '{ printf "%d", ($16 + $17) / ticks }' "/proc/$$/stat"; }
 
-# stage NAME FUNCTION [arguments]: runs it apart, so that the next one is run whatever happens.
+# stage NAME FUNCTION [arguments]: runs it in a subshell, so that the next one runs in any case.
 stage() {
   local name=$1 begun=$SECONDS cpu before after rc passed failed
   shift
@@ -339,7 +350,7 @@ stage() {
     "$(($(cpu_seconds) - cpu))" "$((SECONDS - begun))" | tee -a "$state/stages"
 }
 
-# wanted NAME: no words were given, or one of them is in the name.
+# wanted NAME: true if no words were given, or one of them is in the name.
 wanted() {
   local word
   [ ${#only[@]} != 0 ] || return 0
@@ -349,7 +360,8 @@ wanted() {
   return 1
 }
 
-# stages FUNCTION [WORD...]: those that the function lists, or those of them whose names have a word.
+# stages FUNCTION [WORD...]: runs the stages that the function lists, or those whose names contain a
+# word.
 stages() {
   local list=$1
   shift
@@ -358,7 +370,7 @@ stages() {
   : >"$counts"
   : >"$state/stages"
   export FRUGAL_FAULT_EVERY=${FRUGAL_FAULT_EVERY:-3}
-  # What is tested is pinned, whatever LibTorch the caller's environment names.
+  # The tested version is pinned, whatever LibTorch the caller's environment names.
   unset FRUGAL_LIBTORCH FRUGAL_TORCH_VERSION
   stage "set-up" stage_setup
   "$list"
@@ -368,7 +380,7 @@ stages() {
     "$counts"
 }
 
-# What CI runs. Compilers are paired with versions of LibTorch, and no test is run twice alike.
+# The stages of CI. Compilers are paired with versions of LibTorch, and no test runs twice alike.
 stages_of_ci() {
   stage "format" stage_format
   stage "clang, torch 2.11.0: everything" stage_clang
@@ -386,8 +398,8 @@ stages_of_ci() {
   stage "CUDA flavour: link" stage_cuda
 }
 
-# What CI leaves out: each compiler with the other LibTorch, each built and run; every fault there is;
-# the fuzzer for ten minutes; every way to install, compiled; what clang-tidy has to say.
+# The stages that CI leaves out: each compiler with the other LibTorch, each built and run; every
+# fault; the fuzzer for ten minutes; every way to install, compiled; clang-tidy.
 stages_of_release() {
   local preset
   stages_of_ci

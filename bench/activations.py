@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the activations of 24 transformer blocks hold, and what a step takes, plainly and with less.
+"""Memory of the activations of 24 transformer blocks, and time of a step, plain and with less memory.
 
-Bytes are counted where LibTorch reports what its CPU allocator does: at most during forward and
-backward, without what was there before (weights, gradients, the optimizer's state). They are the same in
-every run. Seconds are of forward and backward, the median over all rounds; each round is a process of
-its own that measures all recipes, one after the other. On a machine that does other things as well,
-seconds of the processor with --threads 1 say more than those of the clock.
+Bytes are counted in the reports of LibTorch's CPU allocator: the peak during forward and backward,
+minus what was there before (weights, gradients, the optimizer's state). They are the same in every
+run. Seconds are of forward and backward, the median over all rounds; each round is one process that
+measures all recipes in turn. On a busy machine, processor seconds with --threads 1 are more reliable
+than wall time.
 """
 
 import json
@@ -23,7 +23,7 @@ RECIPES = {
     "half": "Activations<BF16>",
     "both": "Recompute<Segments<8>>, Activations<BF16>",
 }
-# recipe, figure, at most so many times the plain one
+# recipe, figure, largest ratio to the plain one
 BARS = [("auto", "peak", 0.20), ("auto", "seconds", 1.35), ("half", "peak", 0.55)]
 
 

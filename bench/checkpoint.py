@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares Checkpoint with torch.save and Python's safetensors on one state: module and AdamW.
 
-What Async lets the step pay, beside one memcpy of the state and what torch.save blocks; and how long
-a resume takes, hashes included, beside load_file of the same files. Every run is a process of its own
-that times itself, without its start; the files are in the page cache for both sides. This file itself
-needs nothing but Python; the rivals need requirements/peers.txt.
+It measures the stall of an Async save, compared with one memcpy of the state and with the time that
+torch.save blocks; and the time of a resume, hashes included, compared with load_file of the same
+files. Every run is a separate process that times itself, without its start; the files are in the page
+cache for both sides. This file needs nothing but Python; the rivals need requirements/peers.txt.
 """
 
 import json
@@ -55,7 +55,7 @@ def measure(args, folder: pathlib.Path) -> dict[str, list[float]]:
         for _ in range(2):
             times["torch_save"].append(
                 told([*rival, "torch_save", str(folder / "run.pt"), *files])["seconds"])
-            os.sync()  # what it left to be written is nobody's next figure
+            os.sync()  # pending writes must not count in the next figure
     return times
 
 

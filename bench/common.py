@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs of bench/ share: calling what is measured, and saying how a bar was met."""
+"""Shared by the programs of bench/: running the measured programs, and reporting bars."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ class Failed(Exception):
 
 
 def run(command: list[str]) -> str:
-    """What a program has said, on standard output and then on standard error."""
+    """Output of a program: standard output, then standard error."""
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | QUIET)
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-5:])
@@ -34,7 +34,7 @@ def all_told(command: list[str]) -> list[dict]:
 
 
 def told(command: list[str]) -> dict:
-    """The last of them."""
+    """The last of these lines."""
     lines = all_told(command)
     if not lines:
         raise Failed(f"`{' '.join(command[:2])} ...` printed no figures.")
@@ -42,7 +42,7 @@ def told(command: list[str]) -> dict:
 
 
 def parser_of(doc: str, program: str) -> argparse.ArgumentParser:
-    """With the flags that ./dev gives to every benchmark; `program` is what it measures."""
+    """A parser with the flags that ./dev gives to every benchmark of `program`."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--frugal", type=pathlib.Path, help=f"the program {program}")
     parser.add_argument("--build", type=pathlib.Path, help="or the build folder that holds it")
@@ -54,7 +54,7 @@ def parser_of(doc: str, program: str) -> argparse.ArgumentParser:
 
 
 def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """The arguments, `frugal` being the program's path."""
+    """The arguments, with the program's path as `frugal`."""
     args = parser.parse_args()
     if args.frugal is None and args.build is None:
         parser.error("say where the program is, with --frugal or --build.")
@@ -67,7 +67,7 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
 
 
 def judge(what: str, ratio: float, bar: float, way: str = "most") -> bool:
-    """Prints one bar: at most or at least so much."""
+    """Prints one bar: at most or at least this ratio."""
     met = ratio <= bar if way == "most" else ratio >= bar
     print(f"bar: {what}, at {way} {bar}: {ratio:.3f}, {'met' if met else 'NOT met'}")
     return met
@@ -81,7 +81,7 @@ def version_of(torch: pathlib.Path | None) -> str:
 
 
 def machine() -> str:
-    """The processor's name, and how many cores this process may use."""
+    """The processor's name, and the number of cores that this process may use."""
     try:
         text = pathlib.Path("/proc/cpuinfo").read_text()
         name = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)[1].strip()
@@ -91,6 +91,6 @@ def machine() -> str:
 
 
 def write_between(page: pathlib.Path, begin: str, end: str, text: str) -> None:
-    """Puts a text between two marks of a page."""
+    """Inserts a text between two marks of a page."""
     before, rest = page.read_text().split(begin)
     page.write_text(before + begin + "\n" + text + "\n" + end + rest.split(end)[1])

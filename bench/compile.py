@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What frugal costs the compiler.
+"""The cost of frugal for the compiler.
 
-Headers: how much longer a file takes that includes frugal's umbrella beside torch/torch.h, parsed
-alone and compiled with -O2.
+Headers: how much longer a file takes with frugal's umbrella header in addition to torch/torch.h,
+parsed only and compiled with -O2.
 
 Program: the same for a real one, a trainer with ten policies (bench/compile/trainer.cpp), with every
-compiler that is there; and how long it takes behind the precompiled header that frugal_precompile()
-gives, unoptimised and with -O2, beside an empty file there.
+available compiler; and its time with the precompiled header of frugal_precompile(), unoptimised and
+with -O2, compared with an empty file.
 
-The compilations are interleaved, one at a time, without a cache. Seconds are of the processor, user
-and system, in the fastest round: what else a machine does only adds to them.
+The compilations are interleaved, one at a time, without a cache. Times are processor seconds, user
+and system, in the fastest round: other load only adds to them.
 
-Templates: how many instantiations a fitted trainer needs with 0, 4, 8 and 16 observers
+Templates: the number of instantiations of a fitted trainer with 0, 4, 8 and 16 observers
 (bench/compile/recipe.cpp), counted by Clang, whose trace has one event for each. Counts, unlike
 seconds, are the same on every machine; the growth per policy must not rise with their number.
 """
@@ -30,12 +30,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECIPE = ROOT / "bench" / "compile" / "recipe.cpp"
 
 PROGRAM = ROOT / "bench" / "compile" / "trainer.cpp"
-TIME_BAR = 1.15  # torch/torch.h and the umbrella, over torch/torch.h alone
-PROGRAM_BARS = {"syntax": 1.6, "O2": 2.0}  # the program over torch/torch.h alone
-PRECOMPILED_BAR = 8.0  # seconds, of the program behind a precompiled header
+TIME_BAR = 1.15  # file with torch/torch.h and the umbrella, relative to torch/torch.h alone
+PROGRAM_BARS = {"syntax": 1.6, "O2": 2.0}  # the program relative to torch/torch.h alone
+PRECOMPILED_BAR = 8.0  # seconds, of the program with a precompiled header
 POLICIES = (0, 4, 8, 16)
 PER_BLOCK = 4  # observers in one block of recipe.cpp
-GROWTH_SLACK = 1.01  # names that two policies share are instantiated once, so counts wobble
+GROWTH_SLACK = 1.01  # names that two policies share are instantiated once, so counts vary
 
 SOURCES = {
     "torch": "#include <torch/torch.h>\n",
@@ -71,14 +71,14 @@ def flags(args) -> list[str]:
 
 @dataclass
 class Cost:
-    """What one compilation took."""
+    """The cost of one compilation."""
 
-    seconds: float  # of the processor, user and system
-    mib: float  # of the largest of the compiler's processes
+    seconds: float  # processor time, user and system
+    mib: float  # of the largest compiler process
 
 
 def compile_once(command: list[str]) -> Cost:
-    # CCACHE_DISABLE: the compiler may be a link to ccache, which would be what is measured.
+    # CCACHE_DISABLE: the compiler may be a link to ccache, which would be measured instead.
     environment = os.environ | {"CCACHE_DISABLE": "1"}
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(command, stdout=said, stderr=said, env=environment)
@@ -97,7 +97,7 @@ def fastest(costs: list[Cost]) -> Cost:
 
 
 def interleave(args, names: list[str], measure, what: str) -> dict[str, list[Cost]]:
-    """Every round measures each name once, beginning with another one."""
+    """Every round measures each name once, starting with another one."""
     costs: dict[str, list[Cost]] = {name: [] for name in names}
     for turn in range(args.rounds):
         first = turn % len(names)
@@ -128,7 +128,7 @@ def measure_headers(args, folder: pathlib.Path) -> dict:
 
 
 def precompile(compiler: str, args, folder: pathlib.Path, mode: str) -> tuple[Cost, list[str]]:
-    """Makes the header as frugal_precompile() has CMake make it; what it took, and how it is used."""
+    """Makes the header as frugal_precompile() does in CMake; returns its cost and the flags to use it."""
     header = folder / "frugal_pch.hpp"
     header.write_text("#include <torch/torch.h>\n#include <frugal/frugal.hpp>\n")
     level = [option for option in MODES[mode] if option.startswith("-O")]
@@ -171,11 +171,11 @@ def measure_program(args, folder: pathlib.Path) -> dict:
 
 
 def count(args, folder: pathlib.Path, policies: int | None) -> dict:
-    """Instantiations in recipe.cpp: all, and those whose name begins with frugal's namespace."""
+    """Instantiations in recipe.cpp: all, and those in frugal's namespace."""
     trace = folder / "trace.json"
     define = [] if policies is None else [f"-DBLOCKS={policies // PER_BLOCK}"]
     umbrella = ["-DFRUGAL_UMBRELLA"] if args.header == "frugal/frugal.hpp" else []
-    # Granularity 0 keeps the events that took less than half a millisecond, which is most.
+    # Granularity 0 keeps the events below half a millisecond, which are most.
     tracing = [f"-ftime-trace={trace}", "-ftime-trace-granularity=0"]
     output = ["-c", "-o", str(folder / "out.o")]  # with -fsyntax-only there is no trace
     compile_once([args.clang, *flags(args), *define, *umbrella, *tracing, *output, str(RECIPE)])

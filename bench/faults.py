@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What frugal's checkpoints and resumes survive: everything of tests/fault at full size.
+"""The faults that frugal's checkpoints and resumes survive: all of tests/fault at full size.
 
-ctest tries a sample of these; here all of it is tried, and what was tried, where the kills fell and
-what came of it is written into docs/reliability.md, between its two marks. One violation ends the
-whole with exit code 1 and leaves the page as it is.
+ctest runs a sample of these. This runs all of them, and writes the cases, where the kills fell, and
+the results to docs/reliability.md, between its two marks. A single violation ends the run with exit
+code 1 and leaves the page unchanged.
 """
 
 import argparse
@@ -26,24 +26,24 @@ PAGE = ROOT / "docs" / "reliability.md"
 BEGIN = "<!-- figures: ./dev bench faults -->"
 END = "<!-- end of figures -->"
 STORE = {
-    "kill": "a save killed at each of its calls to the file system, and each write torn in half",
-    "fail": "each call failing: no space, EIO, quota, read-only, no right, interrupted, short",
+    "kill": "a save killed at each of its file-system calls, and each write torn in half",
+    "fail": "each call failing: no space, EIO, quota, read-only, no permission, interrupted, short",
     "persist": "everything failing from each call on",
     "resume": "each call of a start failing",
     "order": "the order of write, fsync, rename and deletion",
 }
 ACTS = {
-    "kill": "SIGKILL in place of the call",
+    "kill": "SIGKILL instead of the call",
     "tear": "half a write, then SIGKILL",
     "term": "SIGTERM before the call",
     "short": "a short write",
     "EINTR": "an interrupted call",
     "clock": "the wall clock goes back by an hour",
-    "clock from then on": "it goes back by another hour at each call",
+    "clock from then on": "the wall clock goes back by another hour at each call",
     "ENOSPC": "no space left",
     "ENOSPC from then on": "no space left from then on",
-    "EIO": "an error of the disk",
-    "EIO from then on": "errors of the disk from then on",
+    "EIO": "a disk error",
+    "EIO from then on": "disk errors from then on",
     "EROFS": "a read-only file system",
     "EROFS from then on": "a read-only file system from then on",
 }
@@ -68,7 +68,7 @@ def trainers(program: pathlib.Path, test: str, *options: object) -> dict:
 
 
 def sum_of(a: dict, b: dict) -> dict:
-    """Both, number by number."""
+    """The sum of both, number by number."""
     return {key: sum_of(a.get(key, {}), b.get(key, {})) if isinstance(a.get(key, b.get(key)), dict)
             else a.get(key, 0) + b.get(key, 0) for key in {**a, **b}}
 
@@ -98,20 +98,20 @@ def page_of(figures: dict) -> str:
     killed = ", ".join(f"{count} {words.get(times, times + ' times')}"
                        for times, count in sorted(random["killed"].items()))
     return f"""
-Of {figures["date"]}; LibTorch {figures["torch"]}; seed {figures["seed"]}. **Violations: none.**
+Measured on {figures["date"]}; LibTorch {figures["torch"]}; seed {figures["seed"]}. **Violations: none.**
 
 *Random instants.* {random["runs"]} runs, killed {random["kills"]} times ({killed}); of
-{random["saved at once"]} starts that ended with exit code 75, each had saved the step that it was in. The
+{random["saved at once"]} starts that ended with exit code 75, each had saved its current step. The
 uninterrupted run takes {min(random["steps"])} to {max(random["steps"])} steps and {min(random["seconds"]):.2f} to {max(random["seconds"]):.2f} s. Where the kills fell:
 
 {table(["while the trainer was in", "SIGKILL", "SIGTERM"], fell)}
 *Broken calls of a trainer's saves.* {calls["in all"]:,} starts, each with one of the calls of two saves
-broken, over Async and not, `OnFailure::Stop` and `GoOn`. {calls["stopped with an error"]:,} ended with the error of that call;
-{calls["went on"]:,} went on, and their log has it; the rest was borne, killed or preempted.
+broken, with and without Async, with `OnFailure::Stop` and `GoOn`. {calls["stopped with an error"]:,} ended with the error of that call;
+{calls["went on"]:,} went on and logged it; the rest were tolerated, killed or preempted.
 
 {table(["what happened at the call", "tried"], [[text, calls["tried"].get(act, 0)] for act, text in ACTS.items()])}
 *Damaged checkpoints of a trainer.* {damage["flipped"]:,} single bits flipped and {damage["cut"]:,} cuts, spread evenly over
-the {damage["bytes"]:,} bytes of a checkpoint's files: each reported, and the checkpoint before it used. (Every bit and
+the {damage["bytes"]:,} bytes of a checkpoint's files: each was reported, and the previous checkpoint was used. (Every bit and
 every byte of a smaller one: tests/store/checkpoint.cpp.)
 
 *{cycles["cycles"]:,} saves and resumes in one process.*
@@ -144,8 +144,8 @@ def main() -> int:
             "torch": re.search(r"__version__ = '([^'+]*)", version)[1],
             "seed": options.seed,
         }
-        # Each test is one process with one thread at work, so two halves of the longest go side by
-        # side where there are two cores.
+        # Each test is one process with one active thread, so two halves of the longest run in
+        # parallel on two cores.
         with ThreadPoolExecutor(options.jobs) as pool:
             halves = [pool.submit(trainers, program, "calls", "--stride", 2 * options.stride,
                                   "--first", half, "--shim", shim) for half in range(2)]

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures frugal's Graph on a GPU beside eager steps, a hand-made CUDA graph and PyTorch.
+"""Measures frugal's Graph on a GPU, compared with eager steps, a hand-made CUDA graph and PyTorch.
 
 Each case runs in its own process with a time limit and a log. A case that hangs or crashes is
-reported, left out of later rounds, and takes no other along. The rounds of a job are interleaved
-and their order rotates; torch.compile, Lightning and Accelerate, which no bar needs, have one round
-each. The results file is written after every case; gpu_report.py makes the tables of docs/gpu.md
-from it.
+reported and left out of later rounds; the others continue. The rounds of a job are interleaved and
+their order rotates; torch.compile, Lightning and Accelerate, which no bar needs, have one round each.
+The results file is written after every case; gpu_report.py makes the tables of docs/gpu.md from it.
 
 Exit codes: 0 all bars hold; 1 a bar does not hold or a case failed; 77 no GPU found.
 """
@@ -32,9 +31,9 @@ OUT_OF_TIME = "out of time"
 STEPS = {"mlp": (6000, 500), "convnet": (2000, 200), "transformer": (500, 50)}  # and warm-up
 LIMIT, COMPILE_LIMIT = 60.0, 120.0  # seconds for one case
 EXPECTED, COMPILE_EXPECTED = 12.0, 40.0  # likewise, before its first round
-PROBE_LIMIT = 180.0  # likewise; the first program to start reads LibTorch's libraries from the disk
+PROBE_LIMIT = 180.0  # likewise; the first program reads LibTorch's libraries from the disk
 
-# Those that the bars compare come first: they run first if time is short.
+# The ones that the bars compare come first, in case time is short.
 QUICK = [("frugal", "graph"), ("hand", "hand"), ("frugal", "eager"), ("frugal", "eager+device")]
 QUICK += [("torch", "cudagraph"), ("frugal", "graph+device"), ("torch", "eager")]
 COMPILE = ("torch", "compile")
@@ -48,8 +47,8 @@ BY_HAND = [("hand", "hand"), ("torch", "cudagraph")]
 
 OVER_EAGER, OVER_HAND = 3.0, 1.10
 LOSS_SPREAD = 1.25  # as in peers.py: another order of the data ends some percent apart
-# The loss is 6.43 before the first step, and cannot fall far below 1.75 but by heart: a fifth of
-# the words are random.
+# The loss is 6.43 before the first step, and cannot fall far below 1.75 without memorising: a fifth
+# of the words are random.
 MOST_LOSS = {"transformer": 2.5}
 
 FIGURES = (
@@ -79,7 +78,7 @@ def command_of(args: argparse.Namespace, job: str, by: str, how: str) -> list[st
 def environment(caches: str) -> dict[str, str]:
     threads = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     quiet = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore", "LC_ALL": "C"}
-    # Kept from round to round: compiling is not what is measured.
+    # Kept from round to round: compiling is not measured.
     kept = {"TORCHINDUCTOR_CACHE_DIR": f"{caches}/inductor", "TRITON_CACHE_DIR": f"{caches}/triton"}
     return os.environ | threads | quiet | kept
 
@@ -87,8 +86,8 @@ def environment(caches: str) -> dict[str, str]:
 def run(
     command: list[str], log: pathlib.Path, limit: float, env: dict[str, str]
 ) -> tuple[int, str]:
-    """Exit code and standard output; the code of a case that ran past its limit is 124. Through
-    files: a child that outlives its parent would keep a pipe open."""
+    """Exit code and standard output; the code of a case that exceeded its limit is 124. Through files:
+    a child that outlives its parent would keep a pipe open."""
     told = log.with_suffix(".out")
     with open(told, "w") as out, open(log, "w") as err:
         err.write(" ".join(command) + "\n")
@@ -98,7 +97,7 @@ def run(
         except OSError as error:
             err.write(f"{error}\n")
             return 127, ""
-        code = visit.code_of(process, limit)  # and its group's end: torch.compile's workers too
+        code = visit.code_of(process, limit)  # and kills its group: torch.compile's workers too
     return 124 if code is None else code, told.read_text(errors="replace")
 
 
@@ -113,7 +112,7 @@ def last_json(text: str) -> dict | None:
 
 
 def tail_of(log: pathlib.Path) -> str:
-    """The last lines of a log, without its first: the command."""
+    """The last lines of a log, without its first line, the command."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()[1:]]
     lines = [line for line in lines if line]
     return " | ".join(lines[-3:])[-300:]
@@ -164,7 +163,7 @@ class Case:
         return COMPILE_LIMIT if self.how == "compile" else LIMIT
 
     def over(self, rounds: int) -> bool:
-        """Whether it has had its rounds, or ended for a reason that another round would meet."""
+        """Whether it has had its rounds, or ended for a reason that another round would repeat."""
         if len(self.lines) >= (rounds if self.quick else 1):
             return True
         return self.result != "passed" and self.why != OUT_OF_TIME
@@ -175,7 +174,8 @@ class Case:
         log = logs / f"{name}.log"
         begin = time.monotonic()
         code, text = run(command_of(args, self.job, self.by, self.how), log, limit, env)
-        # A first round fills caches of the disk and of torch.compile; a later one shows the rule.
+        # A first round fills caches of the disk and of torch.compile; a later one shows the normal
+        # speed.
         self.expected = time.monotonic() - begin
         if code == 124 and limit < self.limit:
             if not self.lines:
@@ -227,7 +227,7 @@ def bar(name: str, text: str, value: float | None, holds: bool, why: str = "") -
 
 
 def fastest(cases: list[dict], job: str, ways: list[tuple[str, str]]) -> float | None:
-    """Seconds of a step; None unless all ways have figures: the one that lacks them might be it."""
+    """Seconds of a step; None unless all ways have figures, because a missing one might be the fastest."""
     found = [figure(cases, job, *way, "seconds_per_step") for way in ways]
     return None if None in found else min(found)
 
@@ -404,8 +404,8 @@ def parse() -> argparse.Namespace:
 
 
 def order(jobs: list[str], rounds: int) -> list[tuple[str, bool, int]]:
-    """Job, whether its quick cases, round. The first job's quick rounds come first: the bars of
-    speed are its own. Then one quick round of the others, the slow cases, and further rounds."""
+    """Job, whether its quick cases, round. The first job's quick rounds come first, because the bars of
+    speed use that job. Then one quick round of the others, the slow cases, and further rounds."""
     first, rest = jobs[:1], jobs[1:]
     turns = [(job, True, i) for i in range(rounds) for job in first]
     turns += [(job, True, 0) for job in rest]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the tables of docs/gpu.md from what bench/gpu.py and the tests on a GPU have left.
+"""Writes the tables of docs/gpu.md from the results of bench/gpu.py and of the GPU tests.
 
     python3 bench/gpu_report.py results.json [tests.json] --write docs/gpu.md
 
-Without results of a GPU the page stays as it is.
+Without results from a GPU the page is unchanged.
 """
 
 import argparse
@@ -35,7 +35,7 @@ NAMES = {
 
 
 def read(path: pathlib.Path | None) -> dict:
-    """What a file holds; {} where it is missing or broken, which is said."""
+    """The contents of a file; {} if it is missing or broken, which is reported."""
     if path is None:
         return {}
     try:
@@ -47,7 +47,7 @@ def read(path: pathlib.Path | None) -> dict:
 
 
 def has_results(found: dict) -> bool:
-    """A dry run on a CPU is none, nor is a trial of a program that was built unoptimised."""
+    """Whether there are real results: a dry run on a CPU, or an unoptimised program, does not count."""
     ran = any(case.get("result") in RAN for case in found.get("cases", []))
     return ran and found.get("device", "cpu") != "cpu" and found.get("optimised", True)
 
@@ -158,7 +158,7 @@ def of_the_tests(found: dict) -> list[str]:
 
 
 def text_of(bench: dict, tests: dict) -> str | None:
-    """What stands between the markers, or None without results."""
+    """The text between the markers, or None without results."""
     lines: list[str] = []
     if has_results(tests):
         lines += of_the_tests(tests)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shows that gpu_report.py writes what was measured, between its markers alone."""
+"""Tests that gpu_report.py writes what was measured, and only between its markers."""
 
 import contextlib
 import io

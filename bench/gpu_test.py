@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shows that gpu.py's bars and verdicts tell a graph that was replayed from one that was not, in
-which order cases run, and what a run leaves behind, with programs that only pretend to train."""
+"""Tests of gpu.py with programs that only pretend to train: its bars and verdicts distinguish a replayed
+graph from one that was not; the order of its cases; what a run leaves behind."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def case(by: str, how: str, step: float, loss: float = 1.0, job: str = "mlp") ->
 
 class Bars(unittest.TestCase):
     def results(self, **steps: float) -> list[str]:
-        """Of Graph beside eager steps, and beside a graph made by hand."""
+        """Of Graph compared with eager steps, and with a hand-made graph."""
         ways = {"graph": "frugal", "eager": "frugal", "eager+device": "frugal", "hand": "hand"}
         ways |= {"cudagraph": "torch"}
         steps = {"eager+device" if how == "device" else how: step for how, step in steps.items()}
@@ -122,7 +122,7 @@ class Order(unittest.TestCase):
 
 
 class Run(unittest.TestCase):
-    """The whole of gpu.py; one shell script stands for bench_gpu and for Python."""
+    """A complete run of gpu.py; one shell script stands in for bench_gpu and for Python."""
 
     LINE = {"seconds_per_step": 1e-3, "loss": 1.0, "steps": 1, "captures": 1, "replays": 1}
 

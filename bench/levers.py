@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each lever does to time, memory and loss of three jobs: alone, and with others that pay.
+"""The effect of each lever on time, memory and loss of three jobs: alone, and combined.
 
 fashion  the convolutional network of ./dev demo on Fashion-MNIST, batches of 128
 gpt      a GPT of 10.9 million parameters on the King James Version, byte by byte, 8 windows of 128
 deep     a transformer of 24 narrow layers on the same text and in the same windows
 
-Plain is torch::optim::AdamW in FP32 on samples that are stacked one by one. Every cell is a process of
-its own that trains on the same samples from the same seed. Rounds are interleaved, and each has plain
+Plain is torch::optim::AdamW in FP32 on samples that are stacked one by one. Every cell is a separate
+process that trains on the same samples from the same seed. Rounds are interleaved, and each has plain
 twice. Time is the processor time of the process over all steps but the first two, as its ratio to plain
-of the same round; verdict() says what the ratios show. --instructions also counts the instructions of a
-step of fashion with callgrind. Peak bytes are the most that LibTorch's allocator has given out, without
-what was there when training began (weights and data). The loss is that of samples that it was not
-trained on, in FP32, after the last step.
+of the same round; verdict() interprets the ratios. --instructions also counts the instructions of a
+step of fashion with callgrind. Peak bytes are the most that LibTorch's allocator has given out, minus
+what was there when training began (weights and data). The loss is that of held-out samples, in FP32,
+after the last step.
 """
 
 import json
@@ -31,41 +31,41 @@ from common import (Failed, all_told, machine, parse, parser_of, run, told, vers
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "levers.md"
 BEGIN, END = "<!-- figures: ./dev bench levers -->", "<!-- end of figures -->"
-# Samples that each job trains on, the first two steps included.
+# Samples that each job trains on, including the first two steps.
 SAMPLES = {"fashion": 3840, "gpt": 64, "deep": 48}
 TITLES = {
     "fashion": "Fashion-MNIST, convolutional network, batch 128",
     "gpt": "GPT of 10.9 million parameters, King James Version, 8 windows of 128 bytes",
     "deep": "transformer of 24 layers and 256 channels, the same text and windows",
 }
-# A lever that takes at most this share of plain's memory is combined with others.
+# A lever that takes at most this fraction of plain's memory is combined with others.
 MEMORY_PAYS = 0.95
-# A cell that takes this many times as long as plain runs in one round only.
+# A cell that takes this many times as long as plain runs in only one round.
 SLOW = 5
 PEAK, LOSS, INSTRUCTIONS = "peak", "loss", "instructions"
-# Plain is in each round twice. The second one is a lever that does nothing.
+# Plain is in each round twice. The second one serves as a lever without effect.
 PLAIN, AGAIN = "", "plain, again"
 ALONE, TOGETHER = "alone", "together"
 LESS, MORE, NONE_SEEN = "less", "more", "no difference seen"
 
-# Steps of the shorter and the longer run under callgrind: one event of every cadence lies in between.
+# Steps of the shorter and the longer run under callgrind: one event of every cadence in between.
 SHORT, LONG = 2, 6
 COUNTED, BATCH = "fashion", 128
 # Valgrind takes ten times as long for AVX2 kernels.
 SSE = ["env", "ONEDNN_MAX_CPU_ISA=SSE41", "ATEN_CPU_CAPABILITY=default",
        "MKL_ENABLE_INSTRUCTIONS=SSE4_2"]
 # Instructions would mislead, see docs/benchmarks.md: threads, a disk, page faults in the kernel,
-# slow instructions that are as many as fast ones, 16-bit kernels that need another processor.
+# slow instructions in the place of as many fast ones, 16-bit kernels that need another processor.
 UNCOUNTED = {"prefetch", "checkpoint", "keep", "denormals", "bf16", "fp16"}
 
 
 def noise_floor(again: list[float]) -> float:
-    """How far apart two plain cells of one round were at most, as a ratio of at least 1."""
+    """The largest difference of two plain cells in one round, as a ratio of at least 1."""
     return max(max(ratio, 1 / ratio) for ratio in again)
 
 
 def verdict(ratios: list[float], floor: float) -> str:
-    """A difference is seen where every ratio is outside 1 / floor to floor, on the same side."""
+    """A difference is seen if every ratio is outside 1 / floor to floor, on the same side."""
     if max(ratios) < 1 / floor:
         return LESS
     if min(ratios) > floor:
@@ -74,7 +74,7 @@ def verdict(ratios: list[float], floor: float) -> str:
 
 
 def bible(folder: pathlib.Path) -> pathlib.Path:
-    """The text as Debian's program prints it, a verse to a line with its place in front."""
+    """The text as Debian's program prints it, one verse per line after its reference."""
     to = folder / "kjv.txt"
     try:
         done = subprocess.run(["bible", "-f", "gen1:1-rev22:21"], stdin=subprocess.DEVNULL,
@@ -88,7 +88,7 @@ def bible(folder: pathlib.Path) -> pathlib.Path:
 
 
 class Cells:
-    """All that was measured: of each job, of each set of levers, every round's figures."""
+    """All measurements: every round's figures for each job and each set of levers."""
 
     def __init__(self, args, folder: pathlib.Path, text: pathlib.Path):
         self.args, self.folder, self.text = args, folder, text
@@ -113,13 +113,13 @@ class Cells:
             {"stage": stage, "round": turn + 1, **figures})
 
     def rounds(self, wanted: dict[str, list[str]], stage: str) -> None:
-        """Each round has every cell once, in an order of its own, and the plain recipe twice."""
+        """Each round has every cell once, in its own order, and the plain recipe twice."""
         order = random.Random(self.args.seed)
         for turn in range(self.args.rounds):
             cells = [(job, levers) for job in wanted if wanted[job]
                      for levers in [PLAIN, AGAIN, *wanted[job]]]
             for at, (job, levers) in enumerate(order.sample(cells, len(cells))):
-                # One round tells the order of magnitude. The minutes go into the others.
+                # One round shows the order of magnitude. The minutes go into the others.
                 if turn and min(self.ratios(job, levers, stage)) > SLOW:
                     continue
                 print(f"{stage}, round {turn + 1}/{self.args.rounds}, {at + 1}/{len(cells)}: {job} "
@@ -127,7 +127,7 @@ class Cells:
                 self.measure(job, levers, stage, turn)
 
     def count(self, job: str, all_levers: list[str]) -> None:
-        """Instructions per step of one thread. Load does not change counts, so cells run at once."""
+        """Instructions per step of one thread. Load does not change counts: cells run in parallel."""
         wanted = [levers for levers in all_levers if not {*levers.split(",")} & UNCOUNTED]
 
         def total(levers: str, steps: int) -> int:
@@ -152,7 +152,7 @@ class Cells:
         return [cell for cell in self.told[job].get(levers, []) if cell["stage"] == stage]
 
     def ratios(self, job: str, levers: str, stage: str) -> list[float]:
-        """Of time, to plain of the same round."""
+        """Ratios of time, to plain of the same round."""
         plain = {cell["round"]: cell[self.time] for cell in self.of(job, PLAIN, stage)}
         return [cell[self.time] / plain[cell["round"]] for cell in self.of(job, levers, stage)
                 if cell["round"] in plain]
@@ -171,7 +171,7 @@ class Cells:
 
 
 def chains(cells: Cells, job: str, rows: list[dict]) -> list[str]:
-    """The levers that pay alone, the best first, each with all before it: for time, for memory."""
+    """The levers that pay alone, best first, each with all before it: for time, for memory."""
     names = {saves: [row["name"] for row in rows if row["saves"] == saves]
              for saves in ("time", "memory")}
     plain = cells.figure(job, PLAIN, ALONE, PEAK)
@@ -257,7 +257,7 @@ def main() -> int:
     if args.write and (args.levers or set(args.jobs) != set(SAMPLES) or args.rounds < 3):
         parser.error("--write is for all jobs, all levers and three rounds or more: two rounds see "
                      "differences that are not there.")
-    # Threads that wait for others at a barrier would spin, and their processor time would count.
+    # Threads that wait at a barrier would spin, and their processor time would count.
     os.environ["OMP_WAIT_POLICY"] = "passive"
     name = args.machine or (machine() if args.device == "cpu" else f"{args.device}; {machine()}")
     try:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shows that levers.py sees a difference only where every round shows it beyond the noise floor."""
+"""Tests that levers.py reports a difference only if every round shows it beyond the noise floor."""
 
 import random
 import sys
@@ -37,7 +37,7 @@ class Verdicts(unittest.TestCase):
 
 
 def wrong(rounds: int, tables: int = 20000) -> float:
-    """The share of idle levers that differ, in tables of simulated rounds of log-normal noise."""
+    """The fraction of idle levers reported to differ, in tables of simulated log-normal noise."""
     draw = random.Random(1)
     differ = 0
     for _ in range(tables):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time per step of each recipe, by frugal and by its hand-written rival, in one process.
+// Time per step of each recipe, for frugal and for its hand-written rival, in one process.
 #include "rivals.hpp"
 
 #include <benchmark/benchmark.h>

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What frugal's loop costs beside the loop that an engineer writes by hand for the same recipe.
+"""The cost of frugal's loop compared with a hand-written loop for the same recipe.
 
-For each recipe (rivals.hpp) it reports, per optimizer step, of frugal and of its rival:
+For each recipe (rivals.hpp) it reports, per optimizer step, for frugal and for its rival:
 instructions (callgrind), allocations of the whole process, operators that LibTorch dispatched, and
 time (Google Benchmark, interleaved). Counts are the difference of two runs of different length,
-so start-up drops out. Counts are exact and are judged; time is shown and is not.
+which cancels start-up. Counts are exact and have bars; time is shown without one.
 """
 
 import argparse
@@ -37,8 +37,8 @@ RECIPES = {
 # Its time is that of two saves to a disk.
 UNTIMED = {"saves"}
 INSTRUCTION_BAR = 1.001
-# Steps of the shorter and the longer run: within one epoch, with all that a cadence brings in between.
-# The first measurement of "speed", at step 50, sets up what the others use again.
+# Steps of the shorter and the longer run: within one epoch, with one period of every cadence in
+# between. The first measurement of "speed", at step 50, sets up what later ones reuse.
 SHORT = {name: 40 for name in RECIPES} | {"bf16": 10, "speed": 60}
 LONG = {name: 140 for name in RECIPES} | {"bf16": 35, "speed": 160}
 
@@ -56,9 +56,9 @@ def call(command: list[str]) -> str:
     return done.stdout + done.stderr
 
 
-# How long glibc searches its bins depends on what was freed in which order since the program began,
-# and differs by 0.2% of a step between two programs that allocate alike. Allocations are counted
-# and compared themselves; what one of them happens to cost is left out of the instructions.
+# How long glibc searches its bins depends on the order of all earlier frees, and differs by 0.2% of
+# a step between two programs with equal allocations. Allocations are counted and compared
+# separately; their cost is excluded from the instructions.
 MALLOC = re.compile(r"\b(_int_malloc|_int_free|_int_realloc|_int_memalign|malloc_consolidate|"
                     r"unlink_chunk|sysmalloc|systrim|_int_free_\w+)\b")
 
@@ -79,7 +79,7 @@ class Counter:
         self.program, self.folder = program, folder
 
     def command(self, recipe: str, loop: str, steps: int) -> list[str]:
-        # Both logs go to names of one length: the name itself is copied and must not count.
+        # Both logs get names of one length: the name itself is copied and must not count.
         log = self.folder / f"log-{loop:_<6}.jsonl"
         log.unlink(missing_ok=True)
         return [str(self.program), "--recipe", recipe, "--loop", loop, "--steps", str(steps),
@@ -101,7 +101,7 @@ class Counter:
 
     def instructions(self, recipe: str, loop: str) -> float:
         def total(steps: int) -> int:
-            # The file is not wanted; callgrind writes one to wherever it stands.
+            # The file is not used; callgrind writes one to the current folder.
             out = self.folder / "callgrind.out"
             text = call(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
                         + self.command(recipe, loop, steps) + ["--slow-clock", "100"])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peak of live tensor bytes: on the CPU by an allocator that counts, on a device by its own.
+// Peak of live tensor bytes: on the CPU from a counting allocator, on a device from its own.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -13,11 +13,11 @@
 
 namespace frugal_bench {
 
-/// LibTorch's CPU memory, counted in all threads, by the size that malloc has given.
+/// Counts LibTorch's CPU memory in all threads, by malloc's actual block sizes.
 class CountingAllocator final : public c10::Allocator {
  public:
-  /// Takes the place of the process's CPU allocator. Tensors that are there already are freed by
-  /// the one that made them, so call it first.
+  /// Replaces the process's CPU allocator. Existing tensors are freed by the previous one, so call
+  /// this first.
   static CountingAllocator& install() {
     static CountingAllocator allocator;
     c10::SetAllocator(c10::kCPU, &allocator, /*priority=*/100);
@@ -54,7 +54,7 @@ class CountingAllocator final : public c10::Allocator {
   static inline std::atomic<std::int64_t> peak_{0};
 };
 
-/// Bytes at most on a device since this was made, without what was there then.
+/// Peak bytes on a device since construction, minus the bytes live at construction.
 class PeakBytes {
  public:
   PeakBytes(CountingAllocator& host, c10::Device device) : host_(host), device_(device) {

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares frugal with the ways to train the same small network from Python.
+"""Compares frugal with ways to train the same small network from Python.
 
-Every rival runs in a process of its own with one thread, takes the same number of steps, and
-answers with one JSON line (the contract is in peers_common.py). The rounds are interleaved and
-their order rotates, so that a machine that grows slower or faster does so for all of them. This
-file itself needs nothing but Python; the rivals need requirements/peers.txt.
+Every rival runs in a separate process with one thread, makes the same number of steps, and prints one
+JSON line (peers_common.py has the contract). The rounds are interleaved and their order rotates, so
+that changes in the machine's speed affect all of them. This file needs nothing but Python; the rivals
+need requirements/peers.txt.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")  # where Debian's package puts it
+DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")  # the path in Debian's package
 
 PEERS = {
     "plain": ["peers_plain.py"],
@@ -31,12 +31,12 @@ PEERS = {
 }
 PACKAGES = ("torch", "numpy", "lightning", "accelerate")
 
-# frugal must be this many times as fast, at this batch size. "tuned" is the faster of the eager
-# and the compiled form.
+# frugal must be this many times as fast, at this batch size. "tuned" is the faster of the eager and
+# the compiled form.
 BARS = {"tuned": 1.5, "plain": 3.0, "lightning": 3.5}
 BAR_BATCH = 32
 
-# The same job seen in another order ends some percent apart; a loop that forgets to zero its
+# The same job in another order of the data ends some percent apart; a loop that forgets to zero its
 # gradients or to step does not.
 LOSS_SPREAD = 1.25
 
@@ -91,7 +91,7 @@ def measure(rivals: dict, args, batch: int) -> dict:
 
 
 def judge(block: dict) -> None:
-    """Adds the ratios, the bars and the check that all learned the same to a block of figures."""
+    """Adds the ratios, the bars and the check of equal losses to a block of figures."""
     medians = {name: entry["median"] for name, entry in block["rivals"].items()}
     block["best_tuned"] = max(("tuned", "compiled"), key=medians.__getitem__)
     ratios = {n: medians["frugal"] / rate for n, rate in medians.items() if n != "frugal"}

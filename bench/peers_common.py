@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every Python rival of bench/peers.py shares: the job, the data, the answer.
+"""Shared by the Python rivals of bench/peers.py: the job, the data, the output.
 
 A rival is a program called as `--data DIR --batch B --steps N --warmup W`. It trains W steps, then
-starts the clock, trains N more, and prints one JSON line. The C++ program keeps the same contract.
+starts the clock, trains N more, and prints one JSON line. The C++ program has the same contract.
 """
 
 import argparse
@@ -19,7 +19,7 @@ LABELS = "train-labels-idx1-ubyte.gz"
 IMAGE_HEADER, LABEL_HEADER = 16, 8  # bytes before the first value of an IDX file
 
 LEARNING_RATE = 1e-3
-JUDGED = 10_000  # images on which the final loss is taken
+JUDGED = 10_000  # images for the final loss
 
 
 def arguments(parser: argparse.ArgumentParser | None = None) -> argparse.Namespace:
@@ -52,15 +52,15 @@ def network() -> nn.Sequential:
 
 
 def endless(loader):
-    """Epoch after epoch: a run of fixed length rarely ends with one."""
+    """Endless epochs: a run of fixed length rarely ends with one."""
     while True:
         yield from loader
 
 
 @torch.no_grad()
 def answer(args, seconds: float, net: nn.Module, images, labels) -> None:
-    """The one line. The loss is taken after the clock has stopped, on images that are the same for
-    all, so that different shuffles can be compared."""
+    """Prints the line. The loss is evaluated after the clock has stopped, on the same images for all,
+    so that different shuffles can be compared."""
     loss = nn.functional.cross_entropy(net(images[:JUDGED]), labels[:JUDGED])
     print(
         json.dumps(

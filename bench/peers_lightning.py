@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rival: Lightning as its documentation recommends it; logger, progress bar and checkpoints off."""
+"""Rival: Lightning as in its documentation; logger, progress bar and checkpoints disabled."""
 
 import time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rival: the loop of every PyTorch tutorial. DataLoader over a TensorDataset, AdamW as it comes."""
+"""Rival: the loop of every PyTorch tutorial. DataLoader over a TensorDataset, default AdamW."""
 
 import time
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rival: PyTorch in careful hands. Fused AdamW, resident tensors gathered a batch at a time by a
-permutation, gradients set to none, nothing read back in a step; --compile adds torch.compile."""
+"""Rival: tuned PyTorch. Fused AdamW, resident tensors gathered one batch at a time by a permutation,
+gradients set to none, no host sync in a step; --compile adds torch.compile."""
 
 import argparse
 import time
@@ -12,7 +12,7 @@ from peers_common import LEARNING_RATE, answer, arguments, fashion_mnist, networ
 
 
 def permuted(images, labels, batch: int):
-    """Batches of a fresh permutation in every epoch; the incomplete last batch is left out."""
+    """Batches of a fresh permutation in every epoch; drops the incomplete last batch."""
     while True:
         for rows in torch.randperm(len(images)).split(batch):
             if len(rows) == batch:

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops that frugal is measured against: what a careful engineer writes by hand for one
-// recipe, with everything known in advance and no way to change it. Each does all of its recipe's
+// The hand-written loops that frugal is compared with: what a careful engineer writes for one
+// recipe, with everything known in advance and nothing configurable. Each does all of its recipe's
 // work in the same order: fused AdamW with one shared step counter, cached parameter and gradient
-// lists, a backward pass that starts from a ready-made gradient. Nothing is left out to make
-// frugal look good, and nothing is put in: they do not look for NaN and count no samples.
+// lists, a backward pass that starts from a cached gradient. Nothing is left out to make frugal
+// look good, and nothing is added: they do not check for NaN and count no samples.
 //
-// Both sides draw their batches from frugal::Resident, so that the loops are compared and not the
-// shuffles.
+// Both sides draw their batches from frugal::Resident, so that the loops are compared rather than
+// the shuffles.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace frugal_bench {
 
-/// What a run of either side is given; each takes a module of its own that begins alike.
+/// The arguments of either side; each trains its own module, with equal initial weights.
 struct Job {
   fr::Resident& source;
   fr::Resident& valid;
@@ -78,7 +78,7 @@ inline constexpr Recipe recipes[] = {
     {"audit", side<frugal_loop<AuditTrainer, Net>>, side<rival_audit>},
 };
 
-/// The recipe of a name; null where there is none.
+/// The recipe with that name; null if there is none.
 inline Recipe const* find(std::string_view name) {
   for (Recipe const& each : recipes) {
     if (each.name == name) return &each;

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares frugal's safetensors files with dd, torch.save and Python's safetensors.
 
-Writing is to one disk, and the clock stops when fsync has said that the disk has it; frugal hashes
-what it writes, and the others do not. Every run is a process of its own that times itself, without
-its start. In every round the order is drawn anew, for the disk of a shared machine is now fast and now
-slow, and what one run used up the next one lacks. This file itself needs nothing but Python; the rivals
-need requirements/peers.txt.
+All write to one disk, and the clock stops when fsync returns; frugal hashes what it writes, the others
+do not. Every run is a separate process that times itself, without its start. The order is shuffled in
+every round, because the speed of a shared machine's disk varies, and one run may exhaust what the next
+needs. This file needs nothing but Python; the rivals need requirements/peers.txt.
 """
 
 import argparse
@@ -25,8 +24,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ORDER = random.Random(1)
 READS = ("open", "touch", "copy")
 
-# frugal's speed over the rival's must be at least this. dd copies the same bytes; dd of zeros is shown
-# beside it, for a virtual disk may know zeros when it sees them.
+# frugal's speed relative to the rival's must be at least this. dd copies the same bytes; dd of
+# zeros is also shown, because a virtual disk may detect zeros.
 WRITE_BARS = {"dd": 0.9, "torch_save": 1.0, "save_file": 1.0}
 READ_BAR = 1.0
 
@@ -54,7 +53,7 @@ def measure_writing(args, folder: pathlib.Path, source: pathlib.Path) -> dict[st
             time.sleep(args.pause)
             times[name].append(ways[name]())
             to.unlink()
-            os.sync()  # what removing it costs is nobody's
+            os.sync()  # the cost of removing it must not count
     return times
 
 
@@ -113,7 +112,7 @@ def main() -> int:
             source = folder / "source.safetensors"
             told([str(args.frugal), "write", str(source), "--mib", str(args.mib),
                   "--tensors", str(args.tensors)])  # fmt: skip
-            told([str(args.frugal), "touch", str(source)])  # from here on the kernel has it
+            told([str(args.frugal), "touch", str(source)])  # now it is in the page cache
             reading = measure_reading(args, source)
             writing = measure_writing(args, folder, source)
     except (Failed, OSError) as error:

@@ -3,7 +3,7 @@
 
 HOW is torch_save or save_file (the tensors of the safetensors file SOURCE, fsynced), or open, touch,
 copy (safetensors.torch.load_file; then every page touched, or every tensor cloned). Prints seconds,
-without imports and without the making of the tensors.
+without imports and without creating the tensors.
 """
 
 import json
@@ -40,7 +40,7 @@ def save_file(path: str, source: str) -> int:
 
 
 def load(how: str, path: str) -> int:
-    # The first use of torch's operators costs what has nothing to do with the file.
+    # The first use of torch's operators has a cost unrelated to the file.
     torch.zeros(8192, dtype=torch.uint8)[::4096].sum().item()
     torch.zeros(8192).clone()
     begun = time.perf_counter()

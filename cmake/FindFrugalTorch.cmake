@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds LibTorch and gives it as the imported target `frugal::torch`.
+# Finds LibTorch and provides it as the imported target `frugal::torch`.
 #
-# Looked for in this order; the first that exists is taken:
+# Search order; the first that exists is used:
 #   1. what the user names: FRUGAL_LIBTORCH (CMake variable or environment), Torch_DIR, or a
 #      find_package(Torch) that the project already did. FRUGAL_LIBTORCH may be an official
 #      LibTorch folder, the folder of a Python torch, a site-packages folder that holds one, or a
@@ -10,18 +10,18 @@
 #   3. FRUGAL_TORCH_HINTS: the pinned wheel that ./dev brings, or what an installed frugal was
 #      built with.
 #
-# LibTorch's own TorchConfig.cmake is not used: for a wheel that was built with CUDA it demands
-# nvcc and a CUDA toolkit, even of a program that runs on the CPU alone.
+# Does not use LibTorch's own TorchConfig.cmake: for a wheel built with CUDA it requires nvcc and a
+# CUDA toolkit, even for a program that only runs on the CPU.
 #
-# FRUGAL_CUDA=OFF links libtorch_cpu and libc10, whatever the wheel was built with.
-# FRUGAL_CUDA=ON adds libtorch_cuda, libc10_cuda, the CUDA run-time, NCCL and their headers, from
-# the nvidia wheels beside torch or from a CUDA toolkit. No GPU and no nvcc is needed to link.
+# FRUGAL_CUDA=OFF links libtorch_cpu and libc10, whatever the wheel was built with. FRUGAL_CUDA=ON
+# adds libtorch_cuda, libc10_cuda, the CUDA run-time, NCCL and their headers, from the nvidia wheels
+# next to torch or from a CUDA toolkit. Linking needs no GPU and no nvcc.
 #
 # Result: FrugalTorch_FOUND, FrugalTorch_VERSION, FrugalTorch_ROOT, FrugalTorch_ORIGIN.
 
 set(_frugal_torch_oldest 2.9)
 
-# Sets `out` to the folder under which include/ and lib/ lie, or to nothing.
+# Sets `out` to the folder that contains include/ and lib/, or to nothing.
 function(_frugal_torch_root out path)
   set(${out} "" PARENT_SCOPE)
   if(NOT path)
@@ -39,7 +39,7 @@ endfunction()
 
 function(_frugal_torch_version out root)
   set(${out} "" PARENT_SCOPE)
-  # 2.10 moved the numbers; torch/version.h only includes the new place since then.
+  # 2.10 moved the version numbers; since then torch/version.h only includes the new header.
   foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h torch/version.h)
     if(EXISTS "${root}/include/${header}")
       file(READ "${root}/include/${header}" text)
@@ -59,7 +59,7 @@ function(_frugal_torch_version out root)
   endforeach()
 endfunction()
 
-# Where python3 would import torch from. Without FRUGAL_PYTHON it is the python3 of the PATH, so
+# Where python3 would import torch from. Without FRUGAL_PYTHON it is the python3 in the PATH, so
 # that an activated virtual environment counts.
 function(_frugal_torch_of_python out)
   set(${out} "" PARENT_SCOPE)
@@ -137,7 +137,8 @@ Set FRUGAL_LIBTORCH to its folder, or `pip install torch`, or, in a checkout of 
   set(FrugalTorch_ORIGIN "${origin}" PARENT_SCOPE)
 endfunction()
 
-# The nvidia wheels beside torch, of either layout: nvidia/cu13/lib, or nvidia/cublas/lib and so on.
+# The nvidia wheels next to torch, in either layout: nvidia/cu13/lib, or nvidia/cublas/lib and so
+# on.
 function(_frugal_torch_nvidia out sub root)
   file(GLOB folders LIST_DIRECTORIES true "${root}/../nvidia/*/${sub}")
   set(found "")
@@ -160,8 +161,8 @@ function(_frugal_torch_add_cuda root)
   endif()
   set(missing "")
 
-  # The wheel with cuda_runtime_api.h includes crt/host_defines.h, which lies in a wheel of its own
-  # that torch does not demand: hence a toolkit's, where the wheel is not there.
+  # The wheel with cuda_runtime_api.h includes crt/host_defines.h, which is in a separate wheel that
+  # torch does not require: hence a toolkit's, if that wheel is missing.
   foreach(header cuda_runtime_api.h crt/host_defines.h cublas_v2.h nccl.h)
     find_path(_frugal_dir NAMES ${header} NO_CACHE
       HINTS ${include_dirs} ${toolkit} PATH_SUFFIXES include targets/x86_64-linux/include)
@@ -183,7 +184,7 @@ function(_frugal_torch_add_cuda root)
     endif()
   endforeach()
   foreach(name cudart nccl)
-    # A wheel has the versioned name alone: libnccl.so.2.
+    # A wheel has only the versioned name: libnccl.so.2.
     file(GLOB versioned RELATIVE / "${root}/../nvidia/*/lib/lib${name}.so.[0-9]*")
     list(TRANSFORM versioned PREPEND /)
     if(versioned)
@@ -208,7 +209,7 @@ Install torch with all its dependencies, or set FRUGAL_CUDA=OFF." PARENT_SCOPE)
     return()
   endif()
 
-  # Nothing in a program needs to name a symbol of libtorch_cuda for its kernels to register.
+  # The kernels of libtorch_cuda register themselves; no program needs to name one of its symbols.
   list(JOIN libraries "," joined)
   target_link_libraries(frugal::torch INTERFACE "-Wl,--no-as-needed,${joined},--as-needed")
   target_include_directories(frugal::torch SYSTEM INTERFACE ${include_dirs})
@@ -222,15 +223,15 @@ function(_frugal_torch_target root)
   target_compile_definitions(frugal::torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
   target_compile_features(frugal::torch INTERFACE cxx_std_17)
 
-  # The run path is an option of the linker, not left to CMake: CMake would cut it out of an
-  # installed program, which then finds no LibTorch. Hence also no full paths to the libraries,
-  # from which CMake would derive a run path of its own.
+  # The run path is a linker option rather than CMake's: CMake would remove it from an installed
+  # program, which then finds no LibTorch. For the same reason there are no full paths to the
+  # libraries, from which CMake would derive its own run path.
   target_link_directories(frugal::torch INTERFACE "${root}/lib")
   target_link_libraries(frugal::torch INTERFACE -ltorch_cpu -lc10)
   target_link_options(frugal::torch INTERFACE "LINKER:-rpath,${root}/lib")
 
-  # libtorch_cpu of a CUDA wheel needs libcudart and libcupti. It finds them by itself at run
-  # time; GNU ld looks for them at link time and has to be told.
+  # libtorch_cpu of a CUDA wheel needs libcudart and libcupti. It finds them itself at run time; GNU
+  # ld looks for them at link time and needs the path.
   _frugal_torch_nvidia(lib_dirs lib "${root}")
   foreach(dir IN LISTS lib_dirs)
     target_link_options(frugal::torch INTERFACE "LINKER:-rpath-link,${dir}")

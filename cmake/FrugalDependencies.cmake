@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# What frugal itself needs, found the same way by its own build and by find_package(frugal).
-# LibTorch only where FRUGAL_WITH_TORCH asks for it, libarchive only where FRUGAL_ARCHIVE does, and
-# libcurl only where FRUGAL_NOTICES does.
+# frugal's dependencies, found the same way by its own build and by find_package(frugal). LibTorch
+# only with FRUGAL_WITH_TORCH, libarchive only with FRUGAL_ARCHIVE, and libcurl only with
+# FRUGAL_NOTICES.
 
-find_package(Boost 1.74 QUIET)
 find_package(ZLIB QUIET)
 find_package(Threads QUIET)
 
-# xxHash: vcpkg and Conan give a CMake package, Debian a header and a library.
+# xxHash: vcpkg and Conan provide a CMake package, Debian a header and a library.
 if(NOT TARGET xxHash::xxhash)
   find_package(xxHash CONFIG QUIET)
 endif()
@@ -24,7 +23,7 @@ if(NOT TARGET xxHash::xxhash)
   unset(_frugal_xxhash_library)
 endif()
 
-# RapidJSON: vcpkg and Conan give a target, Debian headers.
+# RapidJSON: vcpkg and Conan provide a target, Debian headers.
 if(NOT TARGET rapidjson)
   find_package(RapidJSON CONFIG QUIET)
 endif()
@@ -38,7 +37,7 @@ if(NOT TARGET rapidjson)
   unset(_frugal_rapidjson_include)
 endif()
 
-set(_frugal_pairs "Boost::headers|libboost-dev" "rapidjson|rapidjson-dev"
+set(_frugal_pairs "rapidjson|rapidjson-dev"
   "ZLIB::ZLIB|zlib1g-dev" "xxHash::xxhash|libxxhash-dev" "Threads::Threads|libc6-dev")
 if(FRUGAL_ARCHIVE)
   find_package(LibArchive 3.6 QUIET)
@@ -75,8 +74,8 @@ elseif(FRUGAL_WITH_TORCH)
   endif()
 endif()
 
-# Here and not among the exported targets, so that an installed frugal gives them to whoever asks,
-# however it was installed.
+# Defined here rather than exported, so that an installed frugal provides them on request, however
+# it was installed.
 if(FRUGAL_ARCHIVE AND NOT FrugalDependencies_FAULT AND NOT TARGET frugal::archive)
   add_library(frugal::archive INTERFACE IMPORTED GLOBAL)
   target_link_libraries(frugal::archive INTERFACE frugal::headers LibArchive::LibArchive)

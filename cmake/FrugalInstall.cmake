@@ -1,12 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-# Install rules: the headers, and a CMake package that gives frugal::frugal.
+# Install rules: the headers, and a CMake package that provides frugal::frugal.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(frugal_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/frugal")
-# What find_package(frugal) falls back to; a package that is moved elsewhere is built with
-# FRUGAL_WITH_TORCH=OFF and has none.
+# The fallback of find_package(frugal). A relocatable package is built with FRUGAL_WITH_TORCH=OFF
+# and has none, or contains a copy, which moves with it.
 set(FRUGAL_INSTALLED_TORCH_HINT "${FrugalTorch_ROOT}")
+if(FRUGAL_INSTALL_LIBTORCH AND FRUGAL_WITH_TORCH)
+  set(_frugal_copy "${CMAKE_INSTALL_LIBDIR}/frugal")
+  set(FRUGAL_INSTALLED_TORCH_HINT "\${PACKAGE_PREFIX_DIR}/${_frugal_copy}/torch")
+  install(DIRECTORY "${FrugalTorch_ROOT}/include" DESTINATION "${_frugal_copy}/torch")
+  set(_frugal_left_out PATTERN "libtorch_python*" EXCLUDE PATTERN "libshm*" EXCLUDE)
+  set(_frugal_nvidia PATTERN "libcudart*" PATTERN "libcupti*")  # libtorch_cpu links to these two
+  if(FRUGAL_CUDA)
+    set(_frugal_nvidia PATTERN "*")
+  else()
+    list(APPEND _frugal_left_out PATTERN "lib*_cuda*" EXCLUDE PATTERN "libtorch_nvshmem*" EXCLUDE
+      PATTERN "libcaffe2_nvrtc*" EXCLUDE)
+  endif()
+  install(DIRECTORY "${FrugalTorch_ROOT}/lib" DESTINATION "${_frugal_copy}/torch"
+    USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.so*" ${_frugal_left_out})
+  # The wheels next to torch, where libtorch_cpu looks for them ($ORIGIN/../../nvidia).
+  if(IS_DIRECTORY "${FrugalTorch_ROOT}/../nvidia")
+    install(DIRECTORY "${FrugalTorch_ROOT}/../nvidia" DESTINATION "${_frugal_copy}"
+      USE_SOURCE_PERMISSIONS FILES_MATCHING ${_frugal_nvidia})
+  endif()
+  file(GLOB _frugal_licences "${FrugalTorch_ROOT}/../torch-*.dist-info/licenses"
+    "${FrugalTorch_ROOT}/../torch-*.dist-info/LICENSE")
+  foreach(_frugal_licence IN LISTS _frugal_licences)
+    if(IS_DIRECTORY "${_frugal_licence}")
+      string(APPEND _frugal_licence "/")
+      install(DIRECTORY "${_frugal_licence}" DESTINATION "${CMAKE_INSTALL_DATADIR}/licenses/libtorch")
+    else()
+      install(FILES "${_frugal_licence}" DESTINATION "${CMAKE_INSTALL_DATADIR}/licenses/libtorch")
+    endif()
+  endforeach()
+endif()
 
 install(TARGETS frugal frugal_headers EXPORT frugalTargets)
 install(DIRECTORY include/frugal DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
@@ -14,7 +44,7 @@ install(DIRECTORY include/frugal DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
 install(EXPORT frugalTargets NAMESPACE frugal:: DESTINATION "${frugal_package_dir}")
 configure_package_config_file(cmake/frugalConfig.cmake.in
   "${PROJECT_BINARY_DIR}/frugalConfig.cmake" INSTALL_DESTINATION "${frugal_package_dir}")
-# Nothing in the headers depends on the architecture.
+# The headers do not depend on the architecture.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/frugalConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES

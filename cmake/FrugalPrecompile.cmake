@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # frugal_precompile(<target> [<target>...]): a precompiled header of torch/torch.h and
-# frugal/frugal.hpp for programs that use frugal, made once for all targets that are named together.
-# They have to be compiled with the same flags and definitions.
+# frugal/frugal.hpp for programs that use frugal, made once for all targets named together. They
+# must be compiled with the same flags and definitions.
 function(frugal_precompile)
   if(NOT ARGN)
     message(FATAL_ERROR "frugal: frugal_precompile() is given no target. "

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-# How frugal's own tests, examples and benchmarks are compiled: one set of flags, so that one
-# precompiled header serves them all. None of it reaches a project that uses frugal.
+# Compile options of frugal's own tests, examples and benchmarks: one set of flags, so that one
+# precompiled header serves them all. They do not reach a project that uses frugal.
 
 find_program(FRUGAL_CCACHE ccache)
 find_program(FRUGAL_MOLD mold)
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 mark_as_advanced(FRUGAL_CCACHE FRUGAL_MOLD)
 
-# In front of every compilation: what it costs is written down, and ./dev shows the slowest. The
-# interpreter itself, where python3 is a script that looks for one.
+# Wraps every compilation and records its cost; ./dev shows the slowest. Use the interpreter itself,
+# in case python3 is a script that looks for one.
 execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import sys; print(sys.executable)"
   OUTPUT_VARIABLE frugal_python OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 set(frugal_launcher "${frugal_python};${PROJECT_SOURCE_DIR}/cmake/compile_meter.py;run;${PROJECT_BINARY_DIR}/compile_meter.jsonl")
 if(FRUGAL_CCACHE)
-  # CCACHE_DEPEND: what the compiler says that it read is the key. A unit that is not in the cache is
-  # then not preprocessed first, which would cost as much as to parse a small one.
+  # CCACHE_DEPEND: uses the compiler's list of dependencies as the key. On a miss, a unit is then
+  # not preprocessed first, which would cost as much as parsing a small one.
   list(APPEND frugal_launcher "${CMAKE_COMMAND}" -E env CCACHE_DEPEND=1
     "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
     "${FRUGAL_CCACHE}")
 endif()
 
 add_library(frugal_program_options INTERFACE)
-# Tests read what frugal has written with a library that frugal does not use.
+# Tests read frugal's output with a library that frugal does not use.
 if(FRUGAL_BUILD_TESTS OR FRUGAL_BUILD_BENCH)
   find_package(nlohmann_json 3.10 QUIET)
   if(NOT TARGET nlohmann_json::nlohmann_json)
@@ -33,8 +33,8 @@ endif()
 target_compile_options(frugal_program_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   $<$<BOOL:${FRUGAL_WARNINGS_AS_ERRORS}>:-Werror>)
-# g++ 12 sees overlapping and overlong copies inside std::string where none are, from -O2 on (GCC
-# bugs 105329, 105651); mended in 13.
+# From -O2 on, g++ 12 falsely warns of overlapping and overlong copies inside std::string (GCC bugs
+# 105329, 105651); fixed in 13.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(frugal_program_options INTERFACE
     -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)
@@ -50,8 +50,8 @@ if(FRUGAL_SANITIZE)
   target_link_options(frugal_program_options INTERFACE -fsanitize=${FRUGAL_SANITIZE})
 endif()
 if(FRUGAL_CCACHE)
-  # ccache keys a translation unit on the precompiled header's own key and on the sources, given
-  # these: https://ccache.dev/manual/4.7.html#_precompiled_headers
+  # With these, ccache keys a translation unit on the precompiled header's own key and on the
+  # sources: https://ccache.dev/manual/4.7.html#_precompiled_headers
   target_compile_options(frugal_program_options INTERFACE
     $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
     "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
@@ -65,9 +65,9 @@ function(frugal_program target)
     CXX_COMPILER_LAUNCHER "${frugal_launcher}")
 endfunction()
 
-# frugal_executable(<target> <source>...): an executable; where FRUGAL_SYNTAX_ONLY asks for it, its
-# sources are parsed, its templates instantiated and its warnings heeded, and nothing is generated.
-# RUN as the first argument: what is run even then.
+# frugal_executable(<target> <source>...): an executable. With FRUGAL_SYNTAX_ONLY its sources are
+# parsed and its templates instantiated, warnings are errors, and no code is generated. RUN as the
+# first argument exempts a program that runs even then.
 function(frugal_executable target)
   set(sources ${ARGN})
   list(POP_FRONT sources first)
@@ -88,7 +88,7 @@ function(frugal_torch_program target)
   target_precompile_headers(${target} REUSE_FROM frugal_pch)
 endfunction()
 
-# LibTorch's headers take 15 s a file; precompiled they take 5. tests/pch.hpp says what is in it.
+# LibTorch's headers take 15 s per file; precompiled they take 5. tests/pch.hpp lists the contents.
 if(FRUGAL_WITH_TORCH)
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/frugal_pch.cpp"
     CONTENT "// Holds the precompiled header; has nothing of its own.\n")

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What each translation unit costs: processor seconds and peak memory.
+"""The cost of each translation unit: processor seconds and peak memory.
 
     compile_meter.py run LOG COMPILER ARGUMENT...   compiles, and adds a line to LOG
     compile_meter.py report LOG [--most-seconds S --most-mib M]
                                                     prints the five slowest; 1 if one exceeds a limit
 
-CMake calls the first in front of every compilation (CMAKE_CXX_COMPILER_LAUNCHER), ./dev the second
-after each build. A unit that ccache had costs next to nothing, and its line says so.
+CMake calls the first before every compilation (CMAKE_CXX_COMPILER_LAUNCHER), ./dev the second after
+each build. A unit from ccache costs next to nothing, and its line says so.
 """
 
 import argparse
@@ -25,23 +25,23 @@ def run(log: Path, command: list[str]) -> int:
     code = os.waitstatus_to_exitcode(status)
     output = command[command.index("-o") + 1] if "-o" in command else "?"
     if code == 0 and "-fsyntax-only" in command and not Path(output).exists():
-        # The compiler leaves nothing behind, and the build would ask again each time.
+        # The compiler leaves no output, and the build would repeat this each time.
         Path(output).touch()
     unit = {
         "unit": output,
         "seconds": round(usage.ru_utime + usage.ru_stime, 2),
-        # The largest of the compiler's processes, in KiB on Linux.
+        # Of the largest compiler process, in KiB on Linux.
         "mib": usage.ru_maxrss // 1024,
         "syntax": "-fsyntax-only" in command,
     }
-    # One write of less than a page: lines of compilations side by side do not mix.
+    # One write of less than a page: lines of parallel compilations do not mix.
     with open(log, "a", encoding="utf-8") as lines:
         lines.write(json.dumps(unit) + "\n")
     return code if code >= 0 else 128 - code
 
 
 def name_of(unit: dict) -> str:
-    """The object file as a reader finds it: without the folders that CMake puts around it."""
+    """The object file for a reader: without CMake's folders around it."""
     parts = [part for part in Path(unit["unit"]).parts if part not in ("CMakeFiles", "Unity", "..")]
     name = "/".join(parts[-3:]).replace(".dir", "").removesuffix(".o")
     return name + (" (-fsyntax-only)" if unit["syntax"] else "")

@@ -6,8 +6,12 @@
 #include <frugal/frugal.hpp>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <iomanip>
 #include <iostream>
+#include <sstream>
 #include <string>
 
 namespace fr = frugal;
@@ -38,6 +42,57 @@ struct ConvNetImpl : nn::Module {
 };
 TORCH_MODULE(ConvNet);
 
+std::string number(double value, int digits) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(digits) << value;
+  return text.str();
+}
+
+void entry(std::filesystem::path const& name, std::string const& what) {
+  std::cout << "  " << std::left << std::setw(28) << name.string() << ' ' << what << '\n';
+}
+
+// What is worth keeping of a run, in at most 80 columns.
+void summarise(fr::Report const& report, std::filesystem::path const& run,
+               std::string const& command) {
+  auto const accuracy = [](fr::Validation const& validation) {
+    return 100 * validation.metrics["accuracy"];
+  };
+  auto const best = std::ranges::max_element(report.validations, {}, accuracy);
+  double const seconds = report.total_seconds();
+  std::cout << "\nTest accuracy  " << number(accuracy(report.validations.back()), 2)
+            << "% of 10,000 images; the best was " << number(accuracy(*best), 2)
+            << "%, after epoch " << best->epoch << "\nTrained        " << report.epochs
+            << " epochs, " << report.steps << " steps in " << number(seconds, 1) << " s, "
+            << number(static_cast<double>(report.samples) / seconds, 0) << " images per second\n";
+  if (report.resumed) {
+    bool const finished = report.resumed->step == report.steps;
+    std::cout << "Resumed        from step " << report.resumed->step
+              << (finished ? ", where the run had ended: nothing was left to train" : "") << '\n';
+  }
+
+  auto const newest = fr::latest_checkpoint(run);
+  auto const judged = fr::best_checkpoint<fr::WatchAccuracy>(run);
+  std::cout << "\nThe run's folder is " << run.string() << ":\n";
+  entry("metrics.jsonl", "losses, validations and events, as JSON lines");
+  if (newest == judged) {
+    entry(newest.lexically_relative(run), "newest checkpoint, and the best by accuracy");
+  } else {
+    entry(newest.lexically_relative(run), "newest checkpoint");
+    entry(judged.lexically_relative(run), "best checkpoint by accuracy");
+  }
+  entry("  model.safetensors", "the weights, which Python reads as well");
+
+  std::cout << "\nNext:\n";
+  entry("train for longer", command + " --epochs 12");
+  entry("stop, and go on", "Ctrl-C in a run, then the same command again");
+  entry("evaluate the best checkpoint", command + " --evaluate");
+  entry("add a lever", "fr::Precision<fr::BF16>{} to the trainer in");
+  entry("", "examples/fashion_mnist.cpp, then");
+  entry("", command + " --run runs/bf16");
+  entry("begin again", command + " --run runs/again");
+}
+
 int main(int argc, char** argv) {
   std::uint64_t epochs = 6;
   std::int64_t batch = 128;
@@ -46,6 +101,7 @@ int main(int argc, char** argv) {
   std::string run = "runs/fashion_mnist";
   int threads = 0;
   double at_least = 0;
+  bool evaluate = false;
 
   CLI::App app("Trains a convolutional network on Fashion-MNIST.");
   app.add_option("--epochs", epochs, "passes over the 60,000 images")
@@ -58,13 +114,14 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--data", folder, "folder of the four idx files")->capture_default_str();
-  app.add_option("--run", run, "folder for metrics.jsonl")->capture_default_str();
+  app.add_option("--run", run, "folder for checkpoints and metrics.jsonl")->capture_default_str();
   app.add_option("--threads", threads, "threads for LibTorch; 0: one per core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   app.add_option("--at-least", at_least, "fail if the test accuracy is below this")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
+  app.add_flag("--evaluate", evaluate, "only evaluate the best checkpoint of --run");
   CLI11_PARSE(app, argc, argv);
   if (threads > 0) at::set_num_threads(threads);
 
@@ -73,19 +130,30 @@ int main(int argc, char** argv) {
     fr::Resident test(fr::read_mnist(folder, fr::Split::test), {.batch = 500, .shuffle = false});
 
     torch::manual_seed(1);
-    fr::Trainer trainer{ConvNet{},
-                        fr::CrossEntropy{},
-                        fr::Settings{.run = run, .epochs = epochs, .seed = 1},
-                        fr::Optimize<fr::AdamW>{.lr = learning_rate,
-                                                .groups = {fr::no_decay_for_biases_and_norms()}},
-                        fr::Schedule<fr::Warmup<100>, fr::Cosine>{},
-                        fr::ClipNorm<>{},
-                        fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
-                        fr::EarlyStop<fr::Patience<3>, fr::WatchAccuracy>{},
-                        fr::Smoke<>{},
-                        fr::Log<fr::Every<50>>{},
-                        fr::KeepMemory{},
-                        fr::Progress<fr::WatchAccuracy>{}};
+    fr::Trainer trainer{
+        ConvNet{},
+        fr::CrossEntropy{},
+        fr::Settings{.run = run, .epochs = epochs, .seed = 1},
+        fr::Optimize<fr::AdamW>{.lr = learning_rate,
+                                .groups = {fr::no_decay_for_biases_and_norms()}},
+        fr::Schedule<fr::Warmup<100>, fr::Cosine>{},
+        fr::ClipNorm<>{},
+        fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
+        fr::EarlyStop<fr::Patience<3>, fr::WatchAccuracy>{},
+        fr::Checkpoint<fr::Every<1, fr::Epoch>, fr::Keep<1>, fr::KeepBest<fr::WatchAccuracy>>{},
+        fr::Smoke<>{},
+        fr::Log<fr::Every<50>>{},
+        fr::KeepMemory{},
+        fr::Progress<fr::WatchAccuracy>{}};
+
+    if (evaluate) {
+      auto const best = fr::best_checkpoint<fr::WatchAccuracy>(run);
+      fr::load_weights(trainer.module(), best);
+      fr::Metrics const found = trainer.evaluate(test);
+      std::cout << best.string() << ": test accuracy " << number(100 * found["accuracy"], 2)
+                << "%, loss " << number(found["loss"], 4) << '\n';
+      return found["accuracy"] >= at_least ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
 
     std::cout << "60,000 training and 10,000 test images of " << folder << "; " << epochs
               << " epochs of batches of " << batch << ", learning rate " << learning_rate << ", "
@@ -94,9 +162,13 @@ int main(int argc, char** argv) {
     std::cout << std::flush;
 
     fr::Report const report = trainer.fit(train, test);
-    double const accuracy = report.last()["accuracy"];
-    std::cout << report << '\n' << "test accuracy " << 100 * accuracy << "%\n";
-    return accuracy >= at_least ? EXIT_SUCCESS : EXIT_FAILURE;
+    for (std::string const& advice : report.advice) std::cout << "advice: " << advice << '\n';
+    if (report.exit_code() != EXIT_SUCCESS || report.validations.empty()) {
+      std::cout << report << '\n';
+      return report.exit_code();
+    }
+    summarise(report, run, argv[0]);
+    return report.last()["accuracy"] >= at_least ? EXIT_SUCCESS : EXIT_FAILURE;
   } catch (fr::Error const& error) {
     std::cerr << error.what() << '\n';
     return EXIT_FAILURE;

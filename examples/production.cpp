@@ -69,8 +69,8 @@ int main(int argc, char** argv) {
     fr::explain(trainer);
     std::cout << std::flush;
 
-    // When the machine is taken, fit saves and ends the process with code 75. With
-    // Spot::then = Preempted::Return it comes back here, and main returns the code.
+    // When the machine is taken, or somebody presses Ctrl-C, fit saves and returns. The code tells
+    // whoever started this program: 75 asks to be run again, 130 is the Ctrl-C.
     fr::Report const report = trainer.fit(train, valid);
     std::cout << report << '\n';
     return report.exit_code();

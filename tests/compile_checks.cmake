@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is proven by compiling alone: headers that stand by themselves, code that must not compile.
+# Tests by compilation alone: self-contained headers, and code that must not compile.
 
-# Sets `out` to TRUE if the file includes what matches, by itself or through other frugal headers.
+# Sets `out` to TRUE if the file includes a match, directly or through other frugal headers.
 function(frugal_includes out file what)
   set(${out} FALSE PARENT_SCOPE)
   set(open "${file}")
@@ -24,8 +24,8 @@ function(frugal_includes out file what)
   endwhile()
 endfunction()
 
-# One translation unit per header, which includes it twice and nothing else. Those that need no
-# LibTorch are compiled without it, so an arrow that points the wrong way is found here too.
+# One translation unit per header, which includes it twice and nothing else. Headers without
+# LibTorch are compiled without it, so that an include in the wrong direction is found here too.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
   "${PROJECT_SOURCE_DIR}/include/*.hpp")
 set(plain_units "")
@@ -51,8 +51,8 @@ foreach(header IN LISTS headers)
     list(APPEND plain_units "${unit}")
   endif()
 endforeach()
-# Not in `all`: one compiler is enough for what does not depend on it. Nothing is generated, so that a
-# header costs what it takes to read it.
+# Not in `all`: one compiler suffices for what does not depend on it. No code is generated, so that
+# a header costs only its parsing.
 add_custom_target(headers_alone)
 if(plain_units)
   add_library(headers_alone_plain OBJECT EXCLUDE_FROM_ALL ${plain_units})
@@ -77,7 +77,7 @@ if(curl_units)
 endif()
 if(torch_units AND FRUGAL_WITH_TORCH)
   # A precompiled header of what almost every one includes, and no more: torch/torch.h would hide a
-  # header that forgets what it needs of it, and reading it takes three times as long.
+  # missing include, and parsing it takes three times as long.
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/headers/narrow.cpp"
     CONTENT "// Holds the precompiled header; has nothing of its own.\n")
   add_library(headers_alone_pch OBJECT EXCLUDE_FROM_ALL
@@ -93,7 +93,7 @@ if(torch_units AND FRUGAL_WITH_TORCH)
   target_link_libraries(headers_alone_torch PRIVATE frugal::frugal ${optional})
 endif()
 
-# Code that must not compile: reject/run.py says how the files are written. It takes its command
+# Code that must not compile: reject/run.py explains the format of the files. It takes its command
 # lines from these two probes, so that flags and precompiled header are those of the build.
 foreach(kind IN ITEMS plain torch)
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/probe_${kind}.cpp"
@@ -109,8 +109,9 @@ if(FRUGAL_WITH_TORCH)
   frugal_torch_program(reject_probe_torch)
 endif()
 
-# One test compiles all cases of a kind, most of them in one unit (reject/unit.py), and leaves a result
-# for each; a test for each case reads it. ctest runs the first whenever it runs one of the others.
+# One test compiles all cases of a kind, most of them in one unit (reject/unit.py), and writes a
+# result for each; a test for each case reads it. ctest runs the first whenever it runs one of the
+# others.
 file(GLOB rejects CONFIGURE_DEPENDS reject/*.cpp)
 set(rejects_plain "")
 set(rejects_torch "")
@@ -134,7 +135,7 @@ foreach(kind IN ITEMS plain torch)
   set(setup "reject: the cases ${kinds_${kind}} compile in one unit")
   add_test(NAME "${setup}" COMMAND Python3::Interpreter
     "${CMAKE_CURRENT_SOURCE_DIR}/reject/run.py" compile ${probe} ${rejects_${kind}})
-  # Two compilers at a time; and if the unit proves nothing, each case is asked alone.
+  # Two compilers at a time; if the unit proves nothing, each case is compiled alone.
   set_tests_properties("${setup}" PROPERTIES LABELS "reject_${kind}"
     FIXTURES_SETUP reject_${kind} PROCESSORS 2 TIMEOUT 3600)
   foreach(source IN LISTS rejects_${kind})
@@ -146,6 +147,6 @@ foreach(kind IN ITEMS plain torch)
   endforeach()
 endforeach()
 
-# The judge is judged: files of which each must fail it in one way.
+# Tests of run.py itself: files that it must refuse, each for one reason.
 add_test(NAME "reject: run.py refuses what does not prove anything" COMMAND Python3::Interpreter
   "${CMAKE_CURRENT_SOURCE_DIR}/reject/self_test.py" --compiler "${CMAKE_CXX_COMPILER}")

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main of every test program, compiled once: doctest's own, and
 //
-//     test_policy --each-file=FOLDER NAME FILE [NAME FILE]...
+//    test_policy --each-file=FOLDER NAME FILE [NAME FILE]...
 //
-// which runs each file's cases in a process of its own, as many at a time as there are cores or
-// FRUGAL_JOBS says, and leaves what it said in FOLDER/NAME.txt, with the verdict on its last line.
-// A process is forked from this one, which has loaded LibTorch: to load it takes longer than most
+// which runs each file's cases in its own process, as many at a time as there are cores or as
+// FRUGAL_JOBS says, and writes the output to FOLDER/NAME.txt, with the verdict on the last line.
+// Processes are forked from this one, which has loaded LibTorch: loading takes longer than most
 // files do.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
@@ -44,19 +44,19 @@ constexpr unsigned time_limit = 900;  // seconds
   if (descriptor < 0 || ::dup2(descriptor, 1) < 0 || ::dup2(descriptor, 2) < 0) {
     give_up(output.c_str());
   }
-  // Whoever kills the program kills these too.
+  // These processes die with the parent.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::alarm(time_limit);
   std::string const filter = "--source-file=" + file;
   char const* const arguments[] = {"test", filter.c_str()};
   int const code = doctest::Context(2, arguments).run();
-  // Without LibTorch's destructors, which take five times as long as most files do; a file's
-  // program for itself (./dev test -R) goes through them.
+  // Skip LibTorch's destructors, which take five times as long as most files; the program of a
+  // single file (./dev test -R) runs them.
   std::fflush(nullptr);
   std::_Exit(code);
 }
 
-/// Did doctest come to its end? A case may leave the process with 0.
+/// Whether doctest finished. A case may exit the process with 0.
 bool has_summary(std::string const& output) {
   std::ifstream file(output);
   std::string const said{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -71,7 +71,7 @@ std::size_t jobs() {
 
 double seconds(timeval const& time) { return double(time.tv_sec) + 1e-6 * double(time.tv_usec); }
 
-/// Waits for one of the processes and writes its verdict.
+/// Waits for one of the processes, and writes its verdict.
 void judge_one(std::map<pid_t, std::string>& running) {
   int status = 0;
   rusage used{};
@@ -97,7 +97,7 @@ void judge_one(std::map<pid_t, std::string>& running) {
 
 int run_each(std::string const& folder, int count, char** names_and_files) {
   std::map<pid_t, std::string> running;
-  // What an earlier run has left is not to be taken for the verdict of this one.
+  // An earlier run's output must not pass for this one's verdict.
   for (int i = 0; i + 1 < count; i += 2) {
     ::unlink((folder + "/" + names_and_files[i] + ".txt").c_str());
   }

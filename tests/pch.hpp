@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every test, example and benchmark includes sooner or later, compiled once. doctest is not
-// among it: it leaves a symbol in whatever includes it, and examples do not link it.
+// Headers that every test, example and benchmark includes, precompiled. Without doctest, which
+// leaves a symbol in every including file, and which examples do not link.
 #pragma once
 
 #include <torch/torch.h>
 
-// LibTorch's logging has a CHECK of its own; in the tests doctest's is meant.
+// LibTorch's logging defines its own CHECK; tests mean doctest's.
 #undef CHECK
 
-#include <boost/hana.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

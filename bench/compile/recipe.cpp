@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer with 4 * BLOCKS observers, and everything that fitting it instantiates. Compiled by
-// bench/compile.py with BLOCKS = 0, 1, 2, 4, which counts what each block costs the compiler.
+// A trainer with 4 * BLOCKS observers, and everything that fitting it instantiates.
+// bench/compile.py compiles it with BLOCKS = 0, 1, 2, 4, and counts what each block costs the
+// compiler.
 #include <cstddef>
 #include <string_view>
 #include <utility>
@@ -17,15 +18,15 @@
 
 namespace {
 
-/// "A0", "B0", ...: kinds are told apart by name.
+/// "A0", "B0", ...: kinds are distinguished by name.
 template <char Letter, std::size_t N>
 struct ObserverKind : frugal::observer_kind {
   static constexpr char text[] = {Letter, static_cast<char>('0' + N), '\0'};
   static constexpr std::string_view name = text;
 };
 
-// One block: what policies look like. A pass-through around the objective, one that looks at
-// gradients, one that counts steps and is persisted, one that watches validation.
+// One block of typical policies: a pass-through around the objective, one that reads gradients, one
+// that counts steps and persists its count, one that watches validation.
 
 template <std::size_t N>
 struct Around {
@@ -114,7 +115,7 @@ void fit(std::index_sequence<Ns...>, std::vector<frugal::Batch> const& train) {
 }  // namespace
 
 void compile_bench(std::vector<frugal::Batch> const& train) {
-#ifdef BLOCKS  // without: what the headers alone cost
+#ifdef BLOCKS  // undefined: measures the headers alone
   fit(std::make_index_sequence<BLOCKS>{}, train);
 #else
   static_cast<void>(train);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real program: a trainer with ten policies, its data and its report. bench/compile.py compiles
-// it beside a file that includes torch/torch.h alone.
+// A real program: a trainer with ten policies, its data and its report. bench/compile.py compares
+// it with a file that only includes torch/torch.h.
 #include <torch/torch.h>
 
 #include <frugal/frugal.hpp>

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the Python rivals of bench/gpu.py share: the jobs, the clock, the answer.
+"""Shared by the Python rivals of bench/gpu.py: the jobs, the clock, the output.
 
 A rival is called as `--job mlp --how eager --steps N --warmup W --device cuda` and prints one JSON
 line, as bench/gpu/rounds.cpp does. Exit code 77, with {"not_run": reason}: it cannot be measured
-here. Data, networks and first weights are those of rounds.cpp. No NumPy is needed.
+here. Data, networks and initial weights are those of rounds.cpp. No NumPy is needed.
 
 Shapes: B samples, T tokens, C channels.
 """
@@ -28,8 +28,8 @@ except ImportError as error:
     sys.exit(NOT_RUN)
 
 LEARNING_RATE = 1e-3
-# As in rounds.cpp. One step: in a second, a copy from pageable memory would wait for the kernels of
-# the first.
+# As in rounds.cpp. One step: in a second one, a copy from pageable memory would wait for the first
+# one's kernels.
 BURST, BURSTS = 1, 100
 
 
@@ -112,8 +112,8 @@ def images() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def sequences() -> torch.Tensor:
-    """Each word follows from the one before, but for a fifth that are random: the loss has a floor,
-    and falls only where training works."""
+    """Each word follows from the one before, except for a fifth that are random: the loss has a floor,
+    and falls only if training works."""
     torch.manual_seed(7)
     words = [torch.randint(0, 512, (4096,))]
     for _ in range(128):
@@ -124,7 +124,7 @@ def sequences() -> torch.Tensor:
 
 
 class Job:
-    """Data on the host, a network on the CPU with its first weights."""
+    """Data on the host, and a network on the CPU with its initial weights."""
 
     def __init__(self, name: str):
         self.name, self.judged = name, 4096
@@ -161,7 +161,7 @@ class Job:
 
 
 class Samples(TensorDataset):
-    """Is indexed once for a whole batch: sample by sample, it would be that which is measured."""
+    """Indexed once for a whole batch: otherwise the benchmark would measure indexing by sample."""
 
     def __getitems__(self, rows: list[int]) -> list[torch.Tensor]:
         index = torch.tensor(rows)
@@ -186,7 +186,7 @@ def loader_of(job: Job, device: torch.device) -> DataLoader:
 
 class Feed:
     """Batches of a fresh permutation in every epoch, in page-locked memory on a machine with a GPU.
-    A slot is filled again once the copy out of it is done: call sent() behind that copy."""
+    A slot is refilled once the copy out of it is done: call sent() after that copy."""
 
     SLOTS = 4
 
@@ -230,8 +230,9 @@ class Feed:
 
 
 class Clock:
-    """Is told of each step. After the timed steps come short bursts behind a synchronise: in them
-    the host never waits for the device, so their median is what a step costs the host."""
+    """Called after each step. After the timed steps it runs short bursts that begin with a
+    synchronise: in them the host never waits for the device, so their median is the host's cost of a
+    step."""
 
     def __init__(self, args: argparse.Namespace):
         self.warmup, self.steps, self.device = args.warmup, args.steps, args.device

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The program of bench/gpu.py. It is built on request alone: nothing but a GPU can run it.
+# The program of bench/gpu.py. Built only on request: it needs a GPU to run.
 if(FRUGAL_WITH_TORCH AND FRUGAL_CUDA AND TARGET CLI11::CLI11)
   add_executable(bench_gpu EXCLUDE_FROM_ALL "${CMAKE_CURRENT_LIST_DIR}/rounds.cpp")
   frugal_torch_program(bench_gpu)

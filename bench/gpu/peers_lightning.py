@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rival: Lightning as its documentation recommends it, with a DataLoader and fused AdamW; logger,
-progress bar and checkpoints off."""
+"""Rival: Lightning as in its documentation, with a DataLoader and fused AdamW; logger, progress bar and
+checkpoints disabled."""
 
 from common_gpu import F, LEARNING_RATE, Clock, Job, answer, arguments, loader_of, not_run, torch
 
@@ -42,7 +42,7 @@ def main() -> None:
         max_epochs=-1,
         max_steps=clock.all_steps(),
         callbacks=[Told(clock)],
-        # Named, so that Lightning does not ask mpi4py for another, which may start MPI and hang.
+        # Explicit, so that Lightning does not ask mpi4py for another, which may start MPI and hang.
         plugins=[LightningEnvironment()],
         logger=False,
         enable_checkpointing=False,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rival: PyTorch in careful hands, with fused AdamW. eager; cudagraph: the whole step captured by
-hand with torch.cuda.graph; compile: forward and backward by torch.compile(mode="reduce-overhead"),
-the optimizer eager, as it is one kernel."""
+"""Rival: tuned PyTorch with fused AdamW. eager; cudagraph: the whole step captured by hand with
+torch.cuda.graph; compile: forward and backward by torch.compile(mode="reduce-overhead"), with an
+eager optimizer, because it is one kernel."""
 
 import shutil
 import time
@@ -54,7 +54,7 @@ def compiled(job: Job, feed: Feed, clock: Clock, device: torch.device) -> dict:
     seconds = time.perf_counter() - begin
     from torch._dynamo.utils import counters
 
-    skips = counters["inductor"]["cudagraph_skips"]  # compiled, and not captured
+    skips = counters["inductor"]["cudagraph_skips"]  # compiled but not captured
     advice = [f"cudagraph_skips: {skips}"] if skips else []
     return {"seconds_in_all": seconds, "advice": advice}
 
@@ -82,7 +82,7 @@ def cudagraph(job: Job, feed: Feed, clock: Clock, device: torch.device) -> dict:
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        for _ in range(3):  # beside the clock's own warm-up
+        for _ in range(3):  # in addition to the clock's own warm-up
             advance()
             optimizer.zero_grad(set_to_none=True)
             body()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains one of three jobs on a GPU in one of five ways and prints one line of JSON: seconds of the
-// wall, of the host and of a launch, peak bytes, final loss, captures and advice. bench/gpu.py runs
-// it, beside the same jobs in PyTorch: peers_torch.py has the same data, networks and first
+// Trains one of three jobs on a GPU in one of five ways and prints one line of JSON: seconds of
+// wall time, of the host and of a launch, peak bytes, final loss, captures and advice. bench/gpu.py
+// runs it, and the same jobs in PyTorch: peers_torch.py has the same data, networks and initial
 // weights.
 //
-// `hand` is the bar: a CUDA graph as an engineer writes it for one network, without frugal's loop.
-// It takes its rows from frugal::Pass, so that loops are compared and not shuffles.
+// `hand` is the reference: a CUDA graph as an engineer writes it for one network, without frugal's
+// loop. It takes its rows from frugal::Pass, so that loops are compared rather than shuffles.
 //
 // Shapes: N samples, B in a batch, T tokens.
 #include <frugal/frugal.hpp>
@@ -53,11 +53,11 @@ struct Job {
   nn::Sequential net;
   fr::Batch data;
   std::int64_t batch;
-  std::int64_t judged;  ///< samples on which the final loss is taken
+  std::int64_t judged;  ///< samples for the final loss
 };
 
-/// Of Fashion-MNIST's shape: ten prototypes under noise. A fifth of the labels are random, so that
-/// the loss has a floor and runs can be compared by their ratio.
+/// Ten noisy prototypes in Fashion-MNIST's shape. A fifth of the labels are random, so that the
+/// loss has a floor and runs can be compared by their ratio.
 fr::Batch images() {
   torch::manual_seed(7);
   std::int64_t const count = 60000;
@@ -87,8 +87,8 @@ Job convnet() {
   return {.net = net, .data = std::move(data), .batch = 128, .judged = 4096};
 }
 
-/// Each word follows from the one before, but for a fifth that are random: the loss has a floor,
-/// and falls only where training works.
+/// Each word follows from the one before, except for a fifth that are random: the loss has a floor,
+/// and falls only if training works.
 at::Tensor sequences(frugal_bench::TransformerShape const& shape) {
   torch::manual_seed(7);
   std::int64_t const count = 4096;
@@ -126,11 +126,12 @@ void wait_for(c10::Device device) {
   if (device.is_cuda()) c10::cuda::device_synchronize();
 }
 
-/// Is told of each step. After the timed steps come short bursts behind a synchronise: in them the
-/// host never waits for the device, so their median is what a step costs the host.
+/// Called after each step. After the timed steps it runs short bursts that begin with a
+/// synchronise: in them the host never waits for the device, so their median is the host's cost of
+/// a step.
 class Clock {
  public:
-  // One step: in a second, a copy from pageable memory would wait for the kernels of the first.
+  // One step: in a second one, a copy from pageable memory would wait for the first one's kernels.
   static constexpr std::uint64_t burst = 1, bursts = 100;
 
   Clock(std::uint64_t warmup, std::uint64_t steps, c10::Device device)
@@ -179,8 +180,8 @@ class Clock {
   std::uint64_t warmup_, steps_;
   c10::Device device_;
   clock::time_point begin_{};
-  double host_ = 0;  // until the host has launched all
-  double wall_ = 0;  // until the device has done all
+  double host_ = 0;  // until the host has launched everything
+  double wall_ = 0;  // until the device has finished
   std::vector<double> launches_;
 };
 
@@ -204,9 +205,9 @@ struct Stopwatch {
   };
 };
 
-// ---- by frugal ----------------------------------------------------------------------------------
+// ---- with frugal --------------------------------------------------------------------------------
 
-/// CudaCapture, which counts: a Graph that gave up runs eagerly and would pass for a slow one.
+/// A counting CudaCapture: a Graph that gave up runs eagerly and would only look slow.
 class Counted {
  public:
   class Recording {
@@ -256,8 +257,8 @@ json by_frugal(Job& job, fr::Resident& source, Clock& clock, c10::Device device,
 
 // ---- by hand ------------------------------------------------------------------------------------
 
-/// Epoch after epoch of batches, gathered straight into memory that stays and copied from there: on
-/// a GPU it is page-locked, and a slot is filled again once its copy is done.
+/// Endless epochs of batches, gathered into persistent memory and copied from there. On a GPU it is
+/// page-locked, and a slot is refilled once its copy is complete.
 class Feed {
  public:
   Feed(Job const& job, c10::Device device)
@@ -281,7 +282,7 @@ class Feed {
 
   fr::Batch const& here() const { return here_; }
 
-  /// Copies the next batch there, behind what the current stream has to do.
+  /// Copies the next batch there, ordered after the current stream's work.
   void advance() {
     Slot& slot = slots_[at_++ % slots_.size()];
     if (on_gpu_) slot.copied.synchronize();
@@ -318,7 +319,7 @@ class Feed {
   std::uint64_t epoch_ = 0;
 };
 
-/// The work of a step, which reads and writes tensors that stay.
+/// A step's work, on persistent tensors.
 class HandStep {
  public:
   HandStep(nn::Sequential net, fr::Batch const& batch, c10::Device device)
@@ -363,7 +364,7 @@ class HandStep {
   at::Tensor one_, total_, rate_, counter_;
 };
 
-/// On a CPU the step is run where a GPU replays it.
+/// On a CPU, runs the step where a GPU replays it.
 class ByHand {
  public:
   ByHand(Job& job, c10::Device device)
@@ -388,7 +389,7 @@ class ByHand {
             {"advice", json::array()}};
   }
 
-  /// Seconds of a replay behind another: the device's part of a step, without its data.
+  /// Seconds per replay in a sequence: the device's part of a step, without its data.
   json replay_seconds() {
     if (!graph_) return {};
     constexpr int replays = 200;
@@ -432,9 +433,9 @@ class ByHand {
   std::unique_ptr<at::cuda::CUDAGraph> graph_;
 };
 
-// ---- what is printed ----------------------------------------------------------------------------
+// ---- output -------------------------------------------------------------------------------------
 
-/// On the same samples for every way, outside the clock.
+/// Evaluated on the same samples for every way, outside of the timing.
 double judged_loss(Job& job, c10::Device device) {
   torch::NoGradGuard const no_gradients;
   fr::Batch const some{job.data.data.slice(0, 0, job.judged).to(device),
@@ -458,7 +459,7 @@ void tell_of(json& line, c10::Device device) {
   auto const& properties = *at::cuda::getDeviceProperties(device.index());
   int driver = 0;
   int runtime = 0;
-  // What fails here leaves a 0, which is told as such.
+  // On failure it stays 0, and is reported as such.
   static_cast<void>(cudaDriverGetVersion(&driver));
   static_cast<void>(cudaRuntimeGetVersion(&runtime));
   line["device"] = properties.name;
@@ -541,7 +542,7 @@ int main(int argc, char** argv) {
     }
     tell_of(line, device);
     std::cout << line << std::endl;
-  } catch (std::exception const& error) {  // fr::Error among them
+  } catch (std::exception const& error) {  // including fr::Error
     std::cerr << error.what() << std::endl;
     return 1;
   }

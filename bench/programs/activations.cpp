@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a transformer's activations hold, and what a step takes: plainly, with Recompute and with
-// Activations. activations.py runs it and judges; it prints one line of JSON per recipe.
-// Shapes: B sequences, T tokens, C channels, H heads, V words.
+// The memory of a transformer's activations and the time of a step: plain, with Recompute and with
+// Activations. Prints one line of JSON per recipe; activations.py runs and evaluates it. Shapes: B
+// sequences, T tokens, C channels, H heads, V words.
 #include <frugal/frugal.hpp>
 
 #include <CLI/CLI.hpp>
@@ -39,7 +39,7 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-/// Reads clock and memory: where a step begins, where its loss is there, and where it ends.
+/// Reads clock and memory at the beginning of a step, after its loss, and at its end.
 struct Meter {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "Meter";
@@ -48,10 +48,10 @@ struct Meter {
 
   struct Read {
     LiveBytes* live = nullptr;
-    std::vector<std::int64_t> held{};  ///< bytes when the forward pass is over
-    std::vector<std::int64_t> peak{};  ///< bytes at most, before gradients of parameters are there
-    std::vector<double> seconds{};     ///< of forward and backward, on the clock
-    std::vector<double> processor{};   ///< the same, of all cores together
+    std::vector<std::int64_t> held{};  ///< bytes after the forward pass
+    std::vector<std::int64_t> peak{};  ///< peak bytes, before gradients of parameters exist
+    std::vector<double> seconds{};     ///< of forward and backward, wall time
+    std::vector<double> processor{};   ///< the same, summed over all cores
   };
   Read* read = nullptr;
 
@@ -87,7 +87,7 @@ struct Meter {
   };
 };
 
-/// Gradients that are there all the time, so that peaks are those of activations.
+/// Keeps gradients allocated, so that peaks measure activations.
 struct KeepGradients {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "KeepGradients";
@@ -126,7 +126,7 @@ void measure(char const* name, Shape const& shape, std::uint64_t steps, Ps const
                       Meter{.read = &read},
                       policies...};
   auto const report = trainer.fit(batches);
-  // The first step warms up, and Recompute learns in it which segment is last.
+  // The first step is a warm-up, in which Recompute also learns which segment is last.
   auto const later = [](auto const& all) { return decltype(all){all.begin() + 2, all.end()}; };
   std::cout << nlohmann::json{{"recipe", name},
                               {"held", later(read.held)},

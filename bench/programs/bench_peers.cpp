@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// frugal's side of the comparison with PyTorch, Lightning and Accelerate: peers.py runs it. The
-// job is that of its Python rivals: 784-128-10, ReLU, cross entropy, AdamW, one thread.
+// frugal's side of the comparison with PyTorch, Lightning and Accelerate: peers.py runs it. The job
+// is that of its Python rivals: 784-128-10, ReLU, cross entropy, AdamW, one thread.
 #include <frugal/frugal.hpp>
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ using frugal_bench::Net;
 
 namespace {
 
-/// Starts the clock once the warm-up is over.
+/// Starts the clock after the warm-up.
 struct Stopwatch {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "Stopwatch";
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
                         Stopwatch{.warmup = warmup, .start = &start}};
     trainer.fit(source);
     std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
-    // On the same images for every rival, outside the clock.
+    // Evaluated on the same images for every rival, outside of the timing.
     torch::NoGradGuard const no_gradients;
     fr::Batch const judged =
         fr::ScaleBytes{}({bytes.data.slice(0, 0, 10000), bytes.target.slice(0, 0, 10000)});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
-// frugal's side of bench/store.py: writes or reads a file of tensors once, and says how long that
-// took, without what came before.
+// frugal's side of bench/store.py: writes or reads a file of tensors once, and prints the time of
+// that alone.
 //
 //   bench_store write FILE --mib N --tensors N   a new file, hashed and fsynced
 //   bench_store open|touch|copy FILE             maps it; touches every page; copies every tensor
@@ -40,7 +40,7 @@ void answer(double seconds, std::uint64_t check) {
 }
 
 void write(std::string const& path, std::size_t bytes, std::size_t count) {
-  // Sizes as a network has them: matrices, and between them vectors.
+  // Sizes as in a network: matrices, with vectors in between.
   std::size_t const small = 1024;
   std::size_t const large = (bytes - count / 2 * small) / (count - count / 2) / 4 * 4;
   std::vector<std::vector<std::uint64_t>> words;

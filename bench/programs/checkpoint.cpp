@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One side of bench/checkpoint.py: what a save with Async costs the step, and how long a resume
-// takes, for a module and AdamW whose state is so many MiB. Prints one line of JSON.
+// One side of bench/checkpoint.py: the step's cost of a save with Async, and the time of a resume,
+// for a module and AdamW with a given state size in MiB. Prints one line of JSON.
 #include <frugal/frugal.hpp>
 
 #include <CLI/CLI.hpp>
@@ -41,7 +41,7 @@ struct Objective {
   }
 };
 
-// A clock before Checkpoint's turn and one after it.
+// One clock before Checkpoint in the order, and one after it.
 struct before_kind : frugal::observer_kind {
   static constexpr std::string_view name = "bench.Before";
 };
@@ -53,7 +53,7 @@ template <class Kind>
 struct Stamp {
   using kind = Kind;
   using listens = frugal::list<frugal::on::fit_begin, frugal::on::step>;
-  std::vector<Clock::time_point>* times = nullptr;  ///< of the beginning, then of each step
+  std::vector<Clock::time_point>* times = nullptr;  ///< at the beginning, then at each step
 
   template <class Context>
   struct State {
@@ -72,7 +72,7 @@ std::vector<frugal::Batch> batches(std::size_t count) {
   return std::vector<frugal::Batch>(count, {torch::zeros({1}), torch::zeros({1})});
 }
 
-/// Times of one memcpy of the whole state into memory that is there.
+/// Times of a memcpy of the whole state into allocated memory.
 std::vector<double> memcpy_times(std::int64_t mib) {
   std::vector<std::vector<char>> from(192);
   std::vector<std::vector<char>> to(192);
@@ -109,7 +109,7 @@ nlohmann::json stall(std::filesystem::path const& folder, std::int64_t mib, std:
   return {{"stall", stalls}, {"memcpy", memcpy_times(mib)}, {"longest_between", between}};
 }
 
-/// A run that has ended is put where it was: from fit's first line until it could train on.
+/// Resumes a completed run: from fit's first line until it could continue training.
 nlohmann::json resume(std::filesystem::path const& folder, std::int64_t mib) {
   std::vector<Clock::time_point> after;
   frugal::Trainer trainer{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains one of three jobs with some levers for a number of samples, and prints one line of JSON:
-// wall seconds, processor seconds, peak bytes, loss on samples that it was not trained on.
-// levers.py runs it and compares; --list prints the levers.
+// wall seconds, processor seconds, peak bytes, loss on held-out samples. levers.py runs it and
+// compares; --list prints the levers.
 //
 // Shapes: B samples; 1x28x28 pixels, or T tokens.
 #include <frugal/frugal.hpp>
@@ -39,25 +39,25 @@ namespace {
 
 // ---- levers -------------------------------------------------------------------------------------
 
-/// A row: its name on the command line, what the table says, and its policies.
+/// A row: its name on the command line, its text in the table, and its policies.
 template <fr::fixed_string Name, fr::fixed_string Text, class... Ps>
 struct Lever {
   static constexpr std::string_view name = Name;
   static constexpr std::string_view text = Text;
 };
 
-/// Measured together as well, in every combination, if they save time.
+/// Also measured in every combination, if they save time.
 using ForTime =
     fr::list<Lever<"fused", "Optimize<AdamW>, one fused kernel", fr::Optimize<fr::AdamW>>,
              Lever<"bf16", "Precision<BF16>", fr::Precision<fr::BF16>>,
              Lever<"keep", "KeepMemory", fr::KeepMemory>,
              Lever<"denormals", "FlushDenormals", fr::FlushDenormals>>;
-/// The same, if they save memory.
+/// Likewise, if they save memory.
 using ForMemory =
     fr::list<Lever<"accumulate", "Accumulate<4> of batches of a quarter", fr::Accumulate<4>>,
              Lever<"recompute", "Recompute<>", fr::Recompute<>>,
              Lever<"half", "Activations<BF16>", fr::Activations<fr::BF16>>>;
-/// Measured alone.
+/// Measured individually.
 using Others = fr::list<
     Lever<"fp16", "Precision<FP16>", fr::Precision<fr::FP16>>,
     Lever<"offload", "Activations<Offload>", fr::Activations<fr::Offload>>,
@@ -72,13 +72,13 @@ using Others = fr::list<
     Lever<"throughput", "Throughput<Every<4>>", fr::Throughput<fr::Every<4>>>,
     Lever<"log", "Log<Every<4>>", fr::Log<fr::Every<4>>>>;
 
-// Of the data. They are no policies, so every recipe can have them.
+// Levers of the data. They are no policies, so every recipe can have them.
 constexpr std::string_view resident = "resident";
 constexpr std::string_view prefetch = "prefetch";
 
 // ---- data ---------------------------------------------------------------------------------------
 
-/// A data set that gives one sample after the other, as tutorials have it.
+/// A data set that returns one sample at a time, as in tutorials.
 struct Samples : torch::data::datasets::Dataset<Samples> {
   explicit Samples(fr::Batch all) : set(std::move(all)) {}
   torch::data::Example<> get(std::size_t index) override {
@@ -91,7 +91,7 @@ struct Samples : torch::data::datasets::Dataset<Samples> {
   fr::Batch set;
 };
 
-/// One type for all ways to the data, so that recipes are compiled once.
+/// One type for every way to the data, so that recipes are compiled once.
 class Data {
   using Stacked = fr::DatasetSource<Samples>;
 
@@ -129,7 +129,7 @@ class Data {
 struct Job {
   nn::Sequential net;
   fr::Batch train;
-  fr::Batch judged;  // samples that it is not trained on
+  fr::Batch judged;  // held-out samples
   std::int64_t batch;
   double learning_rate;
 };
@@ -146,7 +146,7 @@ fr::Batch range(fr::Batch const& set, std::int64_t begin, std::int64_t end) {
   return {set.data.slice(0, begin, end), set.target.slice(0, begin, end)};
 }
 
-/// Windows of a text: bytes, and for each the byte that follows.
+/// Windows of a text: bytes, each with the byte that follows.
 fr::Batch windows(std::string const& path, std::int64_t tokens) {
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -194,7 +194,7 @@ struct Asked {
   frugal_bench::CountingAllocator& host;
 };
 
-/// User and system time of all threads of this process, without what other processes take.
+/// User and system time of all threads of this process, unaffected by other processes.
 double processor_seconds() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
@@ -204,8 +204,8 @@ double processor_seconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-/// Reads both clocks at the end of the last warm-up step and at the end of the last step. What
-/// other policies do in between is included.
+/// Reads both clocks at the end of the last warm-up step and at the end of the last step, including
+/// the work of other policies in between.
 struct Watch {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "LeverWatch";
@@ -241,7 +241,7 @@ struct Watch {
   };
 };
 
-/// What a recipe has to be told at run time.
+/// Run-time settings of a recipe.
 template <class Trainer>
 void prepare(Trainer& trainer, double learning_rate) {
   auto& optimizer = trainer.template policy<fr::kinds::optimizer>();
@@ -279,7 +279,7 @@ json measure(Asked& asked) {
       std::conditional_t<own_optimizer, fr::Recipe<Ps..., Watch>, fr::Recipe<Plain, Ps..., Watch>>;
   using Trainer = fr::Trainer<nn::Sequential, fr::CrossEntropy, Recipe>;
   Job& job = asked.job;
-  // A window has as many samples with Accumulate as a batch has without.
+  // A window with Accumulate has as many samples as a batch without it.
   constexpr std::int64_t micro_batches =
       fr::detail::RecipeTraits<typename Trainer::policies>::batches;
   job.net->to(asked.device);
@@ -305,7 +305,7 @@ json measure(Asked& asked) {
           {"advice", report.advice}};
 }
 
-// ---- which recipes there are --------------------------------------------------------------------
+// ---- recipes ------------------------------------------------------------------------------------
 
 using Recipes = std::map<std::set<std::string_view>, json (*)(Asked&)>;
 

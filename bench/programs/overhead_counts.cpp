@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one loop for a number of steps and counts what it did: allocations of every library in the
-// process, and operators that went through LibTorch's dispatcher. Under callgrind, without
-// --operators, it is what instructions are counted of. overhead.py takes the difference of two
-// step counts, in which start-up drops out.
+// Runs one loop for a number of steps and counts allocations of every library in the process, and
+// operators that LibTorch dispatched. callgrind counts the instructions of the same program without
+// --operators. overhead.py subtracts two step counts, which cancels the start-up.
 #include <ATen/record_function.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,9 +23,9 @@ long clock_divisor = 1;
 
 }  // namespace
 
-// Under callgrind a step takes about a hundred times as long, and what a loop does once in so many
-// seconds would be counted a hundred times too often. --slow-clock slows the clock by as much; like
-// malloc below, this is found before the C library's own.
+// Under callgrind a step takes about a hundred times as long, so work at an interval of seconds
+// would be counted a hundred times too often. --slow-clock slows the clock by the same factor; like
+// malloc below, this definition takes precedence over the C library's.
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   int const result = static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
   if (result == 0 && clock == CLOCK_MONOTONIC && clock_divisor != 1) {
@@ -37,8 +36,8 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   return result;
 }
 
-// The program's own malloc comes first in the search order of every library, so this counts theirs
-// too; glibc offers what it replaces under these names.
+// The program's own malloc takes precedence for every library, so this counts their allocations
+// too; glibc exports the originals under these names.
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
@@ -72,8 +71,8 @@ int posix_memalign(void** out, std::size_t alignment, std::size_t size) noexcept
 }
 }
 
-// An empty recipe stores nothing: its policies and their states are empty, and a class that has
-// them beside its own members is no larger for it.
+// An empty recipe stores nothing: its policies and their states are empty, and do not enlarge a
+// class that contains them.
 namespace {
 
 namespace fr = frugal;

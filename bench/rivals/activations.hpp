@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes "recompute" and "half": what becomes of activations. frugal's machinery for these is the
-// feature itself, so the loops written by hand use it too, by hand: what is compared is a policy
-// that finds the segments, and a forward pass that has them written into it.
+// Recipes "recompute" and "half", for activations. frugal's mechanism is the feature itself, so the
+// hand-written loops use it too: the comparison is between a policy that finds the segments, and a
+// forward pass that has them written into it.
 #pragma once
 
 #include "job.hpp"
 
 namespace frugal_bench {
 
-/// Recipe "recompute": the first half of a list of four layers is computed again in backward.
+/// Recipe "recompute": recomputes the first half of a list of four layers in backward.
 using RecomputeTrainer =
     fr::Trainer<Deep, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::Recompute<fr::Segments<2>>>;
-/// Recipe "half": what is saved for backward waits as BF16.
+/// Recipe "half": tensors saved for backward are stored as BF16.
 using HalfTrainer =
     fr::Trainer<Deep, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::Activations<fr::BF16>>;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes "none", "bf16", "full" and "saves", and the loops written by hand for them.
+// Recipes "none", "bf16", "full" and "saves", with their hand-written loops.
 #pragma once
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ inline constexpr std::uint64_t log_every = 100;
 
 /// Recipe "none": an optimizer and nothing else.
 using NoneTrainer = fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>>;
-/// Recipe "bf16": BF16 autocast and four micro-batches to a step.
+/// Recipe "bf16": BF16 autocast and four micro-batches per step.
 using Bf16Trainer = fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>,
                                 fr::Precision<fr::BF16>, fr::Accumulate<4>>;
 /// Recipe "full": clipping, a schedule and a log line every 100 steps.
@@ -30,7 +30,7 @@ using FullTrainer =
     fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::ClipNorm<>,
                 fr::Schedule<fr::Warmup<warmup>, fr::Cosine>, fr::Log<fr::Every<log_every>>>;
 
-/// Recipe "saves": what the steps between two checkpoints cost.
+/// Recipe "saves": the cost of steps between two checkpoints.
 using SavesTrainer = fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>,
                                  fr::Checkpoint<fr::Every<1'000'000>, fr::Async>>;
 
@@ -132,7 +132,7 @@ inline void rival_full(Net& net, fr::Resident& source, std::uint64_t steps, char
 }
 
 inline void frugal_saves(Net& net, fr::Resident& source, std::uint64_t steps) {
-  // The folder's only file system calls are those of the start and of the end.
+  // The folder is accessed only at the start and at the end.
   auto const folder =
       std::filesystem::temp_directory_path() / ("frugal-bench-" + std::to_string(::getpid()));
   SavesTrainer trainer(net, {.run = folder, .steps = steps});

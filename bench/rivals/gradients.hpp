@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes "fp16", "value" and "adaptive": what is done to gradients, and the loops written by hand.
+// Recipes "fp16", "value" and "adaptive", for gradients, with their hand-written loops.
 #pragma once
 
 #include "job.hpp"
@@ -12,12 +12,12 @@ using Fp16Trainer =
 /// Recipe "value": gradients clipped by value.
 using ValueTrainer =
     fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::ClipValue<0.5_r>>;
-/// Recipe "adaptive": gradients clipped by unit, as a share of its weights' norm.
+/// Recipe "adaptive": gradients clipped by unit, to a fraction of its weights' norm.
 using AdaptiveTrainer =
     fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::ClipAdaptive<0.01_r>>;
 
-/// Knows that it is on a CPU: scale and flag are numbers in memory, and only what PyTorch's scaler
-/// has a kernel for is an operator.
+/// Specialised for the CPU: scale and flag are plain numbers, and only operations for which
+/// PyTorch's scaler has a kernel are operators.
 inline void rival_fp16(Net& net, fr::Resident& source, std::uint64_t steps) {
   at::Tensor scale = torch::full({}, 65536.0F);
   at::Tensor const inverse = torch::empty({});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both sides of the overhead benchmark share: the networks, the data, and for the rivals one
-// AdamW and the bare loop.
+// Shared by both sides of the overhead benchmark: the networks, the data, and for the rivals an
+// AdamW and the plain loop.
 //
 // Shapes: B samples, 784 pixels, 10 classes.
 #pragma once
@@ -28,7 +28,7 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-/// Four layers of one width in a list, for what segments and packs activations.
+/// Four layers of one width in a list, for recipes that segment and pack activations.
 struct DeepImpl : torch::nn::Module {
   DeepImpl() {
     register_module("first", first);
@@ -37,7 +37,7 @@ struct DeepImpl : torch::nn::Module {
     }
     register_module("head", head);
   }
-  // A type and no function, so that it is inlined on either side.
+  // A type rather than a function, so that it is inlined on either side.
   struct Layer {
     at::Tensor operator()(torch::nn::Linear& linear, at::Tensor const& x) const {
       return torch::relu(linear(x));
@@ -58,7 +58,7 @@ Module make_net() {
   return Module();
 }
 
-/// Noise: what samples show does not change what they cost.
+/// Noise: the content of samples does not affect their cost.
 inline fr::Resident make_source(std::int64_t batch, std::int64_t samples = 8192) {
   torch::manual_seed(2);
   return fr::Resident(torch::rand({samples, 784}), torch::randint(0, 10, {samples}),
@@ -67,7 +67,7 @@ inline fr::Resident make_source(std::int64_t batch, std::int64_t samples = 8192)
 
 inline constexpr double learning_rate = 1e-3;
 
-/// The AdamW that all rivals share: lists made once, one step counter.
+/// The AdamW of all rivals: lists made once, one step counter.
 class RivalAdamW {
  public:
   template <class Module>
@@ -94,7 +94,7 @@ class RivalAdamW {
                       1e-8, false, false);
     drop();
   }
-  /// In place of step(), where there is none.
+  /// Replaces step() when the step is skipped.
   void drop() {
     gradients_.clear();
     for (at::Tensor const& parameter : parameters_) parameter.mutable_grad().reset();
@@ -110,12 +110,12 @@ class RivalAdamW {
   float* step_;
 };
 
-/// The loop of those rivals whose recipe has one micro-batch to a step. What is given is inlined:
-/// it is what their author would write at its place.
+/// The loop of rivals with one micro-batch per step. The arguments are inlined, as if written in
+/// place.
 ///
 /// pass(batch)             forward and backward
 /// update(optimizer)       from complete gradients to new weights
-/// after(step)             once the step is made; may make `steps` less
+/// after(step)             after the step; may reduce `steps`
 template <class Module, class Pass, class Update, class After>
 void rival_loop(Module& net, fr::Resident& source, std::uint64_t const& steps, Pass pass,
                 Update update, After after) {
@@ -135,7 +135,7 @@ void rival_loop(Module& net, fr::Resident& source, std::uint64_t const& steps, P
   }
 }
 
-/// Parts of it where a recipe has nothing of its own.
+/// Defaults for its parts.
 template <class Module>
 auto plain_pass(Module& net) {
   return [&net, one = torch::ones({})](fr::Batch const& batch) {

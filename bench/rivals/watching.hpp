@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes "speed" and "stop": what looks at a run from time to time, and the loops written by hand.
+// Recipes "speed" and "stop", which observe a run, with their hand-written loops.
 #pragma once
 
 #include <chrono>
@@ -9,16 +9,16 @@
 
 namespace frugal_bench {
 
-/// Recipe "speed": how fast the run is, and how many operations a step has, every 50 steps.
+/// Recipe "speed": speed and operations per step, every 50 steps.
 using SpeedTrainer =
     fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::Throughput<fr::Every<50>>>;
-/// Recipe "stop": a validation every 20 steps, and an end when it no longer gets better.
+/// Recipe "stop": a validation every 20 steps, and early stopping.
 using StopTrainer =
     fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>,
                 fr::Validate<fr::Every<20>, fr::Accuracy>, fr::EarlyStop<fr::Patience<100>>>;
 
-/// Counts the operations of the first step and of each behind a measurement, with frugal's counter:
-/// LibTorch has none.
+/// Counts the operations of the first step and of each step after a measurement, with frugal's
+/// counter: LibTorch has none.
 inline void rival_speed(Net& net, fr::Resident& source, std::uint64_t steps) {
   using Clock = std::chrono::steady_clock;
   at::Tensor const one = torch::ones({});
@@ -50,7 +50,7 @@ inline void rival_speed(Net& net, fr::Resident& source, std::uint64_t steps) {
   if (flops_per_second < 0) std::abort();
 }
 
-/// Ten batches, measured with numbers read from memory where they are in memory.
+/// Ten batches; numbers in host memory are read directly.
 inline void rival_stop(Net& net, fr::Resident& source, fr::Resident& valid, std::uint64_t steps) {
   struct Validation {
     double loss, accuracy;

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes "ema", "swa" and "audit": what looks at weights, and the loops written by hand.
+// Recipes "ema", "swa" and "audit", for weights, with their hand-written loops.
 #pragma once
 
 #include "job.hpp"
 
 namespace frugal_bench {
 
-/// Recipe "ema": an exponential average of the weights.
+/// Recipe "ema": an exponential moving average of the weights.
 using EmaTrainer =
     fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::Average<fr::Ema<0.999_r>>>;
-/// Recipe "swa": from a step on, their mean at every tenth.
+/// Recipe "swa": from some step on, their mean at every tenth step.
 using SwaTrainer = fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>,
                                fr::Average<fr::Swa<fr::From<10>, fr::Every<10>>>>;
-/// Recipe "audit": deterministic kernels, and a hash of the weights at each epoch's end.
+/// Recipe "audit": deterministic kernels, and a hash of the weights at the end of each epoch.
 using AuditTrainer =
     fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::Audit<fr::BitExact>>;
 
-/// The weights themselves first, and from then on the share `weight(taken)` of them.
+/// Takes the weights themselves first, and then the fraction `weight(taken)` of them.
 template <class Due, class Weight>
 void rival_average(Net& net, fr::Resident& source, std::uint64_t steps, Due due, Weight weight) {
   std::vector<at::Tensor> const parameters = net->parameters();
@@ -47,7 +47,7 @@ inline void rival_swa(Net& net, fr::Resident& source, std::uint64_t steps) {
       [](std::uint64_t taken) { return 1.0 / (static_cast<double>(taken) + 1.0); });
 }
 
-/// The hash is that of the first weights and of the last: no run that is counted ends an epoch.
+/// Hashes only the first and the last weights: no measured run ends an epoch.
 inline void rival_audit(Net& net, fr::Resident& source, std::uint64_t steps) {
   at::globalContext().setDeterministicAlgorithms(true, false);
   at::globalContext().setDeterministicMkldnn(true);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The engine, the loop and what the loop cannot be without; policies one includes by name.
+// The engine, the loop and what the loop requires; include policies by name.
 
 #include <frugal/compose/rational.hpp>
 #include <frugal/trainer.hpp>

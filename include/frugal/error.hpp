@@ -8,16 +8,16 @@
 
 namespace frugal {
 
-/// The four things an error has to tell: what happened, where, why, and what to do about it.
+/// The four parts of an error: what happened, where, why, and what to do about it.
 struct Fault {
   std::string what;   ///< what went wrong, as one clause without a full stop
-  std::string where;  ///< file and offset, tensor, or step; empty where there is no place
-  std::string why;    ///< the cause as far as it is known; may be empty
+  std::string where;  ///< file and offset, tensor, or step; empty if there is none
+  std::string why;    ///< the cause, as far as known; may be empty
   std::string fix;    ///< what the reader should do, as a sentence
 };
 
-/// Base of everything that frugal throws. `what()` reads
-/// "frugal: <what> (<where>): <why>. <fix>"; `fault()` has the parts.
+/// Base of all frugal exceptions. `what()` reads "frugal: <what> (<where>): <why>. <fix>";
+/// `fault()` has the parts.
 class Error : public std::runtime_error {
  public:
   explicit Error(Fault fault) : std::runtime_error(sentence(fault)), fault_(std::move(fault)) {}
@@ -37,23 +37,28 @@ class Error : public std::runtime_error {
   Fault fault_;
 };
 
-/// A setting has a value with which no run is possible.
+/// A setting has a value with which a run is impossible.
 struct SettingsError : Error {
   using Error::Error;
 };
 
-/// A device that this process does not have; `why` lists those that it has.
+/// A device that is not available; `why` lists the available ones.
 struct DeviceError : SettingsError {
   using SettingsError::SettingsError;
 };
 
-/// A file or a source gives data that cannot be what it claims to be.
+/// A file or a source has data that does not match its claims.
 struct DataError : Error {
   using Error::Error;
 };
 
-/// A source has nothing to give.
+/// A source has no batches.
 struct EmptySourceError : DataError {
+  using DataError::DataError;
+};
+
+/// A class label that the module's output has no class for; the label is in the text.
+struct LabelError : DataError {
   using DataError::DataError;
 };
 
@@ -67,26 +72,31 @@ struct ShapeError : Error {
   using Error::Error;
 };
 
-/// A module that cannot be trained as it is, or whose forward pass fails.
+/// Two dtypes that must be the same are not; both are in the text.
+struct DtypeError : Error {
+  using Error::Error;
+};
+
+/// A module that cannot be trained, or whose forward pass fails.
 struct ModuleError : Error {
   using Error::Error;
 };
 
-/// A rehearsal that did not pass; `why` lists the checks that failed.
+/// A dry run that failed; `why` lists the failed checks.
 struct SmokeError : Error {
   using Error::Error;
 };
 
-/// A loss with which training cannot go on; `where` has step, epoch and micro-batch.
+/// A loss with which training cannot continue; `where` has step, epoch and micro-batch.
 struct LossError : Error {
-  /// Where the window of the loss begins. A window that is no step has the step of another one, so
-  /// that the place in the data tells windows apart, and the step does not.
+  /// Where the window of the loss begins. A window that is no step shares its step count with
+  /// another one, so the position in the data identifies a window, and the step does not.
   struct Window {
-    std::uint64_t epoch = 0;     ///< epochs that were complete
+    std::uint64_t epoch = 0;     ///< completed epochs
     std::uint64_t position = 0;  ///< samples of its epoch before it, or `elsewhere`
-    std::uint64_t step = 0;      ///< optimizer steps that were complete
+    std::uint64_t step = 0;      ///< completed optimizer steps
 
-    /// The position of a window that is known to another process alone.
+    /// The position of a window that only another process knows.
     static constexpr auto elsewhere = static_cast<std::uint64_t>(-1);
   };
 
@@ -127,22 +137,22 @@ struct MetricError : Error {
   using Error::Error;
 };
 
-/// The file system refused: a call failed, there is no space, a disk is read-only.
+/// The file system failed: a call failed, there is no space, a disk is read-only.
 struct StoreError : Error {
   using Error::Error;
 };
 
-/// A stored file is not what it claims to be: damaged, cut off, or of another format.
+/// A stored file does not match its claims: damaged, truncated, or of another format.
 struct FormatError : StoreError {
   using StoreError::StoreError;
 };
 
-/// Another trainer works in this run directory.
+/// Another trainer uses this run directory.
 struct LockError : StoreError {
   using StoreError::StoreError;
 };
 
-/// A cloud's metadata service refused, broke off, or gave no sensible answer.
+/// A cloud's metadata service refused, closed the connection, or gave no sensible response.
 struct MetadataError : Error {
   using Error::Error;
 };
@@ -152,7 +162,7 @@ struct UnreachableError : MetadataError {
   using MetadataError::MetadataError;
 };
 
-/// Persisted state that does not fit the policy it is given to.
+/// Persisted state that does not fit the policy that loads it.
 struct StateError : Error {
   using Error::Error;
 };

@@ -86,7 +86,7 @@ void explain(std::ostream& out = std::cout) {
 
 /// The same for a trainer at hand, what its last fit found out, and what its module adds:
 /// parameters, and the size of a checkpoint, which is the weights and buffers, what the optimizer
-/// keeps of them, and their average where a policy keeps one.
+/// keeps of them, and their average or the best ones where a policy keeps them.
 template <class Trainer>
 void explain(Trainer& trainer, std::ostream& out = std::cout) {
   explain<Trainer>(out);
@@ -96,6 +96,7 @@ void explain(Trainer& trainer, std::ostream& out = std::cout) {
   double weights = 0;
   double trained = 0;
   double averages = 0;
+  double kept = 0;
   constexpr bool averaged = detail::has<kinds::average, typename Trainer::policies>;
   for (at::Tensor const& tensor : Parameters::of(module).tensors) {
     count += tensor.numel();
@@ -108,10 +109,19 @@ void explain(Trainer& trainer, std::ostream& out = std::cout) {
   auto const& optimizer = trainer.template policy<kinds::optimizer>();
   constexpr bool keeps_moments = requires { optimizer.moment_count(); };
   if constexpr (keeps_moments) state = trained * static_cast<double>(optimizer.moment_count());
-  std::string const beside = averaged ? ", " + detail::bytes_text(averages) + " average" : "";
+  std::string beside = averaged ? ", " + detail::bytes_text(averages) + " average" : "";
+  if constexpr (detail::has<kinds::early_stop, typename Trainer::policies>) {
+    auto const& stop = trainer.template policy<kinds::early_stop>();
+    if constexpr (requires { stop.restore_best; }) {
+      if (stop.restore_best) {
+        kept = weights;
+        beside += ", " + detail::bytes_text(kept) + " best weights";
+      }
+    }
+  }
   out << "parameters: " << count << '\n';
   if constexpr (keeps_moments || detail::is_null<std::remove_cvref_t<decltype(optimizer)>>) {
-    out << "checkpoint: " << detail::bytes_text(weights + state + averages) << " ("
+    out << "checkpoint: " << detail::bytes_text(weights + state + averages + kept) << " ("
         << detail::bytes_text(weights) << " weights and buffers, " << detail::bytes_text(state)
         << " optimizer" << beside << ")\n";
   } else {

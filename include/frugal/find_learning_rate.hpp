@@ -15,6 +15,7 @@
 
 #include <frugal/compose/policy.hpp>
 #include <frugal/data/range.hpp>
+#include <frugal/data/refused_source.hpp>
 #include <frugal/error.hpp>
 #include <frugal/loop/fit.hpp>
 #include <frugal/state/snapshot.hpp>
@@ -23,13 +24,13 @@
 
 namespace frugal {
 
-/// What a range test tries.
+/// Settings of a range test.
 struct RateRange {
   double from = 1e-7;         ///< first learning rate
-  double to = 10;             ///< last one, unless the loss runs away before
-  std::uint64_t steps = 100;  ///< optimizer steps; each has the rate of the last times a constant
-  double smoothing = 0.9;     ///< share of the mean of losses that each step keeps
-  double runs_away = 4;       ///< ends the test at so many times the lowest smoothed loss
+  double to = 10;             ///< last one, unless the loss diverges before
+  std::uint64_t steps = 100;  ///< optimizer steps; the rate grows by a constant factor per step
+  double smoothing = 0.9;     ///< fraction of the loss average that each step keeps
+  double runs_away = 4;       ///< multiple of the lowest smoothed loss that ends the test
 
   double rate(std::uint64_t step) const {
     double const share = static_cast<double>(step) / static_cast<double>(steps - 1);
@@ -39,7 +40,7 @@ struct RateRange {
 
 namespace detail {
 
-/// Sets the rate of each step and writes down its loss. Part of a range test alone.
+/// Sets the rate of each step and records its loss. Used only by the range test.
 struct RangeTest {
   struct kind : observer_kind {
     static constexpr std::string_view name = "RangeTest";
@@ -47,7 +48,7 @@ struct RangeTest {
   using listens = list<on::fit_begin, on::loss, on::step, on::undo>;
 
   RateRange range{};
-  double lr = 1;  ///< what the optimizer multiplies the factor with
+  double lr = 1;  ///< the optimizer multiplies it by the factor
   RateCurve* curve = nullptr;
 
   template <class Context>
@@ -77,7 +78,7 @@ struct RangeTest {
     }
 
     flow on_step(Step<Context>& phase) {
-      std::uint64_t const step = phase.counters().step;  // of which this was the last
+      std::uint64_t const step = phase.counters().step;  // this step was the last one of these
       double const loss = phase.reduce(Quantity::loss, sum_.template item<double>()) /
                           phase.reduce(Quantity::loss, weight_);
       sum_ = at::Tensor();
@@ -105,7 +106,7 @@ struct RangeTest {
   };
 };
 
-/// What makes a step, and what changes the module that is trained.
+/// Policies that make a step, or change the trained module.
 template <class P>
 inline constexpr bool takes_part_in_range_test =
     contains<typename P::kind,
@@ -154,20 +155,20 @@ inline void require_range(RateRange const& range, double lr) {
 
 }  // namespace detail
 
-/// The range test: trains some steps at a learning rate that grows from step to step, and says at
-/// which the loss falls fastest. Then everything is as it was: weights, buffers, modes, generators
-/// and the source's place. The optimizer is one of the test's own.
+/// The learning-rate range test: trains some steps at a growing learning rate, and reports the rate
+/// at which the loss falls fastest. Afterwards everything is restored: weights, buffers, modes,
+/// generators and the source's position. The test uses its own optimizer.
 ///
-/// Lever   runs to convergence: the rate that a sweep over whole runs would look for, in 100 steps.
+/// Lever   runs to convergence: finds in 100 steps the rate that a sweep over whole runs would.
 /// Cost    the steps, and a copy of parameters and buffers.
-/// Errors  SettingsError for a range without sense; those of a fit, with everything put back, but
-///         for a loss that becomes NaN on the way: that ends the curve.
+/// Errors  SettingsError for an invalid range; those of a fit, with everything restored, except for
+///         a loss that becomes NaN during the test, which ends the curve.
 /// Source  Smith, "Cyclical learning rates for training neural networks" (2017), section 3.3.
 ///
 /// The policies that make a step take part: precision, accumulate, clip, optimizer, those that
 /// replace parts of the module (on::module) and those that make processes agree (service::reduce).
-/// Others do not: nothing is logged, saved or stopped, and Settings::stop is not looked at.
-/// Rates of parameter groups keep their ratio to the optimizer's own.
+/// Others do not: nothing is logged, saved or stopped, and Settings::stop is ignored. Rates of
+/// parameter groups keep their ratio to the optimizer's own.
 ///
 ///     RateCurve const curve = find_learning_rate(trainer, train);
 ///     std::cout << curve;
@@ -203,12 +204,12 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
   settings.run.clear();
   settings.epochs.reset();
   settings.steps = range.steps;
-  settings.stop = {};  // a test that ends before its end finds nothing
+  settings.stop = {};  // an interrupted test has no result
   auto&& source = as_source(std::forward<Train>(train));
   using source_type = std::remove_reference_t<decltype(source)>;
   detail::Fit<context, Objective, source_type, void> fit(trainer.module(), trainer.objective(),
                                                          settings, values, source, nullptr);
-  // What this replaces stays replaced, as in a fit, and is what is put back afterwards.
+  // Replaced modules stay replaced, as in a fit, and are what the test restores.
   fit.assemble();
   AnyRun run{.root = base_module(trainer.module()), .settings = settings};
   Snapshot<AnyRun> before;
@@ -217,7 +218,7 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
     try {
       fit.run();
     } catch (LossError const&) {
-      if (curve.points.empty()) throw;  // the very first loss is of no rate's making
+      if (curve.points.empty()) throw;  // the first loss does not depend on any rate
       curve.diverged = true;
     }
   });

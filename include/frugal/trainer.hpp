@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <iostream>
 #include <ostream>
 #include <string>
@@ -10,6 +11,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/range.hpp>
+#include <frugal/data/refused_source.hpp>
 #include <frugal/libtorch/devices.hpp>
 #include <frugal/loop/evaluation.hpp>
 #include <frugal/loop/fit.hpp>
@@ -21,6 +23,7 @@
 #include <frugal/policy/precision.hpp>         // IWYU pragma: keep
 #include <frugal/policy/schedule.hpp>          // IWYU pragma: keep
 #include <frugal/policy/validate.hpp>          // IWYU pragma: keep
+#include <frugal/recipe_name.hpp>
 #include <frugal/run/context.hpp>
 
 namespace frugal {
@@ -47,10 +50,10 @@ struct ForwardOfData {
       return forward(module, at::Tensor(batch));
     } else {
       static_assert(
-          requires { at::Tensor(batch.data); },
-          "frugal: predict does not know what of this batch the module takes. Give it a "
-          "third argument: `[](auto& module, auto const& batch) { return ...; }`.");
-      return forward(module, batch.data);
+          HasData<B>,
+          "frugal: predict cannot tell which part of this batch the module takes. Give it a third "
+          "argument: `[](auto& module, auto const& batch) { return ...; }`.");
+      return forward(module, batch_data(batch));
     }
   }
 };
@@ -80,6 +83,7 @@ struct context_of<Module, list<Ps...>> {
 ///
 ///     Trainer<Net, CrossEntropy, Optimize<AdamW>> trainer{Net{}, {.epochs = 5}};
 ///     Trainer trainer{net, CrossEntropy{}, Settings{.epochs = 5}, Optimize<AdamW>{.lr = 3e-4}};
+///     Trainer trainer{net, CrossEntropy{}, Optimize<AdamW>{}};    // one epoch on the CPU
 ///     Report report = trainer.fit(train, valid);
 template <class Module, class Objective, class... Ps>
 class Trainer {
@@ -87,7 +91,10 @@ class Trainer {
   using recipe = Recipe<Ps...>;
 
  private:
-  // Says what is wrong with the recipe, each fault once; the value itself says nothing new.
+  static_assert((true && ... && !std::same_as<Ps, Settings>),
+                "frugal: Settings stands before the policies. Write Trainer{module, objective, "
+                "Settings{...}, policies...}.");
+  // Asserts each rule once, with its sentence; the value itself adds nothing.
   static constexpr bool checked = detail::facts<typename recipe::policies>::require() || true;
   static_assert(checked);
   using ordered = detail::composed_if_legal<recipe::legal, slots, typename recipe::policies>;
@@ -99,7 +106,7 @@ class Trainer {
   /// Every policy of the trainer in the order in which events reach it, defaults included.
   using policies = ordered;
 
-  /// Waits for the device that every step makes, by the word of the policies.
+  /// Waits for the device in every step, as its policies declare.
   static constexpr int host_syncs_per_step = []<class... Qs>(list<Qs...>) {
     return (0 + ... + detail::about_of<Qs>().host_syncs_per_step);
   }(ordered{});
@@ -108,21 +115,26 @@ class Trainer {
       : module_(std::move(module)), settings_(std::move(settings)) {}
 
   /// Policy values go where their types are in the recipe; the rest keep their defaults.
+  template <class Q, class... Qs>
+    requires(!std::convertible_to<Q, Settings>)
+  Trainer(Module module, Objective objective, Q const& value, Qs const&... values)
+      : Trainer(std::move(module), std::move(objective), Settings{}, value, values...) {}
+  /// With settings.
   template <class... Qs>
   Trainer(Module module, Objective objective, Settings settings = {}, Qs const&... values)
       : module_(std::move(module)),
         objective_(std::move(objective)),
         settings_(std::move(settings)) {
     static_assert((... && detail::has_places_for<Qs, list<Qs...>, ordered>),
-                  "frugal: the trainer is given more values of a policy than its recipe has places "
-                  "for it.");
+                  "frugal: the trainer is given more values of a policy type than its recipe has "
+                  "policies of that type. Remove the extra values.");
     (detail::assignment_to(policies_, ordered{}) << ... << values);
   }
 
   /// Trains without validation data. Does not compile with a policy that watches validation.
   template <class Train>
   Report fit(Train&& train) {
-    static_assert(detail::say_needs_validation(ordered{}));
+    static_assert(detail::require_validation(ordered{}));
     auto&& source = as_source(std::forward<Train>(train));
     return fit_sources<std::remove_reference_t<decltype(source)>, void>(source, nullptr);
   }
@@ -134,7 +146,7 @@ class Trainer {
   Report fit(Train&& train, Valid&& valid, Others&&... others) {
     auto&& source = as_source(std::forward<Train>(train));
     using source_type = std::remove_reference_t<decltype(source)>;
-    if constexpr (sizeof...(Others) == 0 && !detail::is_named<std::remove_cvref_t<Valid>>) {
+    if constexpr (sizeof...(Others) == 0 && !detail::is_named_source<std::remove_cvref_t<Valid>>) {
       auto&& watched = as_source(std::forward<Valid>(valid));
       return fit_sources<source_type, std::remove_reference_t<decltype(watched)>>(source, &watched);
     } else if constexpr (detail::require_names<Valid, Others...>()) {
@@ -173,7 +185,7 @@ class Trainer {
   /// Several sources have names, as in fit().
   template <class Source, class... Others>
   Metrics evaluate(Source&& source, Others&&... others) {
-    if constexpr (sizeof...(Others) == 0 && !detail::is_named<std::remove_cvref_t<Source>>) {
+    if constexpr (sizeof...(Others) == 0 && !detail::is_named_source<std::remove_cvref_t<Source>>) {
       auto&& read = as_source(std::forward<Source>(source));
       return evaluate_source(read);
     } else if constexpr (detail::require_names<Source, Others...>()) {
@@ -191,11 +203,16 @@ class Trainer {
   /// Calls `sink(output, batch)` for each batch of a source, in the order of its epoch 0, with what
   /// the module makes of it: in evaluation mode, without gradients, under the recipe's precision,
   /// on the module's device. `forward(module, batch)` says how; left out, it is the module's
-  /// forward of `batch.data`, or of a batch that is one tensor.
+  /// forward of `batch_data(batch)`.
   template <class Source, class Sink, class Forward = detail::ForwardOfData>
   void predict(Source&& source, Sink&& sink, Forward&& forward = {}) {
     auto&& read = as_source(std::forward<Source>(source));
     evaluation().predict(read, forward, sink);
+  }
+
+  /// What the run is called: Settings::name, or else what its recipe is called (recipe_name).
+  std::string name() const {
+    return settings_.name.empty() ? recipe_name<Trainer>() : settings_.name;
   }
 
   Module& module() { return module_; }
@@ -288,5 +305,8 @@ template <class Module, class Objective, class... Ps>
 Trainer(Module, Objective, Settings, Ps...) -> Trainer<Module, Objective, Ps...>;
 template <class Module, class Objective>
 Trainer(Module, Objective) -> Trainer<Module, Objective>;
+template <class Module, class Objective, class P, class... Ps>
+  requires(!std::convertible_to<P, Settings>)
+Trainer(Module, Objective, P, Ps...) -> Trainer<Module, Objective, P, Ps...>;
 
 }  // namespace frugal

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conan recipe of frugal: headers and their CMake package.
 
-LibTorch, Boost, RapidJSON, xxHash and zlib may come from the system: debian12.profile beside
+LibTorch, RapidJSON, xxHash and zlib may come from the system: debian12.profile beside
 this file declares them so, and then nothing is downloaded.
 """
 
@@ -45,7 +45,6 @@ class Frugal(ConanFile):
 
     def requirements(self):
         self.requires("libtorch/[>=2.9]", transitive_headers=True, transitive_libs=True)
-        self.requires("boost/[>=1.74]", transitive_headers=True)
         self.requires("rapidjson/[>=1.1.0, include_prerelease]", transitive_headers=True)
         self.requires("xxhash/[>=0.8]", transitive_headers=True, transitive_libs=True)
         self.requires("zlib/[>=1.2.11 <2]", transitive_headers=True, transitive_libs=True)
@@ -63,7 +62,7 @@ class Frugal(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
-        # LibTorch is found when the package is used, not when it is made.
+        # LibTorch is found when the package is used, not when it is built.
         toolchain.cache_variables["FRUGAL_WITH_TORCH"] = False
         toolchain.cache_variables["FRUGAL_ARCHIVE"] = bool(self.options.archive)
         toolchain.cache_variables["FRUGAL_CUDA"] = bool(self.options.cuda)
@@ -81,11 +80,11 @@ class Frugal(ConanFile):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
 
     def package_id(self):
-        # One package for all compilers; the CMake package remembers which options are on.
+        # One package for all compilers; the CMake package records which options are on.
         self.info.settings.clear()
 
     def package_info(self):
-        # frugal brings its own CMake package, which also finds LibTorch.
+        # frugal has its own CMake package, which also finds LibTorch.
         self.cpp_info.set_property("cmake_find_mode", "none")
         self.cpp_info.builddirs = [os.path.join("lib", "cmake", "frugal")]
         self.cpp_info.bindirs = []

@@ -11,7 +11,6 @@ compiler.cppstd=20
 build_type=Release
 
 [platform_requires]
-boost/1.74.0
 rapidjson/1.1.0
 xxhash/0.8.1
 zlib/1.2.13

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Checks the port where there is no vcpkg: cmake -DOUT=<folder> -P check.cmake
+# Checks the port without vcpkg: cmake -DOUT=<folder> -P check.cmake
 #
-# It reads the manifest against vcpkg's rules for the fields that it uses, and runs the real
-# portfile with stand-ins for the vcpkg_* functions that do what those document: a real configure
-# and a real install, the CMake package moved to share/. What lies in <folder>/packages/frugal then
-# is what vcpkg would install. See packaging/README.md for what this does not show.
+# It checks the manifest against vcpkg's rules for the fields that it uses, and runs the real
+# portfile with stand-ins for the vcpkg_* functions that do what their documentation says: a real
+# configure and a real install, with the CMake package moved to share/. Afterwards
+# <folder>/packages/frugal contains what vcpkg would install. packaging/README.md says what this
+# does not test.
 cmake_minimum_required(VERSION 3.25)
 
 set(port_dir "${CMAKE_CURRENT_LIST_DIR}/frugal")
@@ -106,7 +107,7 @@ function(vcpkg_cmake_config_fixup)
   set(share "${CURRENT_PACKAGES_DIR}/share/${PORT}")
   file(MAKE_DIRECTORY "${CURRENT_PACKAGES_DIR}/share")
   file(RENAME "${CURRENT_PACKAGES_DIR}/${arg_CONFIG_PATH}" "${share}")
-  # One folder less between the files and the prefix.
+  # One folder fewer between the files and the prefix.
   file(READ "${share}/${PORT}Config.cmake" text)
   string(REPLACE "/../../../\" ABSOLUTE" "/../../\" ABSOLUTE" fixed "${text}")
   if(fixed STREQUAL text)
@@ -136,7 +137,7 @@ function(port_in folder)
   set(CURRENT_PACKAGES_DIR "${OUT}/packages/${folder}")
   include("${port_dir}/portfile.cmake")
 
-  # What vcpkg's own checks after a build refuse.
+  # Conditions that vcpkg checks after a build.
   foreach(file IN ITEMS share/frugal/copyright share/frugal/usage share/frugal/frugalConfig.cmake
                         include/frugal/version.hpp)
     if(NOT EXISTS "${CURRENT_PACKAGES_DIR}/${file}")

@@ -29,7 +29,7 @@ constexpr auto token_path = "/latest/api/token";
 constexpr auto action_path = "/latest/meta-data/spot/instance-action";
 constexpr auto rebalance_path = "/latest/meta-data/events/recommendations/rebalance";
 
-// What AWS sends where there is nothing.
+// AWS's response when there is no notice.
 Reply not_found() {
   return answer(404,
                 "<?xml version=\"1.0\" encoding=\"iso-8859-1\"?>\n<html><head><title>404 - Not "
@@ -37,13 +37,13 @@ Reply not_found() {
                 "Content-Type: text/html\r\nServer: EC2ws\r\n");
 }
 
-/// An instance's metadata service with tokens: what is not set is not there.
+/// An instance's metadata service with tokens; paths that are not set return 404.
 struct Instance {
   std::optional<Reply> action = {};
   std::optional<Reply> rebalance = {};
-  std::optional<Reply> token = {};  // instead of a good one
+  std::optional<Reply> token = {};  // instead of a valid one
   std::string granted = "21600";    // seconds
-  int forgets_after = 1000000;      // requests with one token until it answers 401
+  int forgets_after = 1000000;      // requests with one token before it answers 401
 
   Reply operator()(HttpRequest const& request) {
     if (request.target == token_path) {
@@ -69,7 +69,7 @@ struct Instance {
   std::string current = "nobody has this one";
 };
 
-/// The session of one test, with its server.
+/// One test's session and server.
 struct Running {
   explicit Running(Instance instance, Aws settings = {})
       : server(std::move(instance)), session(pointed(std::move(settings)), client) {}
@@ -100,7 +100,7 @@ struct Running {
   Aws::Session session;
 };
 
-TEST_CASE("an instance that nobody wants back has no notice") {
+TEST_CASE("an instance that is not interrupted has no notice") {
   Running run({});
   CHECK_FALSE(run.session.poll());
 }
@@ -117,7 +117,7 @@ TEST_CASE("AWS's own example of a termination is a preempt notice with its time"
   CHECK(notice->text == "AWS will terminate this instance at 2017-09-18T08:22:00Z");
 }
 
-TEST_CASE("stop and hibernate take the machine as well") {
+TEST_CASE("stop and hibernate are preempt notices too") {
   for (std::string const action : {"stop", "hibernate"}) {
     Running run({.action = answer(
                      200, "{\"action\":\"" + action + "\",\"time\":\"2017-09-18T08:22:00Z\"}")});
@@ -143,7 +143,7 @@ TEST_CASE("a termination outweighs a recommendation that comes with it") {
   CHECK(run.session.poll()->kind == Notice::Kind::preempt);
 }
 
-TEST_CASE("who does not want recommendations does not ask for them") {
+TEST_CASE("without rebalance there is no request for recommendations") {
   Running run({.rebalance = answer(200, "{\"noticeTime\":\"2020-10-27T08:22:00Z\"}")},
               {.rebalance = false});
   CHECK_FALSE(run.session.poll());
@@ -157,14 +157,14 @@ TEST_CASE("one token serves many polls") {
   CHECK(run.server.requests().at(0).header("x-aws-ec2-metadata-token-ttl-seconds") == "21600");
 }
 
-TEST_CASE("a token that is granted for no time is renewed for every question") {
+TEST_CASE("a token granted for no time is renewed for every request") {
   Running run({.granted = "0"});
   CHECK_FALSE(run.session.poll());
   CHECK_FALSE(run.session.poll());
   CHECK(run.count(token_path) == 4);
 }
 
-TEST_CASE("a token that expires early is renewed upon 401, and the question asked again") {
+TEST_CASE("a token that expires early is renewed on 401, and the request repeated") {
   Running run({.action = answer(200, "{\"action\":\"stop\",\"time\":\"2017-09-18T08:22:00Z\"}"),
                .forgets_after = 1});
   CHECK(run.session.poll());
@@ -173,7 +173,7 @@ TEST_CASE("a token that expires early is renewed upon 401, and the question aske
   CHECK(run.count(action_path) == 3);  // answered, 401, answered
 }
 
-TEST_CASE("a lifetime that makes no sense counts as the one asked for") {
+TEST_CASE("an invalid lifetime counts as the requested one") {
   for (std::string const granted : {"soon", "-1", "99999999999999999999", "60s", "999999999999"}) {
     Running run({.granted = granted});
     CHECK_FALSE(run.session.poll());
@@ -182,13 +182,13 @@ TEST_CASE("a lifetime that makes no sense counts as the one asked for") {
   }
 }
 
-TEST_CASE("401 even with a new token is an error and not an endless loop") {
+TEST_CASE("401 even with a new token is an error and no endless loop") {
   Running run({.forgets_after = 0});
   CHECK(run.why() == "it answered 401 \"<html><h1>401 - Unauthorized</h1></html>\"");
   CHECK(run.count(token_path) == 2);
 }
 
-TEST_CASE("a metadata service that is turned off (403) is an error that says what to turn on") {
+TEST_CASE("a disabled metadata service (403) is an error that says what to enable") {
   Running run({.token = answer(403, "")});
   try {
     run.session.poll();
@@ -201,7 +201,7 @@ TEST_CASE("a metadata service that is turned off (403) is an error that says wha
   }
 }
 
-TEST_CASE("a service without tokens (404) is none of AWS") {
+TEST_CASE("a service without tokens (404) is not AWS") {
   Running run({.token = answer(404, "nothing here")});
   CHECK(run.why() == "it answered 404 \"nothing here\"");
 }
@@ -220,7 +220,7 @@ TEST_CASE("a redirect of AWS's address is an error, and is not followed") {
   CHECK(elsewhere.requests().empty());
 }
 
-TEST_CASE("what is no JSON object is an error and no notice") {
+TEST_CASE("a response that is not a JSON object is an error and no notice") {
   for (std::string const body : {"", "{", "{\"action\":", "[]", "null", "5", "\"terminate\"",
                                  "terminate", "<html>Log in to the hotel's network</html>",
                                  "{\"action\":\"terminate\"} {}", "{\"action\":\"\xff\xfe\"}"}) {
@@ -230,14 +230,14 @@ TEST_CASE("what is no JSON object is an error and no notice") {
   }
 }
 
-TEST_CASE("brackets that are nested as deep as they fit are an error and no crash") {
+TEST_CASE("brackets nested as deep as they fit are an error and no crash") {
   Running run({.action = answer(200, std::string(65536, '['))});
   CHECK(run.why().starts_with("no JSON object"));
   Running closed({.action = answer(200, std::string(32768, '[') + std::string(32768, ']'))});
   CHECK(closed.why().starts_with("no JSON object"));
 }
 
-TEST_CASE("an action of the wrong type, or none, is an error") {
+TEST_CASE("an action that is missing or of the wrong type is an error") {
   for (std::string const body : {"{}", "{\"action\": 5}", "{\"action\": null}",
                                  "{\"action\": [\"terminate\"]}", "{\"Action\": \"terminate\"}"}) {
     CAPTURE(body);
@@ -251,7 +251,7 @@ TEST_CASE("an action that AWS does not document is an error that names it") {
   CHECK(run.why() == "the action is \"dance?\"");
 }
 
-TEST_CASE("a time that is none loses the deadline and not the notice") {
+TEST_CASE("an invalid time loses the deadline but not the notice") {
   for (std::string const time : {"\"2017-02-30T08:22:00Z\"", "\"soon\"", "\"\"", "5", "null"}) {
     CAPTURE(time);
     Running run({.action = answer(200, "{\"action\":\"terminate\",\"time\":" + time + "}")});
@@ -263,7 +263,7 @@ TEST_CASE("a time that is none loses the deadline and not the notice") {
   CHECK(run.session.poll()->text == "AWS will terminate this instance at an unknown time");
 }
 
-TEST_CASE("a recommendation that is garbage is an error") {
+TEST_CASE("a malformed recommendation is an error") {
   for (std::string const body : {"", "{}", "{\"noticeTime\": 5}", "[]"}) {
     CAPTURE(body);
     Running run({.rebalance = answer(200, body)});
@@ -271,7 +271,7 @@ TEST_CASE("a recommendation that is garbage is an error") {
   }
 }
 
-TEST_CASE("a token that could not be a header is an error: empty, with line breaks, a whole page") {
+TEST_CASE("a token that cannot be a header is an error: empty, with line breaks, a whole page") {
   for (std::string const& token :
        {std::string(), std::string("a\r\nX: y"), std::string("a\0b", 3), std::string(5000, 'a')}) {
     Running run({.token = answer(200, token)});
@@ -320,7 +320,7 @@ TEST_CASE("a refused connection is a machine that is not in AWS") {
   CHECK_THROWS_AS(session.poll(), frugal::UnreachableError);
 }
 
-TEST_CASE("settings that cannot be are refused at once") {
+TEST_CASE("invalid settings are refused at once") {
   MetadataClient client;
   CHECK_THROWS_AS(Aws::Session({.base = "https://169.254.169.254"}, client), frugal::SettingsError);
   CHECK_THROWS_AS(Aws::Session({.token_lifetime = 0s}, client), frugal::SettingsError);

@@ -34,7 +34,7 @@ using support::Reply;
 constexpr auto name_target = "/metadata/instance/compute/name?api-version=2021-02-01&format=text";
 constexpr auto events_target = "/metadata/scheduledevents?api-version=2020-07-01";
 
-/// An event as Azure sends it.
+/// An event in Azure's format.
 nlohmann::json event(std::string const& type = "Preempt",
                      std::vector<nlohmann::json> const& resources = {"trainer_3"}) {
   return {{"EventId", "C7061BAC-AFDC-4513-B24B-AA5F13A16123"},
@@ -81,7 +81,7 @@ struct Machine {
   }
 };
 
-/// The session of one test, with its server.
+/// One test's session and server.
 struct Running {
   explicit Running(Machine machine, Azure settings = {})
       : server(std::move(machine)), session(pointed(std::move(settings)), client) {}
@@ -122,7 +122,7 @@ TEST_CASE("a Preempt event of this machine is a preempt notice with its NotBefor
         "Azure evicts trainer_3 not before Mon, 19 Sep 2016 18:29:47 GMT: Spot eviction.");
 }
 
-TEST_CASE("a Preempt event of another machine is none of ours") {
+TEST_CASE("a Preempt event of another machine is ignored") {
   Running run({.events = document({event("Preempt", {"trainer_4", "trainer_33", "rainer_3"}),
                                    event("Preempt", {})})});
   CHECK_FALSE(run.session.poll());
@@ -134,13 +134,13 @@ TEST_CASE("this machine among others, and after other events, is found") {
   CHECK(run.session.poll());
 }
 
-TEST_CASE("events of other types are passed over, also of this machine") {
+TEST_CASE("events of other types are ignored, even of this machine") {
   Running run({.events = document({event("Freeze"), event("Reboot"), event("Redeploy"),
                                    event("Terminate"), event("preempt"), event("")})});
   CHECK_FALSE(run.session.poll());
 }
 
-TEST_CASE("an event that has begun has its first sight as deadline") {
+TEST_CASE("the deadline of an event that has begun is its first sight") {
   nlohmann::json started = with("EventStatus", "Started");
   started["NotBefore"] = "";
   Running run({.events = document({started})});
@@ -155,7 +155,7 @@ TEST_CASE("an event that has begun has its first sight as deadline") {
   CHECK(run.session.poll()->deadline == notice->deadline);
 }
 
-TEST_CASE("a NotBefore that is none loses the deadline and not the notice") {
+TEST_CASE("an invalid NotBefore loses the deadline but not the notice") {
   for (nlohmann::json const& time :
        {nlohmann::json("Wed, 30 Feb 2022 10:00:00 GMT"), nlohmann::json("soon"), nlohmann::json(""),
         nlohmann::json(5), nlohmann::json(nullptr)}) {
@@ -167,7 +167,7 @@ TEST_CASE("a NotBefore that is none loses the deadline and not the notice") {
   }
 }
 
-TEST_CASE("an event needs its type and its resources alone") {
+TEST_CASE("an event needs only its type and its resources") {
   for (char const* const key : {"EventId", "EventStatus", "NotBefore", "Description"}) {
     CAPTURE(key);
     Running run({.events = document({without(key)})});
@@ -177,7 +177,7 @@ TEST_CASE("an event needs its type and its resources alone") {
   }
 }
 
-TEST_CASE("the machine's name is asked for once") {
+TEST_CASE("the machine's name is requested once") {
   Running run({});
   run.session.poll();
   run.session.poll();
@@ -188,7 +188,7 @@ TEST_CASE("the machine's name is asked for once") {
   CHECK(requests[2].target == events_target);
 }
 
-TEST_CASE("a name that is given is not asked for") {
+TEST_CASE("a given name is not requested") {
   Running run({.events = document({event("Preempt", {"mine"})})}, {.machine = "mine"});
   CHECK(run.session.poll());
   CHECK(run.server.requests().at(0).target == events_target);
@@ -200,13 +200,13 @@ TEST_CASE("without a name there is an error and no guess") {
         answer(200, std::string(300, 'a')), answer(302, "", "Location: /\r\n")}) {
     Running run({.events = document({event()}), .name = reply});
     CHECK_THROWS_AS(run.session.poll(), MetadataError);
-    CHECK_THROWS_AS(run.session.poll(), MetadataError);  // and is asked again
+    CHECK_THROWS_AS(run.session.poll(), MetadataError);  // and the next poll asks again
     CHECK(run.server.requests().size() == 2);
   }
 }
 
-TEST_CASE("the first answer may take its time, later ones may not") {
-  // The first answer is late enough to break every other timeout of this test.
+TEST_CASE("the first response may be slow, later ones may not") {
+  // The first response comes later than every other timeout of this test.
   int asked = 0;
   Machine const machine;
   std::mutex mutex;
@@ -232,7 +232,7 @@ TEST_CASE("the first answer may take its time, later ones may not") {
   CHECK_THROWS_AS(later.get(), MetadataError);
 }
 
-TEST_CASE("until events were answered once, every question may take its time") {
+TEST_CASE("until events were answered once, every request may be slow") {
   int asked = 0;
   Machine const machine;
   LoopbackServer server([&](HttpRequest const& request) {
@@ -261,7 +261,7 @@ TEST_CASE("a redirect of Azure's address is an error, and is not followed") {
   CHECK(elsewhere.requests().empty());
 }
 
-TEST_CASE("what is no document of events is an error") {
+TEST_CASE("a response that is not a document of events is an error") {
   for (std::string const body :
        {"", "{", "[]", "null", "{}", "{\"Events\": null}", "{\"Events\": {}}",
         "{\"Events\": \"Preempt\"}", "{\"events\": []}", "<html></html>", "{\"Events\": [}",
@@ -272,7 +272,7 @@ TEST_CASE("what is no document of events is an error") {
   }
 }
 
-TEST_CASE("an event that is none is an error") {
+TEST_CASE("a malformed event is an error") {
   for (nlohmann::json const& broken :
        {nlohmann::json(5), nlohmann::json("Preempt"), nlohmann::json(nullptr),
         nlohmann::json::array(), nlohmann::json::object(), without("EventType"),
@@ -280,28 +280,28 @@ TEST_CASE("an event that is none is an error") {
         with("Resources", nullptr)}) {
     CAPTURE(broken.dump());
     Running run({.events = document({broken})});
-    CHECK(run.why().starts_with("an event that is none"));
+    CHECK(run.why().starts_with("an invalid event"));
   }
 }
 
-TEST_CASE("a broken event does not hide the sound one beside it") {
+TEST_CASE("a malformed event does not hide a valid one") {
   Running run({.events = document({5, without("Resources"), event()})});
   CHECK(run.session.poll());
 }
 
-TEST_CASE("resources that are no names are not this machine") {
+TEST_CASE("resources that are not names are not this machine") {
   Running run({.events = document({event("Preempt", {1, nullptr, {{"a", "trainer_3"}}})})});
   CHECK_FALSE(run.session.poll());
 }
 
-TEST_CASE("a description is cut and made harmless") {
+TEST_CASE("a description is truncated and made printable") {
   Running run({.events = document({with("Description", "\n" + std::string(1000, 'x'))})});
   std::string const text = run.session.poll()->text;
   CHECK(text.size() < 400);
   CHECK(text.find('\n') == std::string::npos);
 }
 
-TEST_CASE("a service that hangs costs the timeout, and an endless answer is cut off") {
+TEST_CASE("a service that hangs costs the timeout, and an endless response is cut off") {
   Running hanging({.events = support::hang()}, {.machine = "m", .first_timeout = 50ms});
   CHECK(hanging.why().find("timed out") != std::string::npos);
   Running endless(
@@ -309,14 +309,14 @@ TEST_CASE("a service that hangs costs the timeout, and an endless answer is cut 
   CHECK(endless.why() == "more than 65536 bytes came");
 }
 
-TEST_CASE("nothing is acknowledged that was not to be") {
+TEST_CASE("nothing is acknowledged without the setting") {
   Running run({.events = document({event()})});
   CHECK(run.session.poll());
   CHECK_FALSE(run.session.acknowledge());
   for (HttpRequest const& request : run.server.requests()) CHECK(request.method == "GET");
 }
 
-TEST_CASE("seeing a notice acknowledges nothing, also where it is to be") {
+TEST_CASE("a poll acknowledges nothing, even with the setting") {
   Running run({.events = document({event()})}, {.acknowledge = true});
   CHECK(run.session.poll());
   for (HttpRequest const& request : run.server.requests()) CHECK(request.method == "GET");
@@ -357,7 +357,7 @@ TEST_CASE("a refused connection is a machine that is not in Azure") {
   CHECK_THROWS_AS(session.poll(), frugal::UnreachableError);
 }
 
-TEST_CASE("a base of Azure that is no address is refused at once") {
+TEST_CASE("an invalid base of Azure is refused at once") {
   MetadataClient client;
   CHECK_THROWS_AS(Azure::Session({.base = "169.254.169.254"}, client), frugal::SettingsError);
 }

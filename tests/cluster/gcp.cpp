@@ -23,12 +23,12 @@ using support::HttpRequest;
 using support::LoopbackServer;
 using support::Reply;
 
-// What Google sends along.
+// Google's response headers.
 constexpr auto google =
     "Metadata-Flavor: Google\r\nContent-Type: application/text\r\nServer: Metadata Server for "
     "VM\r\n";
 
-/// The session of one test, with a server that answers all alike.
+/// One test's session, with a server that gives one response to every request.
 struct Running {
   explicit Running(Reply reply, std::chrono::milliseconds timeout = support::ages)
       : server([reply](HttpRequest const& request) {
@@ -57,7 +57,7 @@ TEST_CASE("FALSE is no notice") {
   CHECK(run.server.requests().at(0).target == "/computeMetadata/v1/instance/preempted");
 }
 
-TEST_CASE("TRUE is a preempt notice, with a deadline half a minute from when it was seen") {
+TEST_CASE("TRUE is a preempt notice, with a deadline half a minute after first sight") {
   Running run(answer(200, "TRUE", google));
   auto const before = std::chrono::system_clock::now();
   std::optional<Notice> const notice = run.session.poll();
@@ -70,7 +70,7 @@ TEST_CASE("TRUE is a preempt notice, with a deadline half a minute from when it 
   CHECK(*notice->deadline <= after + 30s);
 }
 
-TEST_CASE("asking again does not move the deadline") {
+TEST_CASE("polling again does not move the deadline") {
   Running run(answer(200, "TRUE", google));
   auto const first = run.session.poll()->deadline;
   CHECK(run.session.poll()->deadline == first);
@@ -81,7 +81,7 @@ TEST_CASE("a line break after the word does not matter") {
   CHECK(run.session.poll());
 }
 
-TEST_CASE("an answer that is not Google's is an error, whatever it says") {
+TEST_CASE("a response that is not Google's is an error, whatever it contains") {
   for (std::string const headers :
        {"", "Metadata-Flavor: Amazon\r\n", "Metadata-Flavor: google\r\n", "Metadata-Flavor:\r\n",
         "X-Metadata-Flavor: Google\r\n"}) {
@@ -91,7 +91,7 @@ TEST_CASE("an answer that is not Google's is an error, whatever it says") {
   }
 }
 
-TEST_CASE("neither TRUE nor FALSE is an error") {
+TEST_CASE("a word other than TRUE and FALSE is an error") {
   for (std::string const& body :
        {std::string(), std::string("true"), std::string("TRUEFALSE"), std::string("1"),
         std::string("TRUE\0", 5), std::string("<html>\xff</html>"), std::string("\"TRUE\"")}) {
@@ -115,7 +115,7 @@ TEST_CASE("a redirect of Google's address is an error, and is not followed") {
   CHECK(elsewhere.requests().empty());
 }
 
-TEST_CASE("a service that hangs costs the timeout, before its answer and in it") {
+TEST_CASE("a service that hangs costs the timeout, before its response and within it") {
   Running before(support::hang(), 50ms);
   CHECK(before.why().find("timed out") != std::string::npos);
   Running within(
@@ -125,14 +125,14 @@ TEST_CASE("a service that hangs costs the timeout, before its answer and in it")
   CHECK(within.why().find("timed out") != std::string::npos);
 }
 
-TEST_CASE("half an answer is no TRUE") {
+TEST_CASE("half a response is not TRUE") {
   Running run(
       {.bytes = "HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nContent-Length: 5\r\n\r\nTRUE",
        .then = Reply::Then::close});
   CHECK(run.why() != "it was answered");
 }
 
-TEST_CASE("an endless answer is cut off") {
+TEST_CASE("an endless response is cut off") {
   Running run({.bytes = "HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\n\r\nTRUE",
                .then = Reply::Then::flood});
   CHECK(run.why() == "more than 65536 bytes came");
@@ -145,7 +145,7 @@ TEST_CASE("a refused connection is a machine that is not in Google Cloud") {
   CHECK_THROWS_AS(session.poll(), frugal::UnreachableError);
 }
 
-TEST_CASE("a base of Google that is no address is refused at once") {
+TEST_CASE("an invalid base of Google is refused at once") {
   MetadataClient client;
   CHECK_THROWS_AS(Gcp::Session({.base = "metadata.google.internal"}, client),
                   frugal::SettingsError);

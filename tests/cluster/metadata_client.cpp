@@ -43,7 +43,7 @@ std::string why(MetadataClient& client, std::string const& url,
   return "it was answered";
 }
 
-TEST_CASE("an answer has status, headers and body") {
+TEST_CASE("a response has status, headers and body") {
   LoopbackServer server(always(answer(200, "TRUE", "Metadata-Flavor: Google\r\n")));
   MetadataClient client;
   MetadataAnswer const got = client.send({.url = server.base() + "/a?b=c"});
@@ -54,7 +54,7 @@ TEST_CASE("an answer has status, headers and body") {
   CHECK(server.requests().at(0).target == "/a?b=c");
 }
 
-TEST_CASE("a PUT without a body says so, and brings its headers") {
+TEST_CASE("a PUT without a body declares length 0, and sends its headers") {
   LoopbackServer server(always(answer(200, "token")));
   MetadataClient client;
   client.send({.url = server.base() + "/t", .method = "PUT", .headers = {"X-Ttl: 60"}});
@@ -66,7 +66,7 @@ TEST_CASE("a PUT without a body says so, and brings its headers") {
   CHECK_FALSE(request.headers.contains("expect"));
 }
 
-TEST_CASE("a POST brings its body") {
+TEST_CASE("a POST sends its body") {
   LoopbackServer server(always(answer(200, "")));
   MetadataClient client;
   client.send({.url = server.base() + "/", .method = "POST", .body = "{\"a\": 1}"});
@@ -85,7 +85,7 @@ TEST_CASE("a GET after a PUT is a GET without a body, on the same connection") {
   CHECK(server.connections() == 1);
 }
 
-TEST_CASE("every status is an answer") {
+TEST_CASE("no status is an error") {
   MetadataClient client;
   for (int const status : {204, 400, 401, 403, 404, 410, 429, 500, 503}) {
     LoopbackServer server(always(answer(status, "")));
@@ -93,7 +93,7 @@ TEST_CASE("every status is an answer") {
   }
 }
 
-TEST_CASE("a redirect is an answer, and is not followed") {
+TEST_CASE("a redirect is a response, and is not followed") {
   LoopbackServer elsewhere(always(answer(200, "TRUE")));
   LoopbackServer server(always(answer(302, "", "Location: " + elsewhere.base() + "/\r\n")));
   MetadataClient client;
@@ -101,7 +101,7 @@ TEST_CASE("a redirect is an answer, and is not followed") {
   CHECK(elsewhere.requests().empty());
 }
 
-TEST_CASE("no proxy of the environment is asked") {
+TEST_CASE("proxies of the environment are not used") {
   LoopbackServer proxy(always(answer(200, "of the proxy")));
   LoopbackServer server(always(answer(200, "of the service")));
   ::unsetenv("no_proxy");
@@ -116,7 +116,7 @@ TEST_CASE("no proxy of the environment is asked") {
   CHECK(proxy.requests().empty());
 }
 
-TEST_CASE("nothing but http is spoken") {
+TEST_CASE("protocols other than http are refused") {
   MetadataClient client;
   CHECK_THROWS_AS(client.send({.url = "file:///etc/hostname"}), MetadataError);
   CHECK_THROWS_AS(client.send({.url = "https://127.0.0.1/"}), MetadataError);
@@ -137,7 +137,7 @@ TEST_CASE("a refused connection is a machine without the service") {
   CHECK_THROWS_AS(client.send({.url = nobody.base() + "/"}), UnreachableError);
 }
 
-TEST_CASE("a server that accepts and never answers costs the timeout, and is no missing service") {
+TEST_CASE("a server that accepts and never responds costs the timeout, and is no missing service") {
   LoopbackServer server(always(support::hang()));
   MetadataClient client;
   CHECK(why(client, server.base() + "/", 50ms).find("timed out") != std::string::npos);
@@ -151,27 +151,27 @@ TEST_CASE("a server that accepts and never answers costs the timeout, and is no 
   }
 }
 
-TEST_CASE("a server that answers half and hangs costs the timeout") {
+TEST_CASE("a server that responds half and hangs costs the timeout") {
   LoopbackServer server(always(
       {.bytes = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nTRU", .then = Reply::Then::hang}));
   MetadataClient client;
   CHECK(why(client, server.base() + "/", 50ms).find("timed out") != std::string::npos);
 }
 
-TEST_CASE("a server that answers half and hangs up is an error, not a short body") {
+TEST_CASE("a server that responds half and closes is an error, not a short body") {
   LoopbackServer server(always(
       {.bytes = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nTRUE", .then = Reply::Then::close}));
   MetadataClient client;
   CHECK(why(client, server.base() + "/") != "it was answered");
 }
 
-TEST_CASE("a server that hangs up at once is an error") {
+TEST_CASE("a server that closes at once is an error") {
   LoopbackServer server(always({.bytes = "", .then = Reply::Then::close}));
   MetadataClient client;
   CHECK(why(client, server.base() + "/") != "it was answered");
 }
 
-TEST_CASE("what is no HTTP is an error") {
+TEST_CASE("a response that is not HTTP is an error") {
   LoopbackServer server(always({.bytes = "SSH-2.0-OpenSSH_9.2\r\n", .then = Reply::Then::close}));
   MetadataClient client;
   CHECK(why(client, server.base() + "/") != "it was answered");
@@ -189,7 +189,7 @@ TEST_CASE("an endless header is cut off") {
   CHECK(why(client, server.base() + "/") != "it was answered");
 }
 
-TEST_CASE("headers without end are cut off") {
+TEST_CASE("endless headers are cut off") {
   std::string lines;
   for (int i = 0; i < 3000; ++i) lines += "A: " + std::string(40, 'b') + "\r\n";
   LoopbackServer server(always(answer(200, "", lines)));
@@ -197,7 +197,7 @@ TEST_CASE("headers without end are cut off") {
   CHECK(why(client, server.base() + "/") == "more than 65536 bytes came");
 }
 
-TEST_CASE("a body of 64 KiB is taken, and one of a byte more is not") {
+TEST_CASE("a body of 64 KiB is accepted, and one byte more is not") {
   MetadataClient client;
   LoopbackServer most(always(answer(200, std::string(65536, 'x'))));
   CHECK(client.send({.url = most.base() + "/"}).body.size() == 65536);
@@ -205,7 +205,7 @@ TEST_CASE("a body of 64 KiB is taken, and one of a byte more is not") {
   CHECK(why(client, more.base() + "/") == "more than 65536 bytes came");
 }
 
-TEST_CASE("a body that is announced larger than memory is no allocation") {
+TEST_CASE("an announced body larger than memory allocates nothing") {
   LoopbackServer server(
       always({.bytes = "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\n",
               .then = Reply::Then::flood}));
@@ -213,7 +213,7 @@ TEST_CASE("a body that is announced larger than memory is no allocation") {
   CHECK(why(client, server.base() + "/") == "more than 65536 bytes came");
 }
 
-TEST_CASE("after every kind of failure the next question is answered") {
+TEST_CASE("after every kind of failure the next request succeeds") {
   int turn = 0;
   LoopbackServer server([&turn](support::HttpRequest const&) -> Reply {
     switch (turn++) {
@@ -234,7 +234,7 @@ TEST_CASE("after every kind of failure the next question is answered") {
   CHECK(client.send({.url = server.base() + "/"}).body == "here");
 }
 
-TEST_CASE("a stop ends a question to a server that hangs") {
+TEST_CASE("a stop ends a request to a server that hangs") {
   LoopbackServer server(always(support::hang()));
   std::stop_source stop;
   auto asked = std::async(std::launch::async, [&] {
@@ -244,10 +244,10 @@ TEST_CASE("a stop ends a question to a server that hangs") {
   REQUIRE(server.wait_for(1));
   stop.request_stop();
   REQUIRE(asked.wait_for(support::ages) == std::future_status::ready);
-  CHECK(asked.get() == "whoever asked wants no answer any more");
+  CHECK(asked.get() == "the caller cancelled it");
 }
 
-TEST_CASE("after a stop nothing is asked") {
+TEST_CASE("after a stop nothing is sent") {
   LoopbackServer server(always(answer(200, "")));
   std::stop_source stop;
   stop.request_stop();
@@ -256,7 +256,7 @@ TEST_CASE("after a stop nothing is asked") {
   CHECK(server.requests().empty());
 }
 
-TEST_CASE("clients of several threads do not meet") {
+TEST_CASE("clients of several threads do not interfere") {
   LoopbackServer server(always(answer(200, "x")));
   std::vector<std::future<std::size_t>> all;
   for (int i = 0; i < 4; ++i) {
@@ -272,7 +272,7 @@ TEST_CASE("clients of several threads do not meet") {
   for (auto& one : all) CHECK(one.get() == 8);
 }
 
-TEST_CASE("libcurl leaves the program's signal handlers as they were") {
+TEST_CASE("libcurl does not change the program's signal handlers") {
   struct sigaction before{};
   struct sigaction after{};
   struct sigaction ours{};

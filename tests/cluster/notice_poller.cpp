@@ -42,20 +42,20 @@ using support::answer;
 using support::HttpRequest;
 using support::LoopbackServer;
 
-/// What a scripted provider and its test tell each other.
+/// Shared by a scripted provider and its test.
 struct Stage {
   std::mutex mutex;
   std::condition_variable changed;
   int polls = 0;  // begun
 
-  /// Waits until so many polls have begun: then all before them are in the status.
+  /// Waits until that many polls have begun: then all earlier ones are in the status.
   bool wait_for(int begun) {
     std::unique_lock lock(mutex);
     return changed.wait_for(lock, ages, [&] { return polls >= begun; });
   }
 };
 
-/// A provider that does what a function of the poll's number (from 1) says.
+/// A provider whose result is a function of the poll's number (from 1).
 struct Scripted {
   static constexpr std::string_view name = "scripted";
   static constexpr std::chrono::milliseconds interval{1};
@@ -90,7 +90,7 @@ Notice notice(Notice::Kind kind, std::string text) {
 
 NoticePolling quick() { return {.longest_pause = 1ms, .rare_pause = 1ms}; }
 
-/// A metadata service of Google that answers with these words, the last of them for ever.
+/// A Google metadata service that answers with these words and then repeats the last one.
 LoopbackServer::Handler words(std::vector<std::string> script) {
   return [script, turn = std::size_t{0}](HttpRequest const&) mutable {
     std::string const& word = script[std::min(turn++, script.size() - 1)];
@@ -98,7 +98,7 @@ LoopbackServer::Handler words(std::vector<std::string> script) {
   };
 }
 
-TEST_CASE("without a notice nothing is pending, however often it asks") {
+TEST_CASE("without a notice nothing is pending, however often it polls") {
   Scripted quiet{[](int) { return std::optional<Notice>(); }};
   NoticePoller poller(quiet);
   REQUIRE(quiet.stage->wait_for(20));
@@ -112,7 +112,7 @@ TEST_CASE("without a notice nothing is pending, however often it asks") {
   CHECK(status.last_error.empty());
 }
 
-TEST_CASE("a preempt notice is pending, and is what the cloud said") {
+TEST_CASE("a preempt notice is pending, with the cloud's text") {
   LoopbackServer server(words({"FALSE", "FALSE", "TRUE"}));
   NoticePoller<frugal::Gcp> poller({.base = server.base()}, {.interval = 1ms});
   REQUIRE(poller.wait(ages));
@@ -123,7 +123,7 @@ TEST_CASE("a preempt notice is pending, and is what the cloud said") {
   CHECK(poller.seen()->deadline);
 }
 
-TEST_CASE("after a preempt notice nothing is asked any more") {
+TEST_CASE("after a preempt notice polling ends") {
   Scripted once{[](int turn) {
     return turn < 3 ? std::nullopt : std::optional(notice(Notice::Kind::preempt, "now"));
   }};
@@ -134,7 +134,7 @@ TEST_CASE("after a preempt notice nothing is asked any more") {
   CHECK(once.stage->polls == 3);
 }
 
-TEST_CASE("a hint is advice and not pending, and polling goes on until the notice") {
+TEST_CASE("a hint is advised, not pending, and polling continues until the notice") {
   Scripted hinting{[](int turn) {
     if (turn < 5) return std::optional(notice(Notice::Kind::rebalance, std::to_string(turn)));
     return turn < 8 ? std::nullopt : std::optional(notice(Notice::Kind::preempt, "now"));
@@ -150,7 +150,7 @@ TEST_CASE("a hint is advice and not pending, and polling goes on until the notic
   REQUIRE(hinting.stage->wait_for(6));
   CHECK(poller.advised());
   CHECK_FALSE(poller.pending());
-  CHECK(poller.seen()->text == "4");  // the newest hint, which outlives polls that give none
+  CHECK(poller.seen()->text == "4");  // the newest hint, kept through polls without one
   go.set_value();
   REQUIRE(poller.wait(ages));
   CHECK(poller.seen()->text == "now");
@@ -181,7 +181,7 @@ TEST_CASE("failures are counted, the last text is kept, and an answer ends the r
   CHECK(status.last_error == "failure 3");
 }
 
-TEST_CASE("what is thrown that is no exception is a failure like any other") {
+TEST_CASE("a thrown value that is not an exception is a failure like any other") {
   Scripted odd{[](int turn) -> std::optional<Notice> {
     if (turn < 3) throw 5;
     return notice(Notice::Kind::preempt, "now");
@@ -201,7 +201,7 @@ TEST_CASE("a notice is found after failures") {
   CHECK(poller.wait(ages));
 }
 
-TEST_CASE("one warning is given, after as many failures as were set, and never a second") {
+TEST_CASE("one warning is given, after the set number of failures, and never a second") {
   Scripted failing{[](int turn) -> std::optional<Notice> {
     if (turn == 6) return {};
     throw std::runtime_error("failure " + std::to_string(turn));
@@ -243,7 +243,7 @@ TEST_CASE("a warning that throws is dropped") {
   CHECK(failing.stage->wait_for(6));
 }
 
-TEST_CASE("a machine that is not in the cloud is warned about once, and runs on") {
+TEST_CASE("a machine that is not in the cloud is warned about once, and keeps running") {
   support::RefusingPort nobody;
   std::promise<std::string> warned;
   NoticePolling polling = quick();
@@ -259,7 +259,7 @@ TEST_CASE("a machine that is not in the cloud is warned about once, and runs on"
   CHECK_FALSE(poller.pending());
 }
 
-TEST_CASE("pauses double with every failure, to 10 s where the service has answered before") {
+TEST_CASE("pauses double with every failure, to 10 s if the service has answered before") {
   NoticePolling const polling{.interval = 1s};
   auto const after = [&](std::uint64_t failures) {
     return frugal::detail::pause_after(polling, {.failures_in_row = failures, .answered = true});
@@ -272,7 +272,7 @@ TEST_CASE("pauses double with every failure, to 10 s where the service has answe
   CHECK(after(1000000000) == 10s);
 }
 
-TEST_CASE("pauses grow to a minute where the service never answered") {
+TEST_CASE("pauses grow to a minute if the service has never answered") {
   NoticePolling const polling{.interval = 5s};
   auto const after = [&](std::uint64_t failures) {
     return frugal::detail::pause_after(polling, {.failures_in_row = failures});
@@ -282,7 +282,7 @@ TEST_CASE("pauses grow to a minute where the service never answered") {
   CHECK(after(1000000000) == 60s);
 }
 
-TEST_CASE("no failure makes polls more frequent than they were to be") {
+TEST_CASE("no failure makes polls more frequent than their interval") {
   NoticePolling const polling{.interval = 2min};
   CHECK(frugal::detail::pause_after(polling, {.failures_in_row = 3}) == 2min);
 }
@@ -302,13 +302,14 @@ TEST_CASE("the destructor ends a request to a service that hangs") {
   LoopbackServer server([](HttpRequest const&) { return support::hang(); });
   auto done = std::async(std::launch::async, [&] {
     NoticePoller<frugal::Azure> poller({.base = server.base(), .machine = "m"});
-    return server.wait_for(1);  // Azure's first answer may take two minutes, which this has not
+    return server.wait_for(1);  // Azure's first response may take two minutes; this one has not
+                                // come
   });
   REQUIRE(done.wait_for(ages) == std::future_status::ready);
   CHECK(done.get());
 }
 
-TEST_CASE("the destructor does not wait for a service that answers without end") {
+TEST_CASE("the destructor does not wait for a service that responds without end") {
   LoopbackServer server([](HttpRequest const&) {
     return support::Reply{.bytes = "HTTP/1.1 200 OK\r\n\r\n", .then = support::Reply::Then::flood};
   });
@@ -332,7 +333,7 @@ TEST_CASE("training is not delayed while the service hangs") {
   CHECK_FALSE(steps.get());
 }
 
-TEST_CASE("signals of the program do not reach the thread that asks") {
+TEST_CASE("signals of the program do not reach the polling thread") {
   sigset_t mask;
   sigemptyset(&mask);
   Scripted looking{[&mask](int) {
@@ -347,7 +348,7 @@ TEST_CASE("signals of the program do not reach the thread that asks") {
   CHECK(sigismember(&mask, SIGUSR1) == 1);
 }
 
-TEST_CASE("an acknowledgement goes out after it was asked for, and not before") {
+TEST_CASE("an acknowledgement is sent after its request, and not before") {
   constexpr auto events =
       R"({"Events": [{"EventId": "7", "EventType": "Preempt", "Resources": ["m"]}]})";
   LoopbackServer server([](HttpRequest const&) { return answer(200, events); });
@@ -364,7 +365,7 @@ TEST_CASE("an acknowledgement goes out after it was asked for, and not before") 
   CHECK(server.requests().size() == 2);
 }
 
-TEST_CASE("without the setting nothing is acknowledged, also when it is asked for") {
+TEST_CASE("without the setting nothing is acknowledged, even on request") {
   constexpr auto events =
       R"({"Events": [{"EventId": "7", "EventType": "Preempt", "Resources": ["m"]}]})";
   LoopbackServer server([](HttpRequest const&) { return answer(200, events); });
@@ -375,7 +376,7 @@ TEST_CASE("without the setting nothing is acknowledged, also when it is asked fo
 }
 
 TEST_CASE(
-    "without a notice, and in clouds that know no such thing, there is nothing to acknowledge") {
+    "without a notice, and in clouds without acknowledgements, there is nothing to acknowledge") {
   LoopbackServer azure([](HttpRequest const&) { return answer(200, R"({"Events": []})"); });
   NoticePoller<frugal::Azure> quiet(
       {.base = azure.base(), .machine = "m", .acknowledge = true, .timeout = ages});
@@ -386,7 +387,7 @@ TEST_CASE(
   CHECK_FALSE(poller.acknowledge(ages));
 }
 
-TEST_CASE("an acknowledgement that fails is told and harms nothing") {
+TEST_CASE("an acknowledgement that fails is reported and harms nothing") {
   constexpr auto events =
       R"({"Events": [{"EventId": "7", "EventType": "Preempt", "Resources": ["m"]}]})";
   LoopbackServer server([](HttpRequest const& request) {
@@ -400,7 +401,7 @@ TEST_CASE("an acknowledgement that fails is told and harms nothing") {
   CHECK(poller.pending());
 }
 
-TEST_CASE("an acknowledgement to a service that hangs is waited for no longer than told") {
+TEST_CASE("an acknowledgement to a service that hangs waits no longer than its timeout") {
   constexpr auto events =
       R"({"Events": [{"EventId": "7", "EventType": "Preempt", "Resources": ["m"]}]})";
   LoopbackServer server([](HttpRequest const& request) {
@@ -415,7 +416,7 @@ TEST_CASE("an acknowledgement to a service that hangs is waited for no longer th
   CHECK(done.get());
 }
 
-TEST_CASE("pauses that cannot be are refused") {
+TEST_CASE("invalid pauses are refused") {
   Scripted quiet{[](int) { return std::optional<Notice>(); }};
   using Poller = NoticePoller<Scripted>;
   CHECK_THROWS_AS(Poller(quiet, {.interval = 0ms}), frugal::SettingsError);
@@ -439,7 +440,7 @@ TEST_CASE("pollers of several clouds run side by side") {
   CHECK_FALSE(second.pending());
 }
 
-TEST_CASE("two hundred pollers leave no descriptor and no thread behind") {
+TEST_CASE("two hundred pollers leak no descriptor and no thread") {
   auto const run = [](int times) {
     LoopbackServer server(words({"FALSE"}));
     for (int i = 0; i < times; ++i) NoticePoller<frugal::Gcp>({.base = server.base()});
@@ -449,7 +450,7 @@ TEST_CASE("two hundred pollers leave no descriptor and no thread behind") {
   std::size_t const threads = support::entries("/proc/self/task");
   run(200);
   CHECK(support::entries("/proc/self/fd") == descriptors);
-  // A thread that was joined may be seen for a moment yet.
+  // A joined thread may remain visible for a moment.
   CHECK(support::entries("/proc/self/task") < threads + 100);
 }
 

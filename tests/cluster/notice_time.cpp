@@ -13,7 +13,7 @@ namespace frugal_test::cluster_notice_time {
 using frugal::detail::time_of_rfc1123;
 using frugal::detail::time_of_rfc3339;
 
-// Seconds since 1970 by `date --date=... +%s`.
+// Seconds since 1970, from `date --date=... +%s`.
 std::chrono::system_clock::time_point at(long long seconds) {
   return std::chrono::system_clock::time_point(std::chrono::seconds(seconds));
 }
@@ -32,7 +32,7 @@ TEST_CASE("a wrong day of the week does not matter: Azure's own examples have on
   CHECK(time_of_rfc1123("Mon, 11 Apr 2026 22:26:58 GMT") == at(1775946418));
 }
 
-TEST_CASE("dates that are none have no time") {
+TEST_CASE("invalid dates have no time") {
   for (char const* const text :
        {"2023-02-29T08:22:00Z", "2017-13-18T08:22:00Z", "2017-00-18T08:22:00Z",
         "2017-09-31T08:22:00Z", "2017-09-00T08:22:00Z", "2017-09-18T24:22:00Z",
@@ -72,7 +72,7 @@ TEST_CASE("other forms have no time: an offset, a fraction, blanks, no zone, sig
   }
 }
 
-TEST_CASE("no cut-off time is read beyond its end") {
+TEST_CASE("no truncated time is read past its end") {
   std::string const aws = "2017-09-18T08:22:00Z";
   std::string const azure = "Mon, 19 Sep 2016 18:29:47 GMT";
   for (std::size_t i = 0; i < aws.size(); ++i) CHECK_FALSE(time_of_rfc3339(aws.substr(0, i)));

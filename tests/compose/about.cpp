@@ -28,7 +28,7 @@ std::string name() {
   return text;
 }
 
-TEST_CASE("a type's name is the whole of it and nothing after it, on every compiler") {
+TEST_CASE("a type's name is complete and exact with every compiler") {
   CHECK(name<int>() == "int");
   CHECK(name<Plain>() == "Plain");
   CHECK(name<Number<8>>() == "Number<8>");
@@ -37,14 +37,14 @@ TEST_CASE("a type's name is the whole of it and nothing after it, on every compi
   CHECK(name<int[2][3]>() == "int[2][3]");
 }
 
-TEST_CASE("a policy that says nothing of itself lowers nothing and waits for nothing") {
+TEST_CASE("a policy without an About lowers nothing and waits for nothing") {
   constexpr frugal::About about = frugal::detail::about_of<Plain>();
   CHECK(about.term == frugal::Term::none);
   CHECK(about.cost.empty());
   CHECK(about.host_syncs_per_step == 0);
 }
 
-TEST_CASE("what a policy says of itself is read as it stands") {
+TEST_CASE("a policy's About is read unchanged") {
   constexpr frugal::About about = frugal::detail::about_of<Praised>();
   CHECK(about.term == frugal::Term::hours_per_run);
   CHECK(about.cost == "a kernel");

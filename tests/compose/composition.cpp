@@ -26,7 +26,7 @@ using M = Setting<many>;
 template <class... Ps>
 using completed = typename complete<list<gear, brake>, list<Ps...>>::type;
 
-TEST_CASE("slots that a recipe leaves open are filled with their nulls, others are not touched") {
+TEST_CASE("open slots are filled with their nulls, others are unchanged") {
   CHECK(std::is_same_v<completed<>, list<NullGear, NullBrake>>);
   CHECK(std::is_same_v<completed<A, Setting<brake, 1>>, list<A, Setting<brake, 1>, NullGear>>);
   CHECK(std::is_same_v<completed<NullBrake, Setting<gear, 2>>, list<NullBrake, Setting<gear, 2>>>);
@@ -43,14 +43,14 @@ TEST_CASE("a policy is found by its kind") {
   CHECK(std::is_same_v<frugal::detail::slot_of<brake, Composed>, NullBrake>);
 }
 
-TEST_CASE("an illegal recipe is composed of nulls alone, so that its sentence is all one hears") {
+TEST_CASE("an illegal recipe is composed of nulls alone, so that its sentence is the only error") {
   using Slots = list<gear>;
   CHECK(std::is_same_v<frugal::detail::composed_if_legal<false, Slots, list<int, A>>,
                        list<NullGear>>);
   CHECK(std::is_same_v<frugal::detail::composed_if_legal<true, Slots, list<A>>, list<A, NullGear>>);
 }
 
-TEST_CASE("values go to the leaf of their type, whatever the order they are given in") {
+TEST_CASE("values go to the leaf of their type, in any order of arguments") {
   Storage<A, NullGear, M> storage;
   assignment_to(storage, list<A, NullGear, M>{}) << M{.value = 3} << A{.value = 1};
   CHECK(get<0>(storage).value == 1);
@@ -58,7 +58,7 @@ TEST_CASE("values go to the leaf of their type, whatever the order they are give
   CHECK(get<2>(storage).value == 3);
 }
 
-TEST_CASE("two values of one type go to two leaves of it, in order") {
+TEST_CASE("two values of one type go to its two leaves, in order") {
   Storage<M, A, M> storage;
   assignment_to(storage, list<M, A, M>{}) << M{.value = 1} << M{.value = 2};
   CHECK(get<0>(storage).value == 1);
@@ -72,7 +72,7 @@ TEST_CASE("one value of a type that has two leaves goes to the first") {
   CHECK(get<1>(storage).value == 0);
 }
 
-TEST_CASE("a recipe given as a value names types and sets nothing") {
+TEST_CASE("a recipe passed as a value names types and sets nothing") {
   Storage<A, M> storage;
   assignment_to(storage, list<A, M>{}) << Recipe<A>{} << M{.value = 4};
   CHECK(get<0>(storage).value == 0);

@@ -17,7 +17,7 @@ struct Some {
   using after = list<char, long>;
 };
 
-TEST_CASE("what a policy declares is found, and what it does not is an empty list") {
+TEST_CASE("declared lists are found, and undeclared ones are empty") {
   static_assert(std::is_same_v<needs_of<Some>::type, list<int>>);
   static_assert(std::is_same_v<after_of<Some>::type, list<char, long>>);
   static_assert(std::is_same_v<before_of<Some>::type, list<>>);

@@ -27,7 +27,7 @@ TEST_CASE("an event reaches every subscriber in the computed order") {
   CHECK(notes.lines == Lines{"Alpha", "Beta", "Gamma"});
 }
 
-TEST_CASE("a verdict to stop keeps the event from nobody, and each who asked is named") {
+TEST_CASE("a stop request does not short-circuit, and each policy that asks is named") {
   values_of<Teller<alpha, 0, true>, Teller<beta>, Teller<gamma, 0, true>> const values;
   engine_for<list<>, Teller<alpha, 0, true>, Teller<beta>, Teller<gamma, 0, true>> engine(values);
   Notes notes;
@@ -39,7 +39,7 @@ TEST_CASE("a verdict to stop keeps the event from nobody, and each who asked is 
   CHECK(stoppers == Lines{"Alpha", "Gamma"});
 }
 
-TEST_CASE("where nobody stops the verdict is to proceed and nobody is named") {
+TEST_CASE("without a stop request the verdict is to proceed and none is named") {
   values_of<Teller<alpha>> const values;
   engine_for<list<>, Teller<alpha>> engine(values);
   Notes notes;
@@ -48,7 +48,7 @@ TEST_CASE("where nobody stops the verdict is to proceed and nobody is named") {
   CHECK(named == 0);
 }
 
-TEST_CASE("an event that nobody listens to is told to nobody and proceeds") {
+TEST_CASE("an event without subscribers calls nothing and proceeds") {
   values_of<Teller<alpha>> const values;
   engine_for<list<>, Teller<alpha>> engine(values);
   Notes notes;
@@ -56,7 +56,7 @@ TEST_CASE("an event that nobody listens to is told to nobody and proceeds") {
   CHECK(notes.lines.empty());
 }
 
-TEST_CASE("the engine knows at compile time who listens to what") {
+TEST_CASE("subscribers are known at compile time") {
   using E = engine_for<list<gear>, Teller<alpha>, Teller<beta>>;
   CHECK(E::subscriber_count<on::step> == 2);
   CHECK(E::has_subscribers<on::step>);
@@ -64,11 +64,11 @@ TEST_CASE("the engine knows at compile time who listens to what") {
   CHECK_FALSE(E::has_subscribers<on::loss>);
 }
 
-// A phase without a definition here: whoever touched it would not compile.
+// A phase without a definition: code that used it would not compile.
 struct Undefined;
 Undefined& undefined_phase();
 
-TEST_CASE("an event without subscribers makes no use of its phase: an incomplete type will do") {
+TEST_CASE("an event without subscribers does not use its phase: an incomplete type will do") {
   values_of<Teller<alpha>> const values;
   engine_for<list<>, Teller<alpha>> engine(values);
   CHECK(engine.emit<on::loss>(undefined_phase(), [](std::string_view) {}) == flow::proceed);
@@ -124,7 +124,7 @@ TEST_CASE("an exception of the body leaves every guard, innermost first") {
   CHECK(notes.lines == Lines{"enter Alpha", "enter Beta", "leave Beta", "leave Alpha"});
 }
 
-TEST_CASE("without guards surround is its body, and what it returns keeps its type") {
+TEST_CASE("without guards surround is its body, and keeps the type of its result") {
   values_of<Teller<alpha>> const values;
   engine_for<list<>, Teller<alpha>> engine(values);
   Notes notes;
@@ -144,7 +144,7 @@ struct Thrower {
   };
 };
 
-TEST_CASE("an exception of a subscriber is the caller's, and those after it are not told") {
+TEST_CASE("an exception of a subscriber reaches the caller, and later subscribers are not called") {
   values_of<Teller<alpha>, Thrower, Teller<gamma>> const values;
   engine_for<list<>, Teller<alpha>, Thrower, Teller<gamma>> engine(values);
   Notes notes;
@@ -152,7 +152,7 @@ TEST_CASE("an exception of a subscriber is the caller's, and those after it are 
   CHECK(notes.lines == Lines{"Alpha"});
 }
 
-/// Is broken off.
+/// Interrupts its event.
 template <class Kind>
 struct Breaker {
   using kind = Kind;
@@ -164,7 +164,7 @@ struct Breaker {
   };
 };
 
-TEST_CASE("an event that was broken off is told on to those who have not heard all of it") {
+TEST_CASE("an interrupted event is completed for the subscribers that have not finished it") {
   auto const nobody = [](std::string_view) {};
   std::vector<std::string> told;
   std::size_t telling = 9;
@@ -177,7 +177,7 @@ TEST_CASE("an event that was broken off is told on to those who have not heard a
   }
   CHECK(told == Lines{"Alpha"});
   CHECK(telling == 1);
-  // Broken off once more, in another order: who has heard it is not forgotten.
+  // Interrupted again, in another order: subscribers that completed the event are not forgotten.
   told.emplace_back("Delta");
   {
     values_of<Teller<alpha>, Breaker<beta>, Teller<delta>> const values;
@@ -186,7 +186,7 @@ TEST_CASE("an event that was broken off is told on to those who have not heard a
                     frugal::Interrupted);
   }
   CHECK(told == Lines{"Alpha", "Delta"});
-  // The recipe has lost one of them, and has one more.
+  // The recipe has lost one of them and gained another.
   values_of<Teller<beta>, Teller<delta>, Teller<epsilon>> const values;
   engine_for<list<>, Teller<beta>, Teller<delta>, Teller<epsilon>> engine(values);
   engine.emit_to_others<on::step>(told, telling, notes, nobody);
@@ -200,7 +200,10 @@ struct Archive {
   std::vector<std::string> scopes{};
   std::string path{};
 
-  void operator()(std::string const& name, int& value) { values[path + name] = value; }
+  template <class T>
+  void operator()(std::string const& name, T& value) {
+    values[path + name] = static_cast<int>(value);
+  }
   template <class F>
   void scope(std::string const& name, F&& body) {
     scopes.push_back(name);
@@ -254,12 +257,38 @@ TEST_CASE("states are saved in scopes named after their kinds, repeated ones wit
             {"Alpha/value", 1}, {"Many/value", 2}, {"Many.1/value", 3}, {"Many.2/value", 4}});
 }
 
-TEST_CASE("what has nothing to keep opens no scope") {
+TEST_CASE("a state without data opens no scope") {
   values_of<Keeper<alpha>, Forgetful<beta>, Teller<gamma>, Setting<gear>> const values;
   engine_for<list<gear>, Keeper<alpha>, Forgetful<beta>, Teller<gamma>> engine(values);
   Archive archive;
   engine.persist(archive);
   CHECK(archive.scopes == Lines{"Alpha"});
+}
+
+template <class Kind>
+struct Shower : Keeper<Kind> {
+  template <class Context>
+  struct State : Keeper<Kind>::template State<Context> {
+    using dispensable = void;
+    using Keeper<Kind>::template State<Context>::State;
+  };
+};
+
+TEST_CASE("the scopes of what is saved are known by name, and each can be saved alone") {
+  values_of<Keeper<alpha, 1>, Forgetful<beta>, Shower<gamma>, Keeper<many, 2>,
+            Keeper<many, 3>> const values;
+  using Engine = engine_for<list<>, Keeper<alpha, 1>, Forgetful<beta>, Shower<gamma>,
+                            Keeper<many, 2>, Keeper<many, 3>>;
+  Lines names;
+  for (auto const& scope : Engine::saved_scopes()) {
+    names.push_back(scope.name);
+    CHECK(scope.dispensable == (scope.name == "Gamma"));
+  }
+  CHECK(names == Lines{"Alpha", "Gamma", "Many", "Many.1"});
+  Engine engine(values);
+  Archive archive;
+  engine.persist(archive, /*slots_alone=*/false, "Many.1");
+  CHECK(archive.values == std::map<std::string, int>{{"Many.1/value", 3}});
 }
 
 TEST_CASE("a state that cannot be moved is made in place from its policy's value") {

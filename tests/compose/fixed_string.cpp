@@ -14,7 +14,7 @@ struct Named {
   static constexpr std::string_view text = Text;
 };
 
-TEST_CASE("a literal becomes a template argument and is read back without its end mark") {
+TEST_CASE("a literal becomes a template argument and reads back without its terminator") {
   CHECK(Named<"accuracy">::text == "accuracy");
   CHECK(Named<"">::text.empty());
 }
@@ -25,7 +25,7 @@ TEST_CASE("equal texts are one type and different texts are two") {
   CHECK_FALSE(std::is_same_v<Named<"loss">, Named<"loss ">>);
 }
 
-TEST_CASE("a text with a zero inside keeps what comes after it") {
+TEST_CASE("a text with a zero inside keeps what follows") {
   CHECK(Named<"a\0b">::text == std::string_view("a\0b", 3));
 }
 

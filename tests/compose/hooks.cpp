@@ -98,13 +98,13 @@ TEST_CASE("a private, ambiguous or mistyped member is found and cannot be called
   CHECK((named<WrongArguments> && !callable<WrongArguments>));
 }
 
-TEST_CASE("members that are no functions are found, and called if they can be") {
+TEST_CASE("members that are not functions are found, and called if possible") {
   CHECK((named<Number> && !callable<Number>));
   CHECK((named<Nested> && !callable<Nested>));
   CHECK((named<FunctionObject> && callable<FunctionObject>));
 }
 
-TEST_CASE("what is absent is not found, however near its name") {
+TEST_CASE("absent members are not found, however similar their names") {
   CHECK_FALSE(named<Without>);
   CHECK_FALSE(on::loss::named<Plain>);
   CHECK_FALSE(on::epoch_end::named<Plain>);
@@ -112,12 +112,11 @@ TEST_CASE("what is absent is not found, however near its name") {
   CHECK_FALSE(named<Abstract>);
 }
 
-TEST_CASE(
-    "a state that can be neither copied nor default-constructed is looked into all the same") {
+TEST_CASE("a state that can be neither copied nor default-constructed is still inspected") {
   CHECK((named<NeedsArguments> && callable<NeedsArguments>));
 }
 
-TEST_CASE("every hook has an index of its own that is its place in the list of all hooks") {
+TEST_CASE("every hook has its own index, its position in the list of all hooks") {
   auto const indices = []<class... Hooks>(list<Hooks...>) {
     return std::array{Hooks::index...};
   }(frugal::all_hooks{});
@@ -131,8 +130,8 @@ TEST_CASE("hooks are named after their members") {
 }
 
 TEST_CASE(
-    "a run may be stopped when it begins, before windows, after steps, epochs and validations, and "
-    "only there") {
+    "a run may be stopped when it begins, before windows, after steps, epochs and validations "
+    "only") {
   CHECK(on::fit_begin::may_stop);
   CHECK(on::window::may_stop);
   CHECK(on::step::may_stop);
@@ -144,7 +143,7 @@ TEST_CASE(
   CHECK(count == 5);
 }
 
-TEST_CASE("around-hooks are those that get a continuation") {
+TEST_CASE("around-hooks are those that receive a continuation") {
   CHECK(frugal::is_around<around::forward>);
   CHECK(frugal::is_around<around::validate>);
   CHECK(frugal::is_around<around::fit>);

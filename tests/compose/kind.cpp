@@ -28,7 +28,7 @@ TEST_CASE("a kind has a name and a nature") {
   CHECK_FALSE(Kind<int>);
 }
 
-TEST_CASE("only slots are filled always and only repeatable kinds may occur twice") {
+TEST_CASE("only slots are always filled and only repeatable kinds may occur twice") {
   CHECK(compose::gear::slot);
   CHECK_FALSE(compose::gear::repeatable);
   CHECK_FALSE(compose::alpha::slot);

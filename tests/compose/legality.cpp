@@ -40,7 +40,7 @@ TEST_CASE("a need is met by any policy of the kind, before or after it in the re
   CHECK(Recipe<Setting<beta, 7>, Needy>::legal);
 }
 
-TEST_CASE("every one of several needs has to be met") {
+TEST_CASE("every one of several needs must be met") {
   using Needy = Picky<alpha, list<beta, frugal::need<gamma, own_need>>>;
   CHECK(fault<Needy, Setting<gamma>> == rules::missing_need::text);
   CHECK(fault<Needy, Setting<beta>> == own_need::text);
@@ -51,11 +51,11 @@ TEST_CASE("a need of a slot is always met, since its default fills it") {
   CHECK(Recipe<Picky<alpha, list<gear>>>::legal);
 }
 
-TEST_CASE("a need is told in its own sentence") {
+TEST_CASE("a need is refused in its own sentence") {
   CHECK(fault<Picky<alpha, list<frugal::need<beta, own_need>>>> == own_need::text);
 }
 
-TEST_CASE("a conflict holds both ways round and whoever declares it") {
+TEST_CASE("a conflict holds in both directions, whichever policy declares it") {
   using Shy = Picky<alpha, list<>, list<beta>>;
   CHECK(fault<Shy, Setting<beta>> == rules::conflicting::text);
   CHECK(fault<Setting<beta>, Shy> == rules::conflicting::text);
@@ -64,7 +64,7 @@ TEST_CASE("a conflict holds both ways round and whoever declares it") {
   CHECK(fault<Mutual, Setting<alpha>> == rules::conflicting::text);
 }
 
-TEST_CASE("a conflict is told in its own sentence") {
+TEST_CASE("a conflict is refused in its own sentence") {
   using Shy = Picky<alpha, list<>, list<frugal::conflict<beta, own_conflict>>>;
   CHECK(fault<Shy, Setting<beta>> == own_conflict::text);
 }
@@ -83,7 +83,7 @@ TEST_CASE("two policies of a kind are one too many unless it is repeatable") {
   CHECK(Recipe<Setting<many>, Setting<many, 1>, Setting<many>>::legal);
 }
 
-TEST_CASE("a cycle of before and after is a fault of the recipe that has all of it") {
+TEST_CASE("a cycle of before and after is a fault of the recipe that contains all of it") {
   using First = Picky<alpha, list<>, list<>, list<beta>>;
   using Second = Picky<beta, list<>, list<>, list<gamma>>;
   using Third = Picky<gamma, list<>, list<>, list<alpha>>;
@@ -92,7 +92,7 @@ TEST_CASE("a cycle of before and after is a fault of the recipe that has all of 
   CHECK(fault<Third, Setting<delta>, First, Second> == rules::cycle::text);
 }
 
-TEST_CASE("a type that is no policy is the fault that is named, whatever else is wrong") {
+TEST_CASE("a type that is not a policy is the fault that is named, whatever else is wrong") {
   CHECK(fault<int> == rules::not_a_policy::text);
   CHECK(fault<Setting<alpha>, Setting<alpha>, int> == rules::not_a_policy::text);
 }
@@ -103,7 +103,7 @@ TEST_CASE("of several faults the first policy's is named") {
   CHECK(fault<Setting<gamma>, Setting<gamma>, Needy> == rules::duplicate::text);
 }
 
-TEST_CASE("a legal recipe has nothing to say") {
+TEST_CASE("a legal recipe has no fault") {
   using Facts = frugal::detail::facts<list<Setting<alpha>, Setting<gear>>>;
   CHECK(Facts::require());
 }
@@ -115,12 +115,12 @@ struct Below5 {
   template <class P>
   static constexpr bool met = P{}.value < 5;
 };
-/// Demands something of every policy, kinds that it does not know included.
+/// A demand on every policy, including kinds that it does not know.
 struct Demanding : Setting<alpha> {
   using demands = list<Below5>;
 };
 
-TEST_CASE("a demand is held against every policy of the recipe, on either side of it") {
+TEST_CASE("a demand applies to every policy of the recipe, before or after it") {
   CHECK(Recipe<Demanding>::legal);
   CHECK(Recipe<Demanding, Setting<beta, 4>, Setting<gamma>>::legal);
   CHECK(fault<Demanding, Setting<beta, 5>> == own_demand::text);
@@ -128,7 +128,7 @@ TEST_CASE("a demand is held against every policy of the recipe, on either side o
   CHECK(Recipe<Setting<gamma>, Setting<beta, 5>>::legal);
 }
 
-TEST_CASE("what has no place in the recipe is told before what somebody demands") {
+TEST_CASE("a policy that does not belong in the recipe is reported before unmet demands") {
   CHECK(fault<Demanding, Setting<beta, 5>, Setting<beta>> == rules::duplicate::text);
 }
 

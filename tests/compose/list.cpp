@@ -18,7 +18,7 @@ TEST_CASE("a list knows how many types it has") {
   CHECK(list<int, int, char>::size == 3);
 }
 
-TEST_CASE("a list contains the types it was written with and no relative of theirs") {
+TEST_CASE("a list contains exactly the types it was written with") {
   CHECK(contains<int, list<char, int>>);
   CHECK_FALSE(contains<int const, list<char, int>>);
   CHECK_FALSE(contains<unsigned, list<char, int>>);
@@ -40,7 +40,7 @@ TEST_CASE("type_at finds every position, also of a type that occurs twice") {
 }
 
 struct Incomplete;
-TEST_CASE("type_at looks at no type: incomplete ones, references and void have positions") {
+TEST_CASE("type_at needs no complete types: incomplete ones, references and void have positions") {
   using odd = list<Incomplete, void, int&, int[3]>;
   CHECK(std::is_same_v<type_at<odd, 0>, Incomplete>);
   CHECK(std::is_same_v<type_at<odd, 1>, void>);

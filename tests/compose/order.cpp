@@ -40,11 +40,11 @@ constexpr std::array after_c{edge_to("c")};
 constexpr std::array before_a{edge_to("a")};
 constexpr std::array before_b_and_c{edge_to("b"), edge_to("c")};
 
-TEST_CASE("without edges the alphabet of the kinds' names is the order") {
+TEST_CASE("without edges kinds are ordered alphabetically") {
   CHECK(text(std::array{info("c"), info("a"), info("b")}) == "abc");
 }
 
-TEST_CASE("a higher rank comes after all lower ones, whatever the alphabet says") {
+TEST_CASE("a higher rank comes after all lower ones, whatever the alphabet") {
   auto const ranked = [](std::string_view kind, int rank) {
     PolicyInfo one = info(kind);
     one.rank = rank;
@@ -53,21 +53,21 @@ TEST_CASE("a higher rank comes after all lower ones, whatever the alphabet says"
   CHECK(text(std::array{ranked("a", 2), ranked("b", 0), ranked("c", 1)}) == "bca");
 }
 
-TEST_CASE("after and before move a policy behind or ahead of the alphabet") {
+TEST_CASE("after and before move a policy past the alphabetical order") {
   CHECK(text(std::array{info("b", {}, after_c), info("c"), info("a")}) == "acb");
   CHECK(text(std::array{info("a"), info("b"), info("z", before_a)}) == "bza");
   CHECK(text(std::array{info("b"), info("c"), info("z", before_b_and_c)}) == "zbc");
 }
 
-TEST_CASE("an edge to a kind that is not there orders nothing") {
+TEST_CASE("an edge to an absent kind has no effect") {
   CHECK(text(std::array{info("b"), info("a", {}, after_c)}) == "ab");
 }
 
-TEST_CASE("an edge holds through others") {
+TEST_CASE("an edge holds transitively") {
   CHECK(text(std::array{info("a", {}, after_b), info("b", {}, after_c), info("c")}) == "cba");
 }
 
-TEST_CASE("two words for the same edge are one edge") {
+TEST_CASE("an edge declared by both sides is one edge") {
   CHECK(text(std::array{info("b", before_a), info("a", {}, after_b)}) == "ba");
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("policies of one kind keep the order in which they were written") {
   CHECK(order.position == std::array<std::size_t, 4>{1, 0, 2, 3});
 }
 
-TEST_CASE("of a cycle nothing is placed, nor what waits for it, and the rest is") {
+TEST_CASE("a cycle and everything that waits for it are not sorted, and the rest is") {
   std::array const infos{info("d", {}, after_a), info("a", {}, after_b), info("b", {}, after_a),
                          info("e")};
   Order<4> const order = order_of(infos);
@@ -86,16 +86,16 @@ TEST_CASE("of a cycle nothing is placed, nor what waits for it, and the rest is"
   CHECK(order.position == std::array<std::size_t, 4>{3, 0, 1, 2});
 }
 
-TEST_CASE("contradicting words of two policies are a cycle of two") {
+TEST_CASE("contradicting declarations of two policies are a cycle of two") {
   CHECK(order_of(std::array{info("a", before_b_and_c), info("b", before_a)}).sorted == 0);
 }
 
-TEST_CASE("a kind that wants to come after itself waits for nobody when it is alone") {
+TEST_CASE("a kind that wants to come after itself waits for nothing when it is alone") {
   CHECK(order_of(std::array{info("a", {}, after_a)}).sorted == 1);
   CHECK(order_of(std::array{info("a", {}, after_a), info("a", {}, after_a)}).sorted == 0);
 }
 
-TEST_CASE("all orders of 6 infos with edges among them come to one sequence of kinds") {
+TEST_CASE("all orders of 6 infos with edges give one sequence of kinds") {
   constexpr std::array after_f{edge_to("f")};
   constexpr std::array before_d{edge_to("d")};
   std::array infos{info("a", {}, after_f), info("b"),
@@ -112,7 +112,7 @@ TEST_CASE("all orders of 6 infos with edges among them come to one sequence of k
   CHECK(different == 0);
 }
 
-// The same on types: what a trainer is made of.
+// The same with types, as in a trainer.
 template <class Kind, class Before, class After>
 struct CopiedAhead {
   using kind = Kind;
@@ -135,7 +135,7 @@ using All = list<P0, P1, P2, P3, P4>;
 using slots = list<gear>;
 using Expected = list<P3, P1, P2, P4, P0, Setting<gear>>;
 
-// The i-th of 120 permutations, by its factorial digits.
+// The i-th of 120 permutations, from its factorial digits.
 constexpr std::array<std::size_t, 5> permutation(std::size_t which) {
   std::array<std::size_t, 5> order{0, 1, 2, 3, 4};
   for (std::size_t i = 0; i < 5; ++i) {
@@ -173,11 +173,11 @@ TEST_CASE("all 120 permutations of five policies are one composition and one eng
   CHECK(all_engines_agree(std::make_index_sequence<120>{}));
 }
 
-TEST_CASE("that composition is the one their words ask for, its ties broken by name") {
+TEST_CASE("that composition follows the declarations, with ties broken by name") {
   CHECK(std::is_same_v<frugal::detail::composed<slots, All>, Expected>);
 }
 
-TEST_CASE("repeatable policies stay in written order between the others") {
+TEST_CASE("repeatable policies keep their written order between the others") {
   using one = frugal::detail::composed<list<>, list<Teller<many, 2>, P1, Teller<many, 1>>>;
   using two = frugal::detail::composed<list<>, list<Teller<many, 1>, Teller<many, 2>, P1>>;
   CHECK(std::is_same_v<one, list<P1, Teller<many, 2>, Teller<many, 1>>>);

@@ -9,13 +9,13 @@
 
 namespace frugal_test::compose_outcome {
 
-/// A policy's value, as far as this matters.
+/// A policy's value, reduced to what this test needs.
 struct Value {
   double setting = 1;
   frugal::Outcome<std::string> left{};
 };
 
-TEST_CASE("a constant value is left something, which the next replaces or takes away") {
+TEST_CASE("a constant value receives an outcome, which the next one replaces or removes") {
   Value const value{.setting = 2};
   CHECK(value.left.get() == nullptr);
   value.left.leave("first");
@@ -26,7 +26,7 @@ TEST_CASE("a constant value is left something, which the next replaces or takes 
   CHECK(value.left.get() == nullptr);
 }
 
-TEST_CASE("a copy has what was there, and not what comes") {
+TEST_CASE("a copy shares the present outcome, and not later ones") {
   Value const value;
   value.left.leave("of both");
   Value const copy = value;
@@ -36,7 +36,7 @@ TEST_CASE("a copy has what was there, and not what comes") {
   CHECK(*value.left.get() == "of one");
 }
 
-TEST_CASE("a value with an outcome is named member by member, and is a policy's to have") {
+TEST_CASE("a value with an outcome keeps designated initialisers, and can be a policy's member") {
   static_assert(std::is_aggregate_v<Value>);
   static_assert(std::is_copy_assignable_v<Value>);
   static_assert(std::is_default_constructible_v<Value>);

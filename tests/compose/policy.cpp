@@ -51,7 +51,7 @@ TEST_CASE("a policy is a copyable, default-constructible type with a kind and a 
   CHECK_FALSE(Policy<NotCopyable>);
 }
 
-TEST_CASE("hooks that are no list are no policy's, since nobody would be told of them") {
+TEST_CASE("hooks that are not a list make no policy, since none would be called") {
   CHECK_FALSE(Policy<HookForList>);
 }
 
@@ -67,7 +67,7 @@ struct Full {
   using after = list<epsilon, alpha>;
 };
 
-TEST_CASE("a info says of a policy what its type says") {
+TEST_CASE("an info has the declarations of the policy's type") {
   constexpr auto const& info = info_of<Full>;
   CHECK(info.kind == "Many");
   CHECK_FALSE(info.slot);
@@ -82,7 +82,7 @@ TEST_CASE("a info says of a policy what its type says") {
   CHECK(info.after[1].kind == "Alpha");
 }
 
-TEST_CASE("an edge has the policy's own sentence, or the general one where it brings none") {
+TEST_CASE("an edge has the policy's own sentence, or the general one") {
   constexpr auto const& info = info_of<Full>;
   REQUIRE(info.needs.size() == 2);
   CHECK(info.needs[0].kind == "Alpha");
@@ -117,7 +117,7 @@ struct ListensToNoHook {
   using listens = list<my_event, frugal::on::step>;
 };
 
-TEST_CASE("what is no hook has no bit in a info, and the hooks beside it keep theirs") {
+TEST_CASE("a type that is not a hook has no bit in an info, and real hooks keep theirs") {
   CHECK(info_of<ListensToNoHook>.listens == (1U << frugal::on::step::index));
 }
 

@@ -33,12 +33,12 @@ TEST_CASE("a recipe is its policies, as written") {
   CHECK(holds<Recipe<B, A>, B, A>);
 }
 
-TEST_CASE("a recipe in a recipe is its policies, at any depth and in place") {
+TEST_CASE("a recipe in a recipe expands to its policies, at any depth and in place") {
   CHECK(holds<Recipe<A, Recipe<B, Recipe<Recipe<M>, C>>, M1>, A, B, M, C, M1>);
   CHECK(holds<Recipe<Recipe<>, Recipe<Recipe<>>>>);
 }
 
-TEST_CASE("Without leaves no trace in a recipe") {
+TEST_CASE("Without adds nothing to a recipe") {
   CHECK(holds<Recipe<A, Without, B>, A, B>);
   CHECK(holds<Recipe<Without>>);
 }
@@ -57,7 +57,7 @@ TEST_CASE("with replaces the policy of its kind, or is added") {
   CHECK(holds<Recipe<>::with<A>, A>);
 }
 
-TEST_CASE("with adds a repeatable policy beside those that are there") {
+TEST_CASE("with adds a repeatable policy to those that are there") {
   CHECK(holds<Recipe<M, A>::with<M1>, M, A, M1>);
 }
 
@@ -74,13 +74,13 @@ struct all_policies<list<Rs...>> {
 template <class List>
 using policies_of_all = typename all_policies<List>::type;
 
-TEST_CASE("a product of two axes has every pair, the last axis turning fastest") {
+TEST_CASE("a product of two axes has every pair, the last axis varying fastest") {
   using Product = Recipe<C>::product<Axis<A, A1>, Axis<B, B1>>;
   CHECK(std::is_same_v<policies_of_all<Product>,
                        list<list<C, A, B>, list<C, A, B1>, list<C, A1, B>, list<C, A1, B1>>>);
 }
 
-TEST_CASE("a product of three axes goes through them like nested loops") {
+TEST_CASE("a product of three axes enumerates them like nested loops") {
   using Product = Recipe<>::product<Axis<A, A1>, Axis<M>, Axis<Without, B, B1>>;
   CHECK(
       std::is_same_v<policies_of_all<Product>, list<list<A, M>, list<A, M, B>, list<A, M, B1>,
@@ -104,7 +104,7 @@ struct Needy {
   using needs = list<beta>;
 };
 
-TEST_CASE("legal_recipes keeps those of a product that may be combined, in order") {
+TEST_CASE("legal_recipes keeps the legal recipes of a product, in order") {
   using Product = Recipe<A>::product<Axis<Without, Needy>, Axis<Without, A1, B>>;
   CHECK(std::is_same_v<policies_of_all<frugal::legal_recipes<Product>>,
                        list<list<A>, list<A, B>, list<A, Needy, B>>>);

@@ -23,7 +23,7 @@ TEST_CASE("a scope is named after its kind, and a second one of a kind is number
   CHECK(frugal::detail::scope_of(infos, 3) == "Many.2");
 }
 
-TEST_CASE("the first of an order, and no more than there are") {
+TEST_CASE("first_scopes returns the first of an order, and no more than there are") {
   auto const& infos = infos_of<Setting<alpha>, Setting<beta>>;
   CHECK(frugal::detail::first_scopes(infos, 0).empty());
   CHECK(frugal::detail::first_scopes(infos, 1) == std::vector<std::string>{"Alpha"});

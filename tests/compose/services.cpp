@@ -47,7 +47,7 @@ struct Provider {
 static_assert(frugal::Service<greet>);
 static_assert(!frugal::Service<int>);
 
-TEST_CASE("the provider of a service is found, whoever it is and wherever it stands") {
+TEST_CASE("the provider of a service is found, in any position") {
   using All = engine_for<list<>, Teller<alpha>, Provider<delta, wave>, Provider<beta, greet>>;
   using Values =
       frugal::detail::Storage<Teller<alpha>, Provider<beta, greet>, Provider<delta, wave>>;
@@ -66,7 +66,7 @@ TEST_CASE("two providers of one service are a fault, and of two services none") 
   CHECK(Recipe<Provider<alpha, greet>, Provider<beta, wave, greet>>::fault == "two greet");
 }
 
-TEST_CASE("a list of policies says who provides a service") {
+TEST_CASE("a list of policies knows its provider of a service") {
   using frugal::detail::provided;
   using frugal::detail::provider_of;
   using All = list<Teller<alpha>, Provider<beta, greet>>;
@@ -76,19 +76,19 @@ TEST_CASE("a list of policies says who provides a service") {
   CHECK(std::is_same_v<provider_of<wave, void, All>::type, void>);
 }
 
-/// Another kind of a name that is taken.
+/// Another kind with a name that is taken.
 struct other_alpha : frugal::observer_kind {
   static constexpr std::string_view name = "Alpha";
 };
 
-TEST_CASE("two kinds of one name are a fault, and one kind twice is another") {
+TEST_CASE("two kinds with one name are a fault, and one kind twice is another") {
   using frugal::Recipe;
   CHECK(Recipe<Teller<alpha>, Teller<other_alpha>>::fault == frugal::rules::one_name::text);
   CHECK(Recipe<Teller<alpha>, Teller<alpha, 2>>::fault == frugal::rules::duplicate::text);
   CHECK(Recipe<Teller<many>, Teller<many, 2>>::legal);
 }
 
-/// Answers, and notes that it was asked.
+/// Answers, and records that it was asked.
 template <class Kind, bool Answer>
 struct Asked {
   using kind = Kind;
@@ -104,7 +104,7 @@ struct Asked {
   };
 };
 
-TEST_CASE("a query asks everybody, and one yes is a yes") {
+TEST_CASE("a query asks every subscriber, and one yes is a yes") {
   using All = engine_for<list<>, Asked<alpha, false>, Asked<beta, true>, Asked<gamma, false>>;
   All engine{
       frugal::detail::Storage<Asked<alpha, false>, Asked<beta, true>, Asked<gamma, false>>{}};
@@ -116,7 +116,7 @@ TEST_CASE("a query asks everybody, and one yes is a yes") {
   CHECK(who == std::vector<std::string>{"Beta"});
 }
 
-/// Breaks the event off the first time that it is told.
+/// Interrupts the event at its first call.
 struct Breaks {
   using kind = delta;
   using listens = list<on::step>;
@@ -132,7 +132,7 @@ struct Breaks {
   };
 };
 
-TEST_CASE("an event that was broken off is told on to those who have not heard all of it") {
+TEST_CASE("an interrupted event is completed for the subscribers that have not finished it") {
   using All = engine_for<list<>, Teller<alpha>, Teller<many, 1>, Teller<many, 2>, Breaks>;
   All engine{frugal::detail::Storage<Teller<alpha>, Breaks, Teller<many, 1>, Teller<many, 2>>{}};
   Notes notes;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-// Kinds, policies and phases that exist only to be composed: the engine knows no others.
+// Kinds, policies and phases for composition tests; the engine knows no others.
 namespace frugal_test::compose {
 
 using namespace frugal;
@@ -27,7 +27,7 @@ FRUGAL_TEST_KIND(gear, slot_kind, "Gear");
 FRUGAL_TEST_KIND(brake, slot_kind, "Brake");
 #undef FRUGAL_TEST_KIND
 
-/// What every phase of these tests is: a place to write down who was called.
+/// The phase of these tests: records which policies were called.
 struct Notes {
   std::vector<std::string> lines{};
 };
@@ -44,7 +44,7 @@ struct Context {
   using continuation = IntContinuation;
 };
 
-/// A setting: listens to nothing. Parameters tell instances apart.
+/// A setting: listens to nothing. Parameters distinguish instances.
 template <class Kind, int Mark = 0>
 struct Setting {
   using kind = Kind;
@@ -52,7 +52,7 @@ struct Setting {
   int value = Mark;
 };
 
-/// Notes its kind and mark at every step, and may ask to stop.
+/// Records its kind and mark at every step, and may ask to stop.
 template <class Kind, int Mark = 0, bool Stops = false>
 struct Teller {
   using kind = Kind;
@@ -74,7 +74,7 @@ struct engine_of<list<Ps...>> {
   using type = Engine<Context<Ps...>, Ps...>;
 };
 
-/// The engine of some policies, put in order as a trainer does.
+/// The engine of some policies, in the order that a trainer computes.
 template <class Slots, class... Ps>
 using engine_for = typename engine_of<frugal::detail::composed<Slots, list<Ps...>>>::type;
 
@@ -83,7 +83,7 @@ using values_of = frugal::detail::Storage<Ps...>;
 
 }  // namespace frugal_test::compose
 
-// The null defaults stand beside their kinds, as those of the library do.
+// The null policies stand next to their kinds, as in the library.
 template <>
 struct frugal::null_policy<frugal_test::compose::gear> {
   using type = frugal_test::compose::Setting<frugal_test::compose::gear>;

@@ -37,7 +37,7 @@ struct Holds {
   [[no_unique_address]] Inner inner;
 };
 
-TEST_CASE("leaves are found by their position, two of one type apart") {
+TEST_CASE("leaves are found by their position, two of one type separately") {
   Storage<Number, Empty, Number> storage;
   get<0>(storage).value = 1;
   get<2>(storage).value = 3;
@@ -53,7 +53,7 @@ TEST_CASE("a storage begins with its types' own defaults") {
   CHECK(get<1>(storage) == 0);
 }
 
-TEST_CASE("empty leaves take no room beside the others") {
+TEST_CASE("empty leaves take no space") {
   CHECK(sizeof(Storage<Number, Empty, OtherEmpty>) == sizeof(Number));
   CHECK(std::is_empty_v<Storage<>>);
   CHECK(std::is_empty_v<Storage<Empty, OtherEmpty>>);
@@ -90,7 +90,7 @@ struct HoldsEngine {
   int number = 0;
   [[no_unique_address]] E engine;
 };
-TEST_CASE("twelve null slots in a struct leave its size as it was") {
+TEST_CASE("twelve null slots do not enlarge a struct") {
   struct Bare {
     int number;
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every two policies train together. A recipe of ten policies tries 45 pairs at once, so a few
-// recipes, chosen so that each pair stands in one of them, do what the thousands of the whole
-// product would. Two files train them, since one took a compiler more than three gigabytes.
+// recipes that together contain each pair replace the thousands of the full product. They are split
+// over two files, because a compiler needed more than three gigabytes for one.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -40,8 +40,8 @@ struct choice_of<Axis<Choices...>, I> {
   using type = frugal::type_at<frugal::list<Choices...>, I>;
 };
 
-/// The rule that two choices break, as Recipe::fault says: `of[a][x][b][y]` for b < a; empty if
-/// they may stand together.
+/// The rule that two choices break, as in Recipe::fault: `of[a][x][b][y]` for b < a; empty if they
+/// combine.
 struct Faults {
   std::string_view of[axes][most_choices][axes][most_choices] = {};
 };
@@ -69,8 +69,8 @@ inline constexpr Faults faults = []<std::size_t... As>(std::index_sequence<As...
 
 using Row = std::array<std::size_t, axes>;
 
-/// Rows that have every pair of choices, built greedily: each row takes, axis by axis, the choice
-/// that brings most new pairs.
+/// Rows that contain every pair of choices, built greedily: each row takes, axis by axis, the
+/// choice that adds the most new pairs.
 template <std::size_t Rows>
 struct Cover {
   std::array<Row, Rows> rows{};
@@ -83,7 +83,7 @@ struct Cover {
         std::size_t best = 0;
         std::size_t most = 0;
         for (std::size_t n = 0; n < sizes[a]; ++n) {
-          // Begins elsewhere in every row, so that ties do not always fall to the first choice.
+          // Starts at another choice in every row, so that ties do not always favour the first.
           std::size_t const choice = (n + r) % sizes[a];
           std::size_t fresh = 1;
           for (std::size_t b = 0; b < a; ++b) {
@@ -123,7 +123,7 @@ struct row_of {
   using type = decltype(flat(std::make_index_sequence<axes>{}));
 };
 
-/// 30 steps; the losses of all of them.
+/// Trains 30 steps and returns their losses.
 template <class... Ps>
 void train(frugal::list<Ps...> policies) {
   static_assert(frugal::Recipe<Ps...>::legal);
@@ -148,7 +148,7 @@ void train(frugal::list<Ps...> policies) {
   CHECK(std::filesystem::exists(folder / "metrics.jsonl") == logs);
 }
 
-/// Trains the rows from `First` on, `Count` of them.
+/// Trains `Count` rows from `First` on.
 template <std::size_t First, std::size_t Count>
 void train_rows() {
   [&]<std::size_t... Rs>(std::index_sequence<Rs...>) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every policy leaves the loop's events as they are: what there is, how often, in which order.
+// No policy changes the loop's events: which there are, how often, in which order.
 #include <doctest/doctest.h>
 
 #include "conform/policies.hpp"
@@ -14,7 +14,7 @@ struct counter_kind : frugal::observer_kind {
   static constexpr std::string_view name = "test.Counter";
 };
 
-/// Writes down every event there is, by a letter each.
+/// Records every event as one letter.
 struct Counter {
   using kind = counter_kind;
   using listens = frugal::all_hooks;
@@ -75,15 +75,15 @@ struct Counter {
     void on_fit_end(frugal::FitEnd<Context>&) { *out_ += ')'; }
     void on_undo(frugal::Undo<Context>&) { *out_ += 'x'; }
     void on_recorded(frugal::Recorded<Context> const&) {
-    }  // a policy's event, and none of the loop's
+    }  // a policy's event, not one of the loop's
 
    private:
     std::string* out_;
   };
 };
 
-/// What a run of `epochs` epochs of `batches` micro-batches in windows of `window` does, by the
-/// rules of the loop alone. `every` is the validation's cadence in steps; 0 is once an epoch.
+/// The events of `epochs` epochs of `batches` micro-batches in windows of `window`, by the loop's
+/// rules alone. `every` is the validation's cadence in steps; 0 means once per epoch.
 std::string expected(int epochs, int batches, int window, int valid_batches, int every) {
   std::string const validation =
       '<' + std::string(static_cast<std::size_t>(valid_batches), 'v') + ">!";
@@ -99,11 +99,11 @@ std::string expected(int epochs, int batches, int window, int valid_batches, int
       }
       text += "gu";
       ++step;
-      // The observer comes behind Validate, so it hears of a step after that step's validation.
+      // The observer runs after Validate, so it sees a step after that step's validation.
       if (every != 0 && step % every == 0) text += validation;
       text += 's';
     }
-    text += 'w';  // an epoch has ended when the next window has no batch
+    text += 'w';  // the epoch ends when the next window has no batch
     if (every == 0) text += validation;
     text += "]e";
   }
@@ -129,7 +129,7 @@ using frugal::Accumulate;
 using frugal::AdamW;
 using frugal::Optimize;
 
-TEST_CASE("the bare loop has the events that its drawing says, epoch by epoch") {
+TEST_CASE("the bare loop has the events of its drawing, epoch by epoch") {
   CHECK(events<Optimize<AdamW>>(2) == expected(2, 7, 1, 3, 0));
   CHECK(events<Optimize<frugal::Nothing>>(3) == expected(3, 7, 1, 3, 0));
 }
@@ -140,7 +140,7 @@ TEST_CASE("a window has one update for its micro-batches, the ragged last one to
   CHECK(events<Optimize<AdamW>, Accumulate<8>>(1) == expected(1, 7, 8, 3, 0));
 }
 
-TEST_CASE("no policy takes an event away or adds one, but Smoke, which rehearses two forwards") {
+TEST_CASE("no policy adds or removes an event, except Smoke, whose dry run has two forwards") {
   std::string const plain = expected(2, 7, 3, 3, 2);
   using Base = frugal::Recipe<Accumulate<3>, frugal::Validate<frugal::Every<2>>>;
   CHECK(events<Optimize<AdamW>, Accumulate<3>, frugal::Validate<frugal::Every<2>>>(2) == plain);
@@ -156,7 +156,7 @@ TEST_CASE("no policy takes an event away or adds one, but Smoke, which rehearses
   static_assert(Base::legal);
 }
 
-/// Asks to stop at a step.
+/// Requests a stop at a step.
 struct stopper_kind : frugal::observer_kind {
   static constexpr std::string_view name = "test.Stopper";
 };
@@ -180,7 +180,7 @@ struct Stopper {
   };
 };
 
-TEST_CASE("a verdict to stop keeps the step's events from nobody and ends the run behind it") {
+TEST_CASE("a stop request does not short-circuit the step's events and ends the run after it") {
   std::string text;
   frugal::Trainer trainer{std::make_shared<Mlp>(),
                           frugal::CrossEntropy{},

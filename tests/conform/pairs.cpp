@@ -9,7 +9,7 @@ TEST_CASE("every two policies train together, 30 steps to a finite loss: the fir
   train_rows<0, cover.rows.size() / 2>();
 }
 
-/// What cannot be trained here, with every choice that can.
+/// Combines a policy that cannot be trained here with every choice that can.
 template <class Extra, class... Choices>
 void collect(std::set<std::string_view>& out, Axis<Choices...>) {
   (out.insert(frugal::Recipe<Extra, Choices>::fault), ...);
@@ -19,7 +19,8 @@ void collect_all(std::set<std::string_view>& out, frugal::list<As...>) {
   (collect<Extra>(out, As{}), ...);
 }
 
-TEST_CASE("two policies that do not compile break a rule whose sentence is proven in reject/") {
+TEST_CASE(
+    "two policies that do not compile together break a rule whose sentence is tested in reject/") {
   std::set<std::string_view> sentences;
   for (auto const& choices : faults.of) {
     for (auto const& others : choices) {
@@ -32,7 +33,7 @@ TEST_CASE("two policies that do not compile break a rule whose sentence is prove
   collect_all<frugal::Audit<frugal::BitExact>>(sentences, Axes{});
   collect_all<frugal::Spot<frugal::SigtermSave>>(sentences, Axes{});
   sentences.erase("");
-  // Two of a kind, two needs, two demands of Graph, and conflicts of two.
+  // Two of one kind, two needs, two demands of Graph, and two conflicts.
   CHECK(sentences.size() >= 9);
   std::string expected;
   for (auto const& entry :

@@ -9,7 +9,7 @@ TEST_CASE("every two policies train together, 30 steps to a finite loss: the oth
   train_rows<cover.rows.size() / 2, cover.rows.size() - cover.rows.size() / 2>();
 }
 
-/// The choices of an axis that may stand beside a policy.
+/// The choices of an axis that combine with a policy.
 template <class Extra, class A>
 struct beside;
 template <class Extra, class... Choices>
@@ -18,8 +18,7 @@ struct beside<Extra, Axis<Choices...>> {
                                                  frugal::list<Choices>, frugal::list<>>...>;
 };
 
-/// Of each axis the next of these choices: as many rows as the longest axis has choices show the
-/// policy beside them all.
+/// One such choice from each axis: as many rows as the longest axis has choices cover all of them.
 template <class Extra, std::size_t R, class... As>
 auto row_beside(frugal::list<As...>) -> frugal::concat<
     frugal::list<Extra>,
@@ -28,8 +27,8 @@ auto row_beside(frugal::list<As...>) -> frugal::concat<
 
 constexpr std::size_t longest = *std::max_element(sizes.begin(), sizes.end());
 
-// Not one more axis: it excludes so much that the cover would need half as many rows again.
-TEST_CASE("Audit trains beside every policy that it may stand beside") {
+// Not another axis: it excludes so much that the cover would need half as many rows again.
+TEST_CASE("Audit trains with every policy that it combines with") {
   [&]<std::size_t... Rs>(std::index_sequence<Rs...>) {
     (train(decltype(row_beside<frugal::Audit<frugal::BitExact>, Rs>(Axes{})){}), ...);
   }(std::make_index_sequence<longest>{});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one list of all policies. A new policy is one line here, and then it is resumed, counted
-// and paired with every other.
+// The list of all policies. One line here for a new policy tests its resume, its events and its
+// pairing with every other.
 #pragma once
 
 #include <frugal/frugal.hpp>
@@ -13,9 +13,9 @@ using namespace frugal::literals;
 using frugal::Axis;
 using frugal::Without;
 
-/// What a recipe may have, one axis for each kind; policies of one kind take turns. Graph is not
-/// here: these tests listen to single losses and updates, which a replay does not call. Its own
-/// test resumes it and pairs it.
+/// One axis for each kind, with the policies of that kind. Without Graph: these tests listen to
+/// single losses and updates, which a replay does not call. Graph's own test covers resume and
+/// pairing.
 using Axes = frugal::list<
     Axis<frugal::Optimize<frugal::AdamW>, frugal::Optimize<frugal::Adam>,
          frugal::Optimize<frugal::SGD>, frugal::Optimize<frugal::Adagrad>,
@@ -41,12 +41,12 @@ using Axes = frugal::list<
     Axis<Without, frugal::Activations<frugal::BF16>, frugal::Activations<frugal::Offload>>,
     Axis<Without, frugal::Average<frugal::Ema<0.9_r>>,
          frugal::Average<frugal::Swa<frugal::From<4>, frugal::Every<3>>>>,
-    // Neither has anywhere to go here; tests/device has another device, and moves all of these.
+    // Neither has another device here; tests/device has one, and moves all of these.
     Axis<Without, frugal::StartOn<frugal::Cpu, frugal::Steps<5>>>, Axis<Without, frugal::Device<>>,
     Axis<Without, frugal::Throughput<frugal::Every<4>>>,
     Axis<Without, frugal::TrainMetrics<frugal::Every<3>, frugal::Accuracy>>>;
 
-/// Gives a policy the run-time settings without which it refuses to run, and keeps it quiet.
+/// Gives a policy the run-time settings that it requires, and keeps it quiet.
 template <class P>
 void prepare(P& policy) {
   if constexpr (std::same_as<P, frugal::Optimize<frugal::Any>>) {
@@ -66,11 +66,11 @@ void prepare(P& policy) {
   }
 }
 
-/// Prepares every policy of a trainer that stands in a recipe.
+/// Prepares every policy of a trainer that is in a recipe.
 template <class Trainer, class... Ps>
 void prepare_all(Trainer& trainer, frugal::list<Ps...>) {
   (prepare(trainer.template policy<typename Ps::kind>()), ...);
-  // Who is to find the size is not told it.
+  // AutoBatch must find the size itself.
   if constexpr ((std::same_as<Ps, frugal::AutoBatch> || ...)) {
     trainer.template policy<frugal::kinds::accumulate>().samples = 0;
   }

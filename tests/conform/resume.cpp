@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever the recipe: stopped anywhere and gone on, a run ends in the bits of one never stopped.
+// Any recipe, stopped anywhere and resumed, ends with the bits of an uninterrupted run.
 #include <doctest/doctest.h>
 
 #include "conform/policies.hpp"
@@ -10,12 +10,12 @@ namespace frugal_test::conform_resume {
 using namespace frugal_test::support;
 using namespace frugal_test::conform;
 
-/// Everything that a run is judged by.
+/// The results by which runs are compared.
 struct Outcome {
   frugal::Report report;
   std::map<std::string, at::Tensor> tensors;
   std::vector<double> losses;        ///< of every micro-batch
-  std::vector<double> epoch_losses;  ///< mean of every epoch that ended
+  std::vector<double> epoch_losses;  ///< mean of every completed epoch
   std::vector<frugal::Validation> validations;
   std::map<std::uint64_t, Frozen> after_step;
   std::map<std::uint64_t, Frozen> after_epoch;
@@ -73,7 +73,7 @@ void compare(Outcome const& whole, Outcome const& resumed) {
   CHECK(same(resumed.validations, last(whole.validations, resumed.validations.size())));
 }
 
-/// Without the log's length and end: its lines tell the time, in more digits or fewer.
+/// Without the log's length and end: its lines contain times, with a varying number of digits.
 frugal::StateDict comparable_state(Frozen const& frozen) {
   frugal::StateDict state = frozen.run;
   state.values.erase("policies/Log/size");
@@ -107,7 +107,8 @@ void resumes(frugal::list<Ps...> policies) {
   }
 }
 
-TEST_CASE("a run resumed at any step ends in the same bits: AdamW, BF16, windows, all observers") {
+TEST_CASE(
+    "a run resumed at any step ends with the same bits: AdamW, BF16, windows, all observers") {
   resumes(frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Precision<frugal::BF16>,
                        frugal::Accumulate<3>, frugal::ClipNorm<0.5_r>,
                        frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
@@ -116,19 +117,19 @@ TEST_CASE("a run resumed at any step ends in the same bits: AdamW, BF16, windows
                        frugal::Progress<>, frugal::Smoke<>, frugal::Average<frugal::Ema<0.9_r>>>{});
 }
 
-TEST_CASE("a run resumed in the middle of a plateau ends in the same bits") {
+TEST_CASE("a run resumed in the middle of a plateau ends with the same bits") {
   resumes(frugal::list<frugal::Optimize<frugal::SGD>,
                        frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>,
                        frugal::Validate<frugal::Every<2>>, frugal::Accumulate<1>,
                        frugal::Average<frugal::Swa<frugal::From<5>, frugal::Every<4>>>>{});
 }
 
-TEST_CASE("a run resumed with a torch optimizer ends in the same bits") {
+TEST_CASE("a run resumed with a torch optimizer ends with the same bits") {
   resumes(frugal::list<frugal::Optimize<frugal::Any>,
                        frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>>{});
 }
 
-TEST_CASE("a run resumed with Adam or Adagrad ends in the same bits") {
+TEST_CASE("a run resumed with Adam or Adagrad ends with the same bits") {
   resumes(frugal::list<frugal::Optimize<frugal::Adam>, frugal::Validate<>,
                        frugal::Audit<frugal::BitExact>>{});
   resumes(frugal::list<frugal::Optimize<frugal::Adagrad>, frugal::ClipNorm<0.5_r>>{});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole runs against plain PyTorch loops: the loss of every step, and the weights at the end.
+// Whole runs compared with plain PyTorch loops: the loss of every step, and the final weights.
 #include <doctest/doctest.h>
 
 #include <frugal/policy/accumulate.hpp>
@@ -50,7 +50,7 @@ TEST_CASE("30 steps under BF16 autocast have PyTorch's losses to three decimal p
   TrainingFile const file;
   Json const& which = case_named(file.file.at("cases"), "bf16 autocast");
   auto const trained = train_as(file, which, RowWeighted{false}, frugal::Precision<frugal::BF16>{});
-  // BF16 has 8 bits; which sums a matrix unit rounds to it, and when, is the machine's choice.
+  // BF16 has 8 bits; which sums a matrix unit rounds to it, and when, depends on the machine.
   Apart const found = apart(trained, which.at("float32"));
   CHECK(found.losses < 1e-3);
   CHECK(found.weights < 1e-2);

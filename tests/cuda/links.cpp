@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names symbols of libtorch_cuda, libc10_cuda, the CUDA run-time and NCCL, so that linking it
-// proves that the CUDA flavour is complete. It has to start where there is no GPU, too. With a GPU
-// it also makes a small run that starts on the CPU, moves, and has its batches copied ahead.
+// proves that the CUDA build is complete. It must also start without a GPU. With a GPU it also
+// trains briefly: the run starts on the CPU, moves, and has its batches copied ahead.
 #include <frugal/frugal.hpp>
 
 #include <ATen/cuda/CUDAContext.h>
@@ -17,7 +17,7 @@
 
 namespace {
 
-/// The loss of two epochs on a device.
+/// The loss after two epochs on a device.
 double loss_on(char const* device) {
   namespace fr = frugal;
   torch::manual_seed(0);
@@ -39,7 +39,7 @@ int main() {
   int const devices = c10::cuda::device_count();
   std::printf("NCCL %d, CUDA run-time %d, %d devices\n", nccl, runtime, devices);
   if (devices > 0) {
-    // Only reached with a GPU, linked always.
+    // Reached only with a GPU, always linked.
     at::cuda::CUDAGraph graph;
     c10::cuda::getCurrentCUDAStream().synchronize();
     double const here = loss_on("cpu");

@@ -30,7 +30,7 @@ using frugal::Batch;
 using frugal::from_dataset;
 namespace datasets = torch::data::datasets;
 
-/// Gives `numbered` sample by sample.
+/// Returns `numbered` sample by sample.
 struct OneByOne : datasets::Dataset<OneByOne> {
   explicit OneByOne(std::int64_t n) : set(numbered(n)) {}
   torch::data::Example<> get(std::size_t i) override {
@@ -43,7 +43,7 @@ struct OneByOne : datasets::Dataset<OneByOne> {
   Batch set;
 };
 
-/// Gives `numbered` in whole batches, and says how often it was asked.
+/// Returns `numbered` in whole batches, and counts the calls.
 struct WholeBatches : datasets::BatchDataset<WholeBatches, torch::data::Example<>> {
   explicit WholeBatches(std::int64_t n) : set(numbered(n)) {}
   torch::data::Example<> get_batch(c10::ArrayRef<std::size_t> indices) override {
@@ -64,7 +64,7 @@ struct Sizeless : OneByOne {
   std::optional<std::size_t> size() const override { return std::nullopt; }
 };
 
-/// The four files of Fashion-MNIST without their compression, which torch's MNIST wants.
+/// The four files of Fashion-MNIST, uncompressed as torch's MNIST requires.
 TemporaryFolder const& plain_fashion() {
   static TemporaryFolder const folder;
   static bool const done = [] {
@@ -84,7 +84,7 @@ TemporaryFolder const& plain_fashion() {
   return folder;
 }
 
-TEST_CASE("a data set that only has get gives stacked batches, the same as a resident source") {
+TEST_CASE("a data set with only get gives stacked batches, the same as a resident source") {
   auto source = from_dataset(OneByOne(50), {.batch = 8});
   static_assert(frugal::SizedSource<decltype(source)>);
   static_assert(std::is_same_v<frugal::batch_of<decltype(source)>, Batch>);
@@ -97,7 +97,7 @@ TEST_CASE("a data set that only has get gives stacked batches, the same as a res
   }
 }
 
-TEST_CASE("a data set's own get_batch is asked once per batch") {
+TEST_CASE("a data set's own get_batch is called once per batch") {
   WholeBatches dataset(50);
   auto const asked = dataset.asked;
   auto source = from_dataset(dataset, {.batch = 8});
@@ -106,7 +106,7 @@ TEST_CASE("a data set's own get_batch is asked once per batch") {
   CHECK(*asked == 7);
 }
 
-TEST_CASE("a data set is read in its own order without shuffling, and drop_last is kept") {
+TEST_CASE("a data set is read in its own order without shuffling, with drop_last") {
   auto source = from_dataset(OneByOne(10), {.batch = 4, .shuffle = false, .drop_last = true});
   CHECK(samples_in(rest(source)) == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
 }
@@ -120,7 +120,7 @@ TEST_CASE("transforms that were mapped onto a data set are applied, with and wit
   static_assert(std::is_same_v<frugal::batch_of<decltype(b)>, Batch>);
   frugal::Resident plain(numbered(20), {.batch = 6});
   auto wanted = epoch_of(plain, {.seed = 1});
-  // Normalize takes images, and makes one channel of what has none.
+  // Normalize takes images, and adds a channel dimension to those without one.
   for (auto& batch : wanted) batch.data = ((batch.data - 2.0) / 4.0).unsqueeze(1);
   CHECK(same(epoch_of(a, {.seed = 1}), wanted));
   CHECK(same(epoch_of(b, {.seed = 1}), wanted));
@@ -135,7 +135,7 @@ TEST_CASE("a data set without targets gives bare tensors") {
   CHECK(at::equal(at::cat(batches), at::arange(10).view({5, 2})));
 }
 
-TEST_CASE("torch's MNIST becomes a resident source, in the bits that its get gives") {
+TEST_CASE("torch's MNIST becomes a resident source, with the bits of its get") {
   datasets::MNIST mnist(plain_fashion().path().string(), datasets::MNIST::Mode::kTest);
   auto source = from_dataset(mnist, {.batch = 64});
   static_assert(std::is_same_v<decltype(source), frugal::Resident>);
@@ -174,7 +174,7 @@ TEST_CASE("a data set without a size, and one without samples, are refused") {
   CHECK_THROWS_AS(from_dataset(OneByOne(0)), frugal::EmptySourceError);
 }
 
-TEST_CASE("what get_batch throws goes through") {
+TEST_CASE("exceptions of get_batch reach the caller") {
   struct Broken : OneByOne {
     using OneByOne::OneByOne;
     std::vector<torch::data::Example<>> get_batch(c10::ArrayRef<std::size_t>) override {

@@ -41,7 +41,7 @@ TEST_CASE("data and target are members of these names, or the first and the seco
   check_first_and_second(std::vector{x, y}, x, y);
 }
 
-TEST_CASE("of a map data and target are the entries of these names, or input_ids and labels") {
+TEST_CASE("data and target of a map are the entries of these names, or input_ids and labels") {
   Tensor const x = at::zeros({2}), y = at::ones({2}), mask = at::ones({2});
   using Named = std::map<std::string, Tensor>;
   using Hashed = std::unordered_map<std::string, Tensor>;
@@ -53,7 +53,7 @@ TEST_CASE("of a map data and target are the entries of these names, or input_ids
                          x, y);
 }
 
-TEST_CASE("a bare tensor is its own data and has no target, and an example without one neither") {
+TEST_CASE("a bare tensor is its own data and has no target, nor has an example without one") {
   Tensor const x = at::zeros({2});
   CHECK(batch_data(x).is_same(x));
   CHECK(batch_data(torch::data::TensorExample{x}).is_same(x));
@@ -64,14 +64,14 @@ TEST_CASE("a bare tensor is its own data and has no target, and an example witho
   CHECK_FALSE(HasTarget<std::array<Tensor, 1>>);
 }
 
-TEST_CASE("data of several tensors is given as it is") {
+TEST_CASE("data of several tensors is given unchanged") {
   Tensor const ids = at::zeros({2}), mask = at::ones({2}), y = at::ones({2});
   std::pair const batch{std::tuple{ids, mask}, y};
   CHECK(std::get<1>(batch_data(batch)).is_same(mask));
   CHECK(batch_target(batch).is_same(y));
 }
 
-TEST_CASE("what has no such parts has none") {
+TEST_CASE("a batch without such parts has none") {
   struct Rows {
     Tensor rows;
   };
@@ -81,7 +81,7 @@ TEST_CASE("what has no such parts has none") {
   CHECK_FALSE(HasData<std::map<int, Tensor>>);
 }
 
-TEST_CASE("a map without these entries is an error that lists its keys, a short list one too") {
+TEST_CASE("a map without these entries is an error that lists its keys, a short list too") {
   std::map<std::string, Tensor> const batch{{"ids", at::zeros({2})}, {"mask", at::zeros({2})}};
   CHECK_THROWS_WITH_AS(batch_data(batch),
                        "frugal: the batch has neither 'data' nor 'input_ids' (a map of 2): its "

@@ -111,14 +111,14 @@ TEST_CASE("several gzip members read as one file") {
   CHECK(parse(gzip(bytes.substr(0, 9)) + gzip(bytes.substr(9))).shape == Shape{3, 2, 2});
 }
 
-TEST_CASE("an empty file is named as empty") {
+TEST_CASE("an empty file is reported as empty") {
   auto const fault = fault_of("");
   CHECK(fault.what == "the file is empty");
   CHECK(fault.where == "test.idx, byte 0");
   CHECK(fault_of(gzip("")).what == "the file is empty");
 }
 
-TEST_CASE("what is no IDX file is refused with the bytes that were found") {
+TEST_CASE("a file that is not IDX is refused with the bytes that were found") {
   CHECK(fault_of("PK\x03\x04").why == "expected 00 00, found 50 4b");
   std::string unknown = small();
   unknown[2] = 0x0a;
@@ -129,17 +129,17 @@ TEST_CASE("what is no IDX file is refused with the bytes that were found") {
   CHECK(fault_of(flat).why == "expected 1 to 8, found 0");
 }
 
-TEST_CASE("sizes that overflow or are absurd are refused before memory is set aside") {
+TEST_CASE("sizes that overflow or are absurd are refused before memory is allocated") {
   std::uint32_t const most = 0xffffffff;
   CHECK(fault_of(header(IdxType::float64, {most, most, most, most})).what ==
         "the array is absurdly large");
-  // 2^64 bytes in all, which 64 bits take for 0.
+  // 2^64 bytes in total, which overflow 64 bits to 0.
   CHECK(fault_of(header(IdxType::uint8, {1U << 31, 1U << 31, 4})).what ==
         "the array is absurdly large");
-  // The same, where the product is below the limit until the last dimension.
+  // The same, with the product below the limit until the last dimension.
   CHECK(fault_of(header(IdxType::uint8, {1U << 31, 4, 1U << 31})).what ==
         "the array is absurdly large");
-  // A dimension of 0 at the end does not excuse what stands before it.
+  // A dimension of 0 at the end does not excuse the ones before it.
   CHECK(fault_of(header(IdxType::float64, {most, most, 0})).what == "the array is absurdly large");
   CHECK(fault_of(small(), {.bytes = 11}).what == "the array is absurdly large");
   CHECK(fault_of(small(), {.bytes = 12}).what == "nothing was thrown");
@@ -162,7 +162,7 @@ TEST_CASE("bytes after the last element are refused, plain and inside the compre
   }
 }
 
-TEST_CASE("bytes after the gzip stream are refused with their place in the stored file") {
+TEST_CASE("bytes after the gzip stream are refused with their offset in the stored file") {
   std::string const stored = gzip(small());
   auto const fault = fault_of(stored + "junk");
   CHECK(fault.what == "bytes follow the end of the gzip stream");
@@ -181,7 +181,7 @@ TEST_CASE("a wrong gzip checksum and a wrong gzip length are refused") {
   }
 }
 
-TEST_CASE("every truncation of a plain file is an error that names the place of the cut") {
+TEST_CASE("every truncation of a plain file is an error that names the offset") {
   std::string const bytes = small();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     auto const fault = fault_of(bytes.substr(0, size));
@@ -196,7 +196,7 @@ TEST_CASE("every truncation of a compressed file is an error") {
   }
 }
 
-TEST_CASE("every flipped bit of a header is an error or yields the shape it then declares") {
+TEST_CASE("every flipped bit of a header is an error or gives the shape it then declares") {
   std::string const bytes = small();
   int detected = 0;
   for (std::size_t bit = 0; bit < 16 * 8; ++bit) {
@@ -214,12 +214,11 @@ TEST_CASE("every flipped bit of a header is an error or yields the shape it then
       ++detected;
     }
   }
-  // Bytes read as signed bytes is the one flip that leaves a file of the same length.
+  // The only flip that keeps the length changes bytes to signed bytes.
   CHECK(detected == 16 * 8 - 1);
 }
 
-TEST_CASE(
-    "every flipped bit of a compressed file is an error or leaves the elements as they were") {
+TEST_CASE("every flipped bit of a compressed file is an error or leaves the elements unchanged") {
   std::string const stored = gzip(small());
   std::size_t detected = 0;
   for (std::size_t bit = 0; bit < stored.size() * 8; ++bit) {
@@ -232,12 +231,12 @@ TEST_CASE(
       ++detected;
     }
   }
-  // What a flip may touch unseen is the header's time stamp, flags and operating system, and
-  // the bits that fill the last byte of the deflate stream.
+  // Undetectable flips: the header's time stamp, flags and operating system, and the padding bits
+  // of the deflate stream's last byte.
   CHECK(detected >= (stored.size() - 11) * 8);
 }
 
-TEST_CASE("a file larger than the read buffer comes through both ways") {
+TEST_CASE("a file larger than the read buffer is read in both ways") {
   std::string bytes = header(IdxType::uint8, {300'000});
   std::uint32_t state = 1;
   for (int i = 0; i < 300'000; ++i) {
@@ -250,7 +249,7 @@ TEST_CASE("a file larger than the read buffer comes through both ways") {
   }
 }
 
-TEST_CASE("a file that is not there, and a folder, are refused by name") {
+TEST_CASE("a missing file, and a folder, are refused by name") {
   CHECK_THROWS_AS(frugal::read_idx(std::filesystem::path("/no/such/file.idx")), DataError);
   auto const folder = std::filesystem::temp_directory_path();
   CHECK_THROWS_AS(frugal::read_idx(folder), DataError);

@@ -12,7 +12,7 @@
 
 namespace frugal_test::data_idx_tensor {
 
-TEST_CASE("an IDX array becomes a tensor of its own type and shape without a copy") {
+TEST_CASE("an IDX array becomes a tensor with its type and shape without a copy") {
   using Kind = std::pair<char, at::ScalarType>;
   for (auto const& [code, dtype] :
        {Kind{0x08, at::kByte}, Kind{0x09, at::kChar}, Kind{0x0b, at::kShort}, Kind{0x0c, at::kInt},

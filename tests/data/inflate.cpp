@@ -14,12 +14,12 @@ namespace frugal_test::data_inflate {
 
 using frugal::InflateReader;
 
-// It points into itself: a copy that outlives it would read what is no longer there.
+// It points into itself: a copy that outlives it would dangle.
 static_assert(!std::is_move_constructible_v<InflateReader>);
 static_assert(!std::is_copy_constructible_v<InflateReader>);
 static_assert(!std::is_move_assignable_v<InflateReader>);
 
-TEST_CASE("plain input reads as it is, in pieces of any size") {
+TEST_CASE("plain input reads unchanged, in pieces of any size") {
   std::istringstream input("plain text");
   InflateReader reader(input, "x");
   std::string out(10, ' ');

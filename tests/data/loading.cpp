@@ -49,7 +49,7 @@ TEST_CASE("the order of a pass does not depend on the batch size") {
   }
 }
 
-TEST_CASE("another seed and another epoch are other orders") {
+TEST_CASE("another seed and another epoch give other orders") {
   auto const values = epoch_of(103, {}, {.seed = 4, .epoch = 9});
   CHECK(values != epoch_of(103, {}, {.seed = 4, .epoch = 10}));
   CHECK(values != epoch_of(103, {}, {.seed = 5, .epoch = 9}));
@@ -82,7 +82,7 @@ TEST_CASE("a pass starts at any position, on a batch boundary or not") {
   }
 }
 
-TEST_CASE("a pass that has ended stays ended until it is sought") {
+TEST_CASE("a completed pass stays completed until the next seek") {
   Pass pass(5, {.batch = 5}, "test");
   CHECK(rest(pass).size() == 1);
   CHECK(pass.advance().count == 0);
@@ -95,13 +95,13 @@ TEST_CASE("without shuffling the samples come in their own order in every epoch"
         std::vector<std::int64_t>{0, 1, 2, 3, 4});
 }
 
-TEST_CASE("a cursor behind the last sample is refused with both numbers") {
+TEST_CASE("a cursor beyond the last sample is refused with both numbers") {
   Pass pass(5, {}, "test");
-  CHECK_THROWS_WITH_AS(pass.seek({.epoch = 2, .position = 6}),
-                       "frugal: the cursor stands behind the last sample (test): it is at sample "
-                       "6 of epoch 2, and there are 5. Resume with the data that the cursor was "
-                       "saved with.",
-                       frugal::StateError);
+  CHECK_THROWS_WITH_AS(
+      pass.seek({.epoch = 2, .position = 6}),
+      "frugal: the cursor is past the last sample (test): it is at sample 6 of epoch 2, and there "
+      "are 5. Resume with the data that the cursor was saved with.",
+      frugal::StateError);
 }
 
 TEST_CASE("a batch below one sample is refused") {

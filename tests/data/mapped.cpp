@@ -22,7 +22,7 @@ Resident bytes() {
                   at::arange(128), {.batch = 24});
 }
 
-TEST_CASE("scaled bytes have the bits of the set that was scaled whole") {
+TEST_CASE("scaled bytes have the bits of a set that was scaled whole") {
   Resident plain(bytes().data().to(at::kFloat).div_(255), bytes().target(), {.batch = 24});
   Mapped scaled(bytes(), ScaleBytes{});
   for (auto cursor :
@@ -61,7 +61,7 @@ TEST_CASE("it has a size if its source has one") {
   CHECK(scaled.batches() == 6);
 }
 
-TEST_CASE("what the function throws comes out of next, and the source has moved on") {
+TEST_CASE("exceptions of the function leave next, and the source has moved on") {
   int calls = 0;
   Mapped picky(bytes(), [&calls](Batch batch) {
     if (++calls == 2) throw std::domain_error("no such image");

@@ -62,7 +62,7 @@ TEST_CASE("plain files are read like compressed ones, and scaled pixels are byte
   CHECK(at::equal(set.target, at::tensor({0, 51}, at::kLong)));
 }
 
-TEST_CASE("a missing file names the folder and the package that brings it") {
+TEST_CASE("a missing file names the folder and the package that has it") {
   TemporaryFolder folder;
   try {
     read_mnist(folder.path(), Split::test);

@@ -33,9 +33,9 @@ bool is_bijection(std::vector<std::int64_t> const& values) {
   return true;
 }
 
-/// A chi-squared sum as a standard normal deviate (Wilson and Hilferty, PNAS 17(12), 1931).
-/// Every test here asks for a deviate below 5 with fixed seeds: an ideal shuffle would fail one
-/// seed choice in 3.5 million per check (one-sided).
+/// A chi-squared sum as a standard normal deviate (Wilson and Hilferty, PNAS 17(12), 1931). Every
+/// test here requires a deviate below 5 with fixed seeds: an ideal shuffle would fail one seed
+/// choice in 3.5 million per check (one-sided).
 double deviate(double chi_squared, double degrees) {
   double const spread = 2 / (9 * degrees);
   return (std::cbrt(chi_squared / degrees) - (1 - spread)) / std::sqrt(spread);
@@ -49,7 +49,7 @@ double chi_squared(Counts const& counts, double expected) {
   return sum;
 }
 
-/// How evenly the differences between samples `lag` places apart are spread over [1, size).
+/// How evenly the differences between samples `lag` positions apart are spread over [1, size).
 template <class Order>
 double difference_deviate(std::uint64_t size, std::uint64_t lag, int epochs, Order&& make) {
   std::vector<double> counts(size - 1);
@@ -89,7 +89,7 @@ TEST_CASE("a permutation is a bijection at the sizes where its halves change") {
   }
 }
 
-TEST_CASE("wide halves agree with themselves and stay in range above 2^30 samples") {
+TEST_CASE("wide halves are consistent and stay in range above 2^30 samples") {
   for (std::uint64_t const size :
        {std::uint64_t{32766} * 32766, std::uint64_t{32766} * 32766 + 1, std::uint64_t{1} << 40,
         (std::uint64_t{1} << 62) - 1, std::uint64_t{1} << 62}) {
@@ -109,7 +109,7 @@ TEST_CASE("a permutation of more than 2^62 samples is refused") {
   CHECK_THROWS_AS(Permutation(0, 0, (std::uint64_t{1} << 62) + 1), frugal::SettingsError);
 }
 
-TEST_CASE("fill gives what one index at a time gives, wherever it starts and ends") {
+TEST_CASE("fill gives the same as one index at a time, wherever it starts and ends") {
   for (std::uint64_t const size : {1U, 7U, 33U, 500U, 511U, 512U, 1025U, 60'000U}) {
     Permutation const permutation(11, 4, size);
     for (std::uint64_t first = 0; first < std::min<std::uint64_t>(size, 70); first += 3) {
@@ -127,8 +127,8 @@ TEST_CASE("fill gives what one index at a time gives, wherever it starts and end
   }
 }
 
-TEST_CASE("the order is the same on every platform and for good") {
-  // Written down when the construction was settled: a change here breaks every resumed run.
+TEST_CASE("the order is the same on every platform, permanently") {
+  // Recorded when the construction was settled: a change here breaks every resumed run.
   auto const head = [](std::uint64_t size) {
     Permutation const permutation(1, 2, size);
     std::vector<std::uint64_t> out;
@@ -165,7 +165,7 @@ TEST_CASE("every order of a handful of samples is equally likely") {
   }
 }
 
-TEST_CASE("every sample stands at every place equally often over epochs and over seeds") {
+TEST_CASE("every sample is at every position equally often over epochs and over seeds") {
   for (std::uint64_t const size : {10U, 100U, 511U, 600U}) {
     int const keys = 6'000;
     for (bool const over_seeds : {false, true}) {
@@ -182,7 +182,7 @@ TEST_CASE("every sample stands at every place equally often over epochs and over
   }
 }
 
-TEST_CASE("the differences between samples near each other in an epoch are spread evenly") {
+TEST_CASE("the differences between nearby samples of an epoch are spread evenly") {
   for (std::uint64_t const size : {100U, 512U, 1024U, 4096U}) {
     std::uint64_t const half = frugal::detail::ceil_sqrt(size);
     for (std::uint64_t const lag :
@@ -195,7 +195,7 @@ TEST_CASE("the differences between samples near each other in an epoch are sprea
   }
 }
 
-TEST_CASE("the difference test sees an order that is only rotated") {
+TEST_CASE("the difference test detects an order that is only rotated") {
   double const value = difference_deviate(512, 1, 100, [](std::uint64_t epoch) {
     std::vector<std::int64_t> rotated(512);
     std::iota(rotated.begin(), rotated.end(), 0);
@@ -207,7 +207,7 @@ TEST_CASE("the difference test sees an order that is only rotated") {
 }
 
 TEST_CASE("neighbours in an epoch are not correlated") {
-  // The serial correlation of n random ranks has deviation 1 / sqrt(n); 5 of them is the limit.
+  // The serial correlation of n random ranks has deviation 1 / sqrt(n); the limit is 5 of them.
   for (std::uint64_t const size : {1'000U, 60'000U}) {
     for (std::uint64_t epoch = 0; epoch < 20; ++epoch) {
       auto const values = order(21, epoch, size);
@@ -226,13 +226,13 @@ TEST_CASE("orders of other epochs and other seeds are not correlated") {
   for (std::uint64_t key = 1; key <= 20; ++key) {
     CHECK(std::abs(correlation(first, order(5, key, size))) < limit / std::sqrt(size));
     CHECK(std::abs(correlation(first, order(5 + key, 0, size))) < limit / std::sqrt(size));
-    // Seed and epoch are not interchangeable: (s, e) and (s + 1, e - 1) are other orders.
+    // Seed and epoch are not interchangeable: (s, e) and (s + 1, e - 1) give different orders.
     CHECK(std::abs(correlation(order(5, key, size), order(6, key - 1, size))) <
           limit / std::sqrt(size));
   }
 }
 
-TEST_CASE("no more samples stay in place than chance leaves there") {
+TEST_CASE("no more samples keep their position than by chance") {
   // The number of fixed points of a random permutation has mean 1 and variance 1.
   for (std::uint64_t const size : {16U, 500U, 1'000U}) {
     int const epochs = 5'000;

@@ -28,7 +28,7 @@ using frugal::WorkerError;
 
 static_assert(frugal::SizedSource<Prefetch<Resident>>);
 
-/// A source without a size that does what it is told at its nth batch.
+/// A source without a size that runs a given action at its nth batch.
 template <class Deed>
 struct Troubled {
   Resident inner;
@@ -47,7 +47,7 @@ Troubled<Deed> troubled(int at, Deed deed) {
   return {Resident(numbered(40), {.batch = 4}), at, std::move(deed)};
 }
 
-TEST_CASE("what LibTorch says of a batch reaches the trainer without the frames of its stack") {
+TEST_CASE("LibTorch's error about a batch reaches the trainer without stack frames") {
   Prefetch source(troubled(2, [] { at::ones({2, 3}).matmul(at::ones({2, 3})); }));
   source.seek({.seed = 1});
   source.next();
@@ -76,14 +76,14 @@ TEST_CASE("a prefetched source gives the batches of the plain one, bit for bit a
   }
 }
 
-TEST_CASE("a prefetched source that was never sought begins where its source stands") {
+TEST_CASE("a prefetched source without a seek begins at its source's position") {
   Resident plain(numbered(40), {.batch = 8});
   plain.seek({.seed = 7, .position = 16});
   Prefetch source{Resident(plain)};
   CHECK(same(rest(source), rest(plain)));
 }
 
-TEST_CASE("a prefetched source has the size of its source, and none if that has none") {
+TEST_CASE("a prefetched source has the size of its source, if any") {
   Prefetch const source(Resident(numbered(203), {.batch = 8}));
   CHECK(source.samples() == 203);
   CHECK(source.batches() == 26);
@@ -92,13 +92,13 @@ TEST_CASE("a prefetched source has the size of its source, and none if that has 
   static_assert(!frugal::SizedSource<Prefetch<Troubled<decltype(nothing)>>>);
 }
 
-TEST_CASE("seeking in the middle throws away what was read ahead") {
+TEST_CASE("seeking in the middle discards what was read ahead") {
   Prefetch source(Resident(numbered(80), {.batch = 8}), {.depth = 6});
   Resident plain(numbered(80), {.batch = 8});
   source.seek({.seed = 3});
   source.next();
   source.next();
-  // Two batches were consumed, however many were read: that is where a resume goes on.
+  // Two batches were consumed, however many were read: a resume continues there.
   frugal::Cursor const cursor{.seed = 3, .position = 16};
   CHECK(same(epoch_of(source, cursor), epoch_of(plain, cursor)));
 }
@@ -110,7 +110,7 @@ TEST_CASE("a prefetched range of batches works like any source") {
   CHECK(same(epoch_of(source, {.position = 3}), {numbered(2)}));
 }
 
-TEST_CASE("a prefetched source that is moved in the middle goes on") {
+TEST_CASE("a prefetched source that is moved in the middle continues") {
   Prefetch source(Resident(numbered(40), {.batch = 8}));
   source.seek({.seed = 2});
   source.next();
@@ -120,7 +120,7 @@ TEST_CASE("a prefetched source that is moved in the middle goes on") {
   CHECK(same(rest(moved), rest(plain)));
 }
 
-TEST_CASE("a source that throws is reported at its batch, after the ones before it") {
+TEST_CASE("a source that throws is reported at its batch, after earlier ones") {
   Prefetch source(troubled(2, [] { throw std::runtime_error("bad shard 7"); }));
   source.seek({.seed = 1, .epoch = 5, .position = 12});
   CHECK(source.next().has_value());
@@ -147,7 +147,7 @@ TEST_CASE("a source that failed can be sought and read again") {
   CHECK(same(rest(source), epoch_of(plain, {.seed = 1})));
 }
 
-TEST_CASE("a source that hangs ends in an error; the rest of the program goes on without it") {
+TEST_CASE("a source that hangs ends in an error; the rest of the program continues without it") {
   auto const let_go = std::make_shared<std::promise<void>>();
   auto const gone = std::make_shared<std::promise<void>>();
   {
@@ -163,21 +163,21 @@ TEST_CASE("a source that hangs ends in an error; the rest of the program goes on
       FAIL("nothing was thrown");
     } catch (WorkerError const& error) {
       CHECK(error.fault().where == "batch 1 after sample 0 of epoch 0");
-      CHECK(error.fault().why == "nothing came for 0.1 s");
+      CHECK(error.fault().why == "no batch came for 0.1 s");
     }
     CHECK_THROWS_AS(source.seek({}), WorkerError);
     CHECK_THROWS_AS(source.seek({}), WorkerError);
   }
   let_go->set_value();
-  gone->get_future().wait();  // the thread came back to what it owned, and freed it
+  gone->get_future().wait();  // the thread returned to its own state, and freed it
 }
 
-TEST_CASE("seeking a prefetched source to where there is nothing throws at once") {
+TEST_CASE("seeking a prefetched source to an invalid position throws at once") {
   Prefetch source(Resident(numbered(40)));
   CHECK_THROWS_AS(source.seek({.position = 41}), frugal::StateError);
 }
 
-TEST_CASE("the worker makes no gradients, uses the threads it was given, and leaves ours alone") {
+TEST_CASE("the worker records no gradients, uses its own thread count, and does not change ours") {
   int const ours = at::get_num_threads();
   auto const seen = std::make_shared<std::pair<bool, int>>(true, 0);
   Prefetch source(
@@ -190,7 +190,7 @@ TEST_CASE("the worker makes no gradients, uses the threads it was given, and lea
   CHECK(at::get_num_threads() == ours);
 }
 
-/// A source that notices when it is asked while it should hold still.
+/// A source that detects reads while it should be paused.
 struct Still {
   Resident inner;
   std::shared_ptr<std::atomic<bool>> still;
@@ -205,7 +205,7 @@ struct Still {
   }
 };
 
-TEST_CASE("a paused source is left alone until it goes on, and no batch is lost or repeated") {
+TEST_CASE("a paused source is not read until resumed, and no batch is lost or repeated") {
   static_assert(frugal::PausableSource<Prefetch<Resident>>);
   auto const still = std::make_shared<std::atomic<bool>>(false);
   auto const disturbed = std::make_shared<std::atomic<int>>(0);
@@ -229,7 +229,7 @@ TEST_CASE("a paused source is left alone until it goes on, and no batch is lost 
   CHECK(source.pause());  // the worker has ended
 }
 
-TEST_CASE("a source that cannot be held still within the patience says so, and goes on") {
+TEST_CASE("a source that cannot be paused within the patience reports that, and continues") {
   std::promise<void> promise;
   auto const released = promise.get_future().share();
   Prefetch source(troubled(0, [released] { released.wait(); }), {.patience = 10ms});
@@ -243,7 +243,7 @@ TEST_CASE("a source that cannot be held still within the patience says so, and g
       more = source.next().has_value();
       batches += more;
     } catch (WorkerError const&) {
-      // 10 ms are not much on a busy machine.
+      // 10 ms are short on a busy machine.
     }
   }
   CHECK(batches == 10);

@@ -18,7 +18,7 @@ using namespace frugal_test::data_sources;
 using frugal::as_source;
 using frugal::Batch;
 
-/// Batches of 3, 4 and 2 samples, numbered on.
+/// Batches of 3, 4 and 2 samples, numbered consecutively.
 std::vector<Batch> ragged() {
   Batch const set = numbered(9);
   std::vector<Batch> out;
@@ -28,14 +28,14 @@ std::vector<Batch> ragged() {
   return out;
 }
 
-TEST_CASE("as_source gives a source that is an lvalue by reference and moves one that is not") {
+TEST_CASE("as_source refers to an lvalue source and moves any other") {
   frugal::Resident resident(numbered(9));
   static_assert(std::is_same_v<decltype(as_source(resident)), frugal::Resident&>);
   static_assert(std::is_same_v<decltype(as_source(std::move(resident))), frugal::Resident>);
   CHECK(&as_source(resident) == &resident);
 }
 
-TEST_CASE("a vector of batches is a source that refers to it, or keeps a temporary") {
+TEST_CASE("a vector of batches is a source that refers to it, or owns a temporary") {
   std::vector<Batch> batches = ragged();
   auto source = as_source(batches);
   static_assert(frugal::SizedSource<decltype(source)>);
@@ -64,7 +64,7 @@ TEST_CASE("a range of batches resumes where a batch begins") {
   CHECK(epoch_of(source, {.position = 9}).empty());
 }
 
-TEST_CASE("a cursor inside a batch, or behind the last one, is refused with its place") {
+TEST_CASE("a cursor inside a batch, or beyond the last one, is refused with its position") {
   auto source = as_source(ragged());
   CHECK_THROWS_WITH_AS(source.seek({.epoch = 1, .position = 5}),
                        "frugal: no batch begins at the cursor (sample 5 of epoch 1): the batches "
@@ -74,7 +74,7 @@ TEST_CASE("a cursor inside a batch, or behind the last one, is refused with its 
   CHECK_THROWS_AS(source.seek({.position = 10}), frugal::StateError);
 }
 
-TEST_CASE("a range source that is copied or moved in the middle goes on where it was") {
+TEST_CASE("a range source that is copied or moved in the middle continues from its position") {
   std::vector<Batch> const batches = ragged();
   auto source = as_source(batches);
   source.next();

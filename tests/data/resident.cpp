@@ -5,8 +5,6 @@
 
 #include <frugal/data/resident.hpp>
 
-#include <ATen/record_function.h>
-
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -21,22 +19,6 @@ using frugal::Resident;
 
 static_assert(frugal::SizedSource<Resident>);
 static_assert(std::is_same_v<frugal::batch_of<Resident>, Batch>);
-
-/// Operators that went through LibTorch's dispatcher while `body` ran.
-template <class Body>
-std::vector<std::string> operators_of(Body&& body) {
-  static thread_local std::vector<std::string> seen;
-  seen.clear();
-  auto const handle = at::addThreadLocalCallback(
-      at::RecordFunctionCallback([](at::RecordFunction const& function)
-                                     -> std::unique_ptr<at::ObserverContext> {
-        seen.emplace_back(function.name());
-        return nullptr;
-      }).scopes({at::RecordScope::FUNCTION}));
-  body();
-  at::removeCallback(handle);
-  return seen;
-}
 
 TEST_CASE("a resident source gives every sample of an epoch once, data and target together") {
   Resident source(numbered(103), {.batch = 10});
@@ -63,7 +45,7 @@ TEST_CASE("the last resident batch is ragged, or left out by drop_last") {
   CHECK(rest(dropped).size() == 2);
 }
 
-TEST_CASE("a resident source resumes at any sample with what was left of the epoch") {
+TEST_CASE("a resident source resumes at any sample with the rest of the epoch") {
   Resident source(numbered(50), {.batch = 8});
   auto const whole = samples_in(epoch_of(source, {.seed = 1, .epoch = 2}));
   for (std::uint64_t const position : {0U, 8U, 13U, 47U, 49U, 50U}) {
@@ -72,7 +54,7 @@ TEST_CASE("a resident source resumes at any sample with what was left of the epo
   }
 }
 
-TEST_CASE("a resident source that was never sought stands at the start of epoch 0 of seed 0") {
+TEST_CASE("a resident source without a seek is at the start of epoch 0 of seed 0") {
   Resident fresh(numbered(20));
   Resident sought(numbered(20));
   CHECK(same(rest(fresh), epoch_of(sought, {})));
@@ -131,7 +113,7 @@ TEST_CASE("rows without elements and rows of bytes are gathered too") {
   CHECK(batch->data.sum().item<std::int64_t>() == 36);
 }
 
-TEST_CASE("batches that were given stay as they are while later ones are made") {
+TEST_CASE("batches already given do not change while later ones are made") {
   Resident source(numbered(40), {.batch = 8});
   auto const kept = epoch_of(source, {.seed = 3});
   auto const before = samples_in(kept);
@@ -140,7 +122,7 @@ TEST_CASE("batches that were given stay as they are while later ones are made") 
   CHECK(samples_in(kept) == before);
 }
 
-TEST_CASE("a copy of a resident source goes its own way") {
+TEST_CASE("a copy of a resident source is independent") {
   Resident first(numbered(40), {.batch = 8});
   first.seek({.seed = 3});
   first.next();

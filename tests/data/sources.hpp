@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of several sources share.
+// Shared by the tests of several sources.
 #pragma once
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/source.hpp>
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,8 +20,8 @@
 
 namespace frugal_test::data_sources {
 
-/// n samples of shape [2, 3] whose every element tells which sample and place it is, and
-/// targets that are 10 times the sample's number.
+/// n samples of shape [2, 3] whose elements encode sample and position, and targets of 10 times the
+/// sample's number.
 inline frugal::Batch numbered(std::int64_t n) {
   return {at::arange(n * 6, at::kFloat).view({n, 2, 3}), at::arange(n, at::kLong) * 10};
 }
@@ -37,7 +39,7 @@ std::vector<frugal::batch_of<S>> epoch_of(S& source, frugal::Cursor const& curso
   return rest(source);
 }
 
-/// Which samples of `numbered` the batches hold, after checking that data and target agree.
+/// The samples of `numbered` in the batches, after checking that data and target agree.
 inline std::vector<std::int64_t> samples_in(std::vector<frugal::Batch> const& batches) {
   std::vector<std::int64_t> out;
   for (auto const& batch : batches) {
@@ -59,7 +61,23 @@ inline bool same(std::vector<frugal::Batch> const& a, std::vector<frugal::Batch>
   return true;
 }
 
-/// A folder that goes when the test does.
+/// Operators dispatched by LibTorch while `body` ran.
+template <class Body>
+std::vector<std::string> operators_of(Body&& body) {
+  static thread_local std::vector<std::string> seen;
+  seen.clear();
+  auto const handle = at::addThreadLocalCallback(
+      at::RecordFunctionCallback([](at::RecordFunction const& function)
+                                     -> std::unique_ptr<at::ObserverContext> {
+        seen.emplace_back(function.name());
+        return nullptr;
+      }).scopes({at::RecordScope::FUNCTION}));
+  body();
+  at::removeCallback(handle);
+  return seen;
+}
+
+/// A temporary folder, deleted with the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -24,7 +24,7 @@ using frugal::Worker;
 using frugal::WorkerError;
 using namespace std::chrono_literals;
 
-/// Gives 0, 1, ..., end - 1.
+/// Produces 0, 1, ..., end - 1.
 auto counter(int end) {
   return [next = 0, end]() mutable -> std::optional<int> {
     if (next == end) return std::nullopt;
@@ -48,7 +48,7 @@ std::string message_of(Worker<int>& worker) {
   return "nothing was thrown";
 }
 
-TEST_CASE("a worker takes none of the signals that ask a run to end") {
+TEST_CASE("a worker's thread receives none of the signals that stop a run") {
   Worker<bool> worker(
       []() -> std::optional<bool> {
         sigset_t mask;
@@ -61,7 +61,7 @@ TEST_CASE("a worker takes none of the signals that ask a run to end") {
   CHECK(worker.next() == true);
 }
 
-TEST_CASE("a worker's error has the words that it was told to make of what was thrown") {
+TEST_CASE("a worker's error has the configured text for the exception") {
   Worker<int> worker([]() -> std::optional<int> { throw std::runtime_error("long"); }, {}, "x",
                      [](std::exception const&) { return std::string("short"); });
   CHECK(message_of(worker).find(": short. ") != std::string::npos);
@@ -77,7 +77,7 @@ TEST_CASE("a worker gives the items of its source in order, at every depth") {
   }
 }
 
-TEST_CASE("a worker takes items that can only be moved") {
+TEST_CASE("a worker takes move-only items") {
   Worker<std::unique_ptr<int>> worker(
       [n = 0]() mutable -> std::optional<std::unique_ptr<int>> {
         if (n == 3) return std::nullopt;
@@ -99,14 +99,14 @@ TEST_CASE("a worker runs at most its depth and one item ahead") {
         return n;
       },
       {.depth = 4}, "the start");
-  fifth.get_future().wait();  // four wait in the queue, and the fifth for room
+  fifth.get_future().wait();  // four wait in the queue, the fifth for room in it
   CHECK(made == 5);
   CHECK(worker.next() == 1);
   CHECK(worker.stop());
   CHECK(made <= 6);
 }
 
-TEST_CASE("destroying a worker ends one that waits for room") {
+TEST_CASE("destroying a worker ends one that waits for space") {
   auto const alive = std::make_shared<int>(0);
   {
     Worker<int> worker([alive]() -> std::optional<int> { return 1; }, {.depth = 1}, "the start");
@@ -114,7 +114,7 @@ TEST_CASE("destroying a worker ends one that waits for room") {
   CHECK(alive.use_count() == 1);
 }
 
-TEST_CASE("a worker that is paused makes nothing until it goes on, and loses nothing") {
+TEST_CASE("a paused worker produces nothing until resumed, and loses nothing") {
   std::atomic<int> made{0};
   Worker<int> worker([&]() -> std::optional<int> { return ++made; }, {.depth = 2}, "the start");
   for (int i = 1; i <= 300; ++i) {
@@ -127,7 +127,7 @@ TEST_CASE("a worker that is paused makes nothing until it goes on, and loses not
   }
 }
 
-TEST_CASE("a worker that throws gives what came before, then a WorkerError at that very batch") {
+TEST_CASE("a worker that throws gives earlier items, then a WorkerError at that very batch") {
   Worker<int> worker(
       [n = 0]() mutable -> std::optional<int> {
         if (n == 3) throw std::runtime_error("disk on fire");
@@ -140,7 +140,7 @@ TEST_CASE("a worker that throws gives what came before, then a WorkerError at th
         "fire. Run the source without Prefetch to see it fail in place.");
 }
 
-TEST_CASE("the original exception is nested in the WorkerError, and stays when asked again") {
+TEST_CASE("the original exception is nested in the WorkerError, and stays for later calls") {
   Worker<int> worker([]() -> std::optional<int> { throw std::out_of_range("index 7"); }, {},
                      "the start");
   for (int i = 0; i < 2; ++i) {
@@ -153,7 +153,7 @@ TEST_CASE("the original exception is nested in the WorkerError, and stays when a
   }
 }
 
-TEST_CASE("a thrown value that is no std::exception is reported with its type and nested") {
+TEST_CASE("a thrown value that is not a std::exception is reported with its type and nested") {
   Worker<int> worker([]() -> std::optional<int> { throw 42; }, {}, "the start");
   try {
     worker.next();
@@ -167,14 +167,14 @@ TEST_CASE("a thrown value that is no std::exception is reported with its type an
   }
 }
 
-/// A produce that gives two items and then hangs until it is let go; what it shares with the
-/// test outlives both.
+/// A producer that returns two items and then hangs until released; the state that it shares with
+/// the test outlives both.
 struct Hanging {
   std::shared_ptr<std::promise<void>> let_go = std::make_shared<std::promise<void>>();
   std::shared_ptr<std::promise<void>> gone = std::make_shared<std::promise<void>>();
 
   auto produce() const {
-    // Speaks when the thread frees what it owns, which is its last deed.
+    // Destroyed when the thread frees its state, which it does last.
     std::shared_ptr<void> const last(nullptr, [gone = gone](void*) { gone->set_value(); });
     return [n = 0, free = let_go->get_future().share(), last]() mutable -> std::optional<int> {
       if (n == 2) free.wait();
@@ -183,18 +183,18 @@ struct Hanging {
   }
 };
 
-TEST_CASE("a worker that hangs ends in a WorkerError that names how long and which batch") {
+TEST_CASE("a worker that hangs ends in a WorkerError that names the time and the batch") {
   Hanging hanging;
   Worker<int> worker(hanging.produce(), {.patience = 50ms}, "the start");
   CHECK(worker.next() == 0);
   CHECK(worker.next() == 1);
   CHECK(message_of(worker) ==
-        "frugal: the background worker hangs (batch 2 after the start): nothing came for 0.05 s. "
-        "Look what the source waits for, or raise Prefetching::patience.");
+        "frugal: the background worker hangs (batch 2 after the start): no batch came for 0.05 s. "
+        "Find what the source waits for, or raise Prefetching::patience.");
   hanging.let_go->set_value();
 }
 
-TEST_CASE("a worker that hung and went on gives what it owes when asked again") {
+TEST_CASE("a worker that hung and recovered gives its item at the next call") {
   Hanging hanging;
   Worker<int> worker(hanging.produce(), {.patience = 50ms}, "the start");
   worker.next();
@@ -205,13 +205,13 @@ TEST_CASE("a worker that hung and went on gives what it owes when asked again") 
   while (!item) {
     try {
       item = worker.next();
-    } catch (WorkerError const&) {  // a slow machine: it is waited for again
+    } catch (WorkerError const&) {  // a slow machine: wait again
     }
   }
   CHECK(item == 2);
 }
 
-TEST_CASE("destroying a hanging worker returns, and what the thread uses outlives it") {
+TEST_CASE("destroying a hanging worker returns, and its thread's state outlives it") {
   Hanging hanging;
   auto gone = hanging.gone->get_future();
   {
@@ -224,7 +224,7 @@ TEST_CASE("destroying a hanging worker returns, and what the thread uses outlive
   }
   CHECK(gone.wait_for(0s) == std::future_status::timeout);
   hanging.let_go->set_value();
-  gone.wait();  // it came back, used its own queue, freed what it owned
+  gone.wait();  // it returned, used its own queue, and freed its state
 }
 
 TEST_CASE("a depth of 0 and a patience that is not positive are refused") {
@@ -238,7 +238,7 @@ TEST_CASE("a patience beyond the clock's range waits for ever instead of not at 
   CHECK(all(worker).size() == 3);
 }
 
-TEST_CASE("many workers made and dropped at once leave nothing behind") {
+TEST_CASE("many workers made and dropped at once leak nothing") {
   auto const alive = std::make_shared<int>(0);
   for (int i = 0; i < 200; ++i) {
     Worker<int> worker([alive, n = 0]() mutable -> std::optional<int> { return n++; }, {.depth = 2},

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses that lie on a device are read late: what is kept, saved or ended meanwhile must not be
-// bad.
+// Losses on a device are read late: what is kept, saved or ended in between must not be bad.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -21,7 +20,7 @@ namespace frugal_test::device_bad_losses {
 namespace fr = frugal;
 using namespace support;
 
-/// Its loss is NaN in one batch, by number; then it asks for what it is told to.
+/// Its loss is NaN in one batch, by number; then it makes a given request.
 struct Bad {
   int nth;
   int* count;
@@ -36,7 +35,7 @@ struct Bad {
   }
 };
 
-/// Says stop after a step.
+/// Requests a stop after a step.
 struct Stops {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "test.Stops";
@@ -56,7 +55,7 @@ struct Stops {
   };
 };
 
-/// One process, which agrees with itself: what is postponed for others is postponed.
+/// A single process that agrees with itself: what waits for agreement is postponed.
 struct Alone {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "test.Alone";
@@ -82,7 +81,7 @@ fr::Report run(std::filesystem::path const& folder, Bad const& bad, std::stop_to
   return trainer.fit(train);
 }
 
-TEST_CASE("a run that is to be left while a bad loss is unread goes back, and is left then") {
+TEST_CASE("a run preempted while a bad loss is unread is rolled back, and then preempted") {
   TemporaryFolder const folder;
   std::stop_source stop;
   int count = 0;
@@ -98,7 +97,7 @@ TEST_CASE("a run that is to be left while a bad loss is unread goes back, and is
   CHECK(rest.epochs == 2);
 }
 
-TEST_CASE("a verdict while a bad loss is unread is heard again behind the window") {
+TEST_CASE("a stop request while a bad loss is unread is repeated after the window") {
   TemporaryFolder const folder;
   int count = 0;
   fr::Report const report = run(folder.path(), {10, &count}, {}, fr::Rollback<fr::Every<4>>{},
@@ -108,7 +107,7 @@ TEST_CASE("a verdict while a bad loss is unread is heard again behind the window
   CHECK_FALSE(report.preempted);
 }
 
-TEST_CASE("no checkpoint has a bad loss, with processes that agree or without") {
+TEST_CASE("no checkpoint contains a bad loss, with agreeing processes or without") {
   auto const saves_nothing_bad = [](auto const&... policies) {
     TemporaryFolder const folder;
     int count = 0;

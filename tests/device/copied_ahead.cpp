@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches that are copied ahead, on a device whose copies run late and whose memory is watched.
+// Batches copied ahead, on a device with delayed copies and checked memory.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -28,8 +28,7 @@ using frugal::Cursor;
 using frugal::Depth;
 using frugal::Device;
 
-/// Gives batches of one number each, into one buffer that it writes again and again, and throws at
-/// one of them.
+/// Batches of one number each, all written to one buffer; throws at one of them.
 struct Counting {
   std::int64_t count = 8;
   std::int64_t throws_at = -1;
@@ -47,7 +46,7 @@ struct Counting {
   }
 };
 
-/// Gives batches of so many rows, filled with their number.
+/// Batches with a given number of rows, filled with the batch's number.
 struct Ragged {
   static constexpr std::array<std::int64_t, 8> rows{4, 2, 4, 1, 7, 7, 3, 4};
   std::size_t at = 0;
@@ -62,7 +61,7 @@ struct Ragged {
 
 c10::Device const there = fake::device();
 
-/// The number of a batch, as the device computes it.
+/// A batch's number, computed by the device.
 double number(Batch const& batch) {
   CHECK(batch.data.device() == there);
   CHECK(batch.target.device() == there);
@@ -71,7 +70,7 @@ double number(Batch const& batch) {
   return data;
 }
 
-TEST_CASE("batches that are copied ahead are those of the source, and are waited for") {
+TEST_CASE("batches copied ahead are those of the source, and are waited for") {
   for (std::size_t const depth : {1U, 2U, 4U}) {
     CAPTURE(depth);
     Counting source;
@@ -85,7 +84,7 @@ TEST_CASE("batches that are copied ahead are those of the source, and are waited
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("with Depth<2> the next batch is being copied while one is computed with") {
+TEST_CASE("with Depth<2> the next batch is copied during the current step") {
   Counting source;
   fake::log();
   std::vector<std::string> const copy{"copy", "copy", "record"};
@@ -109,7 +108,7 @@ TEST_CASE("with Depth<2> the next batch is being copied while one is computed wi
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("batches that are let go of are followed by others in their memory") {
+TEST_CASE("released batches are followed by others in their memory") {
   for (std::size_t const depth : {1U, 2U, 4U}) {
     CAPTURE(depth);
     Counting source{.count = 20};
@@ -124,11 +123,11 @@ TEST_CASE("batches that are let go of are followed by others in their memory") {
     }
     CHECK(places.size() == depth + 1);
   }
-  // A copy that did not wait for the step before it would be one of these.
+  // A copy that did not wait for the previous step would appear here.
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("a smaller batch takes the memory of a larger one, and a larger one is given more") {
+TEST_CASE("a smaller batch reuses the memory of a larger one, and a larger one gets more") {
   Ragged source;
   CopiedAhead placed(source, 2);
   placed.follow(there);
@@ -141,7 +140,7 @@ TEST_CASE("a smaller batch takes the memory of a larger one, and a larger one is
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("a seek throws away what was copied ahead, and batches that are kept stay as they are") {
+TEST_CASE("a seek discards what was copied ahead, and held batches do not change") {
   Counting source;
   CopiedAhead placed(source, 3);
   placed.follow(there);
@@ -158,7 +157,7 @@ TEST_CASE("a seek throws away what was copied ahead, and batches that are kept s
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("a source that throws is heard of at its batch, not before") {
+TEST_CASE("a source that throws is reported at its batch, not before") {
   Counting source{.throws_at = 3};
   CopiedAhead placed(source, 3);
   placed.follow(there);
@@ -169,7 +168,7 @@ TEST_CASE("a source that throws is heard of at its batch, not before") {
   CHECK(number(*placed.next()) == 4);
 }
 
-TEST_CASE("batches that are page-locked or on the device already are copied once, or not at all") {
+TEST_CASE("batches in page-locked memory or on the device are copied once, or not at all") {
   at::Tensor const locked = at::arange(12, at::kFloat).reshape({4, 3}).pin_memory();
   std::vector<Batch> const batches{{locked.narrow(0, 0, 2), at::ones({2}).to(there)},
                                    {at::ones({2, 3}), at::ones({2}).to(there)},
@@ -185,7 +184,7 @@ TEST_CASE("batches that are page-locked or on the device already are copied once
     CHECK(found->target.data_ptr() == batch.target.data_ptr());
   }
   CHECK(fake::world().side_copies == 3);
-  // The source's memory is not what later batches are written into.
+  // Later batches are not written into the source's memory.
   CHECK(locked.equal(at::arange(12, at::kFloat).reshape({4, 3})));
   CHECK(fake::complaints().empty());
 }
@@ -215,7 +214,8 @@ Ended fit(c10::Device device, Ps... policies) {
   return ended;
 }
 
-TEST_CASE("a fit with Device has the bits of one on the CPU, and copies every batch aside") {
+TEST_CASE(
+    "a fit with Device has the bits of one on the CPU, and copies every batch on the side stream") {
   Ended const host = fit(c10::kCPU);
   fake::world().side_copies = 0;
   Ended const ahead = fit(c10::kCPU, Device<>{.device = "fake"});
@@ -233,7 +233,7 @@ TEST_CASE("a fit with Device has the bits of one on the CPU, and copies every ba
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("a fit that starts on the CPU copies ahead from where it moves") {
+TEST_CASE("a fit that starts on the CPU copies ahead after its move") {
   fake::world().side_copies = 0;
   Ended const moved =
       fit(fake::device(), Device<>{}, frugal::StartOn<frugal::Cpu, frugal::Steps<5>>{});
@@ -242,7 +242,7 @@ TEST_CASE("a fit that starts on the CPU copies ahead from where it moves") {
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("a fit that is validated on its own training data goes on where it was") {
+TEST_CASE("a fit that validates on its own training data continues from its position") {
   auto const run = [](auto const&... device) {
     auto const module = std::make_shared<Mlp>();
     frugal::Trainer trainer{module,
@@ -260,7 +260,7 @@ TEST_CASE("a fit that is validated on its own training data goes on where it was
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("a checkpoint knows what was consumed, not what was copied ahead") {
+TEST_CASE("a checkpoint records what was consumed, not what was copied ahead") {
   TemporaryFolder folder;
   auto const run = [&](std::uint64_t steps, std::filesystem::path const& path) {
     auto const module = std::make_shared<Mlp>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the policy Device puts a run: all that a trainer does is there, and its settings are the
-// user's.
+// Where the policy Device puts a run: everything that a trainer does happens there, and its
+// settings stay the user's.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -16,7 +16,7 @@ namespace frugal_test::device_device {
 
 using namespace support;
 
-/// Cross entropy that notes where its batches are.
+/// Cross entropy that records its batches' devices.
 struct Witness {
   std::set<std::string>* where;
   frugal::Loss operator()(std::shared_ptr<Mlp>& module, frugal::Batch const& batch) const {
@@ -25,7 +25,7 @@ struct Witness {
   }
 };
 
-TEST_CASE("a fit, a range test and a rehearsal take the device of the policy, and leave Settings") {
+TEST_CASE("a fit, a range test and a dry run use the policy's device, and do not change Settings") {
   std::set<std::string> where;
   std::string const there = fake::device(1).str();
   frugal::Settings const settings{.epochs = 1};
@@ -46,7 +46,7 @@ TEST_CASE("a fit, a range test and a rehearsal take the device of the policy, an
   where.clear();
   std::ostringstream out;
   CHECK(trainer.smoke(train, out));
-  CHECK(where == std::set<std::string>{"cpu"});  // a rehearsal is on the host
+  CHECK(where == std::set<std::string>{"cpu"});  // a dry run is on the host
   CHECK(trainer.module()->parameters().front().device() == fake::device(1));
   CHECK(trainer.settings().device == settings.device);
   CHECK(fake::complaints().empty());

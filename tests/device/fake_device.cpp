@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fake device itself: that it computes what the CPU computes, and that it complains.
+// The fake device itself: it computes the CPU's values, and reports misuse.
 #include <doctest/doctest.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/linear.h>
@@ -56,7 +56,7 @@ TEST_CASE("the fake device refuses operators over two devices") {
   fake::complaints();
 }
 
-TEST_CASE("the fake device complains of a copy that nobody waited for, and of memory freed early") {
+TEST_CASE("the fake device reports a copy without a wait, and memory freed early") {
   c10::impl::VirtualGuardImpl const guard(fake::type);
   at::Tensor const host = at::arange(4, at::TensorOptions(at::kFloat).pinned_memory(true));
   REQUIRE(host.is_pinned());

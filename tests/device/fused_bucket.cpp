@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rate that lies on a device, as in a recipe with Graph.
+// A learning rate on a device, as in a recipe with Graph.
 #include <doctest/doctest.h>
 
 #include <frugal/policy/optimize/adam.hpp>
@@ -9,7 +9,7 @@
 
 namespace frugal_test::device_fused_bucket {
 
-/// A rule that takes the rate it is given away from each parameter.
+/// An update that subtracts the given rate from each parameter.
 struct TakeAway {
   static bool has_first_step() { return false; }
   static double initial(std::size_t) { return 0; }
@@ -20,7 +20,7 @@ struct TakeAway {
   std::vector<at::Tensor>& rates;
 };
 
-TEST_CASE("a rate on the device takes one operator a step, and memory once") {
+TEST_CASE("a rate on the device takes one operator per step, and one allocation") {
   at::NoGradGuard const no_gradients;
   auto const on_device = at::TensorOptions().device(fake::device());
   frugal::Parameters parameters;

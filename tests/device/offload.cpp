@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saved tensors that wait in the host's memory, on a device whose copies run late.
+// Saved tensors offloaded to host memory, on a device with delayed copies.
 #include <doctest/doctest.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -17,7 +17,7 @@ namespace frugal_test::device_offload {
 using namespace frugal_test::support;
 namespace nn = torch::nn;
 
-/// Layers whose activations are 512 KiB each, and the last ones' a kilobyte.
+/// Layers with activations of 512 KiB each, except the last ones with a kilobyte.
 template <class... Ps>
 std::vector<at::Tensor> train(Ps const&... policies) {
   torch::manual_seed(1);
@@ -33,7 +33,8 @@ std::vector<at::Tensor> train(Ps const&... policies) {
   return weights;
 }
 
-TEST_CASE("Offload has the bits of a run that keeps all on the device, and loses no memory") {
+TEST_CASE(
+    "Offload has the bits of a run that keeps everything on the device, and leaks no memory") {
   auto const plain = train();
   std::size_t const before = fake::world().pinned.size();
   fake::log();
@@ -42,12 +43,12 @@ TEST_CASE("Offload has the bits of a run that keeps all on the device, and loses
   for (std::size_t i = 0; i < plain.size(); ++i) CHECK(at::equal(plain[i], offloaded[i]));
   CHECK(fake::world().pinned.size() == before);
   auto const log = fake::log();
-  // Two tanh of four steps go there and back; the small one stays.
+  // Two tanh activations of four steps go there and back; the small one stays.
   CHECK(std::count(log.begin(), log.end(), "copy") == 2 * 4);
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("backward has the next tensor on its way while it works with one") {
+TEST_CASE("backward prefetches the next tensor while it works on one") {
   auto const stream = std::make_shared<frugal::detail::OffloadStream>(fake::device());
   frugal::detail::ToHost const format(stream);
   std::vector<std::shared_ptr<frugal::detail::Offloaded>> kept;
@@ -60,7 +61,7 @@ TEST_CASE("backward has the next tensor on its way while it works with one") {
   CHECK_FALSE(kept[0]->back.defined());
   CHECK(format.unpack(kept[1], {}).sum().item<double>() == 4);
   CHECK(format.unpack(kept[0], {}).sum().item<double>() == 0);
-  // A graph that is kept asks again.
+  // A retained graph fetches again.
   CHECK(format.unpack(kept[2], {}).sum().item<double>() == 8);
   kept.clear();
   CHECK(fake::complaints().empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run that is resumed where it was, on another device of its kind, and on one of another kind.
+// A run resumed on its device, on another device of its kind, and on one of another kind.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -15,8 +15,8 @@ using namespace support::dying_runs;
 using namespace frugal::literals;
 using frugal::Every;
 
-/// A run that dies on one device and goes on on the other, beside one that is not stopped, on the
-/// first.
+/// A run that dies on one device and resumes on the other, compared with an uninterrupted run on
+/// the first.
 template <class... Ps>
 void goes_on(c10::Device from, c10::Device to, double dropout, Ps const&... policies) {
   TemporaryFolder const folder;
@@ -44,25 +44,25 @@ void goes_on(c10::Device from, c10::Device to, double dropout, Ps const&... poli
 
 template <class... Ps>
 void goes_on_everywhere(Ps const&... policies) {
-  c10::Device const first(fake::type);  // however it is spelt
+  c10::Device const first(fake::type);  // in either spelling
   goes_on(first, first, 0.3, policies...);
   goes_on(first, fake::device(0), 0.3, policies...);
   goes_on(fake::device(0), fake::device(1), 0.3, policies...);
 }
 
-TEST_CASE("AdamW, windows, clipping and an average go on on another device, and on the CPU") {
+TEST_CASE("AdamW, windows, clipping and an average resume on another device, and on the CPU") {
   auto const on = [](auto const&... where) {
     (where(frugal::Optimize<frugal::AdamW>{}, frugal::Accumulate<2>{}, frugal::ClipValue<0.1_r>{},
            frugal::Average<frugal::Ema<0.9_r>>{}, frugal::Checkpoint<Every<3>>{}),
      ...);
   };
-  // The fake device computes in the CPU's bits, and draws other numbers.
+  // The fake device computes the CPU's bits, and draws other random numbers.
   on([](auto const&... policies) { goes_on_everywhere(policies...); },
      [](auto const&... policies) { goes_on(c10::kCPU, fake::device(0), 0, policies...); },
      [](auto const&... policies) { goes_on(fake::device(1), c10::kCPU, 0, policies...); });
 }
 
-TEST_CASE("SGD in FP16 with Device and a thread that writes goes on on another device") {
+TEST_CASE("SGD in FP16 with Device and a writing thread resumes on another device") {
   goes_on_everywhere(frugal::Optimize<frugal::SGD>{.momentum = 0.9},
                      frugal::Precision<frugal::FP16>{}, frugal::Device<>{},
                      frugal::ClipNorm<0.5_r>{},
@@ -70,12 +70,12 @@ TEST_CASE("SGD in FP16 with Device and a thread that writes goes on on another d
                      frugal::Checkpoint<Every<3>, frugal::Async>{});
 }
 
-TEST_CASE("a device without its number is the one where the tensors are") {
+TEST_CASE("a device without an index is the device of the tensors") {
   using frugal::detail::with_index;
   CHECK(with_index(c10::Device(fake::type)) == fake::device());
   CHECK(with_index(fake::device(1)) == fake::device(1));
   CHECK(with_index(c10::kCPU) == c10::Device(c10::kCPU));
-  CHECK_FALSE(with_index(c10::Device(c10::kXPU)).has_index());  // which is not here
+  CHECK_FALSE(with_index(c10::Device(c10::kXPU)).has_index());  // which is not available
 }
 
 }  // namespace frugal_test::device_resume

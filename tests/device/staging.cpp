@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is copied to a device again and again through the same page-locked memory.
+// Repeated copies to a device through the same page-locked memory.
 #include <doctest/doctest.h>
 
 #include <c10/core/StreamGuard.h>
@@ -17,7 +17,7 @@ namespace frugal_test::device_staging {
 using frugal::detail::FlagQueue;
 using frugal::detail::Staging;
 
-TEST_CASE("a slot is written again when its copy is done, and its memory stays") {
+TEST_CASE("a slot is written again when its copy is done, and keeps its memory") {
   c10::impl::VirtualGuardImpl const guard(fake::type);
   c10::Stream const side = guard.getStreamFromGlobalPool(fake::device(), false);
   Staging staging(fake::type, 2);
@@ -43,14 +43,14 @@ TEST_CASE("a slot is written again when its copy is done, and its memory stays")
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("a tensor that is page-locked already is its own") {
+TEST_CASE("a page-locked tensor is used directly") {
   Staging staging(fake::type, 2);
   staging.open();
   at::Tensor const locked = at::empty({3}, at::TensorOptions().pinned_memory(true));
   CHECK(staging.locked(locked).is_same(locked));
 }
 
-TEST_CASE("flags of a device come back a lag later, through memory that is taken once") {
+TEST_CASE("flags of a device arrive a lag later, through memory that is allocated once") {
   FlagQueue queue(2);
   std::size_t const before = fake::world().pinned.size();
   std::vector<bool> seen;

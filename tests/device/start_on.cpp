@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// StartOn<Cpu> with a second device: a run that moves has the bits of one that stays.
+// StartOn<Cpu> with a second device: a run that moves has the same bits as one that does not.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -32,18 +32,18 @@ struct Ended {
   std::string state;                    ///< paths of tensors that are not on the module's device
 };
 
-/// Names the tensors of a run's state that do not lie where it is told.
+/// Names the tensors of a run's state that are not on the given device.
 std::string elsewhere(frugal::StateDict const& memory, c10::Device device) {
   std::string text;
   for (auto const& [path, tensor] : memory.tensors) {
-    // An optimizer of torch keeps its state in a blob of bytes, and Rollback in host memory.
+    // A torch optimizer keeps its state in a blob of bytes, and Rollback in host memory.
     if (path.ends_with("torch_optim") || path.starts_with("policies/Rollback")) continue;
     if (tensor.device() != device) text += path + " ";
   }
   return text;
 }
 
-/// Names what two memories have not alike.
+/// Names the entries in which two state dicts differ.
 std::string differing(frugal::StateDict const& a, frugal::StateDict const& b) {
   std::string text;
   auto const compare_with = [&](frugal::StateDict const& all, frugal::StateDict const& other) {
@@ -61,7 +61,7 @@ std::string differing(frugal::StateDict const& a, frugal::StateDict const& b) {
   return text;
 }
 
-/// Three epochs of 11 batches on a device; the CPU's bits are what the fake device has to have.
+/// Three epochs of 11 batches on a device; the fake device must produce the CPU's bits.
 template <class... Ps>
 Ended run(frugal::list<Ps...> policies, c10::Device device, Frozen const* from = nullptr,
           double dropout = 0) {
@@ -107,7 +107,8 @@ std::size_t steps_on(Ended const& ended, c10::DeviceType type) {
   return static_cast<std::size_t>(std::count(ended.placed.begin(), ended.placed.end(), type));
 }
 
-/// A run that moves after five steps, and one that moves after an epoch, against one on the CPU.
+/// A run that moves after five steps, and one that moves after an epoch, compared with one on the
+/// CPU.
 template <class... Ps>
 void moves(frugal::list<Ps...> policies) {
   CAPTURE(std::string(frugal::detail::type_name<frugal::list<Ps...>>()));
@@ -118,14 +119,15 @@ void moves(frugal::list<Ps...> policies) {
   CHECK(moved.state.empty());
   compare(stays, moved);
   CHECK(fake::complaints().empty());
-  // Nothing of the host is left in the state: what a later step is given is on the device.
+  // No state is left on the host: the tensors of later steps are on the device.
   Ended const epoch = run(frugal::list<Ps..., StartOn<Cpu>>{}, fake::device());
   CHECK(steps_on(epoch, c10::kCPU) == stays.placed.size() / 3);
   compare(stays, epoch);
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("a run that moves has the bits of one that stays: AdamW, windows, clipping, averages") {
+TEST_CASE(
+    "a run that moves has the bits of one that does not: AdamW, windows, clipping, averages") {
   moves(frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Accumulate<3>,
                      frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
                      frugal::Validate<frugal::Every<2>, frugal::Accuracy>,
@@ -135,7 +137,7 @@ TEST_CASE("a run that moves has the bits of one that stays: AdamW, windows, clip
                      frugal::Throughput<frugal::Every<4>>>{});
 }
 
-TEST_CASE("a run that moves has the bits of one that stays: SGD, plateau, Rollback, Async") {
+TEST_CASE("a run that moves has the bits of one that does not: SGD, plateau, Rollback, Async") {
   moves(frugal::list<
         frugal::Optimize<frugal::SGD>,
         frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>,
@@ -145,7 +147,7 @@ TEST_CASE("a run that moves has the bits of one that stays: SGD, plateau, Rollba
         frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Async, frugal::KeepBest<>>>{});
 }
 
-TEST_CASE("a run that moves has the bits of one that stays: Adam, Adagrad, torch's optimizers") {
+TEST_CASE("a run that moves has the bits of one that does not: Adam, Adagrad, torch's optimizers") {
   moves(frugal::list<frugal::Optimize<frugal::Adam>, frugal::Validate<>,
                      frugal::Audit<frugal::BitExact>>{});
   moves(frugal::list<frugal::Optimize<frugal::Adagrad>, frugal::KeepMemory,
@@ -154,7 +156,37 @@ TEST_CASE("a run that moves has the bits of one that stays: Adam, Adagrad, torch
 }
 
 TEST_CASE(
-    "a run that is resumed before, at or after the move ends in the bits of one not stopped") {
+    "the best weights are restored on the device, also those of a validation before the move") {
+  auto const start = [](c10::Device device, auto const&... start_on) {
+    auto const module = std::make_shared<Mlp>(Mlp::Shape{.norm = true});
+    frugal::Trainer trainer{module,
+                            frugal::CrossEntropy{},
+                            frugal::Settings{.epochs = 3, .seed = 7, .device = device},
+                            frugal::Optimize<frugal::SGD>{.lr = 4.0},
+                            frugal::Validate<frugal::Every<2>>{},
+                            frugal::EarlyStop<frugal::Patience<50>>{.restore_best = true},
+                            start_on...};
+    frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+    frugal::Resident valid(samples(15, 92), {.batch = 4});
+    auto const report = trainer.fit(train, valid);
+    CHECK(module->first->weight.device() == device);
+    module->to(c10::kCPU);
+    return std::pair(report.restored_step, tensors_of(*module));
+  };
+  auto const [step, tensors] = start(c10::kCPU);
+  REQUIRE(step);
+  REQUIRE(*step > 5);
+  auto const before = start(fake::device(), StartOn<Cpu, Steps<5>>{});
+  auto const after = start(fake::device(), StartOn<Cpu, Steps<31>>{});
+  REQUIRE(*step < 31);
+  for (auto const& each : {before, after, start(fake::device())}) {
+    CHECK(each.first == step);
+    CHECK(same_bits(each.second, tensors));
+  }
+  CHECK(fake::complaints().empty());
+}
+
+TEST_CASE("a run resumed before, at or after the move ends with the bits of an uninterrupted one") {
   using Policies = frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Accumulate<2>,
                                 frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
                                 frugal::Average<frugal::Ema<0.9_r>>,
@@ -172,7 +204,7 @@ TEST_CASE(
   CHECK(fake::complaints().empty());
 }
 
-/// Runs of one folder of checkpoints, each with other steps to go and another recipe or device.
+/// Runs in one checkpoint folder, each with other limits and another recipe or device.
 template <class... Ps>
 std::map<std::string, at::Tensor> in_folder(std::filesystem::path const& path, c10::Device device,
                                             std::uint64_t steps, Ps... policies) {
@@ -190,7 +222,7 @@ std::map<std::string, at::Tensor> in_folder(std::filesystem::path const& path, c
   return tensors_of(*module);
 }
 
-TEST_CASE("a checkpoint of either side of the move goes on, dropout included") {
+TEST_CASE("a checkpoint from either side of the move resumes, dropout included") {
   TemporaryFolder folder;
   StartOn<Cpu, Steps<6>> const start;
   auto const whole = in_folder(folder.path() / "whole", fake::device(), 22, start);
@@ -200,11 +232,11 @@ TEST_CASE("a checkpoint of either side of the move goes on, dropout included") {
     in_folder(path, fake::device(), step, start);
     CHECK(same_bits(in_folder(path, fake::device(), 22, start), whole));
   }
-  // Dropout has drawn from the device's generator, so this is not the run that stays on the CPU.
+  // Dropout drew from the device's generator, so this differs from the run that stays on the CPU.
   CHECK_FALSE(same_bits(in_folder(folder.path() / "cpu", c10::kCPU, 22), whole));
 }
 
-TEST_CASE("a run that knew only the CPU goes on with StartOn on a device") {
+TEST_CASE("a run from the CPU alone resumes with StartOn on a device") {
   TemporaryFolder folder;
   StartOn<Cpu, Steps<6>> const start;
   auto const whole = in_folder(folder.path() / "whole", fake::device(), 22, start);
@@ -213,7 +245,7 @@ TEST_CASE("a run that knew only the CPU goes on with StartOn on a device") {
   CHECK(same_bits(in_folder(path, fake::device(), 22, start), whole));
 }
 
-TEST_CASE("Rollback goes back to before the move, and the run stays on the device") {
+TEST_CASE("Rollback returns to before the move, and the run stays on the device") {
   // The loss of the ninth window is NaN; the last good state is of the third step.
   struct Spoilt {
     std::shared_ptr<int> calls = std::make_shared<int>(0);
@@ -257,7 +289,7 @@ TEST_CASE("FP16's scale and its flags move with the run") {
 }
 
 TEST_CASE("ClipNorm clips on the CPU, and on the device once the run is there") {
-  // The factor is a double in host memory and a float on a device: the last bits differ.
+  // The factor is a double in host memory and a float on a device, so the last bits differ.
   using Policies = frugal::list<frugal::Optimize<frugal::SGD>, frugal::ClipNorm<0.5_r>>;
   Ended const stays = run(Policies{}, c10::kCPU);
   Ended const moved =
@@ -269,7 +301,7 @@ TEST_CASE("ClipNorm clips on the CPU, and on the device once the run is there") 
   CHECK(fake::complaints().empty());
 }
 
-TEST_CASE("a run that ends before it moves says so, and a move is an event of the log") {
+TEST_CASE("a run that ends before it moves reports that, and a move is an event of the log") {
   TemporaryFolder folder;
   auto const fit = [&](std::uint64_t steps) {
     frugal::Trainer trainer{std::make_shared<Mlp>(),

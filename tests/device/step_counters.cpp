@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Step counters on a device: how often the host asks for them.
+// Step counters on a device: how often the host reads them.
 #include <doctest/doctest.h>
 
 #include <frugal/policy/optimize/step_counters.hpp>
@@ -25,7 +25,7 @@ TEST_CASE("a save reads the device once, however many parameters") {
   CHECK(operators.at("aten::stack") == 1);
 }
 
-TEST_CASE("a step asks the device for nothing once counters have parted") {
+TEST_CASE("a step reads nothing from the device once counters have diverged") {
   at::Tensor const parameter = at::zeros({2}).to(fake::device());
   StepCounters counters;
   for (int i = 0; i < 3; ++i) counters.add(parameter);

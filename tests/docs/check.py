@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the documentation against the sources.
+"""Checks the documentation against the sources.
 
-    check.py check ROOT               says what is wrong with the pages
-    check.py fill ROOT                writes into the marked blocks what their sources say now
+    check.py check ROOT               reports what is wrong with the pages
+    check.py fill ROOT                updates the marked blocks from their sources
     check.py extract ROOT OUT.cpp...  writes the pages' complete blocks as test cases
     check.py extract-page ROOT PAGE OUT.cpp
-                                      the same of one page
+                                      the same for one page
     check.py runs ROOT                names the pages that have a program to run
 
 A ```cpp block of a page is one of three:
 
-* complete: it begins with an #include; it is compiled as it is, and run if it has `int main() {`
+* complete: it begins with an #include; it is compiled unchanged, and run if it has `int main() {`
   (which returns nothing);
 * marked: the line before it reads <!-- from: examples/x.cpp#name -->; it is the text between
   `// [begin name]` and `// [end name]` of that file (the whole file without #name);
-* a fragment: the line before it reads <!-- fragment -->; nothing looks at it.
+* a fragment: the line before it reads <!-- fragment -->; it is not checked.
 
-Every sentence that a page quotes from the compiler ("static assertion failed: ...") has to stand in
-the sources. Every policy header has a page, every relative link a target, and every page a link in
-each list that is to have it.
+Every sentence that a page quotes from the compiler ("static assertion failed: ...") must be in the
+sources. Every policy header has a page, every relative link a target, and every page a link in each
+list that requires it.
 """
 
 import re
@@ -28,12 +28,12 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-NO_PAGE = {"formats", "kinds", "watched"}  # policy/*.hpp that are no policies
+NO_PAGE = {"formats", "kinds", "options", "watched"}  # policy/*.hpp that are not policies
 CALLED_BY_HAND = {"find_learning_rate"}  # a function over a trainer, whose page is among the policies'
 NEED_CODE = ("README.md", "docs/policy/", "docs/store/", "docs/cluster/", "docs/writing_a_policy.md",
              "docs/loop.md", "docs/data.md")
 
-# Each list of pages, and where the pages lie that it has to name.
+# Each list of pages, and the folder whose pages it must name.
 LISTS = {"docs/README.md": "docs/", "README.md": "docs/policy/", "docs/levers.md": "docs/policy/"}
 
 
@@ -80,7 +80,7 @@ def blocks_of(root: Path, page: str) -> list[Block]:
 
 
 def region(root: Path, mark: str) -> str:
-    """The text that a mark names; raises ValueError, saying why, where there is none."""
+    """The text that a mark names; raises ValueError with the reason if there is none."""
     path, _, name = mark.removeprefix("from: ").strip().partition("#")
     file = root / path
     if not file.is_file():
@@ -110,7 +110,7 @@ def faults_of_block(root: Path, block: Block) -> list[str]:
 
 
 def sentences_of_hooks(text: str) -> list[str]:
-    """FRUGAL_HOOK's body for every hook, as the preprocessor would write it."""
+    """FRUGAL_HOOK's body for every hook, as the preprocessor would expand it."""
     text = text.replace("\\\n", "\n")
     define = re.search(r"^#define FRUGAL_HOOK\(([^)]*)\)(.*?)^// ", text, re.M | re.S)
     calls = re.findall(r'^FRUGAL_HOOK\(((?:[^()"]|"[^"]*")*)\)$', text, re.M)
@@ -132,7 +132,7 @@ def sentences_of_hooks(text: str) -> list[str]:
 def fill(root: Path) -> None:
     for page in pages_of(root):
         lines = (root / page).read_text(encoding="utf-8").splitlines(keepends=True)
-        # From the last to the first, so that the line numbers of those before it stay.
+        # From the last to the first, so that earlier line numbers stay valid.
         for block in reversed(blocks_of(root, page)):
             if block.mark.startswith("from: "):
                 end = block.line - 1 + len(block.text.splitlines())
@@ -141,7 +141,7 @@ def fill(root: Path) -> None:
 
 
 def literals_of(root: Path) -> set[str]:
-    """Every string literal of the headers and examples, and the hooks' sentences spelt out."""
+    """Every string literal of the headers and examples, and the hooks' expanded sentences."""
     texts = [p.read_text(encoding="utf-8") for p in sorted((root / "include").rglob("*.hpp"))]
     texts += [p.read_text(encoding="utf-8") for p in sorted((root / "examples").glob("*.cpp"))]
     hooks = root / "include/frugal/compose/hooks.hpp"
@@ -167,7 +167,7 @@ def links_of(root: Path, page: str) -> list[str]:
 
 
 def target_of(root: Path, page: str, link: str) -> Path | None:
-    """The file that a relative link means."""
+    """The target file of a relative link."""
     path = link.partition("#")[0]
     return ((root / page).parent / path).resolve() if path and "://" not in path else None
 
@@ -259,7 +259,7 @@ def extract(root: Path, pages: list[str], outputs: list[Path]) -> None:
                 include = re.match(r"\s*#\s*include\b.*", line)
                 if include and include[0] not in includes:
                     includes.append(include[0])
-                # An empty line in its place keeps the compiler's line numbers those of the page.
+                # An empty line instead keeps the compiler's line numbers those of the page.
                 body.append("\n" if include else line.replace("int main() {", "void main_of_page() {"))
             names = {"space": f"frugal_docs_{number}", "line": block.line, "page": block.page}
             cases.append(UNIT.format(**names, text="".join(body)))

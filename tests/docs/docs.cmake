@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-# The documentation, tried: check.py says what is checked and how pages mark their code.
+# Tests of the documentation: check.py says what is checked and how pages mark their code.
 
 file(GLOB_RECURSE docs_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
 list(APPEND docs_pages "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/CONTRIBUTING.md")
 
-# No compiler is asked, so one leg of CI is enough.
+# This needs no compiler, so it runs in one configuration of CI.
 if(NOT FRUGAL_SYNTAX_ONLY)
   add_test(NAME "docs: code, quoted sentences and links of the pages are those of the sources"
     COMMAND Python3::Interpreter "${CMAKE_CURRENT_LIST_DIR}/check.py" check "${PROJECT_SOURCE_DIR}")
   add_test(NAME "docs: the checker finds what is wrong with a page"
     COMMAND Python3::Interpreter "${CMAKE_CURRENT_LIST_DIR}/self_test.py")
+  add_test(NAME "docs: the page on migration has every argument of the trainers it compares with"
+    COMMAND Python3::Interpreter "${CMAKE_CURRENT_LIST_DIR}/migrate_test.py")
 endif()
 
 if(FRUGAL_WITH_TORCH AND NOT FRUGAL_NOTICES)
   message(STATUS "frugal: FRUGAL_NOTICES=OFF, so the programs of the pages are not built")
 elseif(FRUGAL_WITH_TORCH)
-  # Several files, so that two cores have something to do and no compiler takes three gigabytes.
+  # Several files, so that two cores are used and no compiler takes three gigabytes.
   set(docs_units "")
-  # g++ takes longer to load the precompiled header than to read a page.
+  # g++ needs longer to load the precompiled header than to parse a page.
   set(last_part 3)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     set(last_part 1)
@@ -40,7 +42,7 @@ elseif(FRUGAL_WITH_TORCH)
   set_target_properties(test_docs PROPERTIES UNITY_BUILD OFF)
   frugal_test_files(test_docs docs torch ${docs_written})
 
-  # A test for each page with programs in it; which have, the page itself says.
+  # A test for each page that contains programs.
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${docs_pages})
   execute_process(COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/check.py" runs
     "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE runs OUTPUT_STRIP_TRAILING_WHITESPACE

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shows that check.py finds what it is there to find, on pages that are wrong in one way each."""
+"""Tests that check.py finds each kind of fault, on pages with one fault each."""
 
 import sys
 import tempfile

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tests of the policy that docs/writing_a_policy.md writes.
+// The tests of the policy in docs/writing_a_policy.md.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-// The example's main is not this program's.
+// Renames the example's main.
 #define main main_of_example
 #include "../../examples/writing_a_policy.cpp"
 #undef main
@@ -19,7 +19,7 @@ namespace frugal_test::docs_writing_a_policy {
 namespace fr = frugal;
 
 // [begin test]
-// The loss of a step is what its batch says; the weight is there for the gradient's sake.
+// The batch determines a step's loss; the weight is there only for the gradient.
 struct Scripted {
   at::Tensor operator()(torch::nn::Linear& net, at::Tensor const& loss) const {
     return loss.mean() + 0 * net->weight.sum();
@@ -42,7 +42,7 @@ TEST_CASE("LossSpike ends the run at the first loss above ratio times the runnin
   REQUIRE(report.advice.size() == 1);
 }
 
-TEST_CASE("LossSpike says nothing of a spike within its grace") {
+TEST_CASE("LossSpike ignores a spike within its grace") {
   auto const report = run({1, 9, 1, 1}, {.ratio = 3, .grace = 2});
   CHECK(report.steps == 4);
   CHECK(report.stopped_by.empty());
@@ -54,7 +54,7 @@ TEST_CASE("LossSpike refuses a ratio of 1") {
 // [end test]
 
 // [begin resume]
-// Saves everything at one step and ends the run there, or loads everything when fit begins.
+// Saves everything at one step and ends the run, or loads everything when fit begins.
 struct Interrupt {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "Interrupt";
@@ -89,7 +89,7 @@ struct Interrupt {
   };
 };
 
-TEST_CASE("LossSpike knows after a resume what it saw before") {
+TEST_CASE("LossSpike remembers after a resume what it saw before") {
   std::vector<at::Tensor> batches;
   for (float const loss : {1.0F, 1.0F, 1.0F, 9.0F, 1.0F}) batches.push_back(at::full({1}, loss));
   auto const fit = [&](Interrupt interrupt) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that tests/fault/archive.py breaks: it moves checkpoints to cold storage and back, or
-// looks at where they are.
+// The program that tests/fault/archive.py injects faults into: moves checkpoints to cold storage
+// and back, or reports where they are.
 //
 //   fault_archive save RUN LAST          saves the steps 1 to LAST
 //   fault_archive move RUN COLD HOW      moves all but the newest; HOW is folder or command
@@ -8,7 +8,7 @@
 //   fault_archive check RUN COLD HOW     prints which steps are here and which are there, each read
 //                                        to its end, as JSON
 //
-// Exit codes: 0 done, 3 an Error of frugal, whose text is on stderr; anything else is a crash.
+// Exit codes: 0 success, 3 a frugal Error, with its text on stderr; anything else is a crash.
 #include <frugal/store/archive.hpp>
 
 #include <chrono>
@@ -83,7 +83,7 @@ int check(std::filesystem::path const& folder, std::string const& cold, std::str
   for (auto const& path : frugal::entries_of(cold)) {
     if (path.extension() != ".zst") out["others"].push_back(path.string());
   }
-  // Restored into a run that has nothing else, and an index that is this one's.
+  // Restores into an otherwise empty run with a copy of this index.
   auto const elsewhere = folder.parent_path() / "restored";
   std::filesystem::remove_all(elsewhere);
   RunDirectory empty(elsewhere);

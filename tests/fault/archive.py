@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Breaks the way to cold storage and back at every call to the file system:
+"""Injects faults into moves to cold storage and back, at every call to the file system:
 archive.py --program P --shim S TEST
 
-As run.py does with a save: shim.cpp counts the calls and makes the k-th go wrong. Whatever happens, each
+Like run.py for a save: shim.cpp counts the calls and makes the k-th fail. Whatever happens, each
 checkpoint is here or there or both, whole; and the next move finishes the work and leaves no
 garbage. TEST is one of kill, fail, restore; FRUGAL_FAULT_EVERY as in run.py.
 """
@@ -24,12 +24,12 @@ MEMORY = next((m for m in ("/dev/shm",) if os.access(m, os.W_OK)), None)
 CHANGING = ("create,open,write,pwrite,fsync,close,rename,renameat2,mkdir,unlink,rmdir")
 LAST = 3  # steps; the last is the newest and stays
 OLD = set(range(1, LAST))
-# Whose failure may be passed over: tidying up, and what the lock does for people to read.
+# Calls whose failure may be ignored: clean-up, and texts of the lock for people.
 MAY_BE_IGNORED = {"unlink", "rmdir", "pwrite", "close", "open"}
 
 
 class Bench:
-    """A folder with a run, cold storage beside it, and copies of both to begin anew from."""
+    """A folder with a run, its cold storage, and copies of both to restart from."""
 
     def __init__(self, program: Path, shim: Path, folder: Path, how: str, moved: bool):
         self.program, self.shim, self.how = program, shim, how
@@ -77,7 +77,7 @@ class Bench:
         return set(found["here"]), set(found["there"]), found["others"]
 
     def look(self, context: str) -> None:
-        """Every checkpoint is somewhere, and a further move is as if nothing had been."""
+        """Every checkpoint exists somewhere, and a further move behaves normally."""
         here, there, _ = self.check()
         assert LAST in here and here | there >= OLD | {LAST}, f"{context}: {here} here, {there} there"
         self.must("move")
@@ -93,7 +93,7 @@ def kill(bench: Bench) -> int:
                 continue
             context = f"{bench.how}: {act} at {k} of {len(calls)}, {call} {path}"
             done = bench.broken("move", at=k, do=act)
-            # A command counts its calls for itself, and when it is killed that is an error of ours.
+            # A command counts its own calls, and if it is killed that is an error of ours.
             killed = done.returncode == -signal.SIGKILL
             assert killed or (bench.how == "command" and done.returncode in (0, 3)), (
                 f"{context}: exit code {done.returncode}: {done.stderr}"

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# Saves that are killed or fail at every call to the file system: run.py goes through the calls,
-# shim.cpp breaks them.
+# Saves that are killed or fail at every call to the file system: run.py iterates over the calls,
+# shim.cpp injects the faults.
 
 # frugal_fault_test(<sentence> <program> [argument...])
 function(frugal_fault_test sentence)
   if(NOT FRUGAL_SYNTAX_ONLY)
     add_test(NAME "fault: ${sentence}" COMMAND ${ARGN})
-    # Seconds on an idle machine; what is waited for in a test has limits of its own.
+    # Seconds on an idle machine; waits within a test have their own limits.
     set_tests_properties("fault: ${sentence}" PROPERTIES LABELS fault TIMEOUT 900)
   endif()
 endfunction()
 
-# A sanitizer's library wants to be loaded before the shim, and LD_PRELOAD is the shim's.
+# A sanitizer's library must be loaded before the shim, and LD_PRELOAD is the shim's.
 if(FRUGAL_SANITIZE)
   return()
 endif()
@@ -61,8 +61,8 @@ if(NOT FRUGAL_WITH_TORCH)
   return()
 endif()
 
-# Whole trainers. LibTorch is loaded once, and each start is a fork. FRUGAL_FAULT_EVERY=N takes an N-th
-# of these numbers.
+# Whole trainers. LibTorch is loaded once, and each start is a fork. FRUGAL_FAULT_EVERY=N runs every
+# N-th case.
 find_package(CLI11 REQUIRED)
 frugal_executable(fault_train "${CMAKE_CURRENT_LIST_DIR}/train.cpp")
 frugal_torch_program(fault_train)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Breaks a save at every call that it makes to the file system: run.py --program P --shim S TEST
+"""Injects faults into a save at every call to the file system: run.py --program P --shim S TEST
 
-shim.cpp counts the calls and makes the k-th go wrong; this goes through every k, and looks each time
-at what the next start finds. TEST is one of kill, fail, persist, resume, order, self.
+shim.cpp counts the calls and makes the k-th fail; this iterates over every k, and checks each time
+what the next start finds. TEST is one of kill, fail, persist, resume, order, self.
 
-FRUGAL_FAULT_EVERY=N tries every N-th only, beginning with another one in each situation: ./dev test
+FRUGAL_FAULT_EVERY=N tries every N-th only, starting with another one in each situation: ./dev test
 takes a few, CI more, and ./dev bench faults and ./dev test --release take all.
 """
 
@@ -21,25 +21,25 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-# Thousands of saves with a dozen fsyncs each: in memory where that can be had. A kill loses nothing
-# that the kernel has, so the disk makes no difference here; what it needs, `order` looks at.
+# Thousands of saves with a dozen fsyncs each: in memory if possible. A kill loses nothing that the
+# kernel has, so the disk makes no difference here; `order` checks what the disk needs.
 MEMORY = next((m for m in ("/dev/shm",) if os.access(m, os.W_OK)), None)
 SAVING = ("create,open,write,pwrite,writev,fsync,fdatasync,close,fallocate,ftruncate,flock,rename,"
           "renameat2,link,mkdir,unlink,rmdir")  # fmt: skip
 READING = "open,read,stat,fstat,readdir"
-LARGE = (9 << 20) + 321  # bytes: twice a block that goes past the page cache, and no whole sectors
+LARGE = (9 << 20) + 321  # bytes: twice a block that bypasses the page cache, and no whole sectors
 EVERY = int(os.environ.get("FRUGAL_FAULT_EVERY", "1"))
-MOST_OF_ALL = 5000  # calls: more than that is a save that never ends
+MOST_OF_ALL = 5000  # calls: a save with more never ends
 
 
 @dataclass(frozen=True)
 class Scenario:
     name: str
-    before: tuple[int, ...]  # steps saved beforehand
-    step: int  # the save that is broken
+    before: tuple[int, ...]  # steps saved before
+    step: int  # the save with the fault
     keep: int = 0
-    always: str = ""  # what the file system lacks
-    model: int = 3000  # bytes: small enough to be quick, large enough that a write can be torn
+    always: str = ""  # calls that the file system lacks
+    model: int = 3000  # bytes: small enough to be fast, large enough that a write can be torn
 
     @property
     def old(self) -> int | None:
@@ -58,7 +58,7 @@ SCENARIOS = (
 
 
 class Sample:
-    """Which of many tries are made: every N-th, over all situations of a test."""
+    """Selects the cases to run: every N-th, over all situations of a test."""
 
     def __init__(self):
         self.seen = -1
@@ -86,7 +86,7 @@ class Bench:
         shutil.copytree(self.under, self.template)
 
     def start(self, *arguments: object, fault: dict[str, object] | None = None, rc: int = 0):
-        """Runs the program; with a fault any exit code is an answer."""
+        """Runs the program; with a fault any exit code is accepted."""
         env = dict(os.environ)
         if fault is not None or self.scenario.always:
             env["LD_PRELOAD"] = str(self.shim)
@@ -126,7 +126,7 @@ class Bench:
         return calls
 
     def look(self, context: str) -> dict:
-        """What the next start finds must be whole, and a further save must work."""
+        """The next start must find only whole checkpoints, and a further save must work."""
         found = self.check()
         allowed = {self.scenario.old, self.scenario.step}
         assert found["step"] in allowed, f"{context}: found {found}"
@@ -141,7 +141,7 @@ def kill(bench: Bench) -> int:
     tried, seen_new = 0, False
     for k, (call, path) in enumerate(calls, 1):
         for act in ("kill", "tear") if call.startswith(("write", "pwrite")) else ("kill",):
-            # The last call comes after the commit, as one of those that are tried has to.
+            # The last call comes after the commit, as one of the tested calls must.
             if not SAMPLE.takes(always=k == len(calls)):
                 continue
             context = f"{bench.scenario.name}: {act} at {k} of {len(calls)}, {call} {path}"
@@ -166,8 +166,8 @@ ERRORS = {
     "EACCES": "Permission denied",
 }
 MUST_BE_RETRIED = {"write", "fsync", "open", "create", "fallocate", "close", "flock"}
-# Whose failure may be passed over: it is tidying up, or a text for people, or a call that file
-# systems may lack and whose result is looked at elsewhere.
+# Calls whose failure may be ignored: clean-up, texts for people, or calls that file systems may
+# lack and whose result is checked elsewhere.
 MAY_BE_IGNORED = {"unlink", "rmdir", "pwrite", "ftruncate", "close", "open", "rename", "fallocate",
                   "renameat2"}  # fmt: skip
 
@@ -180,7 +180,7 @@ def fail(bench: Bench) -> int:
         for k, (call, path) in enumerate(calls, 1):
             if act == "short" and not call.startswith(("write", "pwrite")):
                 continue
-            # What a file system says that takes no write past the page cache.
+            # The errno of a file system that refuses writes past the page cache.
             past_cache = bench.scenario.model == LARGE and path.endswith("/model.safetensors")
             if act == "EINVAL" and not (past_cache and call == "write"):
                 continue
@@ -192,7 +192,7 @@ def fail(bench: Bench) -> int:
             assert done.returncode in (0, 3), context
             if act == "short" or (act == "EINTR" and call in MUST_BE_RETRIED):
                 assert done.returncode == 0, context
-            # The last write is that of less than a sector: it goes through the cache.
+            # The last write is less than a sector: it goes through the cache.
             if act == "EINVAL" and calls[k][0] == "write":
                 assert done.returncode == 0, context
             if act in ERRORS and done.returncode == 0:
@@ -200,8 +200,8 @@ def fail(bench: Bench) -> int:
             if done.returncode == 3 and act in ERRORS:
                 sentence = rf"frugal: .* \(.+\): {ERRORS[act]}\. [A-Z].*\."
                 assert re.fullmatch(sentence, done.stderr.strip()), f"{context}: no clear error"
-            # A failed fsync is never made again: the save has failed, whatever came after. Only that of
-            # a deletion, which comes after the save, is told and no more.
+            # A failed fsync is never repeated: the save has failed, whatever came after. Only the
+            # fsync of a deletion, which comes after the save, is merely reported.
             if call == "fsync" and act in ERRORS:
                 deletes = bench.scenario.keep != 0 and k > committed
                 assert done.returncode == (0 if deletes else 3), f"{context}: fsync was retried into success"
@@ -244,7 +244,7 @@ def persist(bench: Bench) -> int:
 
 
 def resume(bench: Bench) -> int:
-    """A start that cannot read must say so: it may not find less than there is and train again."""
+    """A start that cannot read must report that: it must not miss a checkpoint and train again."""
     if bench.scenario.old is None:
         return 0
     tried = 0
@@ -256,7 +256,7 @@ def resume(bench: Bench) -> int:
     for act in ("EIO", "EACCES", "EMFILE", "ESTALE", "EINTR"):
         for times in (1, 0):
             if act == "EINTR" and times == 0:
-                continue  # would be tried for ever, and rightly
+                continue  # would rightly be retried for ever
             for k, (call, path) in enumerate(calls, 1):
                 if not SAMPLE.takes():
                     continue
@@ -275,8 +275,8 @@ def resume(bench: Bench) -> int:
 
 
 def order(bench: Bench) -> int:
-    """What a power cut needs: nothing gets its name before the disk has it, and nothing is removed
-    before the disk has the new name."""
+    """The order that survives a power cut: nothing gets its name before its contents are on disk, and
+    nothing is removed before the new name is on disk."""
     calls = bench.all_calls()
     where = lambda call, match: [k for k, (c, p) in enumerate(calls) if c == call and match(p)]
     inside = lambda p: "/.tmp-step-%08d-" % bench.scenario.step in p
@@ -308,7 +308,7 @@ def order(bench: Bench) -> int:
 
 
 def self_test(bench: Bench) -> int:
-    """A program that cuts corners must be found out; else the tests above prove nothing."""
+    """A program that cuts corners must be detected; otherwise the tests above prove nothing."""
     calls = bench.all_calls()
     first_write = next(k for k, (call, path) in enumerate(calls, 1) if call == "write")
     done = bench.broken_save(at=first_write, do="kill")
@@ -322,7 +322,7 @@ def self_test(bench: Bench) -> int:
     assert done.returncode == 121 and "NONSENSE" in done.stderr, done.stderr
     done = bench.broken_save(calls="write", **{"from": "manifest.json"})
     assert [c for c, _ in bench.calls()] == ["write"], bench.calls()
-    # A checkpoint that is not whole has to be seen by `check`.
+    # `check` must detect a checkpoint that is not whole.
     bench.reset()
     bench.start("save", bench.run, 50)
     model = bench.run / "checkpoints" / "step-00000050" / "model.safetensors"

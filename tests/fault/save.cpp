@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that tests/fault/run.py breaks: it saves, or looks at what is there.
+// The program that tests/fault/run.py injects faults into: saves, or reports what is there.
 //
 //   fault_save save RUN STEP [KEEP [BYTES]]   saves a step, keeps the last KEEP (0: all); its
 //                                             model has BYTES, the other files have 3000
 //   fault_save check RUN                      prints what a next start finds, as JSON
 //
-// Exit codes: 0 done, 3 a StoreError, whose text is on stderr; anything else is a crash.
+// Exit codes: 0 success, 3 a StoreError, with its text on stderr; anything else is a crash.
 #include <frugal/store/folder.hpp>
 #include <frugal/store/retention.hpp>
 #include <frugal/store/run_directory.hpp>
@@ -21,7 +21,7 @@
 
 namespace {
 
-/// Bytes that a reader can compute again from the step and the file alone.
+/// Bytes that a reader can recompute from the step and the file name.
 std::vector<std::byte> bytes_of(std::uint64_t step, std::string const& name, std::size_t size) {
   std::vector<std::byte> bytes(size);
   std::uint64_t state = step * 0x9e3779b97f4a7c15 + name.size();
@@ -46,7 +46,7 @@ int save(std::filesystem::path const& folder, std::uint64_t step, std::size_t ke
         name,
         [&](auto& sink) {
           auto const bytes = bytes_of(step, name, size);
-          // In two pieces, as a header and its tensors are.
+          // In two pieces, like a header and its tensors.
           sink.write(std::span(bytes).first(size / 3));
           sink.write(std::span(bytes).subspan(size / 3));
         },
@@ -67,7 +67,7 @@ int check(std::filesystem::path const& folder) {
   for (auto const& checkpoint : run.list().whole) {
     frugal::verify(checkpoint);
     out["whole"].push_back(checkpoint.step());
-    // The hashes come from the writer; this comes from the arithmetic.
+    // The hashes come from the writer; this comparison does not depend on it.
     for (frugal::FileEntry const& entry : checkpoint.manifest.files) {
       frugal::File file = frugal::File::open(checkpoint.folder / entry.name);
       std::vector<std::byte> found(entry.size);
@@ -79,7 +79,7 @@ int check(std::filesystem::path const& folder) {
     }
     if (checkpoint.manifest.files.size() != names.size()) return 5;
   }
-  // Nothing but checkpoints may be left among them.
+  // There must be nothing but checkpoints in the folder.
   out["others"] = nlohmann::json::array();
   for (auto const& path : frugal::entries_of(run.checkpoints_folder())) {
     std::string const name = path.filename().string();

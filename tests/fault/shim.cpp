@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the k-th call to the file system go wrong, in any program: LD_PRELOAD=libfrugal_fault.so.
+// Injects a fault into the k-th call to the file system of any program:
+// LD_PRELOAD=libfrugal_fault.so.
 //
-//   FRUGAL_FAULT_UNDER=DIR    only calls on what lies in this folder count
-//   FRUGAL_FAULT_CALLS=a,b    only these calls count (the names below, "create" for an open
-//                             that may make a file; default: all)
-//   FRUGAL_FAULT_FROM=TEXT    counting begins with the first call whose path has TEXT in it
-//   FRUGAL_FAULT_AT=K         the call that goes wrong, from 1; 0 or unset: none
-//   FRUGAL_FAULT_DO=WHAT      kill: SIGKILL in place of the call; tear: a write does half, then
-//                             SIGKILL; short: a write does half and says so; term: SIGTERM before
-//                             the call; clock: the wall clock goes back by an hour; or the name of
-//                             an errno, with which the call fails
-//   FRUGAL_FAULT_TIMES=N      so many calls go wrong from K on (default 1; 0: all that follow)
-//   FRUGAL_FAULT_ALWAYS=a:E,b:E   besides, these calls always fail with these errnos: a file system
-//                             that lacks them
-//   FRUGAL_FAULT_LOG=FILE     "number call path" for every call that counts, one a line
-//   FRUGAL_FAULT_LATER=1      nothing of this until the program calls frugal_fault_arm(), which it
-//                             finds with dlsym and calls in a fork that has its own settings
+//  FRUGAL_FAULT_UNDER=DIR    count only calls on paths in this folder
+//  FRUGAL_FAULT_CALLS=a,b    count only these calls (the names below, "create" for an open
+//                            that may create a file; default: all)
+//  FRUGAL_FAULT_FROM=TEXT    start counting at the first call whose path contains TEXT
+//  FRUGAL_FAULT_AT=K         the call to fail, from 1; 0 or unset: none
+//  FRUGAL_FAULT_DO=WHAT      kill: SIGKILL instead of the call; tear: write half, then SIGKILL;
+//                            short: write half and report that; term: SIGTERM before the call;
+//                            clock: set the wall clock back by an hour; or the name of an errno,
+//                            with which the call fails
+//  FRUGAL_FAULT_TIMES=N      the number of faulty calls from K on (default 1; 0: all that follow)
+//  FRUGAL_FAULT_ALWAYS=a:E,b:E   in addition, always fail these calls with these errnos, as a file
+//                            system without them does
+//  FRUGAL_FAULT_LOG=FILE     write "number call path" for every counted call, one per line
+//  FRUGAL_FAULT_LATER=1      do nothing until the program calls frugal_fault_arm(), which it finds
+//                            with dlsym and calls in a fork with its own settings
 //
-// A call is counted when it reaches the C library through its symbol. What the C library calls
-// inside itself (fopen's open) is not seen; std::ofstream's writes are.
+// A call is counted when it reaches the C library through its symbol. Calls inside the C library
+// (fopen's open) are not seen; std::ofstream's writes are.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -119,12 +120,13 @@ void set_up() {
   ready = true;
 }
 
-// Named apart from main, which may never come: constructors of other libraries open files, too.
+// Separate from main, which may never run: constructors of other libraries open files too.
 __attribute__((constructor)) void begin() {
   if (getenv("FRUGAL_FAULT_LATER") == nullptr) set_up();
 }
 
-/// Writes the path of `name` relative to `folder` (a descriptor or AT_FDCWD), without following it.
+/// Writes the absolute path of `name`, relative to `folder` (a descriptor or AT_FDCWD), without
+/// following it.
 bool absolute(int folder, char const* name, char (&out)[2 * PATH_MAX]) {
   char base[PATH_MAX] = "";
   if (name[0] != '/') {
@@ -146,7 +148,7 @@ bool absolute(int folder, char const* name, char (&out)[2 * PATH_MAX]) {
   return true;
 }
 
-/// The errno that FRUGAL_FAULT_ALWAYS has for a call; 0 if it has none.
+/// The errno for a call in FRUGAL_FAULT_ALWAYS; 0 if none.
 int always_of(char const* call) {
   if (settings.always == nullptr) return 0;
   std::size_t const size = strlen(call);
@@ -176,8 +178,7 @@ bool listed(char const* names, char const* name) {
   return false;
 }
 
-/// Counts a call, and does what is to be done in its place, as far as that needs nothing of the
-/// call itself.
+/// Counts a call, and performs the fault as far as it does not depend on the call's arguments.
 Act met(char const* call, int folder, char const* name) {
   if (!ready) return Act::pass;
   int const before = errno;
@@ -212,7 +213,7 @@ Act met(char const* call, int folder, char const* name) {
   }
   if (settings.act == Act::kill) die();
   if (settings.act == Act::term) {
-    syscall(SYS_kill, getpid(), SIGTERM);  // to the process: this thread may not take signals
+    syscall(SYS_kill, getpid(), SIGTERM);  // to the process: this thread may block signals
     return Act::pass;
   }
   if (settings.act == Act::clock) {
@@ -231,10 +232,10 @@ Function* next_of(char const* symbol) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, symbol));
 }
 
-/// The real function of a symbol, and what a call to it that is hit does.
+/// The real function of a symbol, and the fault of a call.
 #define NEXT(symbol) static auto* const next = next_of<decltype(::symbol)>(#symbol)
 
-/// A write of `size` bytes, of which `half` does the first half.
+/// A write of `size` bytes; `half` writes the first half.
 template <class Whole, class Half>
 ssize_t writing(Act act, std::size_t size, Whole whole, Half half) {
   if (act == Act::fail) return -1;
@@ -242,18 +243,18 @@ ssize_t writing(Act act, std::size_t size, Whole whole, Half half) {
     half(size / 2);
     die();
   }
-  // Half of one byte would be no byte: that is not what a short write is.
+  // Half of one byte is nothing, which is no short write.
   if (act == Act::shorten && size > 1) return half(size / 2);
   return whole();
 }
 
-/// Acts of writing alone say nothing to the other calls.
+/// Whether a call fails. Faults that only apply to writes do not affect other calls.
 bool fails(Act act) { return act == Act::fail; }
 
 }  // namespace
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // there are structs flock and stat, too
+#pragma GCC diagnostic ignored "-Wshadow"  // there are also structs named flock and stat
 
 extern "C" {
 
@@ -327,7 +328,7 @@ int fdatasync(int fd) {
 
 int close(int fd) {
   NEXT(close);
-  // Linux has closed a file also when close fails.
+  // Linux closes the descriptor even when close fails.
   Act const act = met("close", fd);
   int const code = errno;
   int const result = next(fd);
@@ -438,7 +439,7 @@ dirent64* readdir64(DIR* folder) {
   return fails(met("readdir", dirfd(folder))) ? nullptr : next(folder);
 }
 
-// Opening counts as "create" where it can make or change something, and as "open" elsewhere.
+// An open counts as "create" if it can create or change a file, otherwise as "open".
 #define OPENING(symbol, folder, path, ...)                                         \
   mode_t mode = 0;                                                                 \
   if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) {                \

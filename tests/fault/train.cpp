@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole trainers, killed and damaged; LibTorch is loaded once, and each start is a fork.
+// Whole trainers under kills and damage; LibTorch is loaded once, and each start is a fork.
 //
 //   fault_train random   runs that are killed at random instants, and started again
 //   fault_train calls    saves that are broken at one call to the file system after another
@@ -7,7 +7,7 @@
 //   fault_train cycles   saves and resumes in one process
 //   fault_train self     finds a job that does not resume exactly
 //
-// Exit codes: 0 all held; 1 something did not, which is said on stderr; 2 wrong arguments.
+// Exit codes: 0 all checks passed; 1 a check failed, reported on stderr; 2 wrong arguments.
 #include "train/calls.hpp"
 #include "train/cycles.hpp"
 #include "train/damage.hpp"
@@ -56,13 +56,13 @@ int main(int argc, char** argv) {
   app.add_option("--positions", positions, "damage: bits to flip; half as many cuts");
   app.add_option("--count", count, "cycles: how many");
   CLI11_PARSE(app, argc, argv);
-  // A sample, as run.py takes one: of what is drawn or gone through every N-th.
+  // A sample, as in run.py: every N-th of the cases.
   if (char const* const sample = ::getenv("FRUGAL_FAULT_EVERY")) {
     std::uint64_t const every = std::max<std::uint64_t>(std::strtoull(sample, nullptr, 10), 1);
     runs = std::max<std::uint64_t>(runs / every, 1);
     stride *= every;
     positions = std::max<std::uint64_t>(positions / every, 1);
-    count = std::max<std::uint64_t>(count / every, 250);  // fewer show no growth
+    count = std::max<std::uint64_t>(count / every, 250);  // fewer would show no growth
   }
   if (!tests.contains(test)) {
     std::cerr << "there is no test " << test << "; see --help\n";
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
     std::cerr << "cannot start itself again\n";
     return 2;
   }
-  at::set_num_threads(1);  // a pool of threads would not outlive a fork
+  at::set_num_threads(1);  // a thread pool would not survive a fork
   try {
     nlohmann::json const figures = tests.at(test)();
     std::cout << figures.dump(1) << '\n';

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The fuzzers, where FRUGAL_FUZZ asks for them: fuzz_<name> for every file here, and the files that
-# they start from. They need clang, and no LibTorch. `./dev test --all` runs each for half a minute on
-# every core, or for FRUGAL_FUZZ_SECONDS; build/asan/tests/fuzz_safetensors -help=1 says what else.
+# The fuzzers, with FRUGAL_FUZZ: fuzz_<name> for every file here, and their seed files. They need
+# clang, and no LibTorch. `./dev test --all` runs each for half a minute on every core, or for
+# FRUGAL_FUZZ_SECONDS; build/asan/tests/fuzz_safetensors -help=1 lists the options.
 
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   message(FATAL_ERROR "frugal: FRUGAL_FUZZ needs libFuzzer, which is clang's. Configure with \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer: whatever bytes come, they are refused with a FormatError, or give tensors that cover
-// the file's data exactly once, are found by their names, and are the same after being written and
-// read again. Everything else ends the program; the sanitizers look at the rest.
+// libFuzzer: any bytes are either refused with a FormatError, or give tensors that cover the file's
+// data exactly once, are found by their names, and survive writing and reading unchanged.
+// Everything else ends the program; the sanitizers check the rest.
 #include <frugal/store/safetensors.hpp>
 #include <frugal/store/safetensors_writer.hpp>
 
@@ -100,8 +100,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   return 0;
 }
 
-/// Mutates, and then mostly makes the length that of a header which ends at the last brace: by
-/// chance alone, hardly any mutation would get past the first eight bytes.
+/// Mutates, and then usually corrects the length for a header that ends at the last brace:
+/// otherwise hardly any mutation would get past the first eight bytes.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t most, unsigned seed) {
   size = LLVMFuzzerMutate(data, size, most);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the files that the fuzzer of safetensors starts from: seeds.py FOLDER
+"""Writes the seed files of the safetensors fuzzer: seeds.py FOLDER
 
-Small files of every kind that the format has, and one of each sort of damage, so that the fuzzer
-begins on both sides of every check. Needs nothing but Python.
+Small files of every kind in the format, and one with each kind of damage, so that the fuzzer starts on
+both sides of every check. Needs nothing but Python.
 """
 
 import json

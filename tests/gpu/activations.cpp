@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 9: in BF16 with dropout, Offload and Recompute have the bits of a run that keeps all, Half
-// has losses that are near, and the peak of memory falls with each.
-// Shapes: B samples, F features, H hidden units, C classes.
+// Case 9: in BF16 with dropout, Offload and Recompute have the bits of a run that keeps everything,
+// Half has nearly the same losses, and each lowers the peak of memory. Shapes: B samples, F
+// features, H hidden units, C classes.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -35,8 +35,8 @@ constexpr std::int64_t b = 8192;
 constexpr std::int64_t h = 1024;
 constexpr int blocks = 8;
 
-/// LayerNorm and Tanh keep float32 in BF16's autocast, which is what Half makes smaller: of the 88
-/// MiB that a block saves, 64 are float32, 16 are BF16 and 8 are the mask of dropout.
+/// LayerNorm and Tanh keep float32 in BF16's autocast, which Half makes smaller: of the 88 MiB that
+/// a block saves, 64 are float32, 16 are BF16 and 8 are the dropout mask.
 nn::Sequential network() {
   torch::manual_seed(3);
   nn::Sequential net;
@@ -80,7 +80,7 @@ Ended run(Ps const&... policies) {
   return ended;
 }
 
-/// What cuBLAS takes once, at its first products, is no run's own.
+/// Excludes the memory that cuBLAS allocates once, at its first products.
 Ended const& plain() {
   static Ended const kept = [] {
     run();
@@ -97,7 +97,8 @@ double share_of_plain(char const* name, Ended const& ended) {
   return share;
 }
 
-TEST_CASE("a run that keeps all repeats itself, and its peak is that of what it saves") {
+TEST_CASE(
+    "a run that keeps everything is reproducible, and its peak is that of its saved tensors") {
   Ended const again = run();
   CHECK(same_bits(again.tensors, plain().tensors));
   CHECK(again.loss == plain().loss);
@@ -105,31 +106,31 @@ TEST_CASE("a run that keeps all repeats itself, and its peak is that of what it 
   CHECK(plain().peak > blocks * 80 * mib);
 }
 
-TEST_CASE("Offload has the bits of a run that keeps all, and a lower peak") {
+TEST_CASE("Offload has the bits of a run that keeps everything, and a lower peak") {
   Ended const ended = run(frugal::Activations<frugal::Offload>{});
   CHECK(same_bits(ended.tensors, plain().tensors));
   CHECK(ended.loss == plain().loss);
   CHECK(share_of_plain("Offload", ended) < 0.75);
 }
 
-TEST_CASE("Recompute has the bits of a run that keeps all, and a lower peak") {
+TEST_CASE("Recompute has the bits of a run that keeps everything, and a lower peak") {
   Ended const ended = run(frugal::Recompute<frugal::Segments<4>>{});
   CHECK(same_bits(ended.tensors, plain().tensors));
   CHECK(ended.loss == plain().loss);
   CHECK(share_of_plain("Recompute", ended) < 0.85);
 }
 
-TEST_CASE("Half has a loss that is near, and a lower peak") {
+TEST_CASE("Half has nearly the same loss, and a lower peak") {
   Ended const ended = run(frugal::Activations<frugal::BF16>{});
   CHECK(std::abs(ended.loss - plain().loss) < 0.02 * std::abs(plain().loss));
-  // Where they are equal, nothing was rounded.
+  // If they were equal, nothing would have been rounded.
   CHECK_FALSE(same_bits(ended.tensors, plain().tensors));
   CHECK(share_of_plain("Half", ended) < 0.92);
 }
 
-TEST_CASE("Offload trains where a run that keeps all runs out of memory") {
-  // The count of live tensors falls as soon as the host lets go of them. This is about the memory
-  // that the copies have not read yet: the allocator has to wait for it and not ask for more.
+TEST_CASE("Offload trains where a run that keeps everything runs out of memory") {
+  // The count of live tensors falls as soon as the host releases them. This tests the memory that
+  // the copies have not read yet: the allocator must wait for it rather than request more.
   Ended const& whole = plain();
   std::int64_t const resting = memory::allocated();
   memory::Limit const limit(resting + whole.peak * 9 / 10);

@@ -30,7 +30,7 @@ namespace nn = torch::nn;
 
 constexpr char const* variable = "CUBLAS_WORKSPACE_CONFIG";
 
-/// cuDNN's convolutions, cuBLAS's products, statistics and random numbers.
+/// cuDNN convolutions, cuBLAS products, statistics and random numbers.
 struct Pictures : nn::Module {
   Pictures()
       : wide(register_module("wide", nn::Conv2d(nn::Conv2dOptions(3, 32, 3).padding(1)))),
@@ -83,15 +83,15 @@ std::vector<AuditMark> marks(frugal::Settings settings, Ps const&... policies) {
   return trainer.template policy<frugal::kinds::audit>().marks();
 }
 
-/// cuBLAS reads the variable when it is first used, and LibTorch when it first asks whether it is
-/// set: so the refusal comes first, in one case with the rest, and nothing has computed before it.
+/// cuBLAS reads the variable at its first use, and LibTorch when it first checks it: so the refusal
+/// comes first, in one case with the rest, and nothing has computed before it.
 TEST_CASE(
     "without a workspace of fixed size a run is refused, and with one two have equal hashes") {
   ::unsetenv(variable);
   CHECK_THROWS_AS(marks({}), frugal::SettingsError);
   ::setenv(variable, ":0:0", 1);
   CHECK_THROWS_AS(marks({}), frugal::SettingsError);
-  // What was refused has left LibTorch as it was.
+  // The refused run has not changed LibTorch's settings.
   CHECK_FALSE(at::globalContext().deterministicAlgorithms());
 
   ::setenv(variable, ":4096:8", 1);
@@ -108,7 +108,7 @@ TEST_CASE(
   CHECK(other.at(0) == first[0]);
   CHECK(other.at(1).hash != first[1].hash);
 
-  // Another recipe: its optimizer is told the learning rate as a tensor.
+  // Another recipe: its optimizer gets the learning rate as a tensor.
   frugal::Graph<frugal::WholeStep> const graph{};
   auto const replayed = marks({}, graph);
   REQUIRE(replayed.size() == 4);

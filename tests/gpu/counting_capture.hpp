@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA graphs that count what is done with them: a run whose every capture fails goes on eagerly,
-// with the same bits, and nothing but a count tells the two apart.
+// CUDA graphs with counters: a run whose captures all fail continues eagerly, with the same bits,
+// and only a count shows the difference.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -15,9 +15,9 @@
 namespace frugal_test::gpu {
 
 struct CaptureLog {
-  int side_streams = 0;  ///< windows of warm-up
-  int captures = 0;      ///< recordings that were begun
-  int broken_off = 0;    ///< of these, those that failed
+  int side_streams = 0;  ///< warm-up windows
+  int captures = 0;      ///< recordings begun
+  int broken_off = 0;    ///< failed ones among these
   int replays = 0;
   int forgets = 0;
 };
@@ -72,9 +72,9 @@ class CountingCapture {
 
 using Counted = frugal::Graph<frugal::WholeStep, CountingCapture>;
 
-constexpr int never = 1 << 20;  // windows of warm-up
+constexpr int never = 1 << 20;  // warm-up windows
 
-/// The setting of a recipe whose captures are counted.
+/// The Graph of a recipe whose captures are counted.
 inline Counted counted(std::shared_ptr<CaptureLog> log, int warm_up = 3) {
   Counted graph;
   graph.warm_up = warm_up;
@@ -82,7 +82,7 @@ inline Counted counted(std::shared_ptr<CaptureLog> log, int warm_up = 3) {
   return graph;
 }
 
-/// How many lines of a report's advice contain `text`.
+/// The number of lines in a report's advice that contain `text`.
 inline int lines_with(std::string const& text, std::vector<std::string> const& advice) {
   int lines = 0;
   for (std::string const& each : advice) lines += each.find(text) != std::string::npos ? 1 : 0;

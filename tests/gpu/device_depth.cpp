@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Case 7: with a fast host and slow kernels, Device has the bits of a run without it, and holds no
-// more batches on the GPU than its depth says.
-// Shapes: B samples, F numbers of each.
+// more batches on the GPU than its depth. Shapes: B samples, F numbers each.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -34,7 +33,7 @@ constexpr std::int64_t f = 1 << 17;
 constexpr std::int64_t batch_bytes = b * f * 4;  // 32 MiB
 constexpr std::int64_t steps = 24;
 
-/// Reduces a batch without a product, whose workspace would be taken for memory of batches.
+/// Reduces a batch without a product, whose workspace would count as memory of batches.
 struct Scales : torch::nn::Module {
   Scales() : weight_4(register_parameter("weight", table({4}, 17, 0))) {}
   at::Tensor forward(at::Tensor const& x_BF) {
@@ -43,7 +42,7 @@ struct Scales : torch::nn::Module {
   at::Tensor weight_4;
 };
 
-/// Writes each batch into the buffer of the one before, so that a late copy is another batch.
+/// Writes each batch into the previous one's buffer, so that a late copy reads another batch.
 struct Rewrites {
   std::int64_t at = 0;
   at::Tensor like_BF = table({b, 64}, 18, 0).repeat({1, f / 64});
@@ -58,10 +57,10 @@ struct Rewrites {
   }
 };
 
-/// Keeps the GPU busy before the batch is read: a copy that does not wait is seen.
+/// Keeps the GPU busy before the batch is read: a copy that does not wait is detected.
 struct Slow {
   std::vector<at::Tensor>* losses = nullptr;
-  int* ahead = nullptr;  ///< steps at which the GPU was not done with the one before
+  int* ahead = nullptr;  ///< steps at which the GPU had not finished the previous one
   std::shared_ptr<std::optional<at::cuda::CUDAEvent>> last =
       std::make_shared<std::optional<at::cuda::CUDAEvent>>();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LibTorch's allocator holds on the first GPU, and how much it may take there.
+// The memory that LibTorch's allocator holds on the first GPU, and its limit there.
 #pragma once
 
 #include <ATen/Context.h>
@@ -17,16 +17,16 @@ namespace frugal_test::device_memory {
 inline constexpr std::int64_t mib = std::int64_t{1} << 20;
 inline constexpr c10::DeviceIndex gpu = 0;
 
-/// The allocator knows a device once CUDA has been started, which a first tensor does elsewhere.
+/// The allocator knows a device once CUDA is initialised, which elsewhere the first tensor does.
 inline c10::CachingDeviceAllocator::DeviceStats stats() {
   at::globalContext().lazyInitDevice(c10::kCUDA);
   return c10::cuda::CUDACachingAllocator::getDeviceStats(gpu);
 }
 
-/// Bytes of tensors that live now. The first of the kinds is the sum of all pools.
+/// Bytes of live tensors. The first entry is the sum over all pools.
 inline std::int64_t allocated() { return stats().allocated_bytes[0].current; }
 
-/// The most bytes that tensors took while `body` ran, above those that lived before.
+/// The peak of tensor bytes while `body` ran, above those that were live before.
 template <class Body>
 std::int64_t peak_of(Body&& body) {
   c10::cuda::device_synchronize();
@@ -37,7 +37,7 @@ std::int64_t peak_of(Body&& body) {
   return stats().allocated_bytes[0].peak - before;
 }
 
-/// The allocator may take so many bytes of the device from its driver, for the span of this.
+/// Limits the allocator's memory on the device to this many bytes, for a scope.
 class Limit {
  public:
   explicit Limit(std::int64_t bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 4: a step that CUDA does not capture goes on eagerly, and leaves nothing behind.
+// Case 4: a step that CUDA cannot capture continues eagerly, and leaves nothing behind.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ using frugal::Optimize;
 constexpr std::int64_t batch_size = 32;
 constexpr int warm_up = 3;
 
-/// Cross entropy that does something more in every pass.
+/// Cross entropy with an extra action in every pass.
 template <class Deed>
 struct With {
   Deed deed;
@@ -61,10 +61,10 @@ Ran run(Micro micro, Deed const& deed, Counted const& graph) {
   return ran;
 }
 
-/// What the allocator holds that nothing can give back.
+/// Memory that the allocator holds and cannot release.
 std::int64_t reserved() {
   c10::cuda::device_synchronize();
-  // Every fit has streams of its own, and cuBLAS memory for each of them.
+  // Every fit uses new streams, and cuBLAS allocates memory for each.
   at::cuda::clearCublasWorkspaces();
   c10::cuda::CUDACachingAllocator::emptyCache();
   auto const stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
@@ -78,7 +78,7 @@ void check_same(Ran const& eager, Ran const& graph) {
   CHECK(eager.report.steps == graph.report.steps);
 }
 
-/// Dropout draws, and a fit whose step can be captured is replayed.
+/// Dropout draws, and a fit with a capturable step is replayed.
 void check_healthy() {
   auto const draw = [] {
     at::manual_seed(3);
@@ -101,7 +101,7 @@ void check_healthy() {
   CHECK(graph.report.advice.empty());
 }
 
-/// `deed()` makes what the objective does more; each run has its own.
+/// `deed()` creates the objective's extra action; each run has its own.
 template <class Micro, class Deed>
 void check_fails(Micro micro, int captures, Deed const& deed) {
   auto const log = std::make_shared<CaptureLog>();
@@ -122,7 +122,7 @@ void check_fails(Micro micro, int captures, Deed const& deed) {
   CAPTURE(before);
   CAPTURE(base);
   CAPTURE(after);
-  // A fit that never captures leaves nothing; one whose capture failed leaves no more than it.
+  // A fit that never captures leaves nothing; one with a failed capture leaves no more.
   CHECK(after <= std::max(before, base));
   check_healthy();
 }
@@ -136,7 +136,7 @@ TEST_CASE("item() in the forward pass") {
 }
 
 TEST_CASE("item() in the second of three recordings, whose pool the first one has") {
-  // Twelve passes of warm-up, one for the first recording, one for the second.
+  // Twelve warm-up passes, one for the first recording, one for the second.
   auto const deed = [] {
     return [call = 0](frugal::Loss& loss) mutable {
       if (++call == warm_up * 4 + 2) ask(loss.value.detach());
@@ -145,7 +145,7 @@ TEST_CASE("item() in the second of three recordings, whose pool the first one ha
   check_fails(Accumulate<4>{}, 2, deed);
 }
 
-/// The identity, whose backward pass waits for the device.
+/// The identity, with a backward pass that waits for the device.
 struct Asking : torch::autograd::Function<Asking> {
   static at::Tensor forward(torch::autograd::AutogradContext*, at::Tensor const& x) {
     return x.clone();
@@ -157,12 +157,12 @@ struct Asking : torch::autograd::Function<Asking> {
   }
 };
 
-TEST_CASE("item() in a backward pass of the module's own, in autograd's thread") {
+TEST_CASE("item() in a custom backward pass, in autograd's thread") {
   check_fails(Accumulate<1>{}, 1,
               [] { return [](frugal::Loss& loss) { loss.value = Asking::apply(loss.value); }; });
 }
 
-/// LibTorch 2.11 is told of a graph's generators; later ones take up what is drawn from.
+/// LibTorch 2.11 needs a graph's generators registered; later versions do so at a draw.
 template <class Graph>
 constexpr bool is_told_of_generators = requires(Graph& graph, at::Generator const& generator) {
   graph.register_generator_state(generator);

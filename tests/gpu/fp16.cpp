@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 2: on a GPU FP16 skips the windows that overflow and scales as torch.amp does, also
-// replayed.
+// Case 2: on a GPU FP16 skips the windows that overflow and scales like torch.amp, also replayed.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -17,14 +16,14 @@ using frugal::AdamW;
 using frugal::Optimize;
 
 constexpr std::int64_t batch = 32;
-constexpr std::uint64_t epochs = 12;  // about forty windows overflow before the first that does not
+constexpr std::uint64_t epochs = 12;  // about forty windows overflow before the first good one
 constexpr int warm_up = 3;
-// A number of float and of double: what a float loses of 1e18 is no part of this test.
+// Exact in float and in double: the precision that a float loses of 1e18 is no part of this test.
 constexpr float first_scale = 1e18F;
 constexpr std::int64_t growth_interval = 4;
 constexpr std::size_t lag = 2;  // windows after which the host reads a flag of the device
 
-/// What a step finds behind the window that made it.
+/// The state that a step finds after its window.
 struct Found {
   std::uint64_t step;
   std::uint64_t skipped;
@@ -88,8 +87,8 @@ Ran run(Policies const&... policies) {
   return ran;
 }
 
-/// Which windows overflowed, in order, but for those whose flags the host has not read. A window is
-/// no step when that of two windows before overflowed.
+/// Which windows overflowed, in order, except for those whose flags the host has not read. A window
+/// is no step if the one two windows before overflowed.
 std::vector<bool> overflows_of(Ran const& ran) {
   std::vector<bool> no_step;
   std::uint64_t skipped = 0;
@@ -99,13 +98,14 @@ std::vector<bool> overflows_of(Ran const& ran) {
   }
   for (; skipped < ran.report.skipped; ++skipped) no_step.push_back(true);
   REQUIRE(no_step.size() > lag);
-  // For the first windows there is no flag yet.
+  // The first windows have no flag yet.
   for (std::size_t i = 0; i < lag; ++i) CHECK_FALSE(no_step[i]);
   no_step.erase(no_step.begin(), no_step.begin() + static_cast<std::ptrdiff_t>(lag));
   return no_step;
 }
 
-/// torch.amp's rule: halved by an overflow, doubled after so many windows in a row without one.
+/// torch.amp's rule: halved by an overflow, doubled after a given number of consecutive good
+/// windows.
 void check_scales(Ran const& ran, std::uint64_t windows) {
   CHECK(ran.report.skipped > 5);
   CHECK(ran.report.steps + ran.report.skipped == windows);
@@ -117,7 +117,7 @@ void check_scales(Ran const& ran, std::uint64_t windows) {
     float value;
     std::int64_t good_steps;
   };
-  std::vector<Scale> expected;  // behind each window
+  std::vector<Scale> expected;  // after each window
   Scale now{first_scale, 0};
   int halved = 0;
   int doubled = 0;
@@ -169,8 +169,8 @@ void check_all(std::uint64_t windows, int captures, int replays, Policies const&
   CHECK(log->broken_off == 0);
   CHECK(log->replays == replays);
   CHECK(lines_with("Graph", graph.report.advice) == 0);
-  // A replayed run has the bits of one with the rate in a tensor too, which one without Graph
-  // lacks.
+  // A replayed run also has the bits of one with the rate in a tensor; a run without Graph does not
+  // have it there.
   CHECK(same_bits(eager.tensors, graph.tensors));
   CHECK(eager.report.train_loss == graph.report.train_loss);
   CHECK(eager.report.steps == graph.report.steps);

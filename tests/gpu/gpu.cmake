@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What only a GPU can prove: one program for each file of tests/gpu, gpu_<name>, run by `./dev test
-# --gpu` in a process of its own. CI builds them; without a GPU each says so and ends with 77.
+# Tests that need a GPU: one program for each file of tests/gpu, gpu_<name>, which `./dev test
+# --gpu` runs in a process each. CI builds them; without a GPU each reports that and exits with 77.
 if(NOT FRUGAL_CUDA)
   return()
 endif()

@@ -3,8 +3,9 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # root, state, torch and the packages are ./dev's
 
-# cuda_flavour VERSION PRESET FOLDER: configures against a tree of LibTorch's and CUDA's wheels, since
-# libtorch_cuda finds the latter beside its own folder. Hard links: neither is there twice.
+# cuda_flavour VERSION PRESET FOLDER: configures against a tree of LibTorch's and CUDA's wheels,
+# because libtorch_cuda finds the latter next to its own folder. Hard links: neither is stored
+# twice.
 cuda_flavour() {
   pinned_wheels "$state/cuda-2.11.0" cuda.txt 6000
   pinned_torch "$1"
@@ -21,20 +22,20 @@ cuda_flavour() {
     -DFRUGAL_BUILD_BENCH=ON -DFRUGAL_BUILD_EXAMPLES=OFF
 }
 
-# gpu_pack FILE: here, without a GPU.
+# gpu_pack FILE: runs here, without a GPU.
 gpu_pack() {
   [ $# = 1 ] || die "gpu pack needs a file: ./dev gpu pack frugal-gpu.tar.gz"
   need_packages "${basic_packages[@]}" "${test_packages[@]}" binutils
   cuda_flavour 2.11.0 tests "$root/build/cuda-2.11.0"
   build "$root/build/cuda-2.11.0" gpu_programs
-  # What is measured is optimised.
+  # Benchmarks are optimised.
   cuda_flavour 2.11.0 release "$root/build/gpu-release"
   build "$root/build/gpu-release" bench_gpu
   python3 "$root/tests/gpu/pack.py" --tests "$root/build/cuda-2.11.0/gpu" \
     --bench "$root/build/gpu-release/gpu" "$1"
 }
 
-# There: against the machine's own torch, with what the archive has brought. Nothing is fetched.
+# Runs there: builds against the machine's own torch, with the contents of the archive, offline.
 gpu_build() {
   local tool log=$root/build/gpu/configure.log
   for tool in cmake ninja g++ python3; do
@@ -43,7 +44,7 @@ gpu_build() {
   need_torch
   mkdir -p "$root/build/gpu"
   rm -f "$root/build/gpu/.whole"
-  # FRUGAL_BUILD_TESTS would have libarchive and libcurl looked for, which no program here needs.
+  # FRUGAL_BUILD_TESTS would require libarchive and libcurl, which no program here needs.
   cmake -S "$root" -B "$root/build/gpu" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" -DCMAKE_PREFIX_PATH="$root/gpu/sysroot/usr" \
     -DFRUGAL_CUDA=ON -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_BUILD_EXAMPLES=OFF \
@@ -53,12 +54,12 @@ gpu_build() {
   touch "$root/build/gpu/.whole"
 }
 
-# Sets `binaries` to the folder of the programs, and LD_LIBRARY_PATH so that they find what they need.
+# Sets `binaries` to the folder of the programs, and LD_LIBRARY_PATH to the libraries they need.
 gpu_ready() {
   need_torch
   local version
   version=$(sed -n "s/^__version__ = '\([0-9]*\.[0-9]*\).*/\1/p" "$torch/version.py" 2>/dev/null)
-  # A build that failed half-way leaves some programs, and no stamp.
+  # A failed build leaves some programs, and no stamp.
   if [ -e "$root/build/gpu/.whole" ]; then
     binaries=$root/build/gpu/gpu
   elif [ -d "$root/gpu/bin" ]; then
@@ -71,7 +72,7 @@ gpu_ready() {
   fi
   local path=$torch/lib folder library known
   for folder in "$torch"/../nvidia/*/lib; do [ ! -d "$folder" ] || path=$path:$folder; done
-  # Of the libraries that were brought those alone that are missing: others may need their own.
+  # Only libraries that the machine lacks: others may depend on its own versions.
   mkdir -p "$state/gpu-lib"
   known=$(ldconfig -p 2>/dev/null) || known=
   for library in "$root"/gpu/lib/*; do
@@ -79,7 +80,8 @@ gpu_ready() {
     [[ $known == *"${library##*/} "* ]] || ln -sf "$library" "$state/gpu-lib/"
   done
   export LD_LIBRARY_PATH=$path:$state/gpu-lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  # The first program to start reads LibTorch's libraries from the disk: not within a case's limit.
+  # The first program reads LibTorch's libraries from the disk: this must not count in a case's
+  # limit.
   timeout 120 "$binaries/bench_gpu" --info >/dev/null 2>&1 || true
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 1: on a GPU a run that is captured and replayed has the bits of one that never captures.
+// Case 1: on a GPU a captured and replayed run has the bits of one that never captures.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -68,7 +68,7 @@ void check_same_reports(frugal::Report const& a, frugal::Report const& b) {
   }
 }
 
-/// What a replayed run must come to.
+/// The required result of a replayed run.
 struct Expected {
   std::uint64_t steps;
   int side_streams;
@@ -100,7 +100,7 @@ std::vector<std::string> same_as_eager(std::int64_t rows, Expected const& expect
   return graph.report.advice;
 }
 
-// One micro-batch: 16 windows an epoch. All but those of the warm-up are one replay each.
+// One micro-batch: 16 windows per epoch. All after the warm-up are one replay each.
 template <class... Policies>
 void whole_batches(Policies const&... policies) {
   auto const advice = same_as_eager(
@@ -109,7 +109,7 @@ void whole_batches(Policies const&... policies) {
   CHECK(lines_with("Graph", advice) == 0);
 }
 
-// Four micro-batches: 4 windows an epoch, of five replays each, out of three recordings.
+// Four micro-batches: 4 windows per epoch, of five replays each, from three recordings.
 template <class... Policies>
 void whole_windows(Policies const&... policies) {
   auto const advice = same_as_eager(
@@ -132,7 +132,7 @@ TEST_CASE("Adagrad, ClipValue and an average") {
 }
 
 TEST_CASE("SGD with momentum and ClipNorm, with a ragged last batch") {
-  // A ragged window is the first of a shape that might come to stay: it runs as a warm-up.
+  // A ragged window may be the first of a new shape: it runs as a warm-up.
   auto const advice = same_as_eager(
       16 * batch - 20,
       {.steps = 48, .side_streams = 3 + 3, .captures = 1, .replays = 3 * 15 - warm_up},
@@ -144,7 +144,7 @@ TEST_CASE("SGD with momentum and ClipNorm, with a ragged last batch") {
 }
 
 TEST_CASE("four micro-batches: AdamW, ClipValue and an average, with a ragged last window") {
-  // 14 batches an epoch: 4, 4, 4 and 2, the last of which has 12 samples.
+  // 14 batches per epoch: 4, 4, 4 and 2, the last with 12 samples.
   auto const advice = same_as_eager(
       14 * batch - 20,
       {.steps = 12, .side_streams = 3, .captures = 3, .replays = (3 * 3 - warm_up) * 5},

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main of every program of tests/gpu: nothing is tested, and nothing passed, where there is no
-// GPU.
+// The main of every program of tests/gpu: without a GPU nothing is tested, and nothing passes.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

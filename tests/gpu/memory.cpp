@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 5: a step that takes 60% of the memory is captured: what the warm-up cached is freed before.
+// Case 5: a step that takes 60% of the memory is captured: the warm-up's cache is freed before.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -22,7 +22,7 @@ constexpr std::int64_t classes = 8;
 constexpr int windows = 8;
 constexpr int warm_up = 3;
 
-/// Small weights and large activations: a pool of its own is nearly as large as the whole step.
+/// Small weights and large activations: a separate pool is nearly as large as the whole step.
 torch::nn::Sequential deep() {
   torch::nn::Sequential net(torch::nn::Linear(features, hidden), torch::nn::ReLU());
   for (int i = 0; i < 5; ++i) {
@@ -49,9 +49,9 @@ c10::CachingAllocator::Stat bytes(c10::CachingAllocator::StatArray const& of) {
 
 struct Measured {
   frugal::Report report;
-  std::int64_t peak = 0;      // bytes that tensors took at once
-  std::int64_t reserved = 0;  // bytes that the allocator had of the device at the end
-  std::int64_t state = 0;     // bytes that outlast a step: parameters and two moments
+  std::int64_t peak = 0;      // peak bytes of tensors
+  std::int64_t reserved = 0;  // bytes that the allocator held on the device at the end
+  std::int64_t state = 0;     // persistent bytes: parameters and two moments
 };
 
 Measured run(frugal::Batch const& batch, std::shared_ptr<CaptureLog> const& log,
@@ -76,7 +76,7 @@ Measured run(frugal::Batch const& batch, std::shared_ptr<CaptureLog> const& log,
   return found;
 }
 
-/// So much memory and no more, for a scope.
+/// Limits the memory for a scope.
 struct Limit {
   explicit Limit(double fraction) { allocator::setMemoryFraction(fraction, gpu); }
   Limit(Limit const&) = delete;
@@ -84,7 +84,7 @@ struct Limit {
   ~Limit() { allocator::setMemoryFraction(1.0, gpu); }
 };
 
-TEST_CASE("a step of 60% of the memory is captured all the same") {
+TEST_CASE("a step of 60% of the memory is captured") {
   // One activation is 1/256 of the memory, and a step has about ten at once.
   std::int64_t const rows =
       total_memory() / 256 / (hidden * static_cast<std::int64_t>(sizeof(float)));
@@ -102,7 +102,7 @@ TEST_CASE("a step of 60% of the memory is captured all the same") {
   CAPTURE(eager.state);
   CAPTURE(allowed);
   REQUIRE(allowed < total_memory() / 2);
-  // Were the cached memory kept, the graph's own would not fit beside it.
+  // If the cached memory were kept, the graph's own would not fit.
   REQUIRE(eager.reserved + (eager.peak - eager.state) > allowed);
 
   Limit const limit(static_cast<double>(allowed) / static_cast<double>(total_memory()));

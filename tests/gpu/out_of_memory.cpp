@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Case 8: under a limit of the allocator AutoBatch finds what fits, Accumulate<Auto> splits a step
-// that runs out of memory in its forward or backward pass, what cannot be split is a MemoryError,
-// and the fit after it works.
+// that runs out of memory in its forward or backward pass, a step that cannot be split is a
+// MemoryError, and the next fit works.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -29,7 +29,7 @@ using frugal::AutoBatch;
 using memory::mib;
 
 // 16 samples of 40 MiB take 640 MiB and fit; 16 of 96 take 1,536 and do not, 8 take 768 and do. The
-// rest is for the network and for what cuBLAS takes.
+// rest is for the network and for cuBLAS.
 constexpr std::int64_t limit = 1152 * mib;
 constexpr std::int64_t little = 40 * mib;
 constexpr std::int64_t much = 96 * mib;
@@ -37,8 +37,8 @@ constexpr std::int64_t too_much = 2048 * mib;
 
 enum class Where { forward, backward };
 
-/// Takes so many bytes a sample on the device: saved from forward until backward, or for the span
-/// of backward.
+/// Takes a number of bytes per sample on the device: saved from forward until backward, or during
+/// backward.
 struct Eats : torch::autograd::Function<Eats> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, at::Tensor const& loss,
                             std::int64_t bytes, bool in_backward) {
@@ -59,9 +59,9 @@ struct Eats : torch::autograd::Function<Eats> {
   }
 };
 
-/// Cross entropy that takes memory, and other memory from a step on.
+/// Cross entropy that takes memory, and a different amount from some step on.
 struct Hungry {
-  std::int64_t bytes = little;  ///< a sample
+  std::int64_t bytes = little;  ///< per sample
   std::int64_t later = little;
   std::uint64_t from = 0;  ///< steps
   Where where = Where::forward;
@@ -121,19 +121,19 @@ void check_near(Ended const& a, Ended const& b) {
   }
 }
 
-/// Without a limit, in whole batches. The first one also has cuBLAS take what it keeps.
+/// Without a limit, in whole batches. The first run also makes cuBLAS allocate its workspace.
 Ended const& whole() {
   static Ended const kept = run({.bytes = mib, .later = mib});
   return kept;
 }
 
-TEST_CASE("AutoBatch finds the largest micro-batch that the allocator gives memory for") {
+TEST_CASE("AutoBatch finds the largest micro-batch for which the allocator has memory") {
   CHECK(whole().micro_batch == 0);
   memory::Limit const held(limit);
   Ended const halved = run({.bytes = much, .later = much}, AutoBatch{});
   CHECK(halved.micro_batch == 8);
   CHECK(advises(halved.report, "AutoBatch: micro-batches of 8 samples fit, of batches of 16"));
-  // What was found holds: no step runs out of memory later.
+  // The size found holds: no later step runs out of memory.
   CHECK_FALSE(advises(halved.report, "memory ran out"));
   check_near(halved, whole());
   Ended const fits = run({}, AutoBatch{});
@@ -151,15 +151,15 @@ void splits_in_mid_run(Where where) {
   check_near(split, whole());
 }
 
-TEST_CASE("a step that runs out of memory in its forward pass is split, and the run goes on") {
+TEST_CASE("a step that runs out of memory in its forward pass is split, and the run continues") {
   splits_in_mid_run(Where::forward);
 }
 
-TEST_CASE("a step that runs out of memory in its backward pass is split, and the run goes on") {
+TEST_CASE("a step that runs out of memory in its backward pass is split, and the run continues") {
   splits_in_mid_run(Where::backward);
 }
 
-/// One sample is too large: an error of frugal's, nothing is left behind, and the next fit works.
+/// One sample is too large: a frugal Error, nothing is left behind, and the next fit works.
 template <class... Ps>
 void refuses(Hungry const& hungry, std::string const& where, Ps const&... policies) {
   whole();
@@ -185,8 +185,7 @@ TEST_CASE("one sample that is too large is a MemoryError in mid-run, forward and
   refuses({.later = too_much, .from = 2, .where = Where::backward}, "step 2, Accumulate<Auto>");
 }
 
-TEST_CASE(
-    "with Accumulate<N> the error of LibTorch says which step it was, and the next fit works") {
+TEST_CASE("with Accumulate<N> LibTorch's error names the step, and the next fit works") {
   whole();
   memory::Limit const held(limit);
   bool ran_out = false;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packs all that a visit to a GPU needs: pack.py --tests FOLDER --bench FOLDER FILE.tar.gz
+"""Packs everything for a visit to a GPU: pack.py --tests FOLDER --bench FOLDER FILE.tar.gz
 
 The sources; under gpu/ the programs, the libraries and headers that such a machine lacks, the data
 and the commit. It is meant for a machine with Python's torch, and without a network.
@@ -9,7 +9,6 @@ and the commit. It is meant for a machine with Python's torch, and without a net
 import argparse
 import io
 import json
-import re
 import subprocess
 import sys
 import tarfile
@@ -18,9 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TOP = "frugal-gpu"
 LIMIT = 50_000_000  # bytes
-BENCH = "bench_gpu"  # of the programs the one that is timed
-# Two commands, each within ten minutes. A machine that is lent for one command at a time brings back
-# the folder OUT alone, in which the results are left as well; the second may find a bare machine.
+BENCH = "bench_gpu"  # of the programs, the one that is timed
+# Two commands, each within ten minutes. A machine lent for one command at a time returns only the
+# folder OUT, so the results are written there as well; the second may get a fresh machine.
 VISIT = """\
     tar xzf {file} && {top}/dev test --gpu; code=$?
     tar czf "${{OUT:-.}}/test-logs.tgz" -C {top}/build gpu-results; (exit $code)
@@ -29,13 +28,11 @@ VISIT = """\
     tar czf "${{OUT:-.}}/bench-logs.tgz" -C {top}/build gpu-results; (exit $code)
 """
 DATA = Path("/usr/share/datasets/fashion-mnist")
-# What the programs are linked to and a machine may lack.
+# Libraries that the programs link to and a machine may lack.
 LIBRARIES = ("libxxhash.so.0", "libz.so.1")
-# For building there: headers, and what CMake finds them by. Debian's names of packages.
+# For building there: headers, and the CMake files that find them. Debian's package names.
 PACKAGES = ("rapidjson-dev", "nlohmann-json3-dev", "libxxhash-dev", "zlib1g-dev", "doctest-dev",
             "libbenchmark-dev", "libbenchmark1debian", "libxxhash0", "zlib1g", "libcli11-dev")
-# FindBoost looks for boost/config.hpp.
-HANA = re.compile(r"^/usr/include/boost/(hana(/|\.hpp$)|config(/|\.hpp$)|version\.hpp$)")
 
 
 class Failed(Exception):
@@ -55,7 +52,7 @@ def files_of(package: str) -> list[Path]:
 
 
 def text() -> bytes:
-    """The text that the transformer of bench/levers.py learns, or nothing where it is not here."""
+    """The training text of the transformer in bench/levers.py, or nothing if it is not installed."""
     try:
         return subprocess.run(["bible", "gen1:1-rev22:21"], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
@@ -93,7 +90,7 @@ def stripped(program: Path, folder: Path) -> Path:
 
 
 def programs_of(tests: Path, bench: Path) -> dict[str, Path]:
-    """By name. CI leaves a bench_gpu beside the tests, which nobody optimised: it is passed over."""
+    """Programs by name. Ignores the unoptimised bench_gpu that CI leaves with the tests."""
     found = {each.name: each for each in tests.iterdir() if each.is_file() and each.name != BENCH}
     for each in bench.iterdir():
         if each.is_file() and each.name in found:
@@ -112,7 +109,7 @@ def require_optimised(program: Path) -> None:
 
 
 def version(root: Path) -> str:
-    """The commit, and whether the files that are packed differ from it."""
+    """The commit, and whether the packed files differ from it."""
     commit = output_of("git", "-C", str(root), "rev-parse", "HEAD").strip()
     changed = output_of("git", "-C", str(root), "status", "--porcelain", "--untracked-files=no")
     return f"{commit}{' with changes' if changed.strip() else ''}\n"
@@ -137,9 +134,6 @@ def pack(file: Path, tests: Path, bench: Path) -> None:
     for package in PACKAGES:
         for each in files_of(package):
             archive.add(each, f"gpu/sysroot{each}")
-    for line in output_of("dpkg", "-L", "libboost1.74-dev").splitlines():
-        if HANA.match(line) and Path(line).is_file():
-            archive.add(Path(line), f"gpu/sysroot{line}")
     for each in sorted(DATA.glob("*.gz")):
         archive.add(each, f"gpu/data/fashion-mnist/{each.name}")
     if words := text():

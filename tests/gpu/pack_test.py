@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which programs pack.py takes, and what it calls the commit they are of."""
+"""Which programs pack.py packs, and how it names their commit."""
 
 import subprocess
 import sys

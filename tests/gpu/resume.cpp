@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 6: a run that dies on a GPU goes on in the bits of one that was not stopped, eagerly and
-// with Graph; across CPU and GPU it goes on with losses that are near.
+// Case 6: a run that dies on a GPU resumes with the bits of an uninterrupted one, eagerly and with
+// Graph; between CPU and GPU it resumes with nearly the same losses.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -36,7 +36,7 @@ Outcome run_eagerly(Job const& job, Ps const&... policies) {
              frugal::Average<frugal::Ema<0.9_r>>{}, frugal::Checkpoint<Every<3>>{}, policies...);
 }
 
-/// Stops after `job.dies_at` - 1 steps on one device, as a kill would, and goes on on the other.
+/// Stops after `job.dies_at` - 1 steps on one device, like a kill, and resumes on the other.
 Outcome stopped(Job job, std::uint64_t step, c10::Device from, c10::Device to) {
   job.dies_at = step + 1;
   job.device = from;
@@ -49,7 +49,7 @@ Outcome stopped(Job job, std::uint64_t step, c10::Device from, c10::Device to) {
   return rest;
 }
 
-TEST_CASE("eagerly, a run that died goes on in the same bits, however its GPU is spelt") {
+TEST_CASE("eagerly, a run that died resumes with the same bits, with either spelling of its GPU") {
   TemporaryFolder const folder;
   Outcome const whole = run_eagerly({.folder = folder / "whole", .device = first_gpu});
   CHECK(whole.report.steps == 33);
@@ -66,7 +66,7 @@ TEST_CASE("eagerly, a run that died goes on in the same bits, however its GPU is
   }
 }
 
-/// A replayed step does not call the objective, so a step's end is where this run dies.
+/// A replayed step does not call the objective, so this run dies at the end of a step.
 struct Dies {
   struct kind : frugal::observer_kind {
     static constexpr std::string_view name = "test.Dies";
@@ -90,7 +90,7 @@ struct Dies {
   };
 };
 
-/// The run of dying_runs with Graph, and with an objective that asks the device for nothing.
+/// The run of dying_runs with Graph, and with an objective without host syncs.
 Outcome run_captured(std::filesystem::path const& folder, std::uint64_t dies_after,
                      c10::Device device) {
   Job const job{.folder = folder, .device = device};
@@ -100,7 +100,7 @@ Outcome run_captured(std::filesystem::path const& folder, std::uint64_t dies_aft
                   Dies{.at = dies_after});
 }
 
-TEST_CASE("with Graph, a run that died goes on in the same bits") {
+TEST_CASE("with Graph, a run that died resumes with the same bits") {
   TemporaryFolder const folder;
   Outcome const whole = run_captured(folder / "whole", 0, first_gpu);
   CHECK(whole.report.steps == 33);
@@ -118,7 +118,7 @@ TEST_CASE("with Graph, a run that died goes on in the same bits") {
   }
 }
 
-TEST_CASE("a run goes on from GPU to CPU and back, says so, and has losses that are near") {
+TEST_CASE("a run resumes from GPU to CPU and back, reports that, and has nearly the same losses") {
   TemporaryFolder const folder;
   // Dropout would draw other numbers on the other device.
   Mlp::Shape const shape{.dropout = 0, .norm = true};
@@ -141,7 +141,7 @@ TEST_CASE("a run goes on from GPU to CPU and back, says so, and has losses that 
   crosses("up", cpu, first_gpu, "cpu");
 }
 
-TEST_CASE("a run that went to the CPU and came back ends as one that stayed, nearly") {
+TEST_CASE("a run that went to the CPU and came back ends nearly like one that did not") {
   TemporaryFolder const folder;
   Mlp::Shape const shape{.dropout = 0, .norm = true};
   Outcome const whole =

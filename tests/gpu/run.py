@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the programs of tests/gpu: run.py --bin FOLDER --out FOLDER [--only NAME]
 
-Each in a process of its own, with a time limit and a log: one that hangs or crashes does not take
-the others along. What matters most comes first, and what the time does not suffice for is not run.
+Each in a separate process, with a time limit and a log: if one hangs or crashes, the others continue.
+The most important ones come first; those that do not fit into the time are not run.
 OUT/tests.json has the results, for bench/gpu_report.py; it is written after every case.
 Exit codes: 0 all passed; 1 some failed or were not run; 77 all were started, and found no GPU.
 """
@@ -23,7 +23,7 @@ import visit
 
 HERE = Path(__file__).resolve().parent
 TITLE = re.compile(r"^// Case (\d+): (.*)$")
-# In the order of what is learnt: with two minutes, 1, 3 and 4.
+# By the value of the result: with two minutes, 1, 3 and 4.
 ORDER = (1, 3, 4, 2, 6, 7, 9, 8, 5, 10, 12, 11, 13)
 NO_GPU = 77
 NO_SANITIZER = "there is no compute-sanitizer"
@@ -34,7 +34,7 @@ CUT_OFF = "the run was cut off"
 
 
 def cases(folder: Path) -> list[dict]:
-    """The programs' names and titles, which stand on the first lines of their sources."""
+    """The programs' names and titles, from the first lines of their sources."""
     found = []
     for source in sorted(folder.glob("*.cpp")):
         lines = source.read_text().splitlines()[:8]
@@ -50,7 +50,7 @@ def cases(folder: Path) -> list[dict]:
     for name in SANITIZED:
         found.append({"name": f"memcheck_{name}", "case": 13,
                       "title": f"compute-sanitizer finds nothing in gpu_{name}'s first test.",
-                      # LibTorch asks CUDA for what may fail, and goes on: no fault of memory.
+                      # LibTorch makes CUDA calls that may fail, and continues: no memory error.
                       "command": ["compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "1",
                                   "--report-api-errors", "no", f"gpu_{name}", "--last=1"],
                       "limit": SANITIZED_LIMIT, "environment": {"FRUGAL_SLOWED": "1"}})
@@ -62,7 +62,7 @@ TOOLKITS = os.pathsep.join(str(folder) for toolkit in sorted(Path("/usr/local").
 
 
 def told_by(log: Path) -> str:
-    """The line of a log that says most of what went wrong."""
+    """The most informative line of a log about the failure."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     for line in lines:
         if "ERROR" in line or "error while loading" in line:
@@ -71,7 +71,7 @@ def told_by(log: Path) -> str:
 
 
 def command_of(case: dict, binaries: Path) -> tuple[list[str], str]:
-    """The command with whole paths, and why it cannot be run."""
+    """The command with absolute paths, and why it cannot be run."""
     line = []
     for word in case["command"]:
         if word.startswith("gpu_"):
@@ -89,7 +89,7 @@ def command_of(case: dict, binaries: Path) -> tuple[list[str], str]:
     return line, ""
 
 
-# What a machine may have set and a case does not stand: another allocator, other arithmetic.
+# Settings of a machine that a case does not tolerate: another allocator, other arithmetic.
 UNWANTED = ("CUBLAS_WORKSPACE_CONFIG", "CUDA_LAUNCH_BLOCKING", "NVIDIA_TF32_OVERRIDE",
             "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING",
             "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
@@ -98,8 +98,7 @@ BYTES_OF_CHECKPOINTS = 4 << 30
 
 
 def environment(case: dict) -> dict:
-    """The runs of the cases lie in memory where there is room: a disk that syncs for long is none of
-    what they are about."""
+    """The files of a run are in memory if there is space: a slow disk is not what these cases test."""
     kept = {name: value for name, value in os.environ.items() if name not in UNWANTED}
     if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > BYTES_OF_CHECKPOINTS:
         kept["TMPDIR"] = str(IN_MEMORY)
@@ -131,10 +130,10 @@ def run(case: dict, binaries: Path, out: Path, limit: float) -> dict:
         return said | {"result": "failed", "why": f"{name}: {told_by(log)}; see {log.name}"}
     text = log.read_text(errors="replace")
     if case["case"] == 13 and "ERROR SUMMARY: 0 errors" in text and "[doctest] test cases:" in text:
-        # The tool is slow: what a test says of time under it is not asked.
+        # The tool is slow: timing checks are disabled under it.
         return said | {"result": "passed",
                        "why": "" if code == 0 else "clean; its own checks failed under the tool"}
-    # A test may end the process with 0 in its middle: who came to the end says so.
+    # A test may exit the process with 0 in the middle: only the end prints this.
     if code == 0 and "all cases ran" in text:
         return said | {"result": "passed"}
     return said | {"result": "failed", "why": f"exit code {code}: {told_by(log)}; see {log.name}"}
@@ -190,7 +189,7 @@ def main() -> int:
     reasons = {each["why"] for each in told}
     if "no GPU found" in reasons:
         print("no GPU found")
-        # All that is to be run was started, and said so.
+        # Everything that should run was started, and reported.
         return NO_GPU if reasons <= {"no GPU found", NO_SANITIZER} else 1
     return 0 if count["passed"] == len(told) else 1
 

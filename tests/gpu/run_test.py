@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What run.py says of programs that pass, fail, crash, hang, stop early, or find no GPU, and what is
-left where it is killed itself."""
+"""Tests of run.py's reports about programs that pass, fail, crash, hang, stop early, or find no GPU,
+and of what is left when it is killed itself."""
 
 import json
 import os
@@ -109,7 +109,7 @@ class Run(unittest.TestCase):
     def test_a_runner_that_is_killed_leaves_results_and_no_case(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
-        # Who holds the pipe lives: its end is read once the case is dead.
+        # The holder of the pipe lives: its end is read once the case is dead.
         waits = f"exec 3>'{pipe}'; echo begun >&3; sleep 20 3>&-; echo outlived >&3"
         runner = subprocess.Popen(
             self.command({"a": PASSES, "b": waits, "c": PASSES}, "--only", "1"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 10: a checkpoint that is written while steps go on has the weights of its own step, eagerly
-// and with Graph, and validations of the average between replays leave the replays as they are.
+// Case 10: a checkpoint that is written while training continues has the weights of its own step,
+// eagerly and with Graph, and validations of the average between replays do not affect the replays.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -28,8 +28,8 @@ constexpr std::uint64_t steps = 40;
 constexpr std::int64_t features = 1024;
 constexpr std::int64_t classes = 8;
 
-/// Copies the module after each step, on the device and at once. Takes no part in a step, so that
-/// Graph may capture it.
+/// Copies the module after each step, synchronously on the device. Not part of a step, so Graph can
+/// capture it.
 struct Records {
   struct kind : frugal::observer_kind {
     static constexpr std::string_view name = "test.Records";
@@ -66,7 +66,7 @@ struct Ended {
   Tensors averages;
 };
 
-/// 40 steps of 16 samples, with dropout and normalisation; a checkpoint has some 25 MiB.
+/// 40 steps of 16 samples, with dropout and normalisation; a checkpoint has about 25 MiB.
 template <class... Ps>
 Ended run(std::filesystem::path const& folder, bool validates, Ps const&... policies) {
   static frugal::Batch const set = samples(320, 91, features, classes);
@@ -85,7 +85,7 @@ Ended run(std::filesystem::path const& folder, bool validates, Ps const&... poli
   frugal::Resident valid(watched, {.batch = 16});
   ended.report = validates ? trainer.fit(train, valid) : trainer.fit(train);
   CHECK(ended.report.steps == steps);
-  // Every window is of one shape, so Graph has no advice unless it gave up.
+  // All windows have one shape, so Graph only advises if it gave up.
   for (std::string const& line : ended.report.advice) {
     CAPTURE(line);
     CHECK(line.find("Graph") == std::string::npos);
@@ -96,7 +96,7 @@ Ended run(std::filesystem::path const& folder, bool validates, Ps const&... poli
   return ended;
 }
 
-/// Against a run that saves nothing and copies its weights after each step.
+/// Compared with a run that saves nothing and copies its weights after each step.
 template <class... Ps>
 void saves_its_own_step(Ps const&... policies) {
   TemporaryFolder const folder;
@@ -127,11 +127,11 @@ void saves_its_own_step(Ps const&... policies) {
   CHECK(compared == 14);
 }
 
-TEST_CASE("eagerly, the file of a step has the weights of that step, though steps go on") {
+TEST_CASE("eagerly, the file of a step has the weights of that step, while training continues") {
   saves_its_own_step();
 }
 
-TEST_CASE("with Graph, the file of a step has the weights of that step, though replays go on") {
+TEST_CASE("with Graph, the file of a step has the weights of that step, while replays continue") {
   saves_its_own_step(frugal::Graph<frugal::WholeStep>{});
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Case 12: StartOn<Cpu> moves a run to the GPU, and fused optimizers train a channels_last network
-// with depthwise and 1x1 convolutions there; both have the losses of a run on the CPU.
-// Shapes: B samples, C channels, H and W of a picture.
+// with depthwise and 1x1 convolutions there; both give the losses of a run on the CPU. Shapes: B
+// samples, C channels, H and W of a picture.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -69,7 +69,7 @@ Ended run(c10::Device device, Ps const&... policies) {
   return ended;
 }
 
-/// Against the run that stays on the CPU: the first steps in its bits, the rest near.
+/// Compared with the run that stays on the CPU: the first steps are bit-identical, the rest near.
 template <class... Ps>
 void moves(Ps const&... policies) {
   without_tf32();
@@ -82,13 +82,13 @@ void moves(Ps const&... policies) {
   for (std::size_t i = 0; i < 5; ++i) CHECK(moved.losses.at(i) == stays.losses.at(i));
 }
 
-TEST_CASE("a run that starts on the CPU goes on on the GPU with the losses of one that stays") {
+TEST_CASE("a run that starts on the CPU continues on the GPU with the losses of one that stays") {
   moves(frugal::Optimize<frugal::AdamW>{}, frugal::Device<>{},
         frugal::Average<frugal::Ema<0.9_r>>{});
 }
 
-/// A convolution, a depthwise one and a 1x1 one: where channels are one, or the kernel is, strides
-/// of one layout are right in the other, and cuDNN's gradients have its own.
+/// A convolution, a depthwise one and a 1x1 one. With a single channel, or a 1x1 kernel, the
+/// strides of one layout are also valid in the other, and cuDNN's gradients choose their own.
 struct Pictures : nn::Module {
   explicit Pictures(bool restride)
       : wide(register_module("wide", nn::Conv2d(nn::Conv2dOptions(3, 16, 3).padding(1)))),
@@ -105,7 +105,7 @@ struct Pictures : nn::Module {
     }
   }
 
-  /// `restride`: with the strides of channels_last also where those of NCHW would do.
+  /// `restride`: uses the strides of channels_last even where those of NCHW would do.
   static at::Tensor lay_out(at::Tensor const& value, bool restride) {
     if (!restride) return value.contiguous(at::MemoryFormat::ChannelsLast);
     return at::empty(value.sizes(), value.options().memory_format(at::MemoryFormat::ChannelsLast))
@@ -138,7 +138,7 @@ std::vector<double> trains(c10::Device device, bool restride, Optimizer const& o
                           Spy{.seen = &seen}};
   frugal::Resident train(pictures(), {.batch = 16});
   CHECK(trainer.fit(train).steps == 12);
-  // The fit has left the parameters as they lay.
+  // The fit has not changed the parameters' layout.
   for (at::Tensor const& each : trainer.module()->parameters()) {
     CHECK(each.device().type() == device.type());
     if (each.dim() == 4) CHECK(each.is_contiguous(at::MemoryFormat::ChannelsLast));
@@ -159,7 +159,7 @@ TEST_CASE("AdamW trains depthwise and 1x1 convolutions in channels_last as on th
   trains_alike(frugal::Optimize<frugal::AdamW>{.lr = 1e-2});
 }
 
-TEST_CASE("SGD with momentum does so as well") {
+TEST_CASE("SGD with momentum trains them as on the CPU too") {
   trains_alike(frugal::Optimize<frugal::SGD>{.lr = 0.05, .momentum = 0.9});
 }
 

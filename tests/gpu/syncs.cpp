@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 3: no step of a recipe that claims 0 host syncs waits for the GPU.
+// Case 3: no step of a recipe that declares 0 host syncs waits for the GPU.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -19,21 +19,21 @@ using frugal::AdamW;
 using frugal::Optimize;
 using frugal::Resident;
 
-// One epoch: its end reads the losses.
+// One epoch, because its end reads the losses.
 constexpr int windows = 48;
-constexpr std::int64_t batch = 1024;  // activations of 256 KB, of which Offload takes the first
+constexpr std::int64_t batch = 1024;  // activations of 256 KB, the first that Offload takes
 constexpr std::uint64_t first_step = 5;
 constexpr std::uint64_t last_step = 40;
 
-/// LibTorch throws at every wait from one step to another. (It does not see waits for an event.)
+/// LibTorch throws at every sync between steps. (It does not detect waits for an event.)
 struct NoSyncs {
   struct kind : frugal::observer_kind {
     static constexpr std::string_view name = "test.NoSyncs";
   };
   using listens = frugal::list<frugal::on::fit_begin, frugal::on::step>;
   using after = everything;
-  std::uint64_t* watched = nullptr;  ///< steps that were made under watch
-  bool asks = false;                 ///< waits in the middle of it
+  std::uint64_t* watched = nullptr;  ///< steps made under watch
+  bool asks = false;                 ///< syncs in the middle of it
 
   template <class Context>
   class State {
@@ -60,14 +60,14 @@ struct NoSyncs {
   };
 };
 
-/// A fit that throws leaves no mode behind.
+/// Restores the mode after a fit that throws.
 struct Restored {
   ~Restored() { c10::cuda::warning_state().set_sync_debug_mode(SyncDebugMode::L_DISABLED); }
 };
 
 inline c10::Device gpu() { return {c10::kCUDA, 0}; }
 
-/// Returns how many steps were made under watch.
+/// Returns the number of steps made under watch.
 template <class... Policies>
 std::uint64_t watch(bool asks, at::Device data_on, Policies const&... policies) {
   std::uint64_t watched = 0;
@@ -95,8 +95,8 @@ void waits_for_nothing(Policies const&... policies) {
   CHECK(watch(false, c10::kCPU, policies...) == last_step - first_step);
 }
 
-TEST_CASE("a policy that waits is noticed") {
-  // Without this a watch that sees nothing would pass all the others.
+TEST_CASE("a policy with a host sync is detected") {
+  // Otherwise a watch that detects nothing would pass all the others.
   CHECK_THROWS_WITH_AS(watch(true, c10::kCPU, Optimize<AdamW>{}),
                        doctest::Contains("synchronizing"), c10::Error);
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What run.py and bench/gpu.py share: cases that end with their runner, and results that a run
-which is cut off leaves whole."""
+"""Shared by run.py and bench/gpu.py: cases that end with their runner, and results that stay whole if a
+run is cut off."""
 
 import ctypes
 import json
@@ -19,7 +19,7 @@ def _end_with_parent() -> None:
 
 
 def start(command: list[str], **more) -> subprocess.Popen:
-    """A case in a process group of its own, which ends when its runner is killed."""
+    """Starts a case in its own process group, which ends when its runner is killed."""
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -30,8 +30,8 @@ def start(command: list[str], **more) -> subprocess.Popen:
 
 
 def code_of(process: subprocess.Popen, limit: float) -> int | None:
-    """The exit code; None after `limit` seconds. Either way its group is ended: what it has started
-    goes with it."""
+    """The exit code; None after `limit` seconds. In either case its group is killed, with everything
+    that it has started."""
     try:
         return process.wait(limit)
     except subprocess.TimeoutExpired:
@@ -48,8 +48,8 @@ def code_of(process: subprocess.Popen, limit: float) -> int | None:
 
 
 def write(found: dict, path: Path) -> None:
-    """Replaces the file as a whole, and its copy in the folder OUT names, where OUT is set: a
-    machine that is lent for one command brings back that folder alone."""
+    """Replaces the file atomically, and its copy in the folder OUT, if set: a machine lent for one command
+    returns only that folder."""
     copies = [path]
     if os.environ.get("OUT"):
         copies.append(Path(os.environ["OUT"]) / path.name)

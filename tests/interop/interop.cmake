@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The programs that the scripts of this folder drive. The scripts need Python packages that are
-# pinned in requirements/interop.txt, so `./dev test --all` runs them, and ctest does not.
+# The programs that the scripts of this folder run. The scripts need Python packages that are pinned
+# in requirements/interop.txt, so `./dev test --all` runs them, and ctest does not.
 
 frugal_executable(interop_safetensors interop/safetensors.cpp)
 frugal_program(interop_safetensors)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests/interop/safetensors.py asks frugal to do with files:
-//   describe FILE    one line for each tensor and each metadata text; names and bytes in
-//   hexadecimal rewrite IN OUT   reads a file and writes what was read make FILE        writes
-//   tensors of every type, byte i of the n-th being 31 i + 7 n, modulo 256 judge FOLDER     says of
-//   each file "ok" or why it is refused
+// The file operations for tests/interop/safetensors.py:
+//
+//  describe FILE    one line per tensor and metadata text; names and bytes in hexadecimal
+//  rewrite IN OUT   reads a file and writes it again
+//  make FILE        writes tensors of every type; byte i of the n-th is 31 i + 7 n, modulo 256
+//  judge FOLDER     prints for each file "ok" or why it is refused
 #include <frugal/store/file.hpp>
 #include <frugal/store/safetensors.hpp>
 #include <frugal/store/safetensors_writer.hpp>

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds frugal's safetensors against the Python package of that name: safetensors.py PROGRAM
+"""Compares frugal's safetensors with the Python package of that name: safetensors.py PROGRAM
 
-PROGRAM is interop_safetensors, made from safetensors.cpp beside this file. Each writes what the
-other reads, and both judge the same damaged files. Needs what requirements/interop.txt pins.
+PROGRAM is interop_safetensors, built from safetensors.cpp in this folder. Each writes what the other
+reads, and both judge the same damaged files. Needs the packages of requirements/interop.txt.
 """
 
 import random
@@ -14,7 +14,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-# This file has the name of the package that it tests, and Python looks beside it first.
+# This file has the name of the package that it tests, and Python looks in its folder first.
 here = str(Path(__file__).resolve().parent)
 sys.path[:] = [place for place in sys.path if str(Path(place or ".").resolve()) != here]
 
@@ -33,7 +33,7 @@ NUMPY = {
     "U64": np.uint64, "I64": np.int64, "F64": np.float64,
 }  # fmt: skip
 
-# What the package writes, by its own word for the type; BITS has the rest, which it only reads.
+# The types that the package writes, by its names; BITS has the rest, which it only reads.
 WORDS = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "F16": "float16",
     "BF16": "bfloat16", "U32": "uint32", "I32": "int32", "F32": "float32", "C64": "complex64",
@@ -42,14 +42,14 @@ WORDS = {
     "F8_E8M0": "float8_e8m0fnu", "F4": "float4_e2m1fn_x2",
 }  # fmt: skip
 
-# Where frugal refuses what the package takes; docs/store/safetensors.md has them in words.
+# Files that frugal refuses and the package accepts; docs/store/safetensors.md describes them.
 STRICTER = (
     "the tensor has a field that the format does not know",
     "the header has two tensors of one name",
     "a key stands twice in the metadata",
-    "something else than spaces follows the header's object",
-    "this is no safetensors file: a header begins with {",
-    "the tensor is absurdly large",
+    "the header's object is followed by more than spaces",
+    "this is not a safetensors file: a header begins with {",
+    "the tensor is too large",
     "the header has something else than it should: expected an object, found an array",
     "the header has something else than it should: expected an object, found null",
 )
@@ -63,7 +63,7 @@ def run(*arguments) -> str:
 
 
 def described(path) -> tuple[dict, dict]:
-    """What frugal reads: {name: (dtype, shape, bytes)}, {key: value}."""
+    """Contents that frugal reads: {name: (dtype, shape, bytes)}, {key: value}."""
     tensors, metadata = {}, {}
     for line in run("describe", path).splitlines():
         what, name, *rest = line.split(" ")
@@ -101,7 +101,7 @@ def judged_by_python(file: bytes) -> bool:
 
 
 def damaged(count: int) -> dict[str, bytes]:
-    """Seeds of the fuzzer, and `count` files that are a few changes away from one of them."""
+    """Seeds of the fuzzer, and `count` files that differ from one of them by a few changes."""
     chance, files = random.Random(20), {f"seed_{name}": file for name, file in seeds().items()}
     whole = [file for file in seeds().values() if judged_by_python(file) and len(file) > 16]
     words = [b"0", b"1", b"8", b"-0", b"1.0", b"18446744073709551616", b"4294967296", b"null", b"[]",
@@ -216,7 +216,7 @@ class Interop(unittest.TestCase):
                 self.assertTrue(python, f"only frugal takes {file!r}")
             elif python:
                 self.assertTrue(judged[name].startswith(STRICTER), f"{file!r} is refused: {judged[name]}")
-        # Otherwise this would show nothing: files of both kinds have to be among them.
+        # Otherwise this would show nothing: there must be files of both kinds.
         self.assertGreater(taken, 200)
         self.assertLess(taken, 5000)
 

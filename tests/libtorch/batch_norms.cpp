@@ -9,7 +9,7 @@
 
 namespace frugal_test::libtorch_batch_norms {
 
-TEST_CASE("every BatchNorm below a module is visited, of whatever dimension, and nothing else") {
+TEST_CASE("every BatchNorm layer of a module is visited, of any dimension, and nothing else") {
   torch::nn::Sequential inner(torch::nn::BatchNorm2d(3), torch::nn::Conv2d(3, 4, 1),
                               torch::nn::BatchNorm3d(5));
   torch::nn::ModuleList outer(torch::nn::BatchNorm1d(2),
@@ -21,7 +21,7 @@ TEST_CASE("every BatchNorm below a module is visited, of whatever dimension, and
   CHECK(features == std::vector<std::int64_t>{2, 3, 5});
 }
 
-TEST_CASE("a module that is one itself is visited, with or without statistics") {
+TEST_CASE("a module that is a BatchNorm layer is visited, with or without statistics") {
   torch::nn::BatchNorm1d without(torch::nn::BatchNorm1dOptions(7).track_running_stats(false));
   int seen = 0;
   frugal::detail::each_batch_norm(*without, [&](auto& layer) {

@@ -11,16 +11,16 @@
 
 namespace frugal_test::libtorch_capture_attempt {
 
-/// LibTorch's bookkeeping of a pool of memory, as its source has it.
+/// LibTorch's bookkeeping of a memory pool, as in its source.
 struct Pool {
   int uses = 0;
-  bool routed = false;  ///< what is allocated goes into it
+  bool routed = false;  ///< allocations go into the pool
   std::vector<std::string> asked{};
 };
 
 enum class Fails { nowhere, at_begin, in_body, at_end };
 
-/// A graph of LibTorch 2.11, or of a later one, which gives its pool back however it ends.
+/// A graph of LibTorch 2.11, or of a later version, which always releases its pool.
 template <bool later>
 class FakeGraph {
  public:
@@ -63,7 +63,7 @@ template <bool later>
 void leaves_nothing(Fails fails, std::string const& error) {
   CAPTURE(later);
   CAPTURE(static_cast<int>(fails));
-  for (int const held : {0, 2}) {  // by captures of the same step before
+  for (int const held : {0, 2}) {  // by earlier captures of the same step
     Pool pool{.uses = held};
     auto const body = [&] {
       if (fails == Fails::in_body) throw std::runtime_error("body");
@@ -76,14 +76,14 @@ void leaves_nothing(Fails fails, std::string const& error) {
   }
 }
 
-TEST_CASE_TEMPLATE("a capture that fails leaves its pool as it was, and its own error", Later,
+TEST_CASE_TEMPLATE("a failed capture does not change its pool, and throws its own error", Later,
                    std::false_type, std::true_type) {
   leaves_nothing<Later::value>(Fails::at_begin, "begin");
   leaves_nothing<Later::value>(Fails::in_body, "body");
   leaves_nothing<Later::value>(Fails::at_end, "end");
 }
 
-TEST_CASE("a capture that succeeds holds its pool until its graph goes") {
+TEST_CASE("a successful capture holds its pool for the lifetime of its graph") {
   Pool pool;
   {
     auto const graph = frugal::detail::attempt_capture(
@@ -93,7 +93,7 @@ TEST_CASE("a capture that succeeds holds its pool until its graph goes") {
   CHECK(pool.uses == 0);
 }
 
-TEST_CASE("cached memory is freed before the capture begins, when it can no more be") {
+TEST_CASE("cached memory is freed before the capture begins, while it still can be") {
   Pool pool;
   frugal::detail::attempt_capture(std::make_unique<FakeGraph<false>>(pool, Fails::nowhere),
                                   Pools{&pool}, [&] { pool.asked.push_back("body"); });

@@ -11,7 +11,7 @@ namespace frugal_test::libtorch_devices {
 using namespace frugal::detail;
 using frugal::DeviceError;
 
-TEST_CASE("a device that is not there is refused, with those that are") {
+TEST_CASE("an unavailable device is refused with a list of the available ones") {
   CHECK_NOTHROW(require_device(c10::Device(c10::kCPU)));
   c10::Device const beyond(c10::kCUDA, 99);
   try {
@@ -24,14 +24,14 @@ TEST_CASE("a device that is not there is refused, with those that are") {
   }
 }
 
-TEST_CASE("text is a device's name, or an error") {
+TEST_CASE("a text is a device's name, or an error") {
   CHECK(device_named("cpu", "FRUGAL_DEVICE").is_cpu());
   CHECK_THROWS_WITH_AS(device_named("gpu please", "FRUGAL_DEVICE"),
                        doctest::Contains("'gpu please' names no device (FRUGAL_DEVICE)"),
                        DeviceError);
 }
 
-TEST_CASE("a device keeps its number, and one that is not there stays as it is") {
+TEST_CASE("a device keeps its index, and an unavailable one is unchanged") {
   CHECK(with_index(c10::Device(c10::kCPU)) == c10::Device(c10::kCPU));
   CHECK(with_index(c10::Device(c10::kCUDA, 7)) == c10::Device(c10::kCUDA, 7));
   CHECK(with_index(c10::Device(c10::kVE)) == c10::Device(c10::kVE));

@@ -9,7 +9,7 @@ namespace frugal_test::libtorch_generators {
 
 using frugal::detail::GeneratorStates;
 
-TEST_CASE("generators that are put back draw the same numbers again") {
+TEST_CASE("restored generators draw the same numbers again") {
   at::manual_seed(4);
   GeneratorStates states;
   states.take(c10::Device(c10::kCPU));
@@ -21,7 +21,7 @@ TEST_CASE("generators that are put back draw the same numbers again") {
   CHECK(at::equal(at::rand({5}), drawn));
 }
 
-TEST_CASE("a run on the CPU draws from one generator, and a device is named without its number") {
+TEST_CASE("a run on the CPU uses one generator, and a device is named without its index") {
   auto const all = frugal::detail::generators_of(c10::Device(c10::kCPU));
   REQUIRE(all.size() == 1);
   CHECK(all[0].first == "cpu");

@@ -12,7 +12,7 @@ namespace frugal_test::libtorch_host_meter {
 
 using frugal::detail::HostMeter;
 
-TEST_CASE("the meter counts CPU tensors to the byte, and a limit refuses what goes above it") {
+TEST_CASE("the meter counts CPU tensors to the byte, and a limit refuses larger allocations") {
   HostMeter::install();
   HostMeter::install();
   std::int64_t const before = HostMeter::live();
@@ -39,7 +39,7 @@ TEST_CASE("the meter counts CPU tensors to the byte, and a limit refuses what go
   CHECK(at::empty({0}).numel() == 0);
 }
 
-/// Allocates with what was there before it.
+/// Allocates with the previous allocator.
 class Around final : public c10::Allocator {
  public:
   explicit Around(c10::Allocator* below) : below_(below) {}
@@ -53,7 +53,7 @@ class Around final : public c10::Allocator {
   c10::Allocator* below_;
 };
 
-TEST_CASE("a meter that another allocator goes through is not installed above that") {
+TEST_CASE("a meter below another allocator is not installed above it") {
   HostMeter::install();
   static Around around(c10::GetCPUAllocator());
   c10::SetCPUAllocator(&around);

@@ -12,7 +12,7 @@ namespace frugal_test::libtorch_modes {
 using frugal::detail::EvaluationMode;
 using frugal::detail::KeepModes;
 
-/// A Linear, and a BatchNorm whose statistics are not to move.
+/// A Linear, and a BatchNorm with frozen statistics.
 struct Net {
   torch::nn::Linear linear{2, 2};
   torch::nn::BatchNorm1d frozen{2};
@@ -20,7 +20,7 @@ struct Net {
   Net() { frozen->eval(); }
 };
 
-TEST_CASE("while evaluating nothing trains, and then each part is in the mode it was in") {
+TEST_CASE("in evaluation mode no part trains, and then each part's mode is restored") {
   Net net;
   {
     EvaluationMode const evaluating(*net.all);
@@ -32,7 +32,7 @@ TEST_CASE("while evaluating nothing trains, and then each part is in the mode it
   CHECK_FALSE(net.frozen->is_training());
 }
 
-TEST_CASE("a part that trains in a module that does not is kept, too") {
+TEST_CASE("a training part in a module in evaluation mode is restored too") {
   Net net;
   net.all->eval();
   net.linear->train();
@@ -45,7 +45,7 @@ TEST_CASE("a part that trains in a module that does not is kept, too") {
   CHECK_FALSE(net.frozen->is_training());
 }
 
-TEST_CASE("modes come back when an error passes through") {
+TEST_CASE("modes are restored when an error passes through") {
   Net net;
   try {
     EvaluationMode const evaluating(*net.all);

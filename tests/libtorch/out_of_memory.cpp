@@ -11,7 +11,7 @@
 
 namespace frugal_test::libtorch_out_of_memory {
 
-TEST_CASE("what is out of memory is known by its type, its words, and inside of other errors") {
+TEST_CASE("out-of-memory errors are recognised by type, by text, and nested in other errors") {
   auto const is = [](auto&& body) {
     try {
       body();
@@ -25,7 +25,7 @@ TEST_CASE("what is out of memory is known by its type, its words, and inside of 
   CHECK(is([] { TORCH_CHECK(false, "DefaultCPUAllocator: can't allocate memory: you tried"); }));
   CHECK(is([] { TORCH_CHECK(false, "CUDA error: out of memory"); }));
   CHECK(is([] { TORCH_CHECK(false, "CUDNN_STATUS_ALLOC_FAILED when calling"); }));
-  // What LibTorch 2.11 says on a GPU whose NVML does not answer, in place of "out of memory".
+  // The error of LibTorch 2.11 on a GPU whose NVML does not answer, instead of "out of memory".
   CHECK(is([] { TORCH_CHECK(false, "NVML_SUCCESS == r INTERNAL ASSERT FAILED at \"x.cpp\":1"); }));
   CHECK(is([] { at::empty({std::int64_t{1} << 60}, at::kByte); }));
   CHECK_FALSE(is([] { TORCH_CHECK(false, "sizes do not match"); }));

@@ -19,7 +19,7 @@ std::size_t sum(std::vector<std::size_t> const& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
 }
 
-/// Each tensor lies within its block, where a load of any type may begin, and over no other.
+/// Each tensor lies within its block, aligned for loads of any type, and overlaps no other.
 void is_sound(std::vector<std::size_t> const& bytes, Blocks const& blocks) {
   REQUIRE(blocks.slots.size() == bytes.size());
   for (std::size_t const size : blocks.sizes) CHECK(std::has_single_bit(size));
@@ -59,7 +59,7 @@ TEST_CASE("tensors share blocks, and little is wasted") {
   }
 }
 
-TEST_CASE("one tensor, none, and one without elements have their places") {
+TEST_CASE("one tensor, none, and an empty one have valid offsets") {
   is_sound({100}, blocks_for({100}));
   is_sound({0, 0, 7}, blocks_for({0, 0, 7}));
   CHECK(blocks_for({}).sizes.empty());

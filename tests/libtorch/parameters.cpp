@@ -81,7 +81,7 @@ TEST_CASE("tied weights are one parameter under their first name") {
   CHECK(parameters.names == Names{"one.weight", "one.bias", "two.weight", "two.bias"});
 }
 
-TEST_CASE("gradients are listed in parameter order, without those that are not there") {
+TEST_CASE("gradients are listed in parameter order, without missing ones") {
   Net net;
   Parameters const parameters = Parameters::of(net);
   GradientList list;

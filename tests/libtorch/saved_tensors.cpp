@@ -36,7 +36,7 @@ struct Counting final : SavedTensors {
   int unpacked = 0;
 };
 
-TEST_CASE("what operators save inside of a scope goes through its hooks, and back in backward") {
+TEST_CASE("tensors that operators save inside a scope go through its hooks, and back in backward") {
   at::Tensor const x = at::ones({3}).requires_grad_();
   Counting counting;
   at::Tensor y;
@@ -53,7 +53,7 @@ TEST_CASE("what operators save inside of a scope goes through its hooks, and bac
   CHECK(counting.unpacked == 3);
 }
 
-TEST_CASE("the inner scope is asked, and the outer one after it, also after an exception") {
+TEST_CASE("the inner scope is used, and the outer one after it, also after an exception") {
   at::Tensor const x = at::ones({3}).requires_grad_();
   Counting outer;
   Counting inner;
@@ -69,7 +69,7 @@ TEST_CASE("the inner scope is asked, and the outer one after it, also after an e
   CHECK(outer.packed == 1);
 }
 
-TEST_CASE("other threads are not asked, and may run the backward pass") {
+TEST_CASE("other threads are unaffected, and may run the backward pass") {
   at::Tensor const x = at::ones({3}).requires_grad_();
   Counting counting;
   at::Tensor y;
@@ -91,7 +91,7 @@ struct Foreign final : torch::autograd::Engine {
   }
 };
 
-TEST_CASE("an engine of somebody else is left in its place and named") {
+TEST_CASE("another custom engine is not replaced, and the error names it") {
   Counting counting;
   {
     SavedTensorsScope const installs(&counting);

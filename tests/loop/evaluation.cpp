@@ -29,14 +29,14 @@ auto trainer_of(std::shared_ptr<Mlp> const& module, Ps const&... policies) {
                      policies...};
 }
 
-TEST_CASE("what is evaluated is what a validation finds, over ragged batches too") {
+TEST_CASE("an evaluation gives the values of a validation, over ragged batches too") {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.4, .norm = true});
   auto trainer = trainer_of(module);
   fr::Resident train = data(44, 4);
   fr::Resident valid = data(31, 8);
   fr::Report const report = trainer.fit(train, valid);
   CHECK((trainer.evaluate(valid) == report.last()));
-  // By hand, in one batch.
+  // Reference by hand, in one batch.
   module->eval();
   fr::Batch const all = samples(31);
   at::Tensor const logits = module->forward(all.data);
@@ -46,7 +46,7 @@ TEST_CASE("what is evaluated is what a validation finds, over ragged batches too
   CHECK(found["accuracy"] == logits.argmax(1).eq(all.target).to(at::kDouble).mean().item<double>());
 }
 
-TEST_CASE("an evaluation between two fits leaves no trace in the second") {
+TEST_CASE("an evaluation between two fits does not affect the second") {
   auto const trained = [](bool evaluates) {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.4, .norm = true});
     auto trainer = trainer_of(module);
@@ -99,7 +99,7 @@ TEST_CASE("both run under the recipe's precision") {
   CHECK(trainer.evaluate(source)["loss"] != plain.evaluate(source)["loss"]);
 }
 
-TEST_CASE("batches that are tensors, and a forward of one's own") {
+TEST_CASE("batches that are tensors, and a user-defined forward") {
   auto const module = std::make_shared<Mlp>();
   auto trainer = trainer_of(module);
   std::vector<at::Tensor> const batches{samples(4).data, samples(3).data};
@@ -120,7 +120,7 @@ TEST_CASE("batches that are tensors, and a forward of one's own") {
   CHECK(largest > 0);
 }
 
-TEST_CASE("an empty source and a batch of another shape are errors, and the module is as it was") {
+TEST_CASE("an empty source and a batch of another shape are errors, and the module is unchanged") {
   auto const module = std::make_shared<Mlp>();
   auto trainer = trainer_of(module);
   std::vector<fr::Batch> nothing;

@@ -27,7 +27,7 @@ using Sgd = Optimize<SGD>;
 
 NetPtr new_net() { return std::make_shared<Net>(5); }
 
-/// The loop as one writes it by hand, on one big batch per step.
+/// A hand-written loop, with one big batch per step.
 struct ByHand {
   NetPtr net = new_net();
   double lr = 0.1;
@@ -130,7 +130,7 @@ TEST_CASE("a validation's loss is the weighted mean over its batches") {
   CHECK(report.last()["loss"] == doctest::Approx(sum / 12).epsilon(1e-13));
 }
 
-TEST_CASE("validating on the training source itself does not lose the place in it") {
+TEST_CASE("validating on the training source itself keeps its position") {
   Stream source{batches_of_sizes({8, 8, 8, 8})};
   NetPtr const watched = new_net();
   Trainer trainer(watched, CrossEntropy{}, Settings{.epochs = 2}, Sgd{.lr = 0.1},
@@ -162,15 +162,20 @@ TEST_CASE("a report counts epochs, steps and samples and has the last epoch's me
   CHECK(report.train_loss == doctest::Approx((8 * first + 4 * second) / 12).epsilon(1e-13));
 }
 
-TEST_CASE(
-    "Settings::steps ends a run exactly there, in the middle of an epoch or of a window's run") {
+TEST_CASE("Settings::steps ends a run exactly there, within an epoch or a sequence of windows") {
   auto const train = batches_of_sizes({8, 8, 5});
   Report const report = fit_of(new_net(), {.epochs = 9, .steps = 4}, train);
   CHECK(report.steps == 4);
   CHECK(report.epochs == 1);
   CHECK(report.samples == 29);
-  CHECK(fit_of(new_net(), {.epochs = 9, .steps = 0}, train).steps == 0);
-  CHECK(fit_of(new_net(), {.epochs = 0}, train).steps == 0);
+  for (Settings const& settings : {Settings{.epochs = 9, .steps = 0}, Settings{.epochs = 0}}) {
+    auto const report = fit_of(new_net(), settings, train);
+    CHECK(report.steps == 0);
+    REQUIRE(report.advice.size() == 1);
+    CHECK(
+        says(report.advice[0], settings.steps ? "Settings::steps is 0" : "Settings::epochs is 0"));
+  }
+  CHECK(fit_of(new_net(), {.epochs = 1}, train).advice.empty());
 }
 
 TEST_CASE("steps without epochs take as many epochs as they need") {
@@ -195,7 +200,7 @@ TEST_CASE("every epoch is sought with its number and the seed") {
   CHECK((source.sought == std::vector<Cursor>{{77, 0, 0}, {77, 1, 0}, {77, 2, 0}}));
 }
 
-// Errors: each must name what happened and leave the module as it was.
+// Errors: each must say what happened and leave the module unchanged.
 
 template <class E, class Objective>
 E refused_fit(NetPtr const& net, Objective objective, std::vector<Batch> const& train) {
@@ -205,7 +210,7 @@ E refused_fit(NetPtr const& net, Objective objective, std::vector<Batch> const& 
   return *error;
 }
 
-// Is the module as it was and fit to be trained?
+// Checks that the module is unchanged and can still train.
 void check_usable(NetPtr const& net, std::vector<at::Tensor> const& before) {
   CHECK(same(copy_of(*net), before));
   for (at::Tensor const& tensor : net->parameters()) CHECK_FALSE(tensor.grad().defined());
@@ -215,7 +220,7 @@ void check_usable(NetPtr const& net, std::vector<at::Tensor> const& before) {
   CHECK_FALSE(same(copy_of(*net), before));
 }
 
-TEST_CASE("a loss that is not finite stops before it reaches the weights, and names its place") {
+TEST_CASE("a non-finite loss stops before it reaches the weights, and names its position") {
   auto train = batches_of_sizes({8, 8, 8});
   train[2].data.index_put_({0, 0}, std::numeric_limits<double>::quiet_NaN());
   ByHand hand;
@@ -280,7 +285,7 @@ TEST_CASE("a loss without a graph is a ModuleError") {
   check_usable(net, before);
 }
 
-TEST_CASE("a loss that is no single number is a ShapeError with its shape") {
+TEST_CASE("a loss that is not a single number is a ShapeError with its shape") {
   NetPtr const net = new_net();
   auto const before = copy_of(*net);
   auto const error = refused_fit<ShapeError>(
@@ -350,7 +355,7 @@ TEST_CASE("LibTorch's error in a backward pass is a ModuleError that names the s
   check_usable(net, before);
 }
 
-/// An optimizer that LibTorch stops.
+/// An optimizer that LibTorch refuses.
 struct Stuck {
   using kind = kinds::optimizer;
   using listens = list<on::update>;
@@ -370,7 +375,7 @@ TEST_CASE("LibTorch's error in an update is a ModuleError that names the step") 
   CHECK(says(error->what(), "no way on"));
 }
 
-TEST_CASE("a micro-batch may weigh nothing: what it says does not count") {
+TEST_CASE("a micro-batch may have zero weight: its loss does not count") {
   auto const train = batches_of_sizes({8, 8});
   NetPtr const weighed = new_net();
   int calls = 0;
@@ -389,8 +394,7 @@ TEST_CASE("a micro-batch may weigh nothing: what it says does not count") {
   }
 }
 
-TEST_CASE(
-    "an objective's own exception is the caller's, and the module is as after the last step") {
+TEST_CASE("an objective's exception reaches the caller, and the module is as after the last step") {
   NetPtr const net = new_net();
   auto const train = batches_of_sizes({8, 8});
   ByHand hand;
@@ -414,7 +418,7 @@ struct ThrowingSource : Stream {
   }
 };
 
-TEST_CASE("a source's own exception is the caller's, in the middle of a window too") {
+TEST_CASE("a source's exception reaches the caller, within a window too") {
   NetPtr const net = new_net();
   auto const before = copy_of(*net);
   ThrowingSource source;
@@ -480,7 +484,7 @@ struct Modes : torch::nn::Module {
   std::vector<std::string> modes{};
 };
 
-TEST_CASE("a submodule that was put into evaluation mode stays there through a validation") {
+TEST_CASE("a submodule in evaluation mode stays there through a validation") {
   auto const net = std::make_shared<Modes>();
   net->frozen->eval();
   at::Tensor const mean = net->frozen->running_mean.clone();
@@ -499,11 +503,11 @@ TEST_CASE("a module in evaluation mode is put into training mode when a fit begi
   CHECK(net->is_training());
 }
 
-TEST_CASE("the seed makes two runs with dropout the same, and another seed another run") {
+TEST_CASE("one seed gives two runs with dropout the same result, and another seed another") {
   auto const trained = [](std::uint64_t seed) {
     at::manual_seed(9);
     auto const net = std::make_shared<Modes>();
-    at::manual_seed(seed + 1000);  // whatever was drawn before must not matter
+    at::manual_seed(seed + 1000);  // earlier draws must not matter
     Trainer trainer(net, CrossEntropy{}, Settings{.epochs = 2, .seed = seed}, Sgd{.lr = 0.1});
     trainer.fit(batches_of_sizes({8, 8}));
     return copy_of(*net);
@@ -512,7 +516,7 @@ TEST_CASE("the seed makes two runs with dropout the same, and another seed anoth
   CHECK_FALSE(same(trained(4), trained(5)));
 }
 
-// What the run's length is, as a policy hears it.
+// The run's length, as policies see it.
 struct HorizonNote {
   using kind = kinds::progress;
   using listens = list<on::fit_begin>;
@@ -553,7 +557,7 @@ TEST_CASE("a source without a size gives a horizon only to a run that counts its
   CHECK(horizon_of({.steps = 7}, Stream(stream)).total_steps == 7);
 }
 
-TEST_CASE("epochs without end do not wrap the horizon around") {
+TEST_CASE("endless epochs do not overflow the horizon") {
   auto const train = batches_of_sizes({4, 4, 4, 4});
   constexpr std::uint64_t endless = std::uint64_t{1} << 62;
   CHECK(horizon_of({.epochs = endless, .steps = 100}, train).total_steps == 100);

@@ -30,14 +30,14 @@ struct Agrees {
   using provides = list<frugal::service::reduce>;
 };
 
-TEST_CASE("a recipe that asks for nothing has a micro-batch to a window and no code for the rest") {
+TEST_CASE("a recipe without requirements has one micro-batch per window and no other code") {
   using Traits = RecipeTraits<list<Plain>>;
   static_assert(Traits::micro_batches == 1 && Traits::batches == 1);
   static_assert(!Traits::splits && !Traits::shares && !Traits::reevaluates);
   static_assert(std::is_same_v<Traits::metrics, list<>>);
 }
 
-TEST_CASE("what one policy asks for, the recipe has") {
+TEST_CASE("one policy's requirement is the recipe's") {
   static_assert(RecipeTraits<list<Plain, Four>>::batches == 4);
   static_assert(RecipeTraits<list<AsManyAsFit>>::splits);
   static_assert(RecipeTraits<list<AsManyAsFit>>::batches == 1, "one batch of the source, split");

@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-// Policies, modules and sources that exist only to be trained with.
+// Policies, modules and sources for tests of training.
 namespace frugal_test::loop {
 
 using namespace frugal;
 
-/// A small network with every kind of layer that matters to a loop: a normalisation that counts
+/// A small network with the kinds of layers that matter to a loop: a normalisation that counts
 /// batches, and weights.
 struct Net : torch::nn::Module {
   explicit Net(std::uint64_t seed = 1, at::ScalarType type = at::kDouble) {
@@ -62,7 +62,7 @@ inline bool same(std::vector<at::Tensor> const& a, std::vector<at::Tensor> const
   return true;
 }
 
-/// A source without a size, that notes where it was sought.
+/// A source without a size, which records its seeks.
 struct Stream {
   std::vector<Batch> batches{};
   std::vector<Cursor> sought{};
@@ -81,7 +81,7 @@ struct Stream {
   }
 };
 
-/// Runs `f` and returns the frugal error of type E that it throws; nothing if it throws none.
+/// Runs `f` and returns the frugal error of type E that it throws; nothing if it does not throw.
 template <class E, class F>
 std::optional<E> thrown_by(F&& f) {
   try {

@@ -34,14 +34,15 @@ TEST_CASE("micro-batches of equal weight start from one N-th each") {
   }
 }
 
-TEST_CASE("other weights are measured against the first") {
+TEST_CASE("other weights are relative to the first") {
   Window<2> window;
   window.open();
   CHECK(window.seed(loss_of(10)).item<double>() == 0.5);
   CHECK(window.seed(loss_of(30)).item<double>() == 1.5);
 }
 
-TEST_CASE("a share of a window starts from its weights, and is divided by what all shares weigh") {
+TEST_CASE(
+    "a share of a window starts from its weights, and is divided by the weight of all shares") {
   Window<1, true> one;
   Window<2, true> two;
   one.open();
@@ -54,7 +55,7 @@ TEST_CASE("a share of a window starts from its weights, and is divided by what a
   CHECK(at::equal(gradient, at::full({2}, 2.0)));
 }
 
-TEST_CASE("a seed has the loss's type and asks for no gradient") {
+TEST_CASE("a seed has the loss's type and requires no gradient") {
   Window<2> window;
   window.open();
   CHECK((window.seed(loss_of(1, at::kFloat)).scalar_type() == at::kFloat));
@@ -64,7 +65,7 @@ TEST_CASE("a seed has the loss's type and asks for no gradient") {
   CHECK_FALSE(seed.requires_grad());
 }
 
-TEST_CASE("the seed of a full window is made once and used again") {
+TEST_CASE("the seed of a full window is made once and reused") {
   Window<2> window;
   window.open();
   at::Tensor const first = window.seed(loss_of(8));
@@ -72,7 +73,7 @@ TEST_CASE("the seed of a full window is made once and used again") {
   CHECK(window.seed(loss_of(8)).is_same(first));
 }
 
-TEST_CASE("settling a full window of equal weights leaves the gradients alone") {
+TEST_CASE("settling a full window of equal weights does not change the gradients") {
   Window<2> window;
   window.open();
   for (int i = 0; i < 2; ++i) {
@@ -85,7 +86,7 @@ TEST_CASE("settling a full window of equal weights leaves the gradients alone") 
   CHECK(gradient._version() == version);
 }
 
-TEST_CASE("settling a ragged window scales up to the mean of what there was") {
+TEST_CASE("settling a ragged window scales up to the mean of its micro-batches") {
   Window<4> window;
   window.open();
   window.seed(loss_of(8));
@@ -96,7 +97,7 @@ TEST_CASE("settling a ragged window scales up to the mean of what there was") {
   CHECK(gradients[1].equal(at::full({3}, 8.0)));
 }
 
-TEST_CASE("a weight that is negative or not a number is refused") {
+TEST_CASE("a negative or NaN weight is refused") {
   for (double const weight :
        {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
         -std::numeric_limits<double>::infinity()}) {
@@ -127,7 +128,7 @@ TEST_CASE("a micro-batch of weight zero adds nothing, first or last") {
   }
 }
 
-TEST_CASE("a window of nothing but zero weights has the gradient zero and divides by nothing") {
+TEST_CASE("a window of zero weights has the gradient zero and divides by nothing") {
   Window<2> window;
   window.open();
   for (int i = 0; i < 2; ++i) {
@@ -139,7 +140,7 @@ TEST_CASE("a window of nothing but zero weights has the gradient zero and divide
   CHECK(gradient.equal(at::zeros({2})));
 }
 
-TEST_CASE("a window counts its micro-batches, samples and tokens, and begins anew") {
+TEST_CASE("a window counts its micro-batches, samples and tokens, and is reset by the next") {
   Window<3> window;
   window.open();
   CHECK(window.empty());
@@ -155,7 +156,7 @@ TEST_CASE("a window counts its micro-batches, samples and tokens, and begins ane
   CHECK(window.weight() == 0);
 }
 
-// The gradient of one window of micro-batches beside that of all its samples at once.
+// The gradient of one window of micro-batches compared with that of all its samples at once.
 template <int N>
 double distance_from_one_batch(std::vector<std::int64_t> const& sizes) {
   at::manual_seed(3);
@@ -188,7 +189,7 @@ TEST_CASE("the gradient of a window is that of one big batch: full, ragged, uneq
   CHECK(distance_from_one_batch<8>({5}) < rounding);
 }
 
-TEST_CASE("Window<0> is told how many micro-batches come, and does the same") {
+TEST_CASE("Window<0> receives the number of micro-batches, and does the same") {
   Window<0> window;
   window.open(4);
   CHECK(window.seed(loss_of(32)).item<double>() == 0.25);
@@ -205,7 +206,7 @@ TEST_CASE("Window<0> is told how many micro-batches come, and does the same") {
   CHECK(gradient.item<double>() == (10.0 * 3 + 30.0 * 5) / 40);
 }
 
-TEST_CASE("a window of one that Window<0> is told of has the seed one and costs no operator") {
+TEST_CASE("a window of one micro-batch has the seed one in Window<0> and costs no operator") {
   Window<0> window;
   for (double const weight : {17.0, 0.0}) {
     window.open(1);

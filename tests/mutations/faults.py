@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The faults that run.py plants: small bugs as people write them, each with the check that finds it.
+"""The faults that run.py plants: small, typical bugs, each with the check that finds it.
 
-A fault's `old` text occurs exactly once in its file, on whole lines or within one; `new` takes its
-place. Except where `at` is "build", the sources compile with it: a fault that the compiler finds says
-nothing of the tests.
+A fault's `old` text occurs exactly once in its file, on whole lines or within one; `new` replaces it.
+Except if `at` is "build", the sources compile with it: a fault that the compiler finds says nothing
+about the tests.
 
 A check is `test("regex")`, which is `./dev test -R regex` (names are "room: path/of/test/file"), or
 `stage("word")`, which is `./dev test --all word` (a word of the stage's name in .ci/stages.sh).
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Check:
-    """What is asked of ./dev."""
+    """A call of ./dev."""
 
-    arguments: tuple[str, ...]  # behind `./dev test`
+    arguments: tuple[str, ...]  # after `./dev test`
     stage: bool
 
     def __str__(self) -> str:
@@ -35,14 +35,14 @@ def stage(word: str) -> Check:
 class Fault:
     name: str
     breaks: str  # one sentence
-    file: str  # from the root of the checkout
+    file: str  # relative to the root of the checkout
     old: str
     new: str
     check: Check
     at: str = "test"  # where the check finds it: "test" or "build"
 
 
-# Each header compiled by itself is part of this stage.
+# This stage compiles each header by itself.
 HEADERS_ALONE = stage("headers")
 # The names of tests/fault are sentences; these are their beginnings.
 ORDER_OF_CALLS = test("^fault: nothing gets its name before")
@@ -137,7 +137,7 @@ FAULTS = (
         name="need-not-asked",
         breaks="A trainer whose recipe lacks what a policy needs compiles.",
         file="include/frugal/compose/legality.hpp",
-        old="    constexpr bool needs = (true & ... & say_needs<Ps>(typename needs_of<Ps>::type{}));\n",
+        old="    constexpr bool needs = (true & ... & require_needs<Ps>(typename needs_of<Ps>::type{}));\n",
         new="    constexpr bool needs = true;\n",
         check=test("^reject: engine_missing_need$"),
     ),
@@ -153,8 +153,8 @@ FAULTS = (
         name="example-that-does-not-compile",
         breaks="The first example of a page sets a member that the policy does not have.",
         file="docs/policy/early_stop.md",
-        old="fr::WatchAccuracy>{.min_delta = 0.001}};",
-        new="fr::WatchAccuracy>{.minimum_delta = 0.001}};",
+        old="fr::WatchAccuracy>{.min_delta = 0.001,",
+        new="fr::WatchAccuracy>{.minimum_delta = 0.001,",
         check=test("^docs: policy/early_stop$"),
         at="build",
     ),
@@ -362,6 +362,38 @@ FAULTS = (
         old="      if (then_ == Preempted::Exit) signals_.keep();\n",
         new="",
         check=test("^policy: spot$"),
+    ),
+    Fault(
+        name="second-signal-kills-behind-fit",
+        breaks="A second SIGTERM, between fit's return and main's end, takes exit code 75 away.",
+        file="include/frugal/policy/spot.hpp",
+        old="      if (then_ == Preempted::Return && machine_goes()) signals_.next_ends();\n",
+        new="",
+        check=test("^policy: spot$"),
+    ),
+    Fault(
+        name="second-interrupt-waits",
+        breaks="A second Ctrl-C waits for the save like the first.",
+        file="include/frugal/policy/checkpoint/interrupt.hpp",
+        old="    if (flag().exchange(1) != 0) ::_exit(130);\n",
+        new="    if (flag().exchange(1) != 0) return;\n",
+        check=test("^policy: checkpoint/interrupt$"),
+    ),
+    Fault(
+        name="first-weights-are-the-best",
+        breaks="EarlyStop restores the weights of the first validation.",
+        file="include/frugal/policy/early_stop.hpp",
+        old="if (first || Metric::improves(value, best_weights_.value(), min_delta_)) {",
+        new="if (first) {",
+        check=test("^policy: early_stop$"),
+    ),
+    Fault(
+        name="good-state-of-another-recipe",
+        breaks="Rollback goes back to a state that another recipe has kept.",
+        file="include/frugal/policy/rollback.hpp",
+        old="      if (archive.recipe_changed) kept_step_ = nothing;\n",
+        new="",
+        check=test("^policy: checkpoint/changed_recipe$"),
     ),
     Fault(
         name="failed-save-counts",

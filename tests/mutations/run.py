@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plants faults, one at a time, and shows that the checks find each: run.py [name...]
+"""Plants faults, one at a time, and tests that the checks find each: run.py [name...]
 
 faults.py lists the faults, and for each the check that must find it. The faults are planted in a
-copy of the checkout, under .frugal/mutants; the checkout itself is not touched. First every check
+copy of the checkout, under .frugal/mutants; the checkout itself is unchanged. First every check
 runs without a fault: one that fails then proves nothing. A fault is found if its check fails, and
 fails where the list says: a test of ctest or the stage ("test"), or the compiler ("build"). A check
 that could not be run, or did not end in time, has found nothing.
 
-Exit codes: 0 all are found; 1 one is not; 2 the list or a check is not in order.
+Exit codes: 0 all are found; 1 one is not; 2 the list or a check is invalid.
 """
 
 import argparse
@@ -29,15 +29,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from faults import FAULTS, Check, Fault, test  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-# What ./dev has downloaded and set up, and a run here uses again.
+# Downloads and set-up of ./dev, which a run here reuses.
 SHARED = ("torch-*", "cuda-*", "sky", "venv-*")
-TEST_LIMIT, STAGE_LIMIT = 1200, 5400  # seconds; a stage builds all that it tests
+TEST_LIMIT, STAGE_LIMIT = 1200, 5400  # seconds; a stage builds everything that it tests
 
-# In the environment of a check: where a fault is planted its old text is gone, and --check, which is
-# a test of ctest itself, would find each and every one.
+# Set in the environment of a check: a planted fault removes its old text, so --check, which is
+# itself a test of ctest, would find each one.
 PLANTED = "FRUGAL_FAULT_IS_PLANTED"
 
-# What ./dev and its stages print. Any other line of ./dev is a check that could not be run.
+# Output of ./dev and its stages. Any other line of ./dev is a check that could not be run.
 BUILD_FAILED = re.compile(r"^dev: building \S+ failed; the compiler's output is above\.", re.M)
 TESTS_FAILED = re.compile(
     r"^dev: (?:tests failed; they are listed above|these files are not formatted)", re.M
@@ -45,7 +45,7 @@ TESTS_FAILED = re.compile(
 ANY_REFUSAL = re.compile(r"^dev: .*", re.M)
 STAGES_FAILED = re.compile(r"^\d+ passed, [1-9]\d* failed$", re.M)
 NO_TESTS = "No tests were found"
-# The compiler did not get to say anything of the sources.
+# The compiler did not get to the sources.
 NO_COMPILER = re.compile(
     r"No space left on device|fatal error: Killed|signal terminated program|unable to execute command"
 )
@@ -65,7 +65,7 @@ class Result:
     name: str
     file: str
     check: str
-    verdict: str  # "found", "not found", or what is wrong with the fault or its check
+    verdict: str  # "found", "not found", or the fault's or check's own error
     at: str
     seconds: float
     found_by: str = ""
@@ -75,7 +75,7 @@ class Result:
 
 
 def sources_of(root: Path) -> list[str]:
-    """Tracked and untracked files, without those that git ignores or that are gone."""
+    """Tracked and untracked files, except those that git ignores or that are deleted."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=root, stdout=subprocess.PIPE, check=True,
@@ -85,7 +85,7 @@ def sources_of(root: Path) -> list[str]:
 
 
 def write(file: Path, content: bytes) -> None:
-    """With a new time, so that a build sees it; nothing if it says this already."""
+    """Writes with a new time, so that a build sees it; does nothing if the contents are the same."""
     if file.is_file() and file.read_bytes() == content:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def write(file: Path, content: bytes) -> None:
 
 
 def copy_sources(root: Path, tree: Path) -> None:
-    """Makes the copy what the checkout is now; its build folder and .frugal stay."""
+    """Makes the copy equal to the checkout; its build folder and .frugal stay."""
     wanted = set(sources_of(root))
     for name in sorted(wanted):
         write(tree / name, (root / name).read_bytes())
@@ -108,8 +108,8 @@ def copy_sources(root: Path, tree: Path) -> None:
 
 
 def link_downloads(state: Path, mine: Path) -> None:
-    """Has the copy use what the checkout's .frugal holds; a stage that makes folders in one of these
-    gets hard links instead, since it must not write into the checkout's."""
+    """Makes the copy use the contents of the checkout's .frugal; a stage that makes folders in one of
+    these gets hard links instead, because it must not write into the checkout's."""
     mine.mkdir(parents=True, exist_ok=True)
     for pattern in SHARED:
         for folder in sorted(state.glob(pattern)):
@@ -126,7 +126,7 @@ def link_downloads(state: Path, mine: Path) -> None:
 
 
 def judge(check: Check, rc: int, text: str) -> tuple[str, str]:
-    """The outcome of a check that has ended, and why it could not run if that is it."""
+    """The outcome of a completed check, and why it could not run, if so."""
     if rc == 0:
         return "passed", ""
     if NO_TESTS in text:
@@ -144,7 +144,7 @@ def judge(check: Check, rc: int, text: str) -> tuple[str, str]:
 
 
 def end_group(process: subprocess.Popen) -> None:
-    """Ends a check with all that it has started."""
+    """Ends a check with all its children."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)
@@ -154,7 +154,7 @@ def end_group(process: subprocess.Popen) -> None:
 
 
 def run_check(tree: Path, check: Check, log: Path, limit: float) -> Ran:
-    """Runs a check in the copy; what it prints is left in `log`."""
+    """Runs a check in the copy; its output goes to `log`."""
     log.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with log.open("wb") as out:
@@ -176,7 +176,7 @@ def run_check(tree: Path, check: Check, log: Path, limit: float) -> Ran:
 
 
 class Bench:
-    """The copy, and what is done with it."""
+    """The copy, and the operations on it."""
 
     def __init__(self, root: Path, limit: float):
         self.limit = limit
@@ -212,7 +212,7 @@ class Bench:
 
 
 def faults_of_list(faults: list[Fault], root: Path) -> list[str]:
-    """What is wrong with the list, without running anything."""
+    """Faults of the list itself, found without running anything."""
     wrong = []
     names = [fault.name for fault in faults]
     for fault in faults:
@@ -242,7 +242,7 @@ def verdict_of(fault: Fault, ran: Ran) -> str:
 
 
 def look_everywhere(bench: Bench, fault: Fault) -> str:
-    """What of all that there is finds a fault which its own check does not; empty if nothing does."""
+    """The check that finds a fault which its own check does not; empty if none does."""
     for check in (Check((), stage=False), Check(("--all",), stage=True)):
         ran = bench.with_fault(fault, check, f"{fault.name}-{'all' if check.stage else 'tests'}")
         if ran.outcome in ("build", "test"):
@@ -271,8 +271,8 @@ def words(fault: Fault, result: Result, log: Path) -> str:
 
 
 def sound_checks(bench: Bench, faults: list[Fault]) -> bool:
-    """Runs every check without a fault. Several tests are built at once before, by all cores, and no
-    more than what ./dev builds file by file."""
+    """Runs every check without a fault. Builds several tests at once before, on all cores, and no
+    more than ./dev builds file by file."""
     checks = list(dict.fromkeys(fault.check for fault in faults))
     regexes = [check.arguments[1] for check in checks if not check.stage]
     for at in range(0, len(regexes) if len(regexes) > 1 else 0, 6):

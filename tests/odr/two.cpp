@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two translation units that include everything: a function that is not inline would be defined
-// twice, and a variable that is not inline would have two addresses.
+// Two translation units that include everything: a non-inline function would be defined twice, and
+// a non-inline variable would have two addresses.
 #include <frugal/frugal.hpp>
 
 std::string_view version_in_one();

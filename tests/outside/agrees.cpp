@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data-parallel training as a user writes it: processes that agree, and add up their gradients. Two
+// Data-parallel training as a user writes it: processes that agree, and sum their gradients. Two
 // threads stand in for two processes, each with a trainer and its share of every window.
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ namespace frugal_test::outside_agrees {
 namespace fr = frugal;
 using namespace support;
 
-/// What processes exchange with. Who leaves no longer keeps the other waiting.
+/// The channel between processes. One that exits no longer makes the other wait.
 class Pair {
  public:
   template <class T, class Join>
@@ -96,7 +96,7 @@ struct DataParallel {
   };
 };
 
-/// Asks that the run be left, or stops it, after a step.
+/// Requests a preemption, or a stop, after a step.
 struct Asks {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "outside.Asks";
@@ -123,7 +123,7 @@ struct Asks {
   };
 };
 
-/// 44 samples in micro-batches of these sizes, in turn; of each what a process has of it.
+/// 44 samples in micro-batches of these sizes, in turn; returns one process's share of each.
 std::vector<fr::Batch> shares(std::vector<std::array<std::int64_t, 2>> const& sizes, int rank) {
   fr::Batch const all = samples(44);
   std::vector<fr::Batch> batches;
@@ -137,13 +137,13 @@ std::vector<fr::Batch> shares(std::vector<std::array<std::int64_t, 2>> const& si
   }
   return batches;
 }
-constexpr int whole = 2;  ///< in place of a rank: one process, and all of it
+constexpr int whole = 2;  ///< instead of a rank: a single process with all of it
 
 struct Outcome {
   fr::Report report;
   std::map<std::string, at::Tensor> tensors;
   Seen seen;
-  std::string error{};  ///< of a bad loss that ended it
+  std::string error{};  ///< of the bad loss that ended it
 };
 
 template <class... Ps>
@@ -164,7 +164,7 @@ Outcome fit(std::vector<fr::Batch>& train, int rank, std::filesystem::path const
   return outcome;
 }
 
-/// `process(pair, rank)` in two threads.
+/// Runs `process(pair, rank)` in two threads.
 template <class Process>
 std::array<Outcome, 2> both(Process&& process) {
   std::array<Outcome, 2> outcomes;
@@ -209,18 +209,17 @@ void end_in_the_same_weights(std::vector<std::array<std::int64_t, 2>> const& siz
   CHECK(two[0].report.samples + two[1].report.samples == one.report.samples);
 }
 
-TEST_CASE("two processes with half of each batch end in the weights of one with the whole") {
+TEST_CASE("two processes with half of each batch end with the weights of one with the whole") {
   end_in_the_same_weights({{4, 4}, {4, 4}, {4, 4}, {4, 4}, {4, 4}, {2, 2}});
 }
 
-TEST_CASE(
-    "so they do with shares that weigh differently, and in windows of several micro-batches") {
+TEST_CASE("shares of unequal weight, and windows of several micro-batches, do too") {
   end_in_the_same_weights({{5, 3}, {2, 6}, {1, 5}});
   end_in_the_same_weights({{4, 4}, {4, 4}, {4, 4}, {4, 4}, {4, 4}, {2, 2}}, fr::Accumulate<2>{});
   end_in_the_same_weights({{5, 3}, {2, 6}, {1, 5}, {2, 6}, {7, 7}}, fr::Accumulate<2>{});
 }
 
-TEST_CASE("asked in one process, both leave after the same step") {
+TEST_CASE("a preemption requested in one process preempts both after the same step") {
   auto const two = both([&](Pair& pair, int rank) {
     auto train = shares({{2, 2}}, rank);
     return fit(train, rank, {}, DataParallel{.pair = &pair, .rank = rank},
@@ -235,7 +234,7 @@ TEST_CASE("asked in one process, both leave after the same step") {
   CHECK(two[0].report.stopped_by == "another process");
 }
 
-TEST_CASE("a verdict of one process ends the run in both") {
+TEST_CASE("a stop request of one process ends the run in both") {
   TemporaryFolder const folder;
   auto const start = [&](std::uint64_t stop_at) {
     return both([&](Pair& pair, int rank) {
@@ -252,7 +251,7 @@ TEST_CASE("a verdict of one process ends the run in both") {
   }
   CHECK(two[0].report.stopped_by == "outside.Asks");
   CHECK(two[1].report.stopped_by == "another process");
-  // Started again, both are at their end: what one knows is enough.
+  // Both are at their end when restarted: one that knows suffices.
   for (Outcome const& each : start(1000)) CHECK(each.report.steps == 5);
 }
 
@@ -292,7 +291,7 @@ TEST_CASE("gradients that overflow in one process are no step in either") {
   }
 }
 
-/// Its loss is `times` itself in one batch, by number.
+/// Its loss is multiplied by `times` in one batch, by number.
 struct Spoilt {
   int nth;
   double times;
@@ -305,7 +304,7 @@ struct Spoilt {
 };
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-/// Three epochs of 11 windows, one of which is spoilt in one process.
+/// Three epochs of 11 windows; one window of one process has a bad loss.
 template <class... Ps>
 std::array<Outcome, 2> with_one_spoilt(int nth, double times, int in_rank, Ps const&... policies) {
   return both([&](Pair& pair, int rank) {
@@ -329,14 +328,14 @@ std::array<Outcome, 2> with_one_spoilt(int nth, double times, int in_rank, Ps co
   });
 }
 
-TEST_CASE("a loss that is bad in one process ends the run in both, and the weights are the same") {
+TEST_CASE("a bad loss in one process ends the run in both, and the weights are the same") {
   auto const two = with_one_spoilt(6, not_a_number, 1);
   CHECK(two[0].error.find("the loss is bad in another process") != std::string::npos);
   CHECK(two[1].error.find("the loss is NaN (epoch 0, step 5, micro-batch 5)") != std::string::npos);
   CHECK(same_bits(two[0].tensors, two[1].tensors));
 }
 
-TEST_CASE("with Rollback both go back, and pass over the window that is bad in one") {
+TEST_CASE("with Rollback both go back, and skip the window that is bad in one") {
   for (auto const& two : {with_one_spoilt(6, not_a_number, 0, fr::Rollback<fr::Every<4>>{}),
                           with_one_spoilt(30, 1000, 1, fr::Rollback<fr::Every<4>>{.jump = 5})}) {
     for (Outcome const& each : two) {
@@ -350,7 +349,7 @@ TEST_CASE("with Rollback both go back, and pass over the window that is bad in o
   }
 }
 
-/// Passes over one window, by its step.
+/// Skips one window, by its step.
 struct PassesOver {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "outside.PassesOver";
@@ -373,7 +372,7 @@ struct PassesOver {
   };
 };
 
-TEST_CASE("a window that one process passes over is passed over in both") {
+TEST_CASE("a window that one process skips is skipped in both") {
   auto const two = both([&](Pair& pair, int rank) {
     auto train = shares({{2, 2}}, rank);
     return fit(train, rank, {}, DataParallel{.pair = &pair, .rank = rank}, PassesOver{rank == 1});

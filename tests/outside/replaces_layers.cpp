@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LoRA as a user writes it: each Linear becomes W x + B A x, where W stays as it is and A and B are
-// trained. Hu et al., "LoRA: low-rank adaptation of large language models" (2021).
-// Shapes: I inputs, O outputs of a layer, R the rank, N samples.
+// LoRA as a user writes it: each Linear becomes W x + B A x, with W frozen and A and B trained. Hu
+// et al., "LoRA: low-rank adaptation of large language models" (2021). Shapes: I inputs, O outputs
+// of a layer, R the rank, N samples.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -23,7 +23,7 @@ struct LowRank : torch::nn::Module {
       : frozen(register_module("frozen", std::move(linear))) {
     for (at::Tensor& each : frozen->parameters()) each.set_requires_grad(false);
     std::int64_t const inputs = frozen->options.in_features();
-    // LibTorch's generators get Settings::seed only after this.
+    // LibTorch's generators are seeded from Settings::seed only after this.
     a_RI = register_parameter("A", table({rank, inputs}, 95, stream));
     b_OR = register_parameter("B", at::zeros({frozen->options.out_features(), rank}));
   }
@@ -35,7 +35,7 @@ struct LowRank : torch::nn::Module {
   at::Tensor a_RI, b_OR;
 };
 
-/// Of a Sequential, whose layers a policy can reach.
+/// For a Sequential, whose layers a policy can access.
 struct Adapt {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "outside.Adapt";
@@ -56,7 +56,7 @@ struct Adapt {
       std::uint32_t index = 0;
       for (torch::nn::AnyModule& layer : layers) {
         std::string const name = std::to_string(index++);
-        // In a second fit of this trainer it has been replaced already.
+        // A second fit of this trainer finds it replaced already.
         auto linear = std::dynamic_pointer_cast<torch::nn::LinearImpl>(layer.ptr());
         if (!linear) continue;
         auto const adapted = std::make_shared<LowRank>(linear, rank_, index);
@@ -81,7 +81,7 @@ torch::nn::Sequential network() {
 
 bool is_trained(std::string const& name) { return name.ends_with(".A") || name.ends_with(".B"); }
 
-TEST_CASE("a policy replaces layers: only what it brings is trained, and has optimizer state") {
+TEST_CASE("a policy replaces layers: only its parameters are trained, and have optimizer state") {
   auto const net = network();
   auto const before = tensors_of(*net);
   std::map<std::uint64_t, Frozen> saved;
@@ -115,7 +115,7 @@ TEST_CASE("a policy replaces layers: only what it brings is trained, and has opt
   CHECK(moments >= 8);  // two for each of four
 }
 
-TEST_CASE("a second fit of the trainer goes on with the layers that the first has brought") {
+TEST_CASE("a second fit of the trainer continues with the layers of the first") {
   auto const net = network();
   fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Settings{.epochs = 1},
                       fr::Optimize<fr::SGD>{.lr = 0.1}, Adapt{}};
@@ -125,7 +125,7 @@ TEST_CASE("a second fit of the trainer goes on with the layers that the first ha
   CHECK(tensors_of(*net).size() == 8);
 }
 
-TEST_CASE("the range test sweeps what the policy brings, and puts it back") {
+TEST_CASE("the range test sweeps the policy's parameters, and restores them") {
   auto const swept = network();
   fr::Resident train(samples(44), {.batch = 4});
   auto const trainer_of = [](torch::nn::Sequential const& net) {
@@ -142,7 +142,7 @@ TEST_CASE("the range test sweeps what the policy brings, and puts it back") {
   CHECK(same_bits(tensors_of(*swept), tensors_of(*net)));
 }
 
-TEST_CASE("a resumed run builds its layers again and goes on in the same bits") {
+TEST_CASE("a resumed run builds its layers again and continues with the same bits") {
   TemporaryFolder const folder;
   auto const run = [&](std::string const& name, int leave_at) {
     std::stop_source stop;
@@ -172,7 +172,7 @@ TEST_CASE("a resumed run builds its layers again and goes on in the same bits") 
   }
 }
 
-/// Takes another module for the trainer's.
+/// Replaces the trainer's module.
 struct Swap {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "outside.Swap";
@@ -185,7 +185,7 @@ struct Swap {
   };
 };
 
-TEST_CASE("the module itself stays: a policy that puts another in its place is refused") {
+TEST_CASE("a policy that replaces the module itself is refused") {
   fr::Trainer trainer{network(), fr::CrossEntropy{}, fr::Settings{}, fr::Optimize<fr::AdamW>{},
                       Swap{}};
   fr::Resident train(samples(8), {.batch = 4});

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second Checkpoint as a user writes it: it saves the whole run to memory, and resumes from
-// there.
+// A second Checkpoint as a user writes it: saves the whole run to memory, and resumes from there.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -23,7 +22,8 @@ using namespace support;
 struct MemorySave {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "outside.MemorySave";
-    static constexpr int rank = 2;  // behind all others: what they do in the event is saved
+    static constexpr int rank = 2;  // runs last, so that the save includes what others did in the
+                                    // event
   };
   using listens = fr::list<fr::on::fit_begin, fr::on::fit_end>;
   using provides = fr::list<fr::service::save>;
@@ -67,7 +67,7 @@ struct MemorySave {
 };
 // [end policy]
 
-/// Comes first in the order, saves in one step, and saves once more when the run is left.
+/// Runs first, requests a save in one step, and one more when the run is preempted.
 struct Asks {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "outside.A";
@@ -98,7 +98,7 @@ struct Asks {
   };
 };
 
-/// Steps that it has heard of, which are saved.
+/// Counts the steps that it has seen; saved.
 struct Counts {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "outside.Counts";
@@ -129,7 +129,7 @@ struct Ran {
   std::uint64_t counted = 0;
 };
 
-/// Two epochs of 11 steps; asked to leave in a step, by its number in this process.
+/// Two epochs of 11 steps, preempted after a given step of this process.
 Ran run(MemorySave const& saves, int leave_at = 0, Asks const& asks = {}, int dies_at = 0) {
   std::stop_source stop;
   int count = 0;
@@ -154,7 +154,7 @@ Ran run(MemorySave const& saves, int leave_at = 0, Asks const& asks = {}, int di
   return ran;
 }
 
-TEST_CASE("wherever the run is left it goes on from memory in the same bits") {
+TEST_CASE("a run preempted anywhere resumes from memory with the same bits") {
   fr::StateDict none;
   Ran const whole = run({.store = &none});
   for (int const at : {1, 7, 11, 12, 21}) {
@@ -164,7 +164,7 @@ TEST_CASE("wherever the run is left it goes on from memory in the same bits") {
     CHECK(left.report.preempted);
     CHECK(left.report.exit_code() == 75);
     CHECK(left.report.stopped_by == "Settings::stop");
-    // Saved once more in on_preempt: a run that is left has not ended.
+    // Saved once more in on_preempt: a preempted run has not ended.
     Ran const rest = run({.store = &store});
     REQUIRE(rest.report.resumed);
     CHECK(rest.report.steps == 22);
@@ -174,7 +174,7 @@ TEST_CASE("wherever the run is left it goes on from memory in the same bits") {
   }
 }
 
-TEST_CASE("a save in the middle of an event leaves the rest of it to the run that resumes") {
+TEST_CASE("a save in the middle of an event leaves the rest of the event to the resumed run") {
   fr::StateDict store;
   CHECK_THROWS_AS(run({.store = &store}, 0, {.save_at = 3}, 4), std::runtime_error);
   REQUIRE_FALSE(store.values.empty());
@@ -183,7 +183,7 @@ TEST_CASE("a save in the middle of an event leaves the rest of it to the run tha
   CHECK(rest.counted == 22);
 }
 
-TEST_CASE("a run whose save fails when it is left says so with its exit code") {
+TEST_CASE("a preempted run whose save fails reports that with its exit code") {
   fr::StateDict store;
   Ran const left = run({.store = &store, .is_full = true}, 5);
   CHECK(left.report.preempted);
@@ -191,7 +191,7 @@ TEST_CASE("a run whose save fails when it is left says so with its exit code") {
   CHECK_FALSE(left.report.unsaved.empty());
 }
 
-TEST_CASE("who stops a run in the event that resumes it has stopped it") {
+TEST_CASE("a stop request in the event that resumes the run takes effect") {
   fr::StateDict store;
   run({.store = &store}, 5);
   Ran const stopped = run({.store = &store}, 0, {.stop_at_begin = true});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second Rollback, as a user writes one: it takes the run back to before the window whose loss is
-// not finite, and passes over that window.
+// A second Rollback as a user writes it: restores the run to before the window with a non-finite
+// loss, and skips that window.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -45,7 +45,7 @@ struct PassOver {
 
     bool recover(fr::SafePoint<Context>& phase, fr::LossError const& error) {
       if (before_.empty()) return false;
-      // What is put back is this State, too, as it was when the snapshot was taken.
+      // restore() also restores this State, as it was when the snapshot was taken.
       std::vector<std::uint64_t> bad = bad_;
       bad.insert(bad.end(), {error.window.epoch, error.window.position});
       phase.restore(before_);
@@ -68,7 +68,7 @@ struct PassOver {
     }
 
     fr::RunSnapshot before_;
-    std::vector<std::uint64_t> bad_;  ///< epoch and position of each window that is passed over
+    std::vector<std::uint64_t> bad_;  ///< epoch and position of each window to skip
   };
 };
 // [end policy]
@@ -91,7 +91,7 @@ struct Outcome {
   Seen seen;
 };
 
-/// Windows of 4 samples, with dropout and BatchNorm, whose state has to go back as well.
+/// Windows of 4 samples, with dropout and BatchNorm, whose state must be restored too.
 template <class... Ps>
 Outcome run(fr::Batch const& data, fr::Settings const& settings, bool shuffle, int nth,
             Ps const&... policies) {
@@ -106,14 +106,14 @@ Outcome run(fr::Batch const& data, fr::Settings const& settings, bool shuffle, i
   return outcome;
 }
 
-/// 44 samples, of which 4 are NaN.
+/// 44 samples, 4 of them NaN.
 fr::Batch spoilt(std::int64_t first) {
   fr::Batch all = samples(44);
   all.data = all.data.clone();
   all.data.narrow(0, first, 4).fill_(std::numeric_limits<float>::quiet_NaN());
   return all;
 }
-/// The same without those.
+/// The same without these.
 fr::Batch without(std::int64_t first) {
   fr::Batch const all = samples(44);
   auto const cut = [&](at::Tensor const& tensor) {
@@ -123,7 +123,8 @@ fr::Batch without(std::int64_t first) {
 }
 
 TEST_CASE("a NaN batch is never trained: the weights are those of a run without it") {
-  for (std::int64_t const first : {20, 0, 40}) {  // the middle, an epoch's first and last window
+  for (std::int64_t const first : {20, 0, 40}) {  // the middle, and an epoch's first and last
+                                                  // window
     CAPTURE(first);
     Outcome const clean = run(without(first), {.epochs = 3}, false, 0);
     Outcome const outcome = run(spoilt(first), {.epochs = 3}, false, 0);
@@ -135,7 +136,7 @@ TEST_CASE("a NaN batch is never trained: the weights are those of a run without 
   }
 }
 
-TEST_CASE("an epoch whose only window is passed over is an epoch without a loss") {
+TEST_CASE("an epoch whose only window is skipped is an epoch without a loss") {
   fr::Batch const one = samples(4);
   Outcome const clean = run(one, {.epochs = 3}, false, 0);
   Outcome const outcome = run(one, {.epochs = 4}, false, 2);
@@ -145,11 +146,11 @@ TEST_CASE("an epoch whose only window is passed over is an epoch without a loss"
   REQUIRE(outcome.seen.epoch_losses.size() == 4);
   CHECK(std::isnan(outcome.seen.epoch_losses[1]));
   CHECK(std::isfinite(outcome.report.train_loss));
-  // So is the last one, and the report's loss is of it.
+  // The last epoch's loss is NaN too, and the report shows it.
   CHECK(std::isnan(run(one, {.epochs = 4}, false, 4).report.train_loss));
 }
 
-TEST_CASE("in shuffled data every window with a NaN is passed over, and the log says so") {
+TEST_CASE("in shuffled data every window with a NaN is skipped, and logged") {
   TemporaryFolder const folder;
   Outcome const outcome =
       run(spoilt(20), {.run = folder.path(), .epochs = 3}, true, 0, fr::Log<fr::Every<1>>{});
@@ -163,7 +164,7 @@ TEST_CASE("in shuffled data every window with a NaN is passed over, and the log 
   CHECK(outcome.report.samples == 3 * 44 - 4 * returns);
 }
 
-TEST_CASE("a resumed run knows the windows that it passes over") {
+TEST_CASE("a resumed run knows the windows to skip") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, std::uint64_t steps) {
     return run(spoilt(20), {.run = folder / name, .epochs = 3, .steps = steps}, false, 0,

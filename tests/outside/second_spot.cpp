@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second Spot, as a user writes one: a flag of the program's own asks that the run be left.
+// A second Spot as a user writes it: a flag of the program requests the preemption.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -18,7 +18,7 @@ namespace frugal_test::outside_second_spot {
 namespace fr = frugal;
 using namespace support;
 
-/// How a run was left.
+/// How a run was preempted.
 struct Left {
   bool has_begun = false;
   bool saved = false;
@@ -53,7 +53,7 @@ struct Leaves {
 };
 // [end policy]
 
-/// Counts what it is told, over all processes of a run.
+/// Counts the events that it sees, over all processes of a run.
 struct Told {
   std::uint64_t steps = 0, epochs = 0, validations = 0;
   friend bool operator==(Told const&, Told const&) = default;
@@ -93,7 +93,7 @@ struct Tally {
     fr::Outcome<Told> const* out_;
   };
 };
-// Before Validate in the order of an event, and behind it.
+// Before Validate in the order of an event, and after it.
 using Early = Tally<"outside.A">;
 using Late = Tally<"outside.Z">;
 
@@ -104,10 +104,10 @@ struct Result {
   Left left;
   int training = 0;    ///< batches
   int validation = 0;  ///< batches
-  int after = 0;       ///< batches that were begun after somebody asked
+  int after = 0;       ///< batches begun after the request
 };
 
-/// Asks before the nth batch, counted over training and validation; 0: never.
+/// Requests before the nth batch, counted over training and validation; 0: never.
 struct Asking {
   int nth;
   std::atomic<bool>* asked;
@@ -121,7 +121,7 @@ struct Asking {
   }
 };
 
-/// Two epochs of 11 batches, validated in 4 batches after every 5 steps.
+/// Two epochs of 11 batches, with a validation of 4 batches after every 5 steps.
 template <class... Ps>
 Result run(std::filesystem::path const& folder, int nth, Ps const&... policies) {
   Result result;
@@ -147,8 +147,8 @@ Result run(std::filesystem::path const& folder, int nth, Ps const&... policies) 
   return result;
 }
 
-/// Whenever somebody asks (before every batch, or every third), the run that goes on ends as one
-/// that nobody disturbed.
+/// Wherever the request comes (before every batch, or every third), the resumed run ends like an
+/// uninterrupted one.
 template <class First, class Second>
 void goes_on_exactly(int every, First&& first_run, Second&& second_run) {
   TemporaryFolder const folder;
@@ -181,12 +181,12 @@ void goes_on_exactly(int every, First&& first_run, Second&& second_run) {
   }
 }
 
-TEST_CASE("asked before any batch, a run is left behind its step, saved, and goes on exactly") {
+TEST_CASE("a run preempted before any batch stops after its step, is saved, and resumes exactly") {
   auto const same = [](auto const& folder, int nth) { return run(folder, nth); };
   goes_on_exactly(1, same, same);
 }
 
-TEST_CASE("so it does where the recipe that goes on has lost an observer, or has one more") {
+TEST_CASE("it does so even if the resuming recipe has lost an observer, or gained one") {
   auto const plain = [](auto const& folder, int nth) { return run(folder, nth); };
   auto const logged = [](auto const& folder, int nth) {
     return run(folder, nth, fr::Log<fr::Every<1>>{}, fr::Throughput<fr::Every<4>>{});

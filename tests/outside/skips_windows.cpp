@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over every third window, and ends the run at a budget of windows: as a user writes it.
+// A user's policy that skips every third window, and ends the run at a budget of windows.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -30,7 +30,7 @@ struct TwoOfThree {
   template <class Context>
   class State {
    public:
-    using transient = void;  // the counters know all of it
+    using transient = void;  // the counters hold all state
     explicit State(TwoOfThree const& settings) : budget_(settings.budget) {}
 
     // [begin hook]
@@ -58,7 +58,7 @@ struct Plan {
   std::filesystem::path folder{};
   std::uint64_t epochs = 1;
   bool shuffle = false;
-  int leave_at = 0;  ///< training batch; 0: none
+  int leave_at = 0;  ///< preempt at this training batch; 0: none
 };
 
 template <class... Ps>
@@ -84,7 +84,7 @@ Outcome run(fr::Batch const& data, Plan const& plan, Ps const&... policies) {
   return outcome;
 }
 
-/// Those of 44 samples that are in windows of this list, of `size` samples each.
+/// The samples of 44 that are in the listed windows of `size` samples each.
 fr::Batch windows(std::vector<std::int64_t> const& which, std::int64_t size = 4) {
   fr::Batch const all = samples(44);
   std::vector<at::Tensor> data, target;
@@ -95,12 +95,12 @@ fr::Batch windows(std::vector<std::int64_t> const& which, std::int64_t size = 4)
   return {at::cat(data), at::cat(target)};
 }
 
-TEST_CASE("a window that is passed over is consumed, and neither trained nor a step") {
+TEST_CASE("a skipped window is consumed, and neither trained nor a step") {
   Outcome const outcome = run(samples(44), {}, TwoOfThree{});
   CHECK(outcome.report.epochs == 1);
   CHECK(outcome.report.steps == 8);
   CHECK(outcome.report.samples == 32);
-  CHECK(outcome.report.skipped == 0);  // those are of overflows
+  CHECK(outcome.report.skipped == 0);  // this counts overflows
   CHECK(outcome.last.passed_over == 3);
   CHECK(outcome.last.position == 44);
   CHECK(outcome.last.micro_batch == 8);
@@ -109,8 +109,8 @@ TEST_CASE("a window that is passed over is consumed, and neither trained nor a s
   CHECK(outcome.report.train_loss == without.report.train_loss);
 }
 
-TEST_CASE("so are all micro-batches of a window, of an epoch's ragged last one too") {
-  // Six windows of 8 samples, the last of which has 4; the third and the last are passed over.
+TEST_CASE("all its micro-batches are, in an epoch's ragged last window too") {
+  // Six windows of 8 samples, the last with 4; the third and the last are skipped.
   Outcome const outcome = run(samples(44), {}, fr::Accumulate<2>{}, TwoOfThree{});
   CHECK(outcome.report.epochs == 1);
   CHECK(outcome.report.steps == 4);
@@ -119,14 +119,14 @@ TEST_CASE("so are all micro-batches of a window, of an epoch's ragged last one t
   CHECK(same_bits(outcome.tensors, without.tensors));
 }
 
-TEST_CASE("the count goes on from epoch to epoch") {
+TEST_CASE("the count continues from epoch to epoch") {
   Outcome const outcome = run(samples(44), {.epochs = 3}, TwoOfThree{});
   CHECK(outcome.report.epochs == 3);
   CHECK(outcome.report.steps == 22);
-  CHECK(outcome.last.passed_over == 10);  // the last window is the eleventh, behind the last step
+  CHECK(outcome.last.passed_over == 10);  // the last window is the eleventh, after the last step
 }
 
-TEST_CASE("a budget of windows ends the run, those that are passed over included") {
+TEST_CASE("a budget of windows ends the run, skipped windows included") {
   Outcome const outcome = run(samples(44), {.epochs = 3}, TwoOfThree{.budget = 21});
   CHECK(outcome.report.stopped_by == "outside.TwoOfThree");
   CHECK(outcome.report.epochs == 1);
@@ -135,7 +135,7 @@ TEST_CASE("a budget of windows ends the run, those that are passed over included
   CHECK(outcome.last.position == 36);
 }
 
-TEST_CASE("a run that is left at any batch goes on where it was") {
+TEST_CASE("a run preempted at any batch continues from there") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, int leave_at) {
     return run(samples(43),

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <iostream>
 
-// Moves nothing: there is nothing. That it links and runs is what counts.
+// Moves nothing, because there is nothing; this tests that it links and runs.
 int main() {
   auto const folder = std::filesystem::temp_directory_path() / "frugal-consumer-archive";
   std::filesystem::remove_all(folder);

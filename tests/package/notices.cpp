@@ -4,7 +4,7 @@
 
 #include <iostream>
 
-// Nobody answers at port 9 (discard) of this machine. That it links and runs is what counts.
+// Nothing listens on port 9 (discard) of this machine; this tests that it links and runs.
 int main() {
   frugal::NoticePoller<frugal::Gcp> poller({.base = "http://127.0.0.1:9"});
   std::cout << "pending: " << poller.pending() << '\n';

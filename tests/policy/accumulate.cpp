@@ -19,8 +19,8 @@ TEST_CASE("Accumulate<1> has the same bits as no Accumulate") {
   CHECK(same_bits(tensors_of(*with.net), tensors_of(*without.net)));
 }
 
-/// The weights after one epoch of plain gradient descent in float64, where agreement is not
-/// hidden by rounding: micro-batches of these sizes, N to a window.
+/// The weights after one epoch of plain gradient descent in float64, where rounding does not hide
+/// differences: micro-batches of these sizes, N per window.
 template <int N>
 std::map<std::string, at::Tensor> descend(std::vector<std::int64_t> const& sizes, bool weighted) {
   TrainingFile const file;
@@ -37,7 +37,7 @@ std::map<std::string, at::Tensor> descend(std::vector<std::int64_t> const& sizes
   return tensors_of(*net);
 }
 
-/// The same, each window one big batch, in a loop that frugal has no part in.
+/// The same with one big batch per window, in a hand-written loop without frugal.
 std::map<std::string, at::Tensor> by_hand(std::vector<std::int64_t> const& windows, bool weighted) {
   TrainingFile const file;
   auto net = file.network();
@@ -62,7 +62,7 @@ double apart(std::map<std::string, at::Tensor> const& a,
   return largest;
 }
 
-// A few roundings of a double.
+// A few rounding errors of a double.
 constexpr double rounding = 1e-14;
 
 TEST_CASE("a window of equal micro-batches is one big batch") {
@@ -70,7 +70,7 @@ TEST_CASE("a window of equal micro-batches is one big batch") {
         rounding);
 }
 
-TEST_CASE("a last window with fewer micro-batches is one big batch of what it has") {
+TEST_CASE("a last window with fewer micro-batches is one big batch of these") {
   CHECK(apart(descend<3>(std::vector<std::int64_t>(8, 5), false), by_hand({15, 15, 10}, false)) <
         rounding);
   CHECK(apart(descend<16>(std::vector<std::int64_t>(8, 5), false), by_hand({40}, false)) <
@@ -102,7 +102,7 @@ TEST_CASE("a window counts as one step, its micro-batches one by one") {
   CHECK(seen[1].sample == 40);
 }
 
-TEST_CASE("a full window of equal weights costs no operator but those of its micro-batches") {
+TEST_CASE("a full window of equal weights costs no operator besides those of its micro-batches") {
   TrainingFile const file;
   auto const count = [&](auto policy, std::vector<std::int64_t> const& sizes) {
     auto const net = file.network();

@@ -29,7 +29,7 @@ constexpr std::int64_t b = 32;
 
 at::Tensor rows(std::uint32_t stream = 0) { return table({b, features}, 80, stream); }
 
-/// The gradient of x through `body`, whose saved tensors are packed as `Format`; void: as they are.
+/// The gradient of x through `body`, with saved tensors packed as `Format`; void: unpacked.
 template <class Format, class Body>
 at::Tensor gradient(Body const& body) {
   at::Tensor const x = rows().requires_grad_();
@@ -45,7 +45,7 @@ at::Tensor gradient(Body const& body) {
   return x.grad();
 }
 
-/// Views that lie in memory in every way that there is.
+/// Views with every kind of memory layout.
 at::Tensor entangled(at::Tensor const& x_BF) {
   at::Tensor const h_BF = x_BF.tanh();
   auto const parts = h_BF.mul(1.5).chunk(2, 1);
@@ -57,7 +57,7 @@ at::Tensor entangled(at::Tensor const& x_BF) {
          stepped.repeat({1, 2}) * h_BF.view({b, 8, 8}).transpose(1, 2).reshape({b, features});
 }
 
-TEST_CASE("Offload gives the plain gradients, bit for bit, whatever way tensors lie in memory") {
+TEST_CASE("Offload gives the plain gradients, bit for bit, for every memory layout") {
   CHECK(at::allclose(gradient<fr::Offload>(entangled), gradient<void>(entangled), 1e-6, 0));
   auto const simple = [](at::Tensor const& x) { return x.tanh().exp() * x.sigmoid(); };
   CHECK(at::equal(gradient<fr::Offload>(simple), gradient<void>(simple)));
@@ -81,7 +81,7 @@ TEST_CASE("gradients in 16 bits are those of rounded activations") {
   CHECK((finer - plain).norm().item<double>() < 0.25 * (half - plain).norm().item<double>());
 }
 
-TEST_CASE("parameters, their views, batches, integers and small statistics stay as they are") {
+TEST_CASE("parameters, their views, batches, integers and small statistics are not packed") {
   nn::Linear linear(features, features);
   nn::LayerNorm norm(nn::LayerNormOptions({features}));
   at::Tensor const x = rows();
@@ -89,13 +89,13 @@ TEST_CASE("parameters, their views, batches, integers and small statistics stay 
   LiveBytes const live;
   fr::detail::Packing<PackedAs<fr::BF16>> packing;
   fr::detail::SavedTensorsScope const scope(&packing);
-  // The batch and the transposed weight are saved here, and the result is not.
+  // This saves the batch and the transposed weight, not the result.
   at::Tensor const h = linear(x);
   CHECK(live.now() == b * features * 4);
-  // Indices, and the logarithms of a softmax.
+  // Saves indices, and the logarithms of a softmax.
   at::Tensor const selected = h.index_select(0, index).log_softmax(1);
   CHECK(live.now() == 2 * b * features * 4);
-  // The input in half; mean and deviation are rows of one element.
+  // Saves the input in half precision; mean and deviation are rows of one element.
   at::Tensor const normal = norm(h);
   CHECK(live.now() == 3 * b * features * 4 + b * features * 2 + 2 * b * 4);
 }
@@ -109,13 +109,14 @@ TEST_CASE("a tensor that is saved several times is packed once") {
   at::Tensor const sums = h.sin().sum() + h.view({features, b}).exp().sum() +
                           h.view({b, 8, 8}).permute({2, 0, 1}).cos().sum();
   h.reset();
-  // relu's result and the inputs of sin and cos are one; exp keeps its result. Sums are small.
+  // relu's result and the inputs of sin and cos are one tensor; exp keeps its result. Sums are
+  // small.
   CHECK(live.now() <= 2 * b * features * 2 + 1024);
   CHECK(live.now() >= 2 * b * features * 2);
   sums.backward();
 }
 
-TEST_CASE("what is changed in place after it was packed has the value that was saved") {
+TEST_CASE("a tensor changed in place after packing unpacks with the saved value") {
   auto const late = [](bool packed) {
     at::Tensor const x = rows().requires_grad_();
     fr::detail::Packing<PackedAs<fr::Offload>> packing;
@@ -129,7 +130,7 @@ TEST_CASE("what is changed in place after it was packed has the value that was s
   CHECK(at::equal(late(true), late(false)));
 }
 
-TEST_CASE("a parameter that is changed in place before backward is refused, as LibTorch does") {
+TEST_CASE("a parameter that is changed in place before backward is refused, as by LibTorch") {
   nn::Linear linear(features, features);
   at::Tensor const x = rows().requires_grad_();
   fr::detail::Packing<PackedAs<fr::BF16>> packing;
@@ -142,7 +143,7 @@ TEST_CASE("a parameter that is changed in place before backward is refused, as L
   CHECK_THROWS_WITH_AS(y.backward(), doctest::Contains("was changed in place"), fr::ModuleError);
 }
 
-TEST_CASE("a graph that is kept unpacks again, in another thread as well") {
+TEST_CASE("a retained graph unpacks again, in another thread as well") {
   at::Tensor const x = rows().requires_grad_();
   at::Tensor loss;
   {
@@ -156,7 +157,7 @@ TEST_CASE("a graph that is kept unpacks again, in another thread as well") {
   CHECK(at::equal(x.grad(), once * 2));
 }
 
-TEST_CASE("nothing is left of a graph that was never gone back through") {
+TEST_CASE("nothing is left of a graph without a backward pass") {
   LiveBytes const live;
   at::Tensor const x = rows().requires_grad_();
   std::int64_t const before = live.now();
@@ -223,7 +224,7 @@ TEST_CASE("on the CPU Offload changes nothing, and says so once") {
   CHECK(report.advice[0].find("does nothing on the CPU") != std::string::npos);
 }
 
-TEST_CASE("hooks are there in training passes alone, and gone after one that throws") {
+TEST_CASE("hooks are there in training passes alone, and removed after one that throws") {
   struct Watching {
     std::vector<bool>* hooked;
     fr::Loss operator()(nn::Sequential& module, fr::Batch const& batch) const {

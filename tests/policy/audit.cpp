@@ -38,7 +38,7 @@ std::vector<AuditMark> marks(frugal::Settings settings, Ps const&... policies) {
   return trainer.template policy<k::audit>().marks();
 }
 
-/// The flags that an audit sets, as a text.
+/// The flags that an audit sets, as text.
 std::string flags() {
   at::Context& context = at::globalContext();
   std::string text;
@@ -75,7 +75,7 @@ TEST_CASE("a run that ends within an epoch has a hash of its end") {
   CHECK(found[2].step == 8);
 }
 
-TEST_CASE("the hash is of names, types, shapes and every bit of parameters and buffers") {
+TEST_CASE("the hash covers names, types, shapes and every bit of parameters and buffers") {
   auto const base = module();
   std::uint64_t const hash = frugal::hash_of_tensors(*base);
   CHECK(frugal::hash_of_tensors(*module()) == hash);
@@ -93,7 +93,7 @@ TEST_CASE("the hash is of names, types, shapes and every bit of parameters and b
   CHECK(frugal::hash_of_tensors(*a) != frugal::hash_of_tensors(*b));
 }
 
-TEST_CASE("LibTorch is deterministic for the span of fit, and then as it was") {
+TEST_CASE("LibTorch is deterministic during fit, and restored afterwards") {
   at::Context& context = at::globalContext();
   std::string const before = flags();
   std::string within;
@@ -120,7 +120,7 @@ TEST_CASE("LibTorch is deterministic for the span of fit, and then as it was") {
   CHECK(flags() == before);
 }
 
-TEST_CASE("an operator without a deterministic kernel ends the run, and says which it is") {
+TEST_CASE("an operator without a deterministic kernel ends the run, and is named") {
   auto const objective = [](std::shared_ptr<Mlp>& net, frugal::Batch const& batch) {
     at::Tensor const target = batch.target.clone();
     target.put_(at::zeros({1}, at::kLong), at::zeros({1}, at::kLong), /*accumulate=*/false);
@@ -157,9 +157,9 @@ std::vector<std::string> lines(std::vector<AuditMark> const& all) {
   return found;
 }
 
-TEST_CASE("a resumed run has the hashes of one that was not stopped, in its log too") {
+TEST_CASE("a resumed run has the hashes of an uninterrupted one, in its log too") {
   auto const whole = marks({});
-  for (std::uint64_t const steps : {9U, 8U}) {  // at a save's cadence, and beside it
+  for (std::uint64_t const steps : {9U, 8U}) {  // at a save's cadence, and off it
     CAPTURE(steps);
     TemporaryFolder const folder;
     auto const part = [&](std::optional<std::uint64_t> limit) {
@@ -174,7 +174,7 @@ TEST_CASE("a resumed run has the hashes of one that was not stopped, in its log 
 
     CHECK((part(std::nullopt) == whole));
     auto expected = lines(whole);
-    // What was saved when that part had ended has the line of its end.
+    // A save after the end of the first part includes the line of that end.
     if (steps == 8) expected.insert(expected.begin() + 2, lines(first)[2]);
     CHECK(lines(folder / "metrics.jsonl") == expected);
     CHECK((part(std::nullopt) == whole));
@@ -182,7 +182,7 @@ TEST_CASE("a resumed run has the hashes of one that was not stopped, in its log 
   }
 }
 
-TEST_CASE("another number of threads after a resume is told") {
+TEST_CASE("another number of threads after a resume is reported") {
   TemporaryFolder const folder;
   int const threads = at::get_num_threads();
   auto const run = [&](std::uint64_t epochs) {
@@ -198,11 +198,11 @@ TEST_CASE("another number of threads after a resume is told") {
   at::set_num_threads(threads + 1);
   auto const advice = run(2);
   at::set_num_threads(threads);
-  REQUIRE(advice.size() == 2);  // the checkpoint says it as well
+  REQUIRE(advice.size() == 2);  // the checkpoint gives the recommendation as well
   CHECK(advice[1].find("went on with " + std::to_string(threads + 1)) != std::string::npos);
 }
 
-TEST_CASE("cuBLAS is asked for a workspace of a fixed size") {
+TEST_CASE("cuBLAS requires a workspace of a fixed size") {
   CHECK_NOTHROW(frugal::detail::require_workspace(":4096:8"));
   CHECK_NOTHROW(frugal::detail::require_workspace(":16:8"));
   CHECK_THROWS_AS(frugal::detail::require_workspace(nullptr), frugal::SettingsError);

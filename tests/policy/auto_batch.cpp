@@ -32,15 +32,15 @@ namespace k = frugal::kinds;
 using Split = Accumulate<Auto>;
 constexpr std::int64_t kib = 1024;
 
-/// Takes 256 KiB a sample for the span of forward and backward, beside what cross entropy takes;
-/// from a step on more.
+/// Takes 256 KiB per sample for the duration of forward and backward, in addition to cross entropy;
+/// more from some step on.
 struct Hungry {
   std::int64_t bytes = 256 * kib;
   std::int64_t later = 256 * kib;
   std::uint64_t from = 1 << 30;
   std::uint64_t* step = nullptr;
 
-  /// Saves a tensor of as many bytes a sample for backward.
+  /// Saves a tensor of that many bytes per sample for backward.
   struct Eats : torch::autograd::Function<Eats> {
     static at::Tensor forward(torch::autograd::AutogradContext* context, at::Tensor const& loss,
                               std::int64_t bytes) {
@@ -117,7 +117,7 @@ bool same(Result const& a, Result const& b) {
   return true;
 }
 
-/// All that is persisted after each step, too: moments, scales, counters, losses.
+/// Whether everything persisted after each step is equal, too: moments, scales, counters, losses.
 bool same_states(Result const& a, Result const& b) {
   if (a.after_step.size() != b.after_step.size()) return false;
   for (auto const& [step, frozen] : a.after_step) {
@@ -134,13 +134,13 @@ bool same_states(Result const& a, Result const& b) {
 AutoBatch const for_eight{.limit = 3 * kib * kib, .margin = 0.1};
 AutoBatch const for_sixteen{.limit = 6 * kib * kib, .margin = 0.1};
 
-TEST_CASE("AutoBatch finds the largest micro-batch below limit and margin, and says so") {
+TEST_CASE("AutoBatch finds the largest micro-batch below limit and margin, and reports it") {
   struct Case {
     std::int64_t limit;
     double margin;
     std::int64_t found;
   };
-  // Of 16 samples the parts have at most 16, 8, 6, 4, 3, 2 or 1; each sample takes 256 KiB.
+  // Parts of 16 samples have at most 16, 8, 6, 4, 3, 2 or 1; each sample takes 256 KiB.
   for (Case const& which :
        {Case{6 * kib * kib, 0.1, 0}, Case{3 * kib * kib, 0.1, 8}, Case{2200 * kib, 0, 8},
         Case{2200 * kib, 0.1, 6}, Case{1200 * kib, 0.1, 4}, Case{900 * kib, 0.1, 3},
@@ -158,7 +158,7 @@ TEST_CASE("AutoBatch finds the largest micro-batch below limit and margin, and s
   }
 }
 
-TEST_CASE("a fit that was probed has the bits of one that was told") {
+TEST_CASE("a fit with a search has the bits of one with the size given") {
   auto const any = Optimize<frugal::Any>{.make = [](std::vector<at::Tensor> parameters) {
     return std::make_unique<torch::optim::RMSprop>(std::move(parameters), 1e-2);
   }};
@@ -171,7 +171,7 @@ TEST_CASE("a fit that was probed has the bits of one that was told") {
       auto const told = run(plan, policies...);
       CHECK(probed.micro_batch == plan.samples);
       CHECK(same(probed, told));
-      // Bytes of torch's archive are others in every run.
+      // The bytes of torch's archive differ in every run.
       bool const comparable =
           !(std::same_as<std::remove_cvref_t<decltype(policies)>, Optimize<frugal::Any>> || ...);
       if (comparable && !whole) CHECK(same_states(probed, told));
@@ -187,7 +187,7 @@ TEST_CASE("a fit that was probed has the bits of one that was told") {
   check(true, Optimize<SGD>{.lr = 0.1}, frugal::Recompute<frugal::Segments<2>>{});
 }
 
-TEST_CASE("the limit holds in later steps, and what strikes there is split as if told") {
+TEST_CASE("the limit holds in later steps, and a step that exceeds it is split as if given") {
   Plan plan{.hungry = {.later = 512 * kib, .from = 4}, .norm = true};
   auto const struck = run(plan, Optimize<frugal::AdamW>{}, for_eight);
   CHECK(struck.micro_batch == 4);
@@ -197,7 +197,7 @@ TEST_CASE("the limit holds in later steps, and what strikes there is split as if
   CHECK(struck.report.advice[1].find("BatchNorm") != std::string::npos);
   CHECK(struck.report.advice[2].find("memory ran out at step 4 with 8 samples") !=
         std::string::npos);
-  // Two parts each in the first epoch but its last batch of 12, then four and three.
+  // Two parts each in the first epoch except its last batch of 12, then four and three.
   std::vector<std::uint64_t> parts;
   for (auto const& at : struck.counters) parts.push_back(at.window_micro_batches);
   CHECK(parts == std::vector<std::uint64_t>{2, 2, 2, 2, 4, 3, 4, 4, 3});
@@ -226,14 +226,14 @@ TEST_CASE("a limit that does not hold one sample is a MemoryError, before and du
   }
 }
 
-TEST_CASE("BatchNorm refuses one sample, and the search goes on with two") {
+TEST_CASE("BatchNorm refuses one sample, and the search continues with two") {
   Plan const plan{.norm = true};
   auto const two = run(plan, Optimize<SGD>{}, AutoBatch{.limit = 700 * kib});
   CHECK(two.micro_batch == 2);
   CHECK_THROWS_AS(run(plan, Optimize<SGD>{}, AutoBatch{.limit = 400 * kib}), frugal::MemoryError);
 }
 
-TEST_CASE("an error that is none of memory leaves the search as it is, and the module untouched") {
+TEST_CASE("an error other than out-of-memory ends the search, and the module is unchanged") {
   auto const module = std::make_shared<Mlp>();
   auto const before = tensors_of(*module);
   frugal::Trainer trainer{module,          Hungry{}, frugal::Settings{},
@@ -242,7 +242,7 @@ TEST_CASE("an error that is none of memory leaves the search as it is, and the m
   CHECK(same_bits(before, tensors_of(*module)));
 }
 
-TEST_CASE("AutoBatch refuses settings without sense") {
+TEST_CASE("AutoBatch refuses invalid settings") {
   auto const fit = [](AutoBatch policy) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), Hungry{}, frugal::Settings{},
                             Optimize<SGD>{},         Split{},  policy};
@@ -255,7 +255,7 @@ TEST_CASE("AutoBatch refuses settings without sense") {
   CHECK_THROWS_AS(fit({.limit = kib * kib, .look = 0}), frugal::SettingsError);
 }
 
-TEST_CASE("of batches of different sizes the largest of those that come first is tried") {
+TEST_CASE("of batches of different sizes the largest of the first ones is tried") {
   frugal::Batch const all = samples(40);
   std::vector<frugal::Batch> batches;
   std::int64_t begin = 0;
@@ -278,12 +278,12 @@ TEST_CASE("of batches of different sizes the largest of those that come first is
   auto const [told_parts, told] = fit({.samples = 8});
   CHECK(told_parts == parts);
   CHECK(same_bits(told, tensors));
-  // Looking at two, it finds that twelve fit whole with this limit; sixteen then do not.
+  // Examining two batches, it finds that twelve samples fit with this limit; sixteen then do not.
   auto const [late, ignored] = fit({}, AutoBatch{.limit = 3600 * kib, .margin = 0, .look = 2});
   CHECK(late == std::vector<std::uint64_t>{1, 1, 1, 2, 1, 1, 2, 1, 2, 1});
 }
 
-TEST_CASE("a run that resumes splits as before and does not look again, from its first step on") {
+TEST_CASE("a resumed run splits as before and does not search again, from its first step on") {
   TemporaryFolder folder;
   auto const fit = [&](std::uint64_t steps, std::filesystem::path const& where, AutoBatch policy) {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
@@ -304,21 +304,21 @@ TEST_CASE("a run that resumes splits as before and does not look again, from its
     CAPTURE(at);
     auto const where = folder / ("parts" + std::to_string(at));
     auto const begun = fit(at, where, for_eight);
-    // More memory than before, and all the same the same split.
+    // More memory than before, and still the same split.
     auto const [rest, tensors, again] = fit(9, where, for_sixteen);
     CHECK(again == 8);
     CHECK(rest.resumed.has_value());
     CHECK(same_bits(tensors, expected));
-    CHECK(rest.advice == std::get<0>(begun).advice);  // and no word of another look
+    CHECK(rest.advice == std::get<0>(begun).advice);  // and no message about another search
   }
 }
 
-TEST_CASE("the checkpoint of the very beginning knows the split") {
+TEST_CASE("the checkpoint of step 0 includes the split") {
   TemporaryFolder folder;
   bool saved = false;
   auto const objective = [&](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
     saved = saved || std::filesystem::exists(folder / "checkpoints" / "step-00000000");
-    // Killed in the first step that is one.
+    // Killed in the first real step.
     if (saved) throw std::runtime_error("killed");
     return Hungry{}(module, batch);
   };
@@ -337,7 +337,7 @@ TEST_CASE("the checkpoint of the very beginning knows the split") {
   CHECK(second.policy<k::accumulate>().micro_batch() == 8);
 }
 
-TEST_CASE("explain tells what was found, and Log what happened") {
+TEST_CASE("explain shows the result, and Log what happened") {
   TemporaryFolder folder;
   std::uint64_t step = 0;
   frugal::Trainer trainer{std::make_shared<Mlp>(),

@@ -48,7 +48,7 @@ struct File {
   Resident batches() const { return Resident(rows(), {.batch = 8, .shuffle = false}); }
 };
 
-/// float32 and float64 of the file differ by rounding alone: the yardstick.
+/// float32 and float64 of the file differ by rounding alone: that distance is the tolerance.
 void check_near(at::Tensor const& found, Json const& which, char const* part,
                 std::string const& name) {
   auto const in = [&](char const* type, at::ScalarType as) {
@@ -131,7 +131,7 @@ TEST_CASE("an average has the bits of a hand-written one, whose first value is t
   }
 }
 
-/// Notes a weight, and where it lies, in every forward pass of a validation.
+/// Records a weight, and its address, in every forward pass of a validation.
 struct Look {
   std::vector<at::Tensor>* seen;
   std::vector<void const*>* places;
@@ -145,7 +145,7 @@ struct Look {
   }
 };
 
-TEST_CASE("a validation has the averaged weights, without a copy, and training has its own") {
+TEST_CASE("a validation uses the averaged weights, without a copy, and training its own") {
   for (bool const validate : {true, false}) {
     auto const module = std::make_shared<Mlp>();
     void const* const place = module->first->weight.const_data_ptr();
@@ -165,7 +165,7 @@ TEST_CASE("a validation has the averaged weights, without a copy, and training h
   }
 }
 
-TEST_CASE("before the first average a validation has the trained weights") {
+TEST_CASE("before the first average a validation uses the trained weights") {
   auto const module = std::make_shared<Mlp>();
   void const* const place = module->first->weight.const_data_ptr();
   std::vector<at::Tensor> seen;
@@ -178,7 +178,7 @@ TEST_CASE("before the first average a validation has the trained weights") {
   CHECK(trainer.policy<k::average>().weights().taken == 2);
 }
 
-TEST_CASE("a run that averages ends in the same bits as one that does not") {
+TEST_CASE("a run that averages ends with the same bits as one that does not") {
   auto const trained = [](auto... policies) {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
     frugal::Trainer trainer{module,
@@ -194,7 +194,7 @@ TEST_CASE("a run that averages ends in the same bits as one that does not") {
   CHECK(same_bits(trained(), trained(Average<Swa<From<3>, Every<2>>>{})));
 }
 
-TEST_CASE("a validation that throws gives the weights back") {
+TEST_CASE("a validation that throws restores the weights") {
   auto const module = std::make_shared<Mlp>();
   void const* const place = module->first->weight.const_data_ptr();
   frugal::Trainer trainer{module,          frugal::CrossEntropy{},       frugal::Settings{},
@@ -208,7 +208,7 @@ TEST_CASE("a validation that throws gives the weights back") {
   CHECK(trainer.policy<k::average>().averaged.get() == nullptr);
 }
 
-TEST_CASE("what is lent is given back when lending fails in its middle") {
+TEST_CASE("lent memory is returned when lending fails half-way") {
   std::vector<at::Tensor> const own{at::ones({2}).requires_grad_(), at::ones({2}).requires_grad_()};
   void const* const place = own[0].const_data_ptr();
   {
@@ -219,7 +219,7 @@ TEST_CASE("what is lent is given back when lending fails in its middle") {
   CHECK(own[0].const_data_ptr() == place);
 }
 
-TEST_CASE("a graph that lives across a validation goes backward as if there had been none") {
+TEST_CASE("a graph that lives across a validation runs backward unaffected") {
   auto const gradients = [](bool lend) {
     Mlp module;
     frugal::Batch const batch = samples(8);
@@ -262,7 +262,7 @@ TEST_CASE("an update is one grouped operator, and nothing waits for it") {
   CHECK(per_step(Average<Ema<0.9_r, Every<2>>>{})["aten::_foreach_lerp_"] == 2);
 }
 
-TEST_CASE("averages lie in the checkpoint by name, and a resumed run has the same bits") {
+TEST_CASE("averages are in the checkpoint by name, and a resumed run has the same bits") {
   auto const run = [](std::filesystem::path const& folder, std::uint64_t steps) {
     frugal::Trainer trainer{std::make_shared<Mlp>(),
                             frugal::CrossEntropy{},
@@ -286,7 +286,7 @@ TEST_CASE("averages lie in the checkpoint by name, and a resumed run has the sam
   CHECK(same_bits(expected.tensors, found.tensors));
 }
 
-TEST_CASE("a run that ends before the first average says so, and leaves none") {
+TEST_CASE("a run that ends before the first average reports that, and has none") {
   frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
                           Optimize<SGD>{}, Average<Swa<From<5, Epoch>>>{}};
   auto const report = trainer.fit(Resident(samples(8)));
@@ -295,7 +295,7 @@ TEST_CASE("a run that ends before the first average says so, and leaves none") {
   CHECK_THROWS_AS(trainer.policy<k::average>().weights(), frugal::StateError);
 }
 
-TEST_CASE("averages do not fit another module, which stays as it is") {
+TEST_CASE("averages do not fit another module, which is unchanged") {
   frugal::Trainer trainer{std::make_shared<Mlp>(Mlp::Shape{.norm = true}), frugal::CrossEntropy{},
                           frugal::Settings{}, Optimize<SGD>{}, Average<>{}};
   trainer.fit(Resident(samples(8)));
@@ -308,7 +308,7 @@ TEST_CASE("averages do not fit another module, which stays as it is") {
   }
 }
 
-TEST_CASE("a decay that is given at run time lies between 0 and 1") {
+TEST_CASE("a run-time decay must lie between 0 and 1") {
   for (double const decay : {0.0, 1.0, -0.5, std::nan("")}) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
                             Optimize<SGD>{}, Average<>{.rule = {.decay = decay}}};
@@ -316,7 +316,7 @@ TEST_CASE("a decay that is given at run time lies between 0 and 1") {
   }
 }
 
-TEST_CASE("From counts what it says") {
+TEST_CASE("From counts its unit") {
   using frugal::Counters;
   static_assert(From<3>::reached({.step = 3}) && !From<3>::reached({.step = 2}));
   static_assert(From<3, Epoch>::reached({.epoch = 3}) && !From<3, Epoch>::reached({.step = 9}));
@@ -325,7 +325,7 @@ TEST_CASE("From counts what it says") {
   static_assert(!From<3, frugal::Token>::reached({.token = 2}));
 }
 
-TEST_CASE("update_batch_norm puts back modes and momenta, and after an error the statistics") {
+TEST_CASE("update_batch_norm restores modes and momenta, and after an error the statistics") {
   Mlp module(Mlp::Shape{.dropout = 0.5, .norm = true});
   module.eval();
   auto const before = tensors_of(module);

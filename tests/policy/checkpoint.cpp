@@ -35,14 +35,14 @@ void ends_in_the_same_bits(std::vector<std::uint64_t> const& deaths, Ps const&..
   for (std::size_t i = 0; i < whole.report.validations.size(); ++i) {
     CHECK(resumed.report.validations[i].metrics == whole.report.validations[i].metrics);
   }
-  // The last files agree too, but for when they were written.
+  // The last files are equal too, except for their times.
   for (char const* const file : {"model.safetensors", "optimizer.safetensors"}) {
     CHECK(text_of(newest_in(folder / "killed") / file) ==
           text_of(newest_in(folder / "whole") / file));
   }
 }
 
-TEST_CASE("a run that dies again and again ends in the bits of one that does not") {
+TEST_CASE("a run that dies again and again ends with the bits of one that does not") {
   ends_in_the_same_bits({5, 9, 12}, Optimizer{}, frugal::Checkpoint<Every<4>>{});
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("so it does in the middle of windows, plateaus, patience and clipping"
                         frugal::Smoke<>{.out = nullptr}, frugal::Checkpoint<Every<3>, Async>{});
 }
 
-TEST_CASE("a run that dies before its first cadence begins again at its first step") {
+TEST_CASE("a run that dies before its first cadence restarts at its first step") {
   TemporaryFolder const folder;
   Job job{.folder = folder.path(), .dies_at = 2};
   CHECK(run(job, Optimizer{}, frugal::Checkpoint<Every<1000>>{}).died);
@@ -78,7 +78,7 @@ TEST_CASE("a run that dies before its first cadence begins again at its first st
   CHECK(again.losses.size() == 33);
 }
 
-TEST_CASE("a run that had ended is at its end when it is started again, with the same report") {
+TEST_CASE("a completed run is at its end when it is started again, with the same report") {
   TemporaryFolder const folder;
   Job const job{.folder = folder.path()};
   Outcome const first = run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
@@ -90,7 +90,7 @@ TEST_CASE("a run that had ended is at its end when it is started again, with the
   CHECK(same_bits(second.tensors, first.tensors));
 }
 
-TEST_CASE("a run that had ended goes on when it is given more epochs") {
+TEST_CASE("a completed run continues with more epochs") {
   TemporaryFolder const folder;
   Job job{.folder = folder / "in two parts", .epochs = 2};
   run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
@@ -114,7 +114,7 @@ TEST_CASE("a run that EarlyStop has ended stays ended") {
   CHECK(second.losses.empty());
 }
 
-TEST_CASE("a checkpoint has the module's tensors by their names, and no code") {
+TEST_CASE("a checkpoint has the module's tensors by name, and no code") {
   TemporaryFolder const folder;
   Outcome const outcome =
       run({.folder = folder.path()}, Optimizer{}, frugal::Checkpoint<Every<4>>{});
@@ -135,7 +135,7 @@ TEST_CASE("a checkpoint has the module's tensors by their names, and no code") {
   CHECK(state.at("values").at("counters/step") == 33);
 }
 
-TEST_CASE("Keep, KeepEvery and KeepBest say what stays") {
+TEST_CASE("Keep, KeepEvery and KeepBest decide what stays") {
   TemporaryFolder const folder;
   run({.folder = folder / "keep"}, Optimizer{}, frugal::Checkpoint<Every<4>, Keep<2>>{});
   CHECK((steps_in(folder / "keep") == Steps{32, 33}));
@@ -162,7 +162,7 @@ TEST_CASE("KeepBest saves each improvement when it is measured, and keeps the be
   CHECK(kept.manifest.metrics.at("loss") == best);
 }
 
-TEST_CASE("an improvement that the cadence saves is saved once, and takes one place of Keep") {
+TEST_CASE("an improvement that the cadence saves is saved once, and counts once in Keep") {
   TemporaryFolder const folder;
   // Each epoch's end improves the loss, and its cadence is due there as well.
   run({.folder = folder / "epochs", .epochs = 4}, Optimizer{},
@@ -174,7 +174,7 @@ TEST_CASE("an improvement that the cadence saves is saved once, and takes one pl
   CHECK((steps_in(folder / "steps") == Steps{0, 3, 6, 9, 11}));
 }
 
-TEST_CASE("what was best before a resume is best after it") {
+TEST_CASE("the best before a resume is the best after it") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, std::vector<std::uint64_t> const& deaths) {
     run_to_the_end({.folder = folder / name, .epochs = 4}, deaths, Optimizer{.lr = 0.3},

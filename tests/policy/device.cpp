@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device where there is only the CPU; tests/device has another.
+// Device with only the CPU available; tests/device has another device.
 #include <doctest/doctest.h>
 
 #include <frugal/policy/device.hpp>
@@ -21,7 +21,7 @@ frugal::Report fit(c10::Device device, auto const&... policies) {
   return trainer.fit(train);
 }
 
-/// The parts of what a fit throws.
+/// The Fault of the error that a fit throws.
 frugal::Fault fault_of(auto&& body) {
   try {
     body();
@@ -32,7 +32,7 @@ frugal::Fault fault_of(auto&& body) {
   return {};
 }
 
-TEST_CASE("a device that is not there is an error that lists those that are") {
+TEST_CASE("an unavailable device is an error that lists the available ones") {
   for (bool const by_policy : {false, true}) {
     auto const fault = fault_of([&] {
       if (by_policy) {
@@ -52,7 +52,7 @@ TEST_CASE("a name that names no device is an error") {
   CHECK(fault.what == "'gpu:0' names no device");
 }
 
-TEST_CASE("a module keeps its device and its values when the fit's device is not there") {
+TEST_CASE("a module keeps its device and its values when the fit's device is not available") {
   auto const module = std::make_shared<Mlp>();
   auto const before = tensors_of(*module);
   frugal::Trainer trainer{module, frugal::CrossEntropy{},
@@ -63,7 +63,7 @@ TEST_CASE("a module keeps its device and its values when the fit's device is not
   CHECK(same_bits(tensors_of(*module), before));
 }
 
-TEST_CASE("on the CPU Device does nothing, and says so") {
+TEST_CASE("on the CPU Device does nothing, and reports that") {
   auto const report = fit(c10::kCPU, Device<>{.device = "cpu"});
   REQUIRE(report.advice.size() == 1);
   CHECK(report.advice[0].find("nothing to copy") != std::string::npos);

@@ -24,28 +24,41 @@ struct Ended {
   std::uint64_t validations = 0;
   std::string by;
   std::optional<double> best;
+  std::optional<std::uint64_t> restored;
+  double weight = 0;  ///< minus the number of steps behind it
 };
 
 template <class P>
 Ended run(std::vector<double> const& curve, P const& policy) {
   std::map<std::uint64_t, Frozen> saved;
-  auto const report = run_script(curve, policy, Resume{.after_epoch = &saved});
+  std::size_t at = 0;
+  auto const module = std::make_shared<OneWeight>();
+  frugal::Trainer trainer{module,
+                          Scripted{&curve, &at},
+                          frugal::Settings{.epochs = curve.size()},
+                          frugal::Optimize<frugal::SGD>{.lr = 1.0},
+                          policy,
+                          Resume{.after_epoch = &saved}};
+  std::vector<at::Tensor> const one{at::zeros({1})};
+  auto const report = trainer.fit(one, one);
   auto const& best = saved.at(report.epochs).run.values.at("policies/EarlyStop/best");
   double const* const number = std::get_if<double>(&best);
   return {report.validations.size(), report.stopped_by,
-          number ? std::optional(*number) : std::nullopt};
+          number ? std::optional(*number) : std::nullopt, report.restored_step,
+          module->weight.item<double>()};
 }
 
 template <int N>
 Ended run_case(Json const& which, std::vector<double> const& curve) {
   double const min_delta = which.at("min_delta");
   if (which.at("mode") == "max") {
-    return run(curve, EarlyStop<Patience<N>, WatchHigherLoss>{.min_delta = min_delta});
+    return run(curve, EarlyStop<Patience<N>, WatchHigherLoss>{.min_delta = min_delta,
+                                                              .restore_best = true});
   }
-  return run(curve, EarlyStop<Patience<N>>{.min_delta = min_delta});
+  return run(curve, EarlyStop<Patience<N>>{.min_delta = min_delta, .restore_best = true});
 }
 
-TEST_CASE("EarlyStop ends every recorded curve where Keras does, with the same best value") {
+TEST_CASE("EarlyStop ends every recorded curve where Keras does, with its best value and weights") {
   Json const file = reference("early_stop.json");
   int cases = 0;
   for (Json const& which : file.at("cases")) {
@@ -67,8 +80,18 @@ TEST_CASE("EarlyStop ends every recorded curve where Keras does, with the same b
     } else {
       CHECK(ended.best.value() == which.at("best").get<double>());
     }
+    auto const restores = which.at("restores").get<std::uint64_t>();
+    CHECK(ended.restored == restores);
+    CHECK(ended.weight == -static_cast<double>(restores));
   }
   CHECK(cases == 19);
+}
+
+TEST_CASE("options of EarlyStop come in any order") {
+  std::vector<double> const curve{3, 2, 1, 0.5, 0.25};
+  CHECK(run(curve, EarlyStop<WatchHigherLoss, Patience<2>>{}).validations == 3);
+  CHECK(run(curve, EarlyStop<Patience<2>, WatchHigherLoss>{}).validations == 3);
+  CHECK(run(curve, EarlyStop<WatchHigherLoss>{}).validations == 4);
 }
 
 TEST_CASE("a NaN in the first validation is not the best, and uses up patience") {
@@ -79,7 +102,7 @@ TEST_CASE("a NaN in the first validation is not the best, and uses up patience")
   CHECK(ended.best.value() == 0.7);
 }
 
-TEST_CASE("patience that is used up survives a resume, and so does the best value") {
+TEST_CASE("exhausted patience survives a resume, and so does the best value") {
   std::vector<double> const curve{1.0, 0.5, 0.6, 0.6, 0.55, 0.55, 0.55};
   EarlyStop<Patience<3>> const policy;
   std::map<std::uint64_t, Frozen> saved;
@@ -106,9 +129,9 @@ TEST_CASE("a negative min_delta is refused") {
   CHECK_THROWS_AS(run_script({1.0}, EarlyStop<>{.min_delta = std::nan("")}), frugal::SettingsError);
 }
 
-TEST_CASE("a metric that is not measured is an error that names those that are") {
+TEST_CASE("a metric that no policy has added is an error that names those that are measured") {
   try {
-    run_script({1.0}, EarlyStop<Patience<3>, frugal::WatchAccuracy>{});
+    run_script({1.0}, EarlyStop<Patience<3>, frugal::WatchAccuracy>{}, AddsNothing{});
     FAIL("no error came");
   } catch (frugal::MetricError const& error) {
     CHECK(error.fault().why == "there are: loss");

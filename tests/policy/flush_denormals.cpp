@@ -45,7 +45,7 @@ void fit_with(Body&& body) {
       .fit(Resident(samples(8), {.batch = 4}));
 }
 
-TEST_CASE("denormals are zero in every thread while fitting, and numbers again after it") {
+TEST_CASE("denormals are zero in every thread during a fit, and normal afterwards") {
   REQUIRE(threads_with_denormals() == at::get_num_threads());
   int steps = 0;
   fit_with([&](std::uint64_t) {
@@ -56,7 +56,7 @@ TEST_CASE("denormals are zero in every thread while fitting, and numbers again a
   CHECK(threads_with_denormals() == at::get_num_threads());
 }
 
-TEST_CASE("a fit that ends with an exception puts the threads back as well") {
+TEST_CASE("a fit that ends with an exception restores the threads as well") {
   CHECK_THROWS_AS(fit_with([](std::uint64_t) { throw std::domain_error("enough"); }),
                   std::domain_error);
   CHECK(threads_with_denormals() == at::get_num_threads());

@@ -35,12 +35,12 @@ namespace k = frugal::kinds;
 using Replayed = Graph<WholeStep, Recorder>;
 constexpr int never = 1 << 20;  // windows of warm-up
 
-/// A setting with what a Recorder writes down.
+/// A Graph that uses a Recorder with this log.
 Replayed replayed(RecorderLog& log, int warm_up = 3) {
   return {.warm_up = warm_up, .backend = {.log = &log}};
 }
 
-/// Weights and averages at the end of a run, and its report.
+/// The final weights and averages of a run, and its report.
 struct Ran {
   std::map<std::string, at::Tensor> tensors;
   frugal::Report report;
@@ -98,8 +98,8 @@ TEST_CASE("a replayed run has the weights and averages of an eager one, bit for 
   CHECK(four.count("replay") == (12 - 3) * 5);
 }
 
-/// A recipe that replays, held against itself with windows that are all eager. Clipping computes
-/// its factor by operators in both, as it does on a device.
+/// Compares a replayed run with the same recipe run eagerly. Clipping computes its factor with
+/// operators in both, as on a device.
 template <class... Policies>
 Ran same_as_eager(Mlp::Shape const& shape, frugal::Batch const& data, RecorderLog& log,
                   Policies const&... policies) {
@@ -131,7 +131,7 @@ TEST_CASE("with every part of a step captured a run has the bits of one that nev
   same(Optimize<AdamW>{.lr = 0.01}, frugal::Activations<frugal::BF16>{});
 }
 
-TEST_CASE("clipping by operators leaves gradients below the limit as they are") {
+TEST_CASE("clipping by operators does not change gradients below the limit") {
   RecorderLog idle;
   Ran const plain = run(Mlp::Shape{}, samples(64), Optimize<AdamW>{});
   Ran const clipped = run(Mlp::Shape{}, samples(64), Optimize<AdamW>{},
@@ -152,7 +152,7 @@ TEST_CASE("a window that overflows in FP16 is no step of a replayed run either")
   CHECK(skipped(Accumulate<2>{}, frugal::ClipNorm<0.3_r>{}) > 5);
 }
 
-TEST_CASE("an average at another cadence than every step is taken between replays") {
+TEST_CASE("an average at another cadence than every step is updated between replays") {
   RecorderLog log;
   same_as_eager(Mlp::Shape{}, samples(62), log, Optimize<AdamW>{},
                 frugal::Average<frugal::Ema<0.9_r, frugal::Every<3>>>{});
@@ -160,11 +160,11 @@ TEST_CASE("an average at another cadence than every step is taken between replay
                 frugal::Average<frugal::Swa<frugal::From<1, frugal::Epoch>>>{});
 }
 
-TEST_CASE("a ragged last batch or window runs eagerly and the next ones are replayed again") {
+TEST_CASE("a ragged last batch or window runs eagerly and replay continues afterwards") {
   RecorderLog log;
   Ran const one = run(Mlp::Shape{}, samples(30), Optimize<AdamW>{}, replayed(log));
   CHECK(log.count("capture") == 1);
-  CHECK(log.count("replay") == 3 * 7 - 3);  // 8 batches an epoch, the last of 2 samples
+  CHECK(log.count("replay") == 3 * 7 - 3);  // 8 batches per epoch, the last with 2 samples
   REQUIRE(one.report.advice.size() == 1);
   CHECK(one.report.advice[0] ==
         "Graph: a window of batches [2, 6] Float, [2] Long ran eagerly: the graph is for [4, 6] "
@@ -173,12 +173,12 @@ TEST_CASE("a ragged last batch or window runs eagerly and the next ones are repl
   Ran const four =
       run(Mlp::Shape{}, samples(40), Optimize<AdamW>{}, Accumulate<4>{}, replayed(windows));
   CHECK(windows.count("capture") == 3);
-  CHECK(windows.count("replay") == (3 * 2 - 3) * 5);  // 10 batches an epoch: 4, 4 and 2
+  CHECK(windows.count("replay") == (3 * 2 - 3) * 5);  // 10 batches per epoch: 4, 4 and 2
   REQUIRE(four.report.advice.size() == 1);
   CHECK(four.report.advice[0].find("of fewer micro-batches") != std::string::npos);
 }
 
-/// Batches of so many samples each.
+/// Batches with these numbers of samples.
 std::vector<frugal::Batch> batches_of(std::initializer_list<std::int64_t> sizes) {
   std::vector<frugal::Batch> batches;
   std::uint32_t stream = 91;
@@ -186,7 +186,7 @@ std::vector<frugal::Batch> batches_of(std::initializer_list<std::int64_t> sizes)
   return batches;
 }
 
-TEST_CASE("shapes that change for good are captured anew, as often as most_captures says") {
+TEST_CASE("shapes that change permanently are captured again, up to most_captures times") {
   auto const batches = batches_of({4, 4, 4, 6, 6, 6, 6, 4, 4, 4, 4});
   auto const fit = [&](Replayed graph) {
     auto const module = std::make_shared<Mlp>();
@@ -207,7 +207,7 @@ TEST_CASE("shapes that change for good are captured anew, as often as most_captu
   CHECK(once.count("replay") == 1 + 4);
 }
 
-TEST_CASE("batches of the captured shape and another element type are not replayed") {
+TEST_CASE("batches of the captured shape with another element type are not replayed") {
   auto batches = batches_of({4, 4, 4, 4, 4, 4, 4, 4, 4, 4});
   for (std::size_t i = 0; i < batches.size(); ++i) {
     if (i != 6 && i != 7) batches[i].data = (batches[i].data * 10).to(at::kInt);
@@ -227,7 +227,7 @@ TEST_CASE("batches of the captured shape and another element type are not replay
   CHECK(log.count("replay") > 0);
 }
 
-/// Cross entropy that does something more in every pass.
+/// Cross entropy with an extra action in every pass.
 template <class Deed>
 struct With {
   Deed deed;
@@ -255,12 +255,12 @@ TEST_CASE("a step that waits for the device is not captured, and the report says
   CHECK(log.count("broken off") == 1);
   CHECK(log.count("replay") == 0);
   REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].find("goes on eagerly") != std::string::npos);
+  CHECK(report.advice[0].find("steps run eagerly") != std::string::npos);
   CHECK(report.advice[0].find("operation not permitted when stream is capturing") !=
         std::string::npos);
 }
 
-/// The identity; its gradient looks at a number on the way.
+/// The identity; its gradient reads a number from the device.
 struct AsksInBackward : torch::autograd::Function<AsksInBackward> {
   static at::Tensor forward(torch::autograd::AutogradContext*, at::Tensor const& loss) {
     return loss.clone();
@@ -272,7 +272,7 @@ struct AsksInBackward : torch::autograd::Function<AsksInBackward> {
   }
 };
 
-TEST_CASE("a capture that fails in backward leaves nothing that the eager steps after it use") {
+TEST_CASE("a capture that fails in backward does not affect later eager steps") {
   auto const deed = [](Mlp&, frugal::Loss& loss) {
     loss.value = AsksInBackward::apply(loss.value);
   };
@@ -297,7 +297,7 @@ TEST_CASE("weights that differ between batches of one shape are not replayed") {
   CHECK(report.advice[0].find("weighs batches of one shape differently") != std::string::npos);
 }
 
-TEST_CASE("what the objective throws while the step is captured leaves the fit") {
+TEST_CASE("an exception of the objective during a capture leaves the fit") {
   RecorderLog log;
   int call = 0;
   auto const throwing = [&](Mlp&, frugal::Loss&) {
@@ -307,7 +307,7 @@ TEST_CASE("what the objective throws while the step is captured leaves the fit")
   CHECK(log.count("broken off") == 1);
 }
 
-TEST_CASE("a generator of the module's own has to be registered") {
+TEST_CASE("a module's own generator must be registered") {
   at::Generator own = at::detail::createCPUGenerator(7);
   auto const noisy = [&](Mlp&, frugal::Loss& loss) {
     loss.value = loss.value * (1 + 0.1 * at::rand({}, own));
@@ -325,7 +325,7 @@ TEST_CASE("a generator of the module's own has to be registered") {
   CHECK(fit_with(noisy, graph).train_loss == replays);
 }
 
-/// Says when it is paused.
+/// Records when it is paused.
 struct Watched {
   Resident inner;
   bool* paused;
@@ -346,7 +346,7 @@ struct Watched {
   int refusals = 0;
 };
 
-TEST_CASE("the source holds still while the step is captured, and at no other time") {
+TEST_CASE("the source is paused during a capture, and at no other time") {
   bool paused = false;
   int pauses = 0;
   int looks = 0;
@@ -363,7 +363,7 @@ TEST_CASE("the source holds still while the step is captured, and at no other ti
   CHECK_FALSE(paused);
 }
 
-TEST_CASE("while the source does not hold still nothing is captured, and windows are eager") {
+TEST_CASE("while the source cannot be paused nothing is captured, and windows are eager") {
   bool paused = false;
   int pauses = 0;
   RecorderLog log;
@@ -389,7 +389,7 @@ TEST_CASE("a prefetched source gives a replayed run the same bits") {
   CHECK(log.count("replay") == 17);
 }
 
-TEST_CASE("a replayed run that is resumed has the bits of one that was not stopped") {
+TEST_CASE("a resumed replayed run has the bits of an uninterrupted one") {
   auto const fit = [](Resume resume, RecorderLog& log) {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
     frugal::Trainer trainer{module,
@@ -420,7 +420,7 @@ TEST_CASE("a replayed run that is resumed has the bits of one that was not stopp
   }
 }
 
-TEST_CASE("a checkpoint of a replayed run is gone on with, and an eager run does not take it") {
+TEST_CASE("a checkpoint of a replayed run resumes, and an eager run refuses it") {
   RecorderLog log;
   auto const fit = [](std::filesystem::path const& folder, std::uint64_t steps, auto... execution) {
     auto const module = std::make_shared<Mlp>();
@@ -441,7 +441,7 @@ TEST_CASE("a checkpoint of a replayed run is gone on with, and an eager run does
   CHECK_THROWS_AS(fit(parts.path(), 30), frugal::StateError);
 }
 
-TEST_CASE("after a rollback the step is captured anew, for its tensors lie elsewhere") {
+TEST_CASE("after a rollback the step is captured again, because its tensors have moved") {
   auto batches = batches_of({4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4});
   batches[6].data[0][0] = std::nan("");
   auto const fit = [&](int warm_up, RecorderLog& log) {
@@ -462,7 +462,7 @@ TEST_CASE("after a rollback the step is captured anew, for its tensors lie elsew
   CHECK(log.count("capture") == 2);
 }
 
-/// A layer that is left out of small batches: then its parameters have no gradients.
+/// A layer that is skipped for small batches, so that its parameters have no gradients.
 struct Sometimes : torch::nn::Module {
   Sometimes()
       : first(register_module("first", torch::nn::Linear(6, 3))),
@@ -478,7 +478,7 @@ struct Sometimes : torch::nn::Module {
   torch::nn::Linear first, second;
 };
 
-TEST_CASE("when the optimizer's counters part the step is captured anew") {
+TEST_CASE("when the optimizer's counters diverge the step is captured again") {
   auto const batches = batches_of({4, 4, 4, 4, 2, 4, 4, 4, 4, 4});
   auto const fit = [&](int warm_up, RecorderLog& log) {
     auto const module = std::make_shared<Sometimes>();
@@ -493,7 +493,7 @@ TEST_CASE("when the optimizer's counters part the step is captured anew") {
   CHECK(log.count("replay") == 2 + 3);
 }
 
-/// Reads the norm and the loss of every step, as a log does.
+/// Reads the norm and the loss of every step, like a log.
 struct Norms {
   struct kind : frugal::observer_kind {
     static constexpr std::string_view name = "test.Norms";
@@ -549,12 +549,12 @@ TEST_CASE("operations are counted in a step that is not replayed") {
   CHECK(log.count("replay") == 13);
 }
 
-/// A batch of a user's, with tensors of its own names.
+/// A user-defined batch, with its own tensor names.
 struct Pair {
   at::Tensor left, right;
 };
 
-TEST_CASE("on a CPU it ends in an error that says what to write instead") {
+TEST_CASE("on a CPU it throws an error that says what to write instead") {
   frugal::Trainer trainer{Mlp{}, frugal::CrossEntropy{}, frugal::Settings{}, Optimize<AdamW>{},
                           Graph<WholeStep>{}};
   try {
@@ -562,11 +562,11 @@ TEST_CASE("on a CPU it ends in an error that says what to write instead") {
     FAIL("it trained");
   } catch (frugal::SettingsError const& error) {
     CHECK(error.fault().what == "Graph<WholeStep> on cpu");
-    CHECK(error.fault().fix.find("Take Graph<WholeStep> out, which leaves Eager") == 0);
+    CHECK(error.fault().fix.find("Remove Graph<WholeStep>, so that steps run eagerly") == 0);
   }
 }
 
-TEST_CASE("Graph's settings are 1 or more") {
+TEST_CASE("Graph's settings must be at least 1") {
   RecorderLog log;
   CHECK_THROWS_AS(fit_with([](Mlp&, frugal::Loss&) {}, replayed(log, 0)), frugal::SettingsError);
   Replayed graph = replayed(log);
@@ -574,7 +574,7 @@ TEST_CASE("Graph's settings are 1 or more") {
   CHECK_THROWS_AS(fit_with([](Mlp&, frugal::Loss&) {}, graph), frugal::SettingsError);
 }
 
-TEST_CASE("recipes that wait for the host within a step, or draw in backward, are not legal") {
+TEST_CASE("recipes with host syncs within a step, or random draws in backward, are not legal") {
   using frugal::Recipe;
   using Job = Recipe<Graph<>>;
   CHECK(Job::with<Optimize<AdamW>>::legal);
@@ -592,7 +592,7 @@ TEST_CASE("the recorder is as strict as a device") {
   at::Tensor const x = at::ones({2});
   at::Tensor result;
   double factor = 3;
-  // A number of the host stays what it was, and what is written in a capture is not.
+  // A host number keeps its value, and writes within a capture have no effect.
   Tape tape = recorder.capture({}, [&] {
     result = x * factor;
     x.add_(1);
@@ -604,7 +604,7 @@ TEST_CASE("the recorder is as strict as a device") {
   tape.replay();
   CHECK(result.equal(at::full({2}, 6.0)));
   CHECK(x.equal(at::full({2}, 3.0)));
-  // Memory that nobody keeps is gone.
+  // Memory that nothing keeps alive is freed.
   at::Tensor input = at::ones({2});
   Tape late = recorder.capture({}, [&] { result = input * 2; });
   late.replay();
@@ -616,7 +616,7 @@ TEST_CASE("the recorder is as strict as a device") {
 
 }  // namespace frugal_test::policy_graph
 
-/// Tensors of names that frugal does not know.
+/// Tensors with names that frugal does not know.
 template <>
 struct frugal::batch_traits<frugal_test::policy_graph::Pair> {
   using Pair = frugal_test::policy_graph::Pair;
@@ -632,7 +632,7 @@ struct frugal::batch_traits<frugal_test::policy_graph::Pair> {
 
 namespace frugal_test::policy_graph {
 
-TEST_CASE("a batch type of one's own says which tensors it has") {
+TEST_CASE("a user-defined batch type declares its tensors") {
   std::vector<Pair> batches;
   for (frugal::Batch const& each : batches_of({4, 4, 4, 4, 4, 4, 4})) {
     batches.push_back({each.data, each.target});

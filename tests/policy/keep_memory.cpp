@@ -17,26 +17,26 @@ using frugal::Optimize;
 using frugal::Resident;
 using frugal::SGD;
 
-/// Pages that the kernel gave to this process so far.
+/// Page faults of this process so far.
 long faults() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_minflt;
 }
 
-/// Pages that a tensor of 64 MiB takes from the kernel, made, filled and freed ten times.
+/// Page faults of a tensor of 64 MiB, allocated, filled and freed ten times.
 long faults_of_ten_tensors() {
   long const before = faults();
   for (int i = 0; i < 10; ++i) at::ones({64 << 18});
   return faults() - before;
 }
 
-TEST_CASE("after its fit has begun, freed memory is used again and not asked of the system anew") {
+TEST_CASE("after its fit has begun, freed memory is reused and not requested again") {
 #ifdef __GLIBC__
   constexpr long pages = (64 << 20) / 4096;
-  // 64 MiB is above every threshold of glibc: without the policy each of the ten is mapped anew.
-  // The first ten fill what gaps the heap has. Large pages may make fewer faults of it, so that
-  // only one side is compared with a number.
+  // 64 MiB is above every threshold of glibc: without the policy each of the ten is mapped afresh.
+  // The first ten fill the heap's gaps. Large pages may reduce the faults, so only one side is
+  // compared with a number.
   Resident data(samples(8), {.batch = 4});
   frugal::Trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
                   Optimize<SGD>{}, KeepMemory{}}

@@ -47,7 +47,7 @@ frugal::Report train(std::filesystem::path const& folder, frugal::Notices<Provid
   return trainer.fit(data);
 }
 
-TEST_CASE("a run is saved when the cloud says that it takes the machine") {
+TEST_CASE("a run is saved when the cloud preempts the machine") {
   TemporaryFolder const folder;
   std::atomic<bool> taken{false};
   LoopbackServer server([&](HttpRequest const&) {
@@ -65,7 +65,7 @@ TEST_CASE("a run is saved when the cloud says that it takes the machine") {
   CHECK(text_of(folder / "metrics.jsonl").find(R"("event":"preempted")") != std::string::npos);
 }
 
-TEST_CASE("a cloud that hangs delays no step, and one that is not there is told of") {
+TEST_CASE("a cloud that hangs delays no step, and an absent one is reported") {
   TemporaryFolder const folder;
   LoopbackServer server([](HttpRequest const&) { return hang(); });
   auto const report =

@@ -14,7 +14,7 @@ using frugal::Precision;
 
 bool autocast_is_on() { return at::autocast::is_autocast_enabled(at::kCPU); }
 
-/// What an objective saw of the number formats.
+/// The number formats that an objective saw.
 struct Formats {
   std::vector<at::ScalarType> logits;
   std::vector<bool> autocast;
@@ -60,7 +60,7 @@ TEST_CASE("a validation computes in the same format as training") {
   CHECK((formats.logits == std::vector{at::kBFloat16, at::kBFloat16}));
 }
 
-TEST_CASE("FP32 leaves autocast off") {
+TEST_CASE("FP32 disables autocast") {
   Formats const formats = formats_in<Precision<FP32>>(true);
   CHECK((formats.logits == std::vector{at::kFloat, at::kFloat}));
   CHECK((formats.autocast == std::vector{false, false}));
@@ -108,7 +108,7 @@ struct Broken {
   }
 };
 
-TEST_CASE("a forward pass that throws leaves autocast as it was") {
+TEST_CASE("a forward pass that throws restores autocast") {
   TrainingFile const file;
   frugal::Trainer trainer{file.network(), Broken{}, frugal::Settings{},
                           frugal::Optimize<frugal::AdamW>{}, Precision<BF16>{}};
@@ -117,7 +117,7 @@ TEST_CASE("a forward pass that throws leaves autocast as it was") {
   CHECK_FALSE(autocast_is_on());
 }
 
-TEST_CASE("a guard within a guard gives the outer one its state back") {
+TEST_CASE("a nested guard restores the outer one's state") {
   auto const before = at::autocast::get_autocast_dtype(at::kCPU);
   {
     frugal::detail::AutocastGuard const outer(at::kCPU, at::kHalf);
@@ -132,16 +132,16 @@ TEST_CASE("a guard within a guard gives the outer one its state back") {
   CHECK((at::autocast::get_autocast_dtype(at::kCPU) == before));
 }
 
-TEST_CASE("weights that a step has changed are cast anew: no cast outlives its forward pass") {
-  // Were a cast kept, the second forward pass would see the first one's weights, and the loss
-  // would not move.
+TEST_CASE("weights that a step has changed are cast again: no cast outlives its forward pass") {
+  // If a cast were cached, the second forward pass would see the first one's weights, and the loss
+  // would not change.
   TrainingFile const file;
   Json const& which = case_named(file.file.at("cases"), "plain");
   auto const trained = train_as(file, which, RowWeighted{false}, Precision<BF16>{});
   CHECK(trained.losses[5] < trained.losses[0] - 0.05);
 }
 
-TEST_CASE("a CPU without BF16 instructions is a reason for advice, once a run") {
+TEST_CASE("a CPU without BF16 instructions gives a note in advice, once per run") {
   TrainingFile const file;
   frugal::Trainer trainer{file.network(), RowWeighted{false}, frugal::Settings{.epochs = 3},
                           frugal::Optimize<frugal::AdamW>{}, Precision<BF16>{}};

@@ -40,7 +40,7 @@ bool begins_with(std::string const& text, std::string const& part) {
   return text.compare(0, part.size(), part) == 0;
 }
 
-TEST_CASE("in a file there is a line a step at a cadence of 0, one a validation, and the end") {
+TEST_CASE("in a file there is a line per step at a cadence of 0, one per validation, and the end") {
   File const file(std::tmpfile());
   fit(Progress<>{.out = file.get(), .line_seconds = 0});
   auto const lines = lines_of(everything_in(file.get()));
@@ -76,7 +76,7 @@ TEST_CASE("between two lines some time passes: a short run has its first step an
   CHECK(lines_of(everything_in(file.get())).size() == 1 + 2 + 2 + 1);
 }
 
-TEST_CASE("what stopped the run stands in the last line") {
+TEST_CASE("the last line says what stopped the run") {
   File const file(std::tmpfile());
   fit(Progress<>{.out = file.get()}, Resume{.stop_at = 3});
   CHECK(lines_of(everything_in(file.get())).back().find("3 steps in ") == 0);
@@ -96,23 +96,23 @@ TEST_CASE("a resumed run counts its own steps and not those before it") {
   }
 }
 
-TEST_CASE("the best value is the best, whatever came later, and a NaN is none") {
+TEST_CASE("the best value is the best, whatever comes later, and a NaN does not count") {
   File const file(std::tmpfile());
   run_script({0.5, std::nan(""), 0.25, 0.75}, Progress<>{.out = file.get(), .line_seconds = 0});
   auto const lines = lines_of(everything_in(file.get()));
   CHECK(lines[lines.size() - 2].find("best loss 0.25") != std::string::npos);
 }
 
-TEST_CASE("without a place to write to nothing is written, and nothing fails") {
+TEST_CASE("without an output nothing is written, and nothing fails") {
   CHECK_NOTHROW(fit(Progress<>{.out = nullptr}));
 }
 
-TEST_CASE("a place that takes nothing does not end the run") {
+TEST_CASE("an output that accepts nothing does not end the run") {
   File const full(std::fopen("/dev/full", "w"));
   CHECK_NOTHROW(fit(Progress<>{.out = full.get(), .line_seconds = 0}));
 }
 
-/// A terminal of some columns, and what was written to it.
+/// A terminal with a given width, and what was written to it.
 class Terminal {
  public:
   explicit Terminal(unsigned short columns) {
@@ -127,12 +127,12 @@ class Terminal {
   ~Terminal() { ::close(ours_); }
 
   std::FILE* file() { return file_.get(); }
-  /// Closes the terminal's end and reads what it was given.
+  /// Closes the terminal's end and reads the output.
   std::string text() {
     file_.reset();
     std::string all;
     char buffer[4096];
-    // The read fails when everything is read and the other end is closed.
+    // The read fails when everything has been read and the other end is closed.
     for (ssize_t n; (n = ::read(ours_, buffer, sizeof buffer)) > 0;) {
       all.append(buffer, static_cast<std::size_t>(n));
     }
@@ -145,7 +145,7 @@ class Terminal {
   File file_;
 };
 
-/// What one redraw leaves on the screen: everything behind a return and a clear, up to the next.
+/// The contents of each redraw: everything after a return and a clear, up to the next.
 std::vector<std::string> drawn(std::string const& text) {
   std::string const clear = "\r\x1b[K";
   std::vector<std::string> all;
@@ -163,7 +163,7 @@ TEST_CASE("a terminal shows the bar, redrawn in place, on one line of its width"
     fit(Progress<>{.out = terminal.file()});
     std::string const text = terminal.text();
     auto const lines = drawn(text);
-    CHECK(lines.size() >= 3);  // the first step and the two epochs, whatever the time it took
+    CHECK(lines.size() >= 3);  // the first step and the two epochs, however long it took
     for (std::string const& line : lines) CHECK(line.size() < columns);
     CHECK(begins_with(lines.back(), "epoch 2/2"));
     if (columns == 200) {
@@ -174,7 +174,7 @@ TEST_CASE("a terminal shows the bar, redrawn in place, on one line of its width"
   }
 }
 
-TEST_CASE("plain lines may be asked for on a terminal") {
+TEST_CASE("plain lines can be requested on a terminal") {
   Terminal terminal(80);
   fit(Progress<>{.out = terminal.file(), .plain = true});
   std::string const text = terminal.text();
@@ -182,7 +182,7 @@ TEST_CASE("plain lines may be asked for on a terminal") {
   CHECK(text.find("validation at step 5") != std::string::npos);
 }
 
-TEST_CASE("an error begins on a line of its own behind the bar") {
+TEST_CASE("an error begins on a new line after the bar") {
   Terminal terminal(80);
   auto const fails = [](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
     if (batch.data.size(0) == 2) throw std::runtime_error("broken");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is computed again is compared bit by bit with the same code without Recompute.
-// Shapes: B rows, F = 16 features.
+// Compares recomputation bit by bit with the same code without Recompute. Shapes: B rows, F = 16
+// features.
 #include <doctest/doctest.h>
 #include <torch/nn/functional/activation.h>
 #include <torch/nn/modules/activation.h>
@@ -64,7 +64,7 @@ bool equal(Tensors const& a, Tensors const& b) {
                     [](at::Tensor const& x, at::Tensor const& y) { return at::equal(x, y); });
 }
 
-/// Loss, gradients of x and of a block's parameters, and where the generator ends.
+/// Loss, gradients of x and of a block's parameters, and the generator's final state.
 struct Outcome {
   at::Tensor loss, x;
   Tensors parameters;
@@ -76,7 +76,7 @@ struct Outcome {
   }
 };
 
-/// `body(block, x)` forward and backward, from the same seed always.
+/// Runs `body(block, x)` forward and backward, always from the same seed.
 template <class Body>
 Outcome outcome_of(Body const& body) {
   at::manual_seed(3);
@@ -161,7 +161,7 @@ TEST_CASE("an input that needs no gradient gets none, and parameters get theirs"
   CHECK(equal(gradients(true), gradients(false)));
 }
 
-TEST_CASE("operators in place may be used inside, and after what they are used on") {
+TEST_CASE("in-place operators may be used inside a recomputed function, and on its result") {
   auto const plain =
       outcome_of([](Block b, at::Tensor const& x) { return b(b(x).add_(1).relu_()).mul_(3); });
   CHECK(plain == outcome_of([](Block b, at::Tensor const& x) {
@@ -185,21 +185,21 @@ TEST_CASE("an input that is changed in place before backward is LibTorch's error
                        c10::Error);
 }
 
-/// Everything of this thread that a recomputation changes for its span.
+/// Whether everything in this thread that a recomputation changes is restored.
 bool untouched() {
   return fr::detail::saved_tensors == nullptr && fr::detail::inside_segment == 0 &&
          fr::detail::segmented_pass == nullptr && at::GradMode::is_enabled() &&
          !at::autocast::is_autocast_enabled(at::kCPU);
 }
 
-TEST_CASE("what the function throws, forward throws, and everything is as it was") {
+TEST_CASE("an exception of the function leaves forward, and all state is restored") {
   Block block;
   block->fails = 1;
   CHECK_THROWS_WITH_AS(fr::recompute(block, rows()), "the block broke", std::runtime_error);
   CHECK(untouched());
 }
 
-TEST_CASE("what the function throws when it is called again, backward throws") {
+TEST_CASE("an exception of the function's second call leaves backward") {
   Block block;
   block->fails = 2;
   at::Tensor y;
@@ -213,7 +213,7 @@ TEST_CASE("what the function throws when it is called again, backward throws") {
   CHECK(at::equal(generator, generator_state()));
 }
 
-TEST_CASE("what is thrown and is no std::exception becomes one in backward") {
+TEST_CASE("a thrown value that is not a std::exception becomes one in backward") {
   auto const calls = std::make_shared<int>(0);
   auto const f = [calls](at::Tensor const& h) {
     at::Tensor y = h.exp();
@@ -225,7 +225,7 @@ TEST_CASE("what is thrown and is no std::exception becomes one in backward") {
   CHECK(untouched());
 }
 
-TEST_CASE("a function that does another thing the second time is refused") {
+TEST_CASE("a function that behaves differently the second time is refused") {
   auto const calls = std::make_shared<int>(0);
   at::Tensor const x = rows().requires_grad_();
   auto const other_shapes = [calls](at::Tensor const& h) {
@@ -262,7 +262,7 @@ TEST_CASE("a module's BatchNorm counts a batch once") {
   CHECK(equal(buffers(true), buffers(false)));
 }
 
-TEST_CASE("a graph that is kept gives its gradients twice, and gradients of gradients") {
+TEST_CASE("a retained graph gives its gradients twice, and gradients of gradients") {
   auto const twice = [](bool recomputed) {
     at::manual_seed(1);
     Block block;
@@ -279,7 +279,7 @@ TEST_CASE("a graph that is kept gives its gradients twice, and gradients of grad
   CHECK(equal(twice(true), twice(false)));
 }
 
-TEST_CASE("a function may run a backward pass of its own") {
+TEST_CASE("a function may run its own backward pass") {
   auto const f = [](at::Tensor const& h) {
     at::Tensor const inner = h.detach().requires_grad_();
     at::Tensor const slope = torch::autograd::grad({inner.tanh().sum()}, {inner})[0];
@@ -303,7 +303,7 @@ TEST_CASE("backward may run in another thread") {
   CHECK(with(true) == with(false));
 }
 
-TEST_CASE("nothing is computed again behind the last tensor that backward needs") {
+TEST_CASE("nothing is recomputed after the last tensor that backward needs") {
   Block block;
   auto const f = [block](at::Tensor const& h) mutable { return block(h.exp()) + 1; };
   at::Tensor const y = fr::recompute(f, rows().requires_grad_());
@@ -313,7 +313,7 @@ TEST_CASE("nothing is computed again behind the last tensor that backward needs"
   CHECK(operators.count("aten::add") == 0);
 }
 
-TEST_CASE("where gradients are off a function is called once, and plainly") {
+TEST_CASE("with gradients disabled a function is called once, and plainly") {
   Block block;
   at::NoGradGuard const no_gradients;
   CHECK_FALSE(fr::recompute(block, rows()).requires_grad());
@@ -354,7 +354,7 @@ TEST_CASE("a nested function's inputs are not held either") {
 
 // ---- the policy ---------------------------------------------------------------------------------
 
-TEST_CASE("segments are as equal as can be, and Auto's are not longer than the square root") {
+TEST_CASE("segments are nearly equal, and Auto's are not longer than the square root") {
   CHECK(fr::Segments<4>::of(3) == 3);
   CHECK(fr::Segments<4>::of(100) == 4);
   std::vector<std::size_t> segments;
@@ -384,7 +384,7 @@ std::vector<fr::Batch> batches() {
   return all;
 }
 
-/// 20 steps: all losses and the weights at the end.
+/// 20 steps: all losses and the final weights.
 template <class Net, class... Ps>
 std::pair<std::vector<double>, std::map<std::string, at::Tensor>> train(Net net,
                                                                         Ps const&... policies) {
@@ -410,7 +410,7 @@ struct Odd {
   }
 };
 
-TEST_CASE("20 steps of a Sequential end in the same bits, however it is segmented") {
+TEST_CASE("20 steps of a Sequential end with the same bits, however it is segmented") {
   auto const plain = train(chain());
   CHECK(same(plain, train(chain(), fr::Recompute<>{})));
   CHECK(same(plain, train(chain(), fr::Recompute<fr::Segments<1>>{})));
@@ -420,14 +420,14 @@ TEST_CASE("20 steps of a Sequential end in the same bits, however it is segmente
   CHECK(same(plain, train(chain(), fr::Recompute<fr::Where<fr::OfType<Block>>>{})));
 }
 
-TEST_CASE("20 steps with accumulation and clipping under BF16 end in the same bits") {
+TEST_CASE("20 steps with accumulation and clipping under BF16 end with the same bits") {
   fr::Precision<fr::BF16> const bf16;
   fr::Accumulate<2> const two;
   fr::ClipNorm<> const clip;
   CHECK(same(train(chain(), bf16, two, clip), train(chain(), bf16, two, clip, fr::Recompute<>{})));
 }
 
-TEST_CASE("BatchNorm and operators in place inside of segments change nothing") {
+TEST_CASE("BatchNorm and in-place operators inside segments change nothing") {
   auto const net = [] {
     at::manual_seed(5);
     return nn::Sequential(nn::Linear(features, 32), nn::BatchNorm1d(32),
@@ -437,18 +437,18 @@ TEST_CASE("BatchNorm and operators in place inside of segments change nothing") 
   CHECK(same(train(net()), train(net(), fr::Recompute<fr::Segments<2>>{})));
 }
 
-TEST_CASE("the segment that runs last is kept, and the others are computed again") {
+TEST_CASE("the segment that runs last is kept, and the others are recomputed") {
   auto net = chain(6);
   fr::Trainer trainer{net, fr::MeanSquaredError{}, fr::Settings{.steps = 2},
                       fr::Optimize<fr::SGD>{}, fr::Recompute<fr::Segments<3>>{}};
   trainer.fit(batches());
   std::vector<int> calls;
   for (auto const& block : net->children()) calls.push_back(block->as<Block>()->calls);
-  // The first step does not know yet which one is last.
+  // The first step does not know yet which segment is last.
   CHECK((calls == std::vector{4, 4, 4, 4, 3, 3}));
 }
 
-TEST_CASE("a fit with Recompute holds less at its peak") {
+TEST_CASE("a fit with Recompute has a lower peak of memory") {
   auto const peak = [](auto const&... policies) {
     std::vector<fr::Batch> const large{{rows(1024), rows(1024)}};
     fr::Trainer trainer{chain(16), fr::MeanSquaredError{}, fr::Settings{.epochs = 2},
@@ -465,7 +465,7 @@ TEST_CASE("a Sequential is whole outside of training passes: members, names, val
   struct Watching {
     std::vector<bool>* segmented;
     fr::Loss operator()(nn::Sequential& module, fr::Batch const& batch) const {
-      // at<T>() knows a member by its holder's type.
+      // at<T>() finds a member by its holder's type.
       bool stands_in = false;
       try {
         module->at<BlockImpl>(0);
@@ -485,10 +485,10 @@ TEST_CASE("a Sequential is whole outside of training passes: members, names, val
   valid.resize(1);
   trainer.fit(valid, valid);
   CHECK((segmented == std::vector{true, false}));
-  CHECK(net->at<BlockImpl>(0).calls == 3);  // forward, again, validation
+  CHECK(net->at<BlockImpl>(0).calls == 3);  // forward, recomputation, validation
 }
 
-TEST_CASE("members are back in their places after a forward pass that throws") {
+TEST_CASE("members are restored after a forward pass that throws") {
   auto net = chain(4);
   net->at<BlockImpl>(2).fails = 1;
   fr::Trainer trainer{net, fr::MeanSquaredError{}, fr::Settings{}, fr::Optimize<fr::SGD>{},
@@ -498,7 +498,7 @@ TEST_CASE("members are back in their places after a forward pass that throws") {
   CHECK(net->at<BlockImpl>(0).calls == 1);
 }
 
-/// Goes over its Sequential by hand, and looks at what every member returns.
+/// Iterates over its Sequential by hand, and checks what every member returns.
 struct ByHandImpl : nn::Module {
   ByHandImpl() { register_module("layers", layers); }
   at::Tensor forward(at::Tensor x_BF) {
@@ -515,7 +515,7 @@ struct ByHandImpl : nn::Module {
 };
 TORCH_MODULE(ByHand);
 
-TEST_CASE("a forward that goes over a Sequential by hand stays what it is") {
+TEST_CASE("a forward that iterates over a Sequential by hand still works") {
   for (bool const residual : {true, false}) {
     CAPTURE(residual);
     auto const net = [&] {
@@ -552,7 +552,7 @@ TEST_CASE("members of a Sequential may take several arguments and return tuples"
   CHECK(same(train(Pairs()), train(Pairs(), fr::Recompute<fr::Segments<2>>{})));
 }
 
-TEST_CASE("a member that is there several times is computed again as often") {
+TEST_CASE("a member that occurs several times is recomputed as often") {
   auto const net = [] {
     Block const shared(1);
     nn::BatchNorm1d const norm(features);
@@ -566,7 +566,7 @@ TEST_CASE("a member that is there several times is computed again as often") {
   CHECK(module->at<BlockImpl>(0).calls == (4 + 4) + (4 + 3));
 }
 
-/// A list of blocks, with a Sequential in each.
+/// A list of blocks, each with a Sequential.
 struct ListImpl : nn::Module {
   ListImpl() {
     for (std::uint32_t i = 0; i < 5; ++i) {
@@ -589,7 +589,7 @@ struct ListImpl : nn::Module {
 };
 TORCH_MODULE(List);
 
-TEST_CASE("each goes over a list by segments, and plainly where there is no Recompute") {
+TEST_CASE("each runs a list by segments, and plainly without Recompute") {
   auto const by_hand = [] {
     List list;
     list->plain = true;
@@ -599,14 +599,14 @@ TEST_CASE("each goes over a list by segments, and plainly where there is no Reco
   CHECK(same(plain, train(List())));
   CHECK(same(plain, train(List(), fr::Recompute<fr::Segments<2>>{})));
   CHECK(same(plain, train(List(), fr::Recompute<fr::Where<fr::OfType<nn::Sequential>>>{})));
-  // Sequentials and their members both: the inner ones are part of what is recomputed outside.
+  // Both Sequentials and their members: the inner ones are part of what the outer ones recompute.
   CHECK(same(plain, train(List(), fr::Recompute<fr::Where<fr::OfType<nn::Sequential, Block>>>{})));
-  // The inner ones alone, in an outer list that is left as it is.
+  // The inner ones alone, in an unsegmented outer list.
   CHECK(same(plain, train(List(), fr::Recompute<fr::Where<fr::OfType<Block>>>{})));
   CHECK(same(plain, train(by_hand(), fr::Recompute<fr::Where<fr::OfType<Block>>>{})));
 }
 
-TEST_CASE("each goes over any range of holders") {
+TEST_CASE("each runs any range of holders") {
   std::vector<Block> blocks{Block(0), Block(1)};
   auto const call = [](Block& block, at::Tensor const& h) { return block(h); };
   at::manual_seed(1);
@@ -622,7 +622,7 @@ void refuse(Net net, char const* why) {
   CHECK_THROWS_WITH_AS(trainer.fit(batches()), doctest::Contains(why), fr::SettingsError);
 }
 
-TEST_CASE("a module that offers nothing to segment is refused before the first step") {
+TEST_CASE("a module with nothing to segment is refused before the first step") {
   refuse<fr::Recompute<>>(Block(), "found nothing to segment");
   List list;
   list->plain = true;
@@ -634,7 +634,7 @@ TEST_CASE("a predicate that matches no module is refused when fit begins") {
   refuse<fr::Recompute<fr::Where<fr::OfType<nn::Linear>>>>(chain(2), "found nothing to segment");
 }
 
-TEST_CASE("a segment that begins with an operator in place is refused") {
+TEST_CASE("a segment that begins with an in-place operator is refused") {
   nn::Sequential net(nn::Linear(features, features), nn::ReLU(nn::ReLUOptions().inplace(true)),
                      nn::Linear(features, features));
   fr::Trainer trainer{net, fr::MeanSquaredError{}, fr::Settings{}, fr::Optimize<fr::SGD>{},

@@ -25,7 +25,7 @@ using Optimizer = frugal::Optimize<frugal::AdamW>;
 
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// 44 samples in windows of 4; those from `first` on, `count` of them, are spoilt.
+/// 44 samples in windows of 4; `count` of them, from `first` on, are bad.
 frugal::Batch spoilt(float with, std::int64_t first = 20, std::int64_t count = 4) {
   frugal::Batch all = samples(44);
   all.data = all.data.clone();
@@ -33,7 +33,7 @@ frugal::Batch spoilt(float with, std::int64_t first = 20, std::int64_t count = 4
   return all;
 }
 
-/// The same without those samples.
+/// The same without these samples.
 frugal::Batch without(std::int64_t first = 20, std::int64_t count = 4) {
   frugal::Batch const all = samples(44);
   auto const cut = [&](at::Tensor const& tensor) {
@@ -64,8 +64,8 @@ Outcome run(frugal::Batch const& data, frugal::Settings const& settings, Mlp::Sh
   return outcome;
 }
 
-TEST_CASE("the run goes on as if the window that broke it had not been there") {
-  // With random numbers and buffers, which have to go back as well.
+TEST_CASE("the run continues as if the window with the bad loss did not exist") {
+  // With random numbers and buffers, which must be restored too.
   Mlp::Shape const shape{.dropout = 0.3, .norm = true};
   Outcome const clean = run(without(), {.epochs = 3}, shape);
   // With the state kept at every step, or long before, across epochs.
@@ -80,20 +80,20 @@ TEST_CASE("the run goes on as if the window that broke it had not been there") {
   CHECK(far.losses.size() > near.losses.size());
 }
 
-TEST_CASE("a bad window that is the first of an epoch is passed over, and no other") {
+TEST_CASE("a bad window that is the first of an epoch is skipped, and no other") {
   Outcome const clean = run(without(0), {.epochs = 3}, {.dropout = 0.3});
   auto const check = [&](auto policy) {
     Outcome const outcome = run(spoilt(not_a_number, 0), {.epochs = 3}, {.dropout = 0.3}, policy);
     CHECK(same_bits(outcome.tensors, clean.tensors));
     CHECK(outcome.report.steps == clean.report.steps);
     CHECK(outcome.report.epochs == 3);
-    CHECK(outcome.report.advice.size() == 3);  // one return an epoch
+    CHECK(outcome.report.advice.size() == 3);  // one rollback per epoch
   };
   check(Rollback<Every<1>>{.slow_down = 1});
   check(Rollback<Every<1000>>{.slow_down = 1});
 }
 
-TEST_CASE("an epoch whose only window is passed over is an epoch") {
+TEST_CASE("an epoch whose only window is skipped is an epoch") {
   frugal::Batch bad = samples(4);
   bad.data = at::full_like(bad.data, not_a_number);
   Outcome const outcome = run(bad, {.epochs = 2}, {}, Rollback<Every<1>>{});
@@ -102,7 +102,7 @@ TEST_CASE("an epoch whose only window is passed over is an epoch") {
   CHECK(outcome.report.advice.size() == 2);
 }
 
-TEST_CASE("windows that overflow in FP16 share a step, and the bad one among them is passed over") {
+TEST_CASE("of the windows that overflow in FP16 and share a step, the bad one is skipped") {
   frugal::Precision<frugal::FP16> const half{.scaling = {.initial = 1e8}};
   Outcome const clean = run(without(8), {.epochs = 2}, {}, half);
   CHECK(clean.report.skipped > 3);
@@ -123,7 +123,7 @@ TEST_CASE("so it does with windows of several micro-batches, clipping and a sche
   CHECK(same_bits(train(spoilt(not_a_number, 20, 2)).tensors, train(without(16, 8)).tensors));
 }
 
-TEST_CASE("each return lowers the learning rate, and is in the log and the advice") {
+TEST_CASE("each rollback lowers the learning rate, and is in the log and the advice") {
   TemporaryFolder const folder;
   Outcome const outcome = run(spoilt(not_a_number), {.run = folder.path(), .epochs = 2}, {},
                               Rollback<Every<2>>{}, frugal::Log<Every<1>>{});
@@ -145,17 +145,17 @@ TEST_CASE("each return lowers the learning rate, and is in the log and the advic
   CHECK(outcome.report.advice[0].find("at step 5 the loss was nan: back to step 4") == 0);
 }
 
-TEST_CASE("after so many returns the error is the user's") {
+TEST_CASE("after the limit of rollbacks the error reaches the user") {
   CHECK_THROWS_AS(run(spoilt(not_a_number), {.epochs = 3}, {}, Rollback<Every<2>>{.at_most = 2}),
                   frugal::NonFiniteLossError);
   CHECK_NOTHROW(run(spoilt(not_a_number), {.epochs = 3}, {}, Rollback<Every<2>>{.at_most = 3}));
 }
 
-TEST_CASE("a loss that jumps is passed over like one that is not finite") {
+TEST_CASE("a loss that jumps is skipped like one that is not finite") {
   frugal::Batch const good = samples(100);
   frugal::Batch bad = good;
   bad.data = good.data.clone();
-  bad.data.narrow(0, 88, 4).mul_(-1000);  // far out, and on the wrong side of the rule
+  bad.data.narrow(0, 88, 4).mul_(-1000);  // an outlier, on the wrong side of the rule
   frugal::Batch const cut{at::cat({good.data.narrow(0, 0, 88), good.data.narrow(0, 92, 8)}),
                           at::cat({good.target.narrow(0, 0, 88), good.target.narrow(0, 92, 8)})};
   Rollback<Every<1>> const watchful{.jump = 20, .slow_down = 1};
@@ -172,14 +172,14 @@ TEST_CASE("a loss that jumps is passed over like one that is not finite") {
   }
 }
 
-TEST_CASE("a jump among the first losses is none: how they vary is not known yet") {
+TEST_CASE("a jump among the first losses does not count: their variation is not known yet") {
   frugal::Batch bad = samples(44);
   bad.data = bad.data.clone();
   bad.data.narrow(0, 40, 4).mul_(-1000);
   CHECK(run(bad, {.epochs = 1}, {}, Rollback<Every<1>>{.jump = 20}).report.advice.empty());
 }
 
-TEST_CASE("a run without trouble is the same with Rollback and without") {
+TEST_CASE("a run without a bad loss is the same with Rollback and without") {
   Mlp::Shape const shape{.dropout = 0.3, .norm = true};
   Outcome const with = run(samples(44), {.epochs = 3}, shape, Rollback<Every<3>>{.jump = 1000});
   Outcome const without_it = run(samples(44), {.epochs = 3}, shape);
@@ -187,7 +187,7 @@ TEST_CASE("a run without trouble is the same with Rollback and without") {
   CHECK(with.losses == without_it.losses);
 }
 
-/// Has the run told to go after a step.
+/// Requests a preemption after a step.
 struct Landlord {
   using kind = support::kinds::restore;
   using listens = frugal::list<frugal::on::step>;
@@ -204,13 +204,12 @@ struct Landlord {
   };
 };
 
-TEST_CASE("told to go at any step, the resumed run goes back as far as one that was not told") {
+TEST_CASE("preempted at any step, the resumed run goes back as far as an uninterrupted one") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, std::uint64_t at) {
     return run(spoilt(not_a_number), {.run = folder / name, .epochs = 2},
                {.dropout = 0.3, .norm = true}, Rollback<Every<4>>{}, frugal::Checkpoint<Every<3>>{},
-               frugal::Spot<frugal::SigtermSave>{.then = frugal::Preempted::Return},
-               Landlord{.at = at});
+               frugal::Spot<frugal::SigtermSave>{}, Landlord{.at = at});
   };
   Outcome const whole = start("whole", 0);
   CHECK(whole.report.steps == 20);
@@ -225,7 +224,7 @@ TEST_CASE("told to go at any step, the resumed run goes back as far as one that 
   }
 }
 
-TEST_CASE("Rollback with settings without sense is refused") {
+TEST_CASE("Rollback refuses invalid settings") {
   for (Rollback<> const& bad :
        {Rollback<>{.jump = 0.5}, Rollback<>{.jump = -1}, Rollback<>{.slow_down = 0},
         Rollback<>{.slow_down = 2}, Rollback<>{.at_most = 0}}) {

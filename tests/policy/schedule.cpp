@@ -6,6 +6,7 @@
 #include <frugal/policy/schedule.hpp>
 
 #include "policy/optimize/fixture.hpp"
+#include "support/scripted.hpp"
 
 namespace frugal_test::policy_schedule {
 
@@ -29,7 +30,7 @@ using Objective = policy_optimize::Linear;
 
 Table const one{{at::ones({1})}};
 
-/// A source that does not say how long it is.
+/// A source of unknown length.
 struct Unsized {
   std::uint64_t steps = 10;
   std::uint64_t at = 0;
@@ -38,7 +39,7 @@ struct Unsized {
 };
 static_assert(frugal::Source<Unsized> && !frugal::SizedSource<Unsized>);
 
-/// How far one weight moves in each step of gradient 1 and rate 1: the factor in force.
+/// The movement of one weight in each step of gradient 1 and rate 1: the current factor.
 template <class Source, class... Ps>
 std::vector<double> moves(frugal::Settings const& settings, Source&& source,
                           Ps const&... policies) {
@@ -69,28 +70,28 @@ TEST_CASE("the optimizer's first step uses the schedule's first factor, and so o
                             .at("factors")
                             .get<std::vector<double>>();
   auto found = moves({.epochs = 4}, std::vector<Table>(10, one), Schedule<Warmup<8>, Cosine>{});
-  found.push_back(expected.back());  // in force after the run
+  found.push_back(expected.back());  // the factor after the run
   check_close(found, expected);
 }
 
 TEST_CASE("a schedule counts optimizer steps, not micro-batches") {
-  // 5 micro-batches make windows of 2, 2 and 1: three steps an epoch.
+  // 5 micro-batches make windows of 2, 2 and 1: three steps per epoch.
   auto const found =
       moves({.epochs = 2}, std::vector<Table>(5, one), Schedule<Linear>{}, frugal::Accumulate<2>{});
   check_close(found, {1.0, 5.0 / 6, 4.0 / 6, 3.0 / 6, 2.0 / 6, 1.0 / 6});
 }
 
-TEST_CASE("the end of the run is where its steps end, when that is before its epochs do") {
+TEST_CASE("the end of the run is where its steps end, if that is before its epochs do") {
   check_close(moves({.epochs = 9, .steps = 4}, std::vector<Table>(3, one), Schedule<Linear>{}),
               {1.0, 0.75, 0.5, 0.25});
 }
 
-TEST_CASE("the end of the run is known to a source without a size when the steps are given") {
+TEST_CASE("the end of a run with a source without a size is known if the steps are given") {
   check_close(moves({.epochs = 9, .steps = 4}, Unsized{}, Schedule<Linear>{}),
               {1.0, 0.75, 0.5, 0.25});
 }
 
-TEST_CASE("the rate stays where a warm-up has brought it") {
+TEST_CASE("the rate stays at the end of a warm-up") {
   check_close(moves({}, std::vector<Table>(5, one), Schedule<Warmup<2>>{}),
               {0.5, 1.0, 1.0, 1.0, 1.0});
 }
@@ -107,12 +108,12 @@ TEST_CASE("two curves to the end of the run are refused") {
 
 TEST_CASE("a curve to the end of a run of unknown length is refused") {
   CHECK(contains(refusal(Schedule<Warmup<2>, Cosine>{}, Unsized{}),
-                 "the source does not say how long that is"));
+                 "the source does not know its size"));
 }
 
 TEST_CASE("a decay in the last steps of a run of unknown length is refused") {
   CHECK(contains(refusal(frugal::WarmupStableDecay<2, 3>{}, Unsized{}),
-                 "the source does not say how long that is"));
+                 "the source does not know its size"));
 }
 
 TEST_CASE("curves that need no end may end a run of unknown length") {
@@ -120,12 +121,12 @@ TEST_CASE("curves that need no end may end a run of unknown length") {
   check_close(moves({}, Unsized{.steps = 4}, Schedule<StepDecay<2, 0.5_r>>{}), {1, 1, 0.5, 0.5});
 }
 
-TEST_CASE("a run shorter than its fixed curves goes as far along them as it comes") {
+TEST_CASE("a run shorter than its fixed curves follows them as far as it goes") {
   check_close(moves({}, std::vector<Table>(3, one), Schedule<Warmup<8>, Constant<>>{}),
               {0.125, 0.25, 0.375});
 }
 
-/// The loss of a validation is what a list says.
+/// A list determines the validation losses.
 struct Scripted {
   std::vector<double>* losses;
   template <class Module>
@@ -149,12 +150,12 @@ TEST_CASE("Plateau lowers the rate of the step after the validation that exhaust
                           Validate<Every<2>>{},
                           Spy{.seen = &seen}};
   trainer.fit(std::vector<Table>(4, one), std::vector<Table>{one});
-  // Validated after steps 2, 4, ...; the third is the second in a row that is no better.
+  // Validated after steps 2, 4, ...; the third is the second in a row without improvement.
   CHECK(seen.validated_at == std::vector<std::uint64_t>{2, 4, 6, 8, 10, 12});
   CHECK(seen.rates == std::vector<double>{1, 1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25});
 }
 
-TEST_CASE("Plateau multiplies what the curves say") {
+TEST_CASE("Plateau multiplies the curves' factor") {
   std::vector<double> losses{1.0, 2.0, 2.0};
   auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
   Seen seen;
@@ -174,11 +175,28 @@ TEST_CASE("Plateau multiplies what the curves say") {
   CHECK(seen.rates == std::vector<double>{0.25, 0.5, 0.75, 1, 1, 1, 0.5, 0.5});
 }
 
-TEST_CASE("Plateau names the metrics that there are when its own is not among them") {
+TEST_CASE("a curve that gives no learning rate is refused before the step that would use it") {
+  auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
+  Schedule<Constant<2>, Constant<>> broken;
+  std::get<1>(broken.parts).value = -0.5;
+  frugal::Trainer trainer{module, Objective{}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0},
+                          broken};
+  std::string const text =
+      error_of<frugal::SettingsError>([&] { trainer.fit(std::vector<Table>(4, one)); });
+  CHECK(contains(text, "multiplied by -0.5"));
+  CHECK(contains(text, "before step 2"));
+  // Two steps of gradient 1 at the rate 1, and none after them.
+  CHECK(module->parameters()[0].item<double>() == -2.0);
+}
+
+TEST_CASE("Plateau lists the metrics if its own is not among them") {
   std::vector<double> losses{1.0};
   frugal::Trainer trainer{std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})}),
-                          Scripted{&losses}, frugal::Settings{}, Optimize<SGD>{},
-                          Schedule<Plateau<0.5_r, Patience<1>, frugal::WatchAccuracy>>{}};
+                          Scripted{&losses},
+                          frugal::Settings{},
+                          Optimize<SGD>{},
+                          Schedule<Plateau<0.5_r, Patience<1>, frugal::WatchAccuracy>>{},
+                          support::AddsNothing{}};
   std::string const text = error_of<frugal::MetricError>(
       [&] { trainer.fit(std::vector<Table>(1, one), std::vector<Table>{one}); });
   CHECK(contains(text, "no metric 'accuracy'"));

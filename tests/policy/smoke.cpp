@@ -30,7 +30,7 @@ std::shared_ptr<Mlp> network() {
   return std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
 }
 
-/// What Trainer::smoke says and prints.
+/// The result and output of Trainer::smoke.
 template <class Module, class Objective, class... Ps>
 std::pair<bool, std::string> smoked(Module const& module, Objective const& objective,
                                     Ps const&... policies) {
@@ -40,7 +40,7 @@ std::pair<bool, std::string> smoked(Module const& module, Objective const& objec
   return {passed, out.str()};
 }
 
-TEST_CASE("a sound job passes, with one line a check") {
+TEST_CASE("a valid job passes, with one line per check") {
   auto const [passed, text] = smoked(network(), frugal::CrossEntropy{}, Optimize<AdamW>{});
   CAPTURE(text);
   CHECK(passed);
@@ -77,7 +77,7 @@ TEST_CASE("a job in each format passes") {
   }
 }
 
-TEST_CASE("what LibTorch throws in a rehearsal is told without the calls that led to it") {
+TEST_CASE("LibTorch's error in a dry run is reported without its stack") {
   auto const [passed, text] = smoked(
       network(),
       [](std::shared_ptr<Mlp> const& module, frugal::Batch const& batch) {
@@ -91,7 +91,7 @@ TEST_CASE("what LibTorch throws in a rehearsal is told without the calls that le
   CHECK(lines_of(text).size() < 8);
 }
 
-TEST_CASE("a rehearsal leaves no trace: weights, buffers, gradients, mode, generator, files") {
+TEST_CASE("a dry run changes nothing: weights, buffers, gradients, mode, generator, files") {
   TemporaryFolder const folder;
   auto const module = network();
   module->dropout->eval();
@@ -110,7 +110,7 @@ TEST_CASE("a rehearsal leaves no trace: weights, buffers, gradients, mode, gener
   CHECK_FALSE(std::filesystem::exists(folder / "run"));
 }
 
-TEST_CASE("a module in evaluation mode is rehearsed in training mode and given back in its own") {
+TEST_CASE("a module in evaluation mode is tried in training mode and restored") {
   auto const module = network();
   module->eval();
   std::ostringstream out;
@@ -124,7 +124,7 @@ struct Unused : Mlp {
   torch::nn::Linear spare;
 };
 
-TEST_CASE("a parameter that gets no gradient is named, a frozen one is not asked for one") {
+TEST_CASE("a parameter without a gradient is named, unless it is frozen") {
   auto const module = std::make_shared<Unused>();
   {
     auto const [passed, text] = smoked(module, frugal::CrossEntropy{}, Optimize<AdamW>{});
@@ -158,7 +158,7 @@ TEST_CASE("shapes that do not fit fail with both shapes, and nothing is changed"
   CHECK(same_bits(tensors_of(*module), before));
 }
 
-TEST_CASE("an optimizer that cannot be set up fails and does not throw") {
+TEST_CASE("an optimizer that cannot be set up fails the check and does not throw") {
   auto const [passed, text] =
       smoked(network(), frugal::CrossEntropy{}, Optimize<AdamW>{.lr = -1.0});
   CHECK_FALSE(passed);
@@ -166,7 +166,7 @@ TEST_CASE("an optimizer that cannot be set up fails and does not throw") {
   CHECK(contains(text, "lr is -1"));
 }
 
-TEST_CASE("a fit with Smoke ends in the same bits as one without") {
+TEST_CASE("a fit with Smoke ends with the same bits as one without") {
   auto const run = [](auto const&... policies) {
     auto const module = network();
     Seen seen;
@@ -190,7 +190,7 @@ TEST_CASE("a fit with Smoke ends in the same bits as one without") {
   CHECK(contains(out.str(), "3 batches"));
 }
 
-TEST_CASE("a fit whose rehearsal fails trains nothing, writes nothing and says what failed") {
+TEST_CASE("a fit whose dry run fails trains nothing, writes nothing and says what failed") {
   TemporaryFolder const folder;
   auto const module = std::make_shared<Unused>();
   auto const before = tensors_of(*module);
@@ -212,7 +212,7 @@ TEST_CASE("a fit whose rehearsal fails trains nothing, writes nothing and says w
   CHECK_FALSE(std::filesystem::exists(folder / "run"));
 }
 
-TEST_CASE("a data set shorter than the rehearsal is rehearsed as far as it goes") {
+TEST_CASE("a data set shorter than the dry run is tried as far as it goes") {
   std::ostringstream out;
   frugal::Trainer trainer{network(), frugal::CrossEntropy{}, frugal::Settings{}, Optimize<AdamW>{}};
   CHECK(trainer.smoke(Resident(samples(4), {.batch = 4}), out, 5));

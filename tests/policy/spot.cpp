@@ -23,12 +23,13 @@ namespace frugal_test::policy_spot {
 
 using namespace support;
 using frugal::Every;
+using frugal::Preempted;
 using frugal::SigtermSave;
 using Optimizer = frugal::Optimize<frugal::AdamW>;
 using Saves = frugal::Checkpoint<Every<100>, frugal::Async>;
 using Stays = frugal::Spot<SigtermSave>;
 
-/// Calls back before each batch, of training and of validation.
+/// Calls back before each batch of training and of validation.
 struct Witness {
   std::function<void(bool training)> each;
 
@@ -43,7 +44,7 @@ struct Outcome {
   std::map<std::string, at::Tensor> tensors;
   int training = 0;    ///< batches
   int validation = 0;  ///< batches
-  int after = 0;       ///< batches that were begun after the signal
+  int after = 0;       ///< batches begun after the signal
 };
 
 struct Plan {
@@ -71,7 +72,7 @@ Outcome run(Plan const& plan, Ps const&... policies) {
       Optimizer{},
       frugal::Validate<Every<5>>{},
       Saves{},
-      Stays{.then = frugal::Preempted::Return},
+      Stays{},
       policies...};
   frugal::Resident train(samples(plan.samples), {.batch = 4, .shuffle = true});
   frugal::Resident valid(samples(15, 92), {.batch = 4});
@@ -84,7 +85,7 @@ Outcome run(std::filesystem::path const& folder, int signal_at, Ps const&... pol
   return run(Plan{.folder = folder, .signal_at = signal_at}, policies...);
 }
 
-/// A run that is preempted at any of its batches has the report of one that is not.
+/// A run that is preempted at any batch gives the same report as an uninterrupted one.
 template <class... Ps>
 void reports_the_same(Plan plan, std::uint64_t steps, std::uint64_t epochs, Ps const&... policies) {
   TemporaryFolder const folder;
@@ -107,12 +108,12 @@ void reports_the_same(Plan plan, std::uint64_t steps, std::uint64_t epochs, Ps c
   }
 }
 
-TEST_CASE("a validation that is broken off at the step that ends the run ends it all the same") {
+TEST_CASE("a validation interrupted at the step that ends the run still ends it") {
   // At step 10, in the middle of the first epoch.
   reports_the_same({}, 10, 0, frugal::EarlyStop<frugal::Patience<1>>{.min_delta = 10});
 }
 
-TEST_CASE("so it does at the last step that is allowed, in an epoch and at its end") {
+TEST_CASE("so does one at the last allowed step, in an epoch and at its end") {
   reports_the_same({.steps = 10}, 10, 0);
   reports_the_same({.samples = 40, .steps = 10}, 10, 1);
 }
@@ -130,7 +131,7 @@ TEST_CASE("SIGTERM in training: the step is finished and saved, and the report s
   CHECK(newest.checkpoint->step() == 3);
 }
 
-TEST_CASE("whenever SIGTERM comes, the resumed run ends in the bits of one that had none") {
+TEST_CASE("whenever SIGTERM comes, the resumed run ends with the bits of an undisturbed one") {
   TemporaryFolder const folder;
   Outcome const whole = run(folder / "whole", 0);
   REQUIRE_FALSE(whole.report.preempted);
@@ -152,12 +153,12 @@ TEST_CASE("whenever SIGTERM comes, the resumed run ends in the bits of one that 
       CHECK(second.report.validations[i].step == whole.report.validations[i].step);
       CHECK(second.report.validations[i].metrics == whole.report.validations[i].metrics);
     }
-    // All that a preempted run had done was saved.
+    // Everything that the preempted run had done was saved.
     CHECK(first.training + second.training == whole.training);
   }
 }
 
-TEST_CASE("SIGTERM in a rehearsal ends the run before there is anything to save") {
+TEST_CASE("SIGTERM in a dry run ends the run before there is anything to save") {
   TemporaryFolder const folder;
   Outcome const outcome = run(folder.path(), 1, frugal::Smoke<2>{.out = nullptr});
   CHECK(outcome.report.preempted);
@@ -168,7 +169,7 @@ TEST_CASE("SIGTERM in a rehearsal ends the run before there is anything to save"
   CHECK(same_bits(second.tensors, whole.tensors));
 }
 
-TEST_CASE("Trainer::smoke that is told to go has failed, and says why") {
+TEST_CASE("Trainer::smoke that is preempted has failed, and says why") {
   std::ostringstream out;
   Witness const witness{[](bool) { ::raise(SIGTERM); }};
   frugal::Trainer trainer{std::make_shared<Mlp>(),
@@ -176,10 +177,10 @@ TEST_CASE("Trainer::smoke that is told to go has failed, and says why") {
                           frugal::Settings{.run = "unused"},
                           Optimizer{},
                           Saves{},
-                          Stays{.then = frugal::Preempted::Return}};
+                          Stays{}};
   frugal::Resident train(samples(12), {.batch = 4});
   CHECK_FALSE(trainer.smoke(train, out));
-  CHECK(out.str().find("Spot asks that the run be left") != std::string::npos);
+  CHECK(out.str().find("Spot asks to preempt the run") != std::string::npos);
 }
 
 TEST_CASE("a second SIGTERM changes nothing") {
@@ -190,58 +191,12 @@ TEST_CASE("a second SIGTERM changes nothing") {
     ::raise(SIGTERM);
   }};
   frugal::Trainer trainer{module,      witness, frugal::Settings{.run = folder.path(), .epochs = 2},
-                          Optimizer{}, Saves{}, Stays{.then = frugal::Preempted::Return}};
+                          Optimizer{}, Saves{}, Stays{}};
   frugal::Resident train(samples(12), {.batch = 4});
   for (std::uint64_t step = 1; step <= 5; ++step) CHECK(trainer.fit(train).steps == step);
 }
 
-/// How a process ends that is told to go in its first step, and leaves its end to Spot; what it
-/// says is in the file `stderr`.
-template <class... Ps>
-int end_of_process(std::filesystem::path const& folder, Ps const&... policies) {
-  pid_t const child = ::fork();
-  if (child == 0) {
-    if (std::freopen((folder / "stderr").c_str(), "w", stderr) == nullptr) std::_Exit(3);
-    at::set_num_threads(1);
-    auto const module = std::make_shared<Mlp>();
-    Witness const witness{[](bool) { ::raise(SIGTERM); }};
-    frugal::Trainer trainer{module,      witness, frugal::Settings{.run = folder, .epochs = 2},
-                            Optimizer{}, Stays{}, policies...};
-    frugal::Resident train(samples(12), {.batch = 4});
-    trainer.fit(train);
-    std::_Exit(4);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return status;
-}
-
-TEST_CASE("by default the process ends with code 75, and the run is saved") {
-  TemporaryFolder const folder;
-  int const status = end_of_process(folder.path(), Saves{});
-  REQUIRE(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 75);
-  auto const newest = frugal::RunDirectory(folder.path(), frugal::Access::read).newest_valid();
-  REQUIRE(newest.checkpoint);
-  CHECK(newest.checkpoint->step() == 1);
-}
-
-/// A notice that comes when it is told to.
-struct ToldNotices {
-  bool const* told = nullptr;
-  bool* saved = nullptr;
-  struct Watch {
-    explicit Watch(ToldNotices const& settings) : was_saved(settings.saved), told(settings.told) {}
-    bool pending() const { return told && *told; }
-    static std::string text() { return "the test"; }
-    static std::string warning() { return ""; }
-    void saved() { *was_saved = true; }
-    bool* was_saved;
-    bool const* told;
-  };
-};
-
-/// Puts a file in the place of the folder of checkpoints.
+/// Replaces the folder of checkpoints by a file.
 struct Spoiler {
   using kind = support::kinds::spy;
   using listens = frugal::list<frugal::on::step>;
@@ -258,10 +213,123 @@ struct Spoiler {
   };
 };
 
-TEST_CASE("a process whose run could not be saved does not end with the code of one that is") {
+/// The exit status of a process that is preempted in its first step; its error output is in the
+/// file `stderr`. `then` is called with the report, if fit returns.
+template <class Then, class... Ps>
+int end_of_process(std::filesystem::path const& folder, Preempted what, Then&& then,
+                   Ps const&... policies) {
+  pid_t const child = ::fork();
+  if (child == 0) {
+    if (std::freopen((folder / "stderr").c_str(), "w", stderr) == nullptr) std::_Exit(3);
+    at::set_num_threads(1);
+    ::signal(SIGTERM, SIG_DFL);
+    auto const module = std::make_shared<Mlp>();
+    Witness const witness{[](bool) { ::raise(SIGTERM); }};
+    frugal::Trainer trainer{module,
+                            witness,
+                            frugal::Settings{.run = folder, .epochs = 2},
+                            Optimizer{},
+                            Stays{.then = what},
+                            policies...};
+    frugal::Resident train(samples(12), {.batch = 4});
+    frugal::Report const report = trainer.fit(train);
+    then(report);
+    std::_Exit(4);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+/// The exit status if Spot ends the process.
+template <class... Ps>
+int end_by_spot(std::filesystem::path const& folder, Ps const&... policies) {
+  return end_of_process(folder, Preempted::Exit, [](frugal::Report const&) {}, policies...);
+}
+
+TEST_CASE("by default fit returns, and one line on stderr says what main must return") {
   TemporaryFolder const folder;
-  int const status = end_of_process(folder.path(), Saves{.on_failure = frugal::OnFailure::GoOn},
-                                    Spoiler{.folder = folder.path()});
+  int const status = end_of_process(
+      folder.path(), Preempted::Return,
+      [](frugal::Report const& report) { std::_Exit(report.exit_code()); }, Saves{});
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 75);
+  CHECK(text_of(folder / "stderr") ==
+        "frugal: preempted at step 1; return Report::exit_code() (75) from main to be run again\n");
+}
+
+TEST_CASE("a second SIGTERM between fit's return and main's does not change the code") {
+  TemporaryFolder const folder;
+  int const status = end_of_process(
+      folder.path(), Preempted::Return,
+      [](frugal::Report const&) {
+        ::raise(SIGTERM);
+        std::_Exit(5);  // the signal ends the process before that
+      },
+      Saves{});
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 75);
+}
+
+TEST_CASE("nor does it if the run could not be saved: its code is the report's") {
+  TemporaryFolder const folder;
+  int const status = end_of_process(
+      folder.path(), Preempted::Return, [](frugal::Report const&) { ::raise(SIGTERM); },
+      Saves{.on_failure = frugal::OnFailure::GoOn}, Spoiler{.folder = folder.path()});
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 74);
+}
+
+TEST_CASE("after a later fit that is not preempted, SIGTERM acts as without a fit") {
+  TemporaryFolder const folder;
+  int const status = end_of_process(
+      folder.path(), Preempted::Return,
+      [&](frugal::Report const&) {
+        frugal::Trainer trainer{std::make_shared<Mlp>(),
+                                frugal::CrossEntropy{},
+                                frugal::Settings{.run = folder / "next", .epochs = 1},
+                                Optimizer{},
+                                Saves{},
+                                Stays{}};
+        trainer.fit(frugal::Resident(samples(12), {.batch = 4}));
+        ::raise(SIGTERM);
+      },
+      Saves{});
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGTERM);
+}
+
+TEST_CASE("if Spot ends the process, it does so with code 75, and the run is saved") {
+  TemporaryFolder const folder;
+  int const status = end_by_spot(folder.path(), Saves{});
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 75);
+  CHECK(text_of(folder / "stderr")
+            .find("frugal: preempted at step 1; exit code 75 asks to be run "
+                  "again") != std::string::npos);
+  auto const newest = frugal::RunDirectory(folder.path(), frugal::Access::read).newest_valid();
+  REQUIRE(newest.checkpoint);
+  CHECK(newest.checkpoint->step() == 1);
+}
+
+/// A notice that comes on request.
+struct ToldNotices {
+  bool const* told = nullptr;
+  bool* saved = nullptr;
+  struct Watch {
+    explicit Watch(ToldNotices const& settings) : was_saved(settings.saved), told(settings.told) {}
+    bool pending() const { return told && *told; }
+    static std::string text() { return "the test"; }
+    static std::string warning() { return ""; }
+    void saved() { *was_saved = true; }
+    bool* was_saved;
+    bool const* told;
+  };
+};
+
+TEST_CASE("a process whose run could not be saved does not end with the code of a saved one") {
+  TemporaryFolder const folder;
+  int const status = end_by_spot(folder.path(), Saves{.on_failure = frugal::OnFailure::GoOn},
+                                 Spoiler{.folder = folder.path()});
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 74);
   std::string const said = text_of(folder / "stderr");
@@ -275,7 +343,7 @@ TEST_CASE("the cloud is not told that the machine may go when nothing could be s
   bool told = true;
   bool acknowledged = false;
   frugal::Spot<SigtermSave, ToldNotices> const spot{
-      .then = frugal::Preempted::Return, .notices = {.told = &told, .saved = &acknowledged}};
+      .notices = {.told = &told, .saved = &acknowledged}};
   frugal::Trainer trainer{std::make_shared<Mlp>(),
                           frugal::CrossEntropy{},
                           frugal::Settings{.run = folder.path(), .epochs = 2},
@@ -292,8 +360,8 @@ TEST_CASE("the cloud is not told that the machine may go when nothing could be s
   CHECK_FALSE(acknowledged);
 }
 
-/// Raises SIGTERM when its state goes: after Spot's, which comes later in the order of policies,
-/// and before the process ends.
+/// Raises SIGTERM when its state is destroyed: after Spot's, which comes later in the order, and
+/// before the process ends.
 struct Late {
   using kind = support::kinds::spy;
   using listens = frugal::list<frugal::on::fit_end>;
@@ -308,14 +376,14 @@ struct Late {
   };
 };
 
-TEST_CASE("a SIGTERM after the save, when all is taken down, does not change the code") {
+TEST_CASE("a SIGTERM after the save, during destruction, does not change the code") {
   TemporaryFolder const folder;
-  int const status = end_of_process(folder.path(), Saves{}, Late{});
+  int const status = end_by_spot(folder.path(), Saves{}, Late{});
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 75);
 }
 
-TEST_CASE("the handler is the former one again after fit") {
+TEST_CASE("the former handler is restored after fit") {
   struct sigaction before{};
   struct sigaction after{};
   ::sigaction(SIGTERM, nullptr, &before);
@@ -325,7 +393,7 @@ TEST_CASE("the handler is the former one again after fit") {
   CHECK((before.sa_handler == after.sa_handler));
 }
 
-/// Stands in for a checkpoint that takes its time.
+/// Stands in for a slow checkpoint.
 struct SlowCheckpoint {
   using kind = frugal::kinds::checkpoint;
   using listens = frugal::list<frugal::on::step>;
@@ -349,22 +417,21 @@ std::vector<std::string> advice_of(Spot const& spot) {
   return trainer.fit(train).advice;
 }
 
-TEST_CASE("a save that takes longer than the grace is told of before it is needed") {
+TEST_CASE("a save that takes longer than the grace is reported before it is needed") {
   auto const advice = advice_of(frugal::Spot<SigtermSave, frugal::Grace<30>>{});
   REQUIRE(advice.size() == 1);
   CHECK(advice[0].find("a checkpoint takes 42.5 s and the machine gives 30 s notice") == 0);
   CHECK(advice_of(frugal::Spot<SigtermSave, frugal::Grace<120>>{}).empty());
 }
 
-TEST_CASE("a notice is a signal by another way") {
+TEST_CASE("a notice acts like a signal") {
   TemporaryFolder const folder;
   bool told = false;
   bool saved = false;
   auto const module = std::make_shared<Mlp>();
   int count = 0;
   Witness const witness{[&](bool) { told = ++count == 2; }};
-  frugal::Spot<SigtermSave, ToldNotices> spot{.then = frugal::Preempted::Return,
-                                              .notices = {.told = &told, .saved = &saved}};
+  frugal::Spot<SigtermSave, ToldNotices> spot{.notices = {.told = &told, .saved = &saved}};
   frugal::Trainer trainer{module,
                           witness,
                           frugal::Settings{.run = folder.path(), .epochs = 2},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start where there is no other device; tests/device has one.
+// StartOn without another device; tests/device has one.
 #include <doctest/doctest.h>
 
 #include <frugal/policy/optimize/adam.hpp>
@@ -16,14 +16,14 @@ using frugal::Epochs;
 using frugal::StartOn;
 using frugal::Steps;
 
-TEST_CASE("the early phase is over after so many epochs, or steps") {
+TEST_CASE("the early phase ends after the given epochs, or steps") {
   static_assert(!Epochs<2>::over({.epoch = 1, .step = 900}));
   static_assert(Epochs<2>::over({.epoch = 2}));
   static_assert(!Steps<10>::over({.epoch = 3, .step = 9}));
   static_assert(Steps<10>::over({.step = 10}));
 }
 
-TEST_CASE("on the CPU alone Start does nothing, and says so") {
+TEST_CASE("on the CPU alone Start does nothing, and reports that") {
   auto const fit = [](auto const&... start) {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3});
     frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 3},
@@ -38,7 +38,7 @@ TEST_CASE("on the CPU alone Start does nothing, and says so") {
   CHECK(same_bits(tensors, fit().second));
 }
 
-TEST_CASE("Start says when a pipeline is too small for the device, or too large for the CPU") {
+TEST_CASE("Start reports when a pipeline is too small for the device, or too large for the CPU") {
   using frugal::detail::judge_start;
   CHECK(judge_start(0.001, 0.002, 100).find("may as well stay on the CPU") != std::string::npos);
   CHECK(judge_start(0.002, 0.001, 100).empty());

@@ -23,8 +23,8 @@ using frugal::SGD;
 using frugal::Throughput;
 namespace k = frugal::kinds;
 
-// Mlp of 6 features, 8 hidden units, 3 classes: products of [B, 6] x [6, 8] and [B, 8] x [8, 3];
-// backward has both gradients of the second and, for data wants none, one of the first.
+// Mlp of 6 features, 8 hidden units, 3 classes: products of [B, 6] x [6, 8] and [B, 8] x [8, 3].
+// Backward has both gradients of the second and, because the data needs none, one of the first.
 constexpr double per_sample = 2 * (6 * 8 + 8 * 3) + 2 * (6 * 8 + 2 * 8 * 3);
 
 struct Ran {
@@ -47,7 +47,7 @@ TEST_CASE("operations are those of forward and backward of a step, by hand") {
   CHECK(*ran.last->flops_per_step == doctest::Approx(4 * per_sample).epsilon(1e-12));
 }
 
-TEST_CASE("a rehearsal and validations are not counted, and windows are as a whole") {
+TEST_CASE("a dry run and validations are not counted, and windows are as a whole") {
   auto const ran = run({.epochs = 3}, 40, Throughput<Every<4>>{}, frugal::Accumulate<2>{},
                        frugal::Validate<Every<1>>{}, frugal::Smoke<>{.out = nullptr});
   REQUIRE(ran.last);
@@ -55,15 +55,15 @@ TEST_CASE("a rehearsal and validations are not counted, and windows are as a who
   CHECK(*ran.last->flops_per_step == doctest::Approx(8 * per_sample).epsilon(1e-12));
 }
 
-TEST_CASE("steps of other sizes than the counted one are taken by their samples") {
-  // Batches of 4, 4, 4, 2: the first is counted, and the six after it are the stretch.
+TEST_CASE("steps of other sizes than the counted one are scaled by their samples") {
+  // Batches of 4, 4, 4, 2: the first is counted, and the next six are the measured stretch.
   auto const ran = run({.epochs = 2}, 14, Throughput<Every<7>>{});
   REQUIRE(ran.last);
   CHECK(ran.last->step == 7);
   CHECK(*ran.last->flops_per_step == doctest::Approx(22.0 / 6 * per_sample).epsilon(1e-12));
 }
 
-TEST_CASE("rates are of one stretch of time, and utilisation is the share of the peak") {
+TEST_CASE("rates are of one stretch of time, and utilisation is the fraction of the peak") {
   auto const ran = run({}, 40, Throughput<Every<5>>{.peak_flops = 1e12});
   REQUIRE(ran.last);
   frugal::Speed const& speed = *ran.last;
@@ -75,7 +75,7 @@ TEST_CASE("rates are of one stretch of time, and utilisation is the share of the
   CHECK(ran.report.advice.empty());
 }
 
-TEST_CASE("without a known peak there is no utilisation, and one advice") {
+TEST_CASE("without a known peak there is no utilisation, and one note in advice") {
   auto const ran = run({}, 40, Throughput<Every<2>>{});
   CHECK_FALSE(ran.last->utilisation);
   REQUIRE(ran.report.advice.size() == 1);
@@ -106,7 +106,7 @@ TEST_CASE("the log has each measurement once, with the line that follows") {
   CHECK(with == "step6 step12 step18 ");
 }
 
-TEST_CASE("the progress shows the share of the peak as soon as it is measured") {
+TEST_CASE("the progress shows the fraction of the peak as soon as it is measured") {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> const file(std::tmpfile(), &std::fclose);
   run({}, 40, Throughput<Every<5>>{.peak_flops = 1e12},
       frugal::Progress<>{.out = file.get(), .line_seconds = 0});
@@ -118,7 +118,7 @@ TEST_CASE("the progress shows the share of the peak as soon as it is measured") 
   CHECK(with == 6 + 1);  // steps 5 to 10, and the epoch's end
 }
 
-TEST_CASE("another counter at work puts the count off, and never takes a part of a step") {
+TEST_CASE("another active counter delays the count, which never covers part of a step") {
   FlopCounter other;
   REQUIRE(other.open());
   Spy spy{.each_step = [&](frugal::Counters const& at) {
@@ -142,7 +142,7 @@ TEST_CASE("nothing is left behind when a step throws while it is counted") {
   CHECK(counter.open());
 }
 
-TEST_CASE("a run that is measured ends in the same bits as one that is not") {
+TEST_CASE("a measured run ends with the same bits as one without") {
   auto const trained = [](auto... policies) {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
     frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},

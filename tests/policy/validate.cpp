@@ -20,7 +20,7 @@ using frugal::SGD;
 using frugal::Token;
 using frugal::Validate;
 
-/// Steps after which a run of 3 epochs of 5 steps validates; batches of 4 and a ragged one of 2.
+/// Steps at which a run of 3 epochs of 5 steps validates; batches of 4 and a ragged one of 2.
 template <class V>
 std::vector<std::uint64_t> validated_at(bool with_data = true) {
   Seen seen;
@@ -42,8 +42,15 @@ std::vector<std::uint64_t> validated_at(bool with_data = true) {
 
 using Steps = std::vector<std::uint64_t>;
 
-TEST_CASE("validation is once an epoch when nothing else is said") {
+TEST_CASE("validation is once an epoch by default") {
   CHECK(validated_at<Validate<>>() == Steps{5, 10, 15});
+}
+TEST_CASE("metrics without a cadence are measured once an epoch, and options come in any order") {
+  CHECK(validated_at<Validate<Accuracy>>() == Steps{5, 10, 15});
+  CHECK(validated_at<Validate<Accuracy, Every<4>>>() == Steps{4, 8, 12});
+  static_assert(frugal::detail::is_null<Validate<Every<1, Epoch>>>);
+  static_assert(!frugal::detail::is_null<Validate<Accuracy>>);
+  static_assert(std::same_as<Validate<Accuracy, Every<4>>::metrics, frugal::list<Accuracy>>);
 }
 TEST_CASE("validation every two epochs leaves the odd ones out") {
   CHECK(validated_at<Validate<Every<2, Epoch>>>() == Steps{10});
@@ -89,7 +96,7 @@ TEST_CASE("accuracy of an objective that returns a bare loss says what to return
   CHECK_THROWS_AS(trainer.fit(Resident(samples(8)), Resident(samples(8))), frugal::MetricError);
 }
 
-/// Notes the module's modes while it validates.
+/// Records the module's modes during a validation.
 struct Modes {
   std::vector<bool>* training;
   std::vector<bool>* gradients;
@@ -103,7 +110,7 @@ struct Modes {
   }
 };
 
-TEST_CASE("every part evaluates without gradients, and each gets its own mode back") {
+TEST_CASE("every part evaluates without gradients, and each part's mode is restored") {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
   module->norm->eval();
   at::Tensor const mean = module->norm->running_mean.clone();
@@ -121,7 +128,7 @@ TEST_CASE("every part evaluates without gradients, and each gets its own mode ba
   CHECK(at::equal(module->norm->running_mean, mean));
 }
 
-TEST_CASE("a validation that throws gives each part its mode back too") {
+TEST_CASE("a validation that throws restores each part's mode too") {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.norm = true});
   module->norm->eval();
   frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{}, Optimize<SGD>{},
@@ -145,7 +152,7 @@ std::map<std::string, at::Tensor> trained(Valid&&... valid) {
   return tensors_of(*module);
 }
 
-TEST_CASE("a run that validates ends in the same bits as one that does not") {
+TEST_CASE("a run that validates ends with the same bits as one that does not") {
   CHECK(same_bits(trained(), trained(Resident(samples(20, 92), {.batch = 8, .shuffle = true}))));
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes average.json: averaged weights of a training run, and BatchNorm statistics for them, by
+"""Writes average.json: averaged weights of a training run, and BatchNorm statistics for them, from
 torch.optim.swa_utils."""
 
 import torch
@@ -30,7 +30,7 @@ START = {
 DATA = table([ROWS, F], 31, 0)
 TARGET = (DATA @ table([F, C], 31, 1)).argmax(dim=1)
 
-# Which updates there are: after each `every`-th step from step `start` on, or at each epoch's end.
+# The updates: after each `every`-th step from step `start` on, or at each epoch's end.
 CASES = [
     {"name": "ema", "decay": 0.9, "every": 1, "start": 0},
     {"name": "ema every 4 steps", "decay": 0.75, "every": 4, "start": 0},

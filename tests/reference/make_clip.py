@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes clip.json: what PyTorch's own gradient clipping gives on stored gradients.
+"""Writes clip.json: the results of PyTorch's own gradient clipping on stored gradients.
 
-Adaptive clipping is not in PyTorch: that is the paper's formula (Brock et al. 2021, equation 3), one
-output unit after the other, in double precision.
+Adaptive clipping is not in PyTorch: its values are from the paper's formula (Brock et al. 2021,
+equation 3), one output unit at a time, in double precision.
 """
 
 import math
@@ -18,7 +18,7 @@ GRADIENTS = {
     "large": [table(shape, 11, i) * 2.0**10 for i, shape in enumerate(SHAPES)],
     "tiny": [table(shape, 12, i) * 2.0**-30 for i, shape in enumerate(SHAPES)],
     "zero": [torch.zeros(shape) for shape in SHAPES],
-    # A parameter without a gradient takes no part; a single element decides the infinity norm.
+    # A parameter without a gradient does not count; a single element decides the infinity norm.
     "absent": [table([4, 5], 13, 0), None, table([2, 2, 2], 13, 2), torch.tensor([-3.0])],
 }
 
@@ -82,7 +82,7 @@ def main() -> None:
             norm = torch.nn.utils.get_total_norm(
                 [p.grad for p in made if p.grad is not None], NORMS[norm_type]
             ).item()
-            # One limit that bites and one that leaves the gradients alone, whatever their size.
+            # One limit below the norm and one above it, whatever its size.
             limits = {1.0, norm / 2, norm * 2} if name == "usual" else {1.0}
             norms += [by_norm(name, norm_type, limit) for limit in sorted(limits)]
     write(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes early_stop.json: where Keras's EarlyStopping ends on recorded metric curves."""
+"""Writes early_stop.json: where Keras's EarlyStopping ends on recorded metric curves, and which weights it
+restores."""
 
 import math
 import os
@@ -11,7 +12,7 @@ from reference import write  # noqa: E402
 
 NAN = math.nan
 
-# The default is what frugal's own EarlyStop<> writes too: lower is better, no threshold.
+# The default is that of frugal's EarlyStop<> too: lower is better, no threshold.
 CASES = {
     "improves to the end": ([1.0, 0.9, 0.8, 0.7, 0.6], {"patience": 3}),
     "stalls": ([1.0, 0.8, 0.8, 0.8, 0.8, 0.8], {"patience": 3}),
@@ -61,8 +62,8 @@ CASES = {
     ),
 }
 
-# Keras takes the very first value as the best even when it is a NaN, and then nothing is better
-# than a NaN. frugal refuses a NaN as the best, so these two are recorded apart.
+# Keras takes the first value as the best even if it is NaN, and then nothing is better than NaN.
+# frugal refuses NaN as the best, so these two are recorded separately.
 LEADING_NAN = {
     "NaN from the start": ([NAN, NAN, NAN, 0.5], {"patience": 3}),
     "a NaN, then improvements": ([NAN, 1.0, 0.9, 0.95, 0.8, 0.7], {"patience": 2}),
@@ -78,24 +79,34 @@ DEFAULTS = {
 
 
 class Model:
-    """All that the callback touches of a model when it restores no weights."""
+    """The members of a model that the callback uses. Its weights are the number of epochs so far."""
 
     stop_training = False
+    weights = 0
+
+    def get_weights(self):
+        return self.weights
+
+    def set_weights(self, weights):
+        self.weights = weights
 
 
 def run(curve: list[float], arguments: dict) -> dict:
-    stop = keras.callbacks.EarlyStopping(monitor="val_loss", **arguments)
+    stop = keras.callbacks.EarlyStopping(monitor="val_loss", restore_best_weights=True, **arguments)
     model = Model()
     stop.set_model(model)
     stop.on_train_begin()
     for i, value in enumerate(curve):
+        model.weights = i + 1
         stop.on_epoch_end(i, {"val_loss": value})
         if model.stop_training:
             break
+    stop.on_train_end()
     best = stop.best
     return {
         "stops_at": i + 1 if model.stop_training else None,
         "best": float(best) if best is not None and math.isfinite(best) else None,
+        "restores": model.weights,
     }
 
 
@@ -126,6 +137,7 @@ def main() -> None:
             "stops_at": "how many validations were seen when it stopped, the last one included; "
             "null: it never stopped",
             "best": "the best value then; null: it was not finite",
+            "restores": "the validation whose weights the model has at the end, counted from 1",
             "leading_nan_is": "where Keras takes a first NaN for the best; frugal does not",
             "cases": recorded(CASES),
             "leading_nan": recorded(LEADING_NAN),

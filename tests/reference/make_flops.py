@@ -7,8 +7,8 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, 
 
 from reference import deterministic, table, write
 
-# Convolutions [B, C, ...] x [C', C / groups, ...]. PyTorch counts the backward pass of several groups
-# as that of one, so those have their forward pass alone.
+# Convolutions [B, C, ...] x [C', C / groups, ...]. PyTorch counts the backward pass of several
+# groups like that of one, so those record only their forward pass.
 CONVOLUTIONS = [
     {"input": [2, 3, 9], "weight": [4, 3, 3]},
     {"input": [2, 3, 8, 9], "weight": [5, 3, 3, 2], "stride": [2, 1], "padding": [1, 0]},

@@ -12,8 +12,8 @@ from reference import deterministic, table, values, write
 SIZE = 6
 START = table([SIZE], 40)
 
-# One row a step; None is a row with an infinity, "nan" one with a NaN. A window of two rows
-# overflows when either does.
+# One row per step; None is a row with an infinity, "nan" one with a NaN. A window of two rows
+# overflows if either does.
 SCRIPTS = {
     "grows": [1, 1, 1, 1, 1, 1, 1, 1],
     "backs off": [1, None, 1, "nan", None, 1, 1, 1, 1, None],
@@ -67,7 +67,7 @@ def main() -> None:
     deterministic()
     cases = [run(script, name, clip) for script in SCRIPTS for name in ("AdamW", "SGD")
              for clip in (False, True)
-             # PyTorch's fused SGD takes momentum buffers that a skipped first step left unset.
+             # PyTorch's fused SGD uses momentum buffers that a skipped first step left unset.
              if not (script == "begins with overflows" and name == "SGD")]  # fmt: skip
     write(
         "loss_scaling.json",

@@ -11,7 +11,7 @@ STEPS = (1, 2, 10, 100)
 SHAPES = ([3, 7], [9], [2, 3, 2], [1])
 STREAM_START = 0
 
-# A parameter that gets a gradient only now and then, as a rarely used branch of a model would.
+# A parameter with occasional gradients, like a rarely used branch of a model.
 ABSENT = [{"parameter": 2, "steps": [1, 4, 5, 9, 10, 50, 51, 52, 100]}]
 
 ADAMS = {"lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "amsgrad": False, "maximize": False}
@@ -117,7 +117,7 @@ def run(optimizer: str, groups: list, absent: list, dtype: torch.dtype) -> dict:
         if "betas" in settings:
             settings["betas"] = tuple(settings["betas"])
         arguments.append({"params": [parameters[i] for i in group["parameters"]]} | settings)
-    # One tensor at a time in plain arithmetic: what the optimizer's documentation spells out.
+    # One tensor at a time in plain arithmetic, as in the optimizer's documentation.
     plain = {"foreach": False} if optimizer == "RMSprop" else {"foreach": False, "fused": False}
     defaults = {}
     if optimizer == "Adagrad":  # its accumulators are made from the default, not from the groups

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes range_test.json: numpy's view of losses over growing learning rates."""
+"""Writes range_test.json: numpy's results for losses over growing learning rates."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from reference import number, write
 
 
 def curve(name: str, losses: list, keep: float) -> dict:
-    """The smoothing by its definition, sum by sum, and numpy's lines through the points."""
+    """The smoothing from its definition, sum by sum, and numpy's lines through the points."""
     losses = np.array(losses, dtype=np.float64)
     smoothed = []
     for i in range(1, len(losses) + 1):

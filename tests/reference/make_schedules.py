@@ -170,7 +170,7 @@ def plateau(curve: list[float], arguments: dict) -> dict:
 
 def main() -> None:
     deterministic()
-    # PyTorch warns of its own milestones: SequentialLR calls the deprecated form of step().
+    # PyTorch warns about its own milestones: SequentialLR calls the deprecated form of step().
     warnings.filterwarnings("ignore", message=".*epoch parameter in `scheduler.step\\(\\)`.*")
     write(
         "schedules.json",

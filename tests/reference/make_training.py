@@ -25,7 +25,7 @@ START = {
 DATA = table([ROWS, F], 21, 0)
 # A linear rule makes the classes learnable, so that the losses fall and the gradients shrink.
 TARGET = (DATA @ table([F, C], 21, 1)).argmax(dim=1)
-# Exact in every float type, and far from equal: what tokens per sequence look like.
+# Exact in every float type, and very unequal, like tokens per sequence.
 WEIGHT = (table([ROWS], 21, 2) * 4 + 5).round()
 
 
@@ -36,13 +36,13 @@ def network(dtype: torch.dtype) -> torch.nn.Sequential:
 
 
 def rows_of_batch(step: int) -> torch.Tensor:
-    """Batches in order, again from the first row after the last."""
+    """Batches in order, restarting at the first row after the last."""
     first = step * BATCH % ROWS
     return torch.arange(first, first + BATCH)
 
 
 def rows_of_window(step: int) -> torch.Tensor:
-    """All rows of the window's micro-batches: the one big batch that they stand for."""
+    """All rows of the window's micro-batches: the equivalent big batch."""
     windows = [MICRO_BATCHES[i : i + WINDOW] for i in range(0, len(MICRO_BATCHES), WINDOW)]
     ends = [sum(sum(window) for window in windows[: i + 1]) for i in range(len(windows))]
     i = step % len(windows)

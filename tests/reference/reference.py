@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the make_*.py scripts share: the number formula and the JSON that they write."""
+"""Shared by the make_*.py scripts: the number formula and the JSON output."""
 
 import json
 import math
@@ -27,7 +27,7 @@ def _mix(h: int) -> int:
 
 
 def number(*words: int) -> float:
-    """FORMULA: a number that every language with 32-bit integers repeats bit by bit."""
+    """FORMULA: a number that every language with 32-bit integers reproduces bit by bit."""
     h = 0x9E3779B9
     for word in words:
         h = _mix(h ^ word)
@@ -43,7 +43,7 @@ def table(shape, *words: int) -> torch.Tensor:
 
 def values(tensor: torch.Tensor) -> list:
     """Row-major values. A float32 is rounded to the fewest digits that still give the same float32
-    when they are read as a double and narrowed, which is how a JSON reader gets them."""
+    when they are read as a double and narrowed, as a JSON reader does."""
     flat = tensor.detach().reshape(-1)
     if flat.dtype == torch.float64:
         return flat.tolist()
@@ -56,7 +56,7 @@ def values(tensor: torch.Tensor) -> list:
 
 
 def write(name: str, script: str, content: dict) -> None:
-    """One case per line: small, and a regeneration shows in a diff where it changed."""
+    """One case per line: small, and a diff shows where a regeneration changed something."""
     head = {"made_by": f"tests/reference/{script}", "torch": torch.__version__.split("+")[0]}
     lines = []
     for key, value in (head | content).items():
@@ -75,7 +75,7 @@ def _dump(value) -> str:
 
 
 def deterministic() -> None:
-    """One thread and no run-time choice of algorithm: the same bytes on every run."""
+    """One thread and no run-time choice of algorithm: the same bytes in every run."""
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     torch.manual_seed(0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes every fixture of this folder anew. PYTHON names the interpreter that has
+# Regenerates every fixture of this folder. PYTHON names the interpreter that has
 # requirements/reference.txt installed.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -12,7 +12,7 @@ export KERAS_BACKEND=torch PYTHONDONTWRITEBYTECODE=1
     "Install requirements/reference.txt into a virtual environment and run it again with PYTHON=<its python>." >&2
   exit 1
 }
-# The default of every kernel, whatever the machine: the widest vectors differ in the last bit.
+# The default kernels on every machine: the widest vectors differ in the last bit.
 export ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1
 for script in optimizers schedules clip training early_stop loss_scaling average flops range_test metrics; do
   "$python" "make_$script.py"

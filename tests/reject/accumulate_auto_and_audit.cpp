@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Accumulate<Auto> splits a step as memory allows, so two runs of Audit<BitExact> may add up in another order. Write Accumulate<N>, or take the audit out.
+// expect: frugal: Accumulate<Auto> splits a step as memory allows, so two runs under Audit<BitExact> may add up in different orders. Write Accumulate<N>, or remove Audit.
 #include <frugal/compose/recipe.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Accumulate<Auto> makes a step anew when memory runs out, which no deadline of a step can allow for. Write Accumulate<N>, or take the deadline out.
+// expect: frugal: Accumulate<Auto> repeats a step when memory runs out, which no deadline of a step can allow for. Write Accumulate<N>, or remove the deadline.
 #include <frugal/compose/recipe.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 
@@ -9,7 +9,7 @@ using namespace frugal;
 template <class... Ps>
 constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
 
-// A policy that gives a step a time by which it has to be over.
+// A policy with a deadline for a step.
 struct InTime {
   using kind = kinds::deadline;
   using listens = list<on::step>;

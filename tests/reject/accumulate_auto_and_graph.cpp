@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: two policies of this recipe each have a way of their own to execute a window (Accumulate<Auto> splits it as memory asks, Graph<WholeStep> replays it), and a window is executed once. Take one of them out.
+// expect: frugal: two policies of this recipe each execute windows in their own way (Accumulate<Auto> splits them to fit memory, Graph<WholeStep> replays them). Remove one of them.
 #include <frugal/compose/recipe.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/graph.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Accumulate<Auto> splits batches, and the batch_traits of this batch type have no narrow. Give them `static B narrow(B const&, std::int64_t begin, std::int64_t count)`.
+// expect: frugal: Accumulate<Auto> splits batches, and does not know all tensors of this batch type. Give it a member `void each_tensor(auto&& f) { f(a, b); }`, or its batch_traits `static B narrow(B const&, std::int64_t begin, std::int64_t count)`.
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
 #include <frugal/trainer.hpp>
@@ -9,7 +9,7 @@
 
 using namespace frugal;
 
-// More is in it than data and target, so nobody can know what a part of it is.
+// It contains more than data and target, so its parts are undefined.
 struct Masked {
   at::Tensor data, target, mask;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: Accumulate counts micro-batches per optimizer step, and there is at least one. Write Accumulate<1> or leave it out.
+// expect: frugal: Accumulate<N>: N is the number of micro-batches per optimizer step, at least 1. Write Accumulate<1>, or leave Accumulate out.
 #include <frugal/policy/accumulate.hpp>
 
 using namespace frugal;

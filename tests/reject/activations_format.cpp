@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: activations are kept in 16 bits or by Offload. Write Activations<BF16>, Activations<FP16> or Activations<Offload>.
+// expect: frugal: Activations<...>: unknown format. Options: BF16, FP16, Offload.
 #include <frugal/policy/activations.hpp>
 #include <frugal/policy/precision.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Activations<BF16> or <FP16> rounds what gradients are computed from, and a bit-exact audit would find it. Take Activations or the audit out, or write Recompute<>, which rounds nothing.
+// expect: frugal: Activations<BF16> and Activations<FP16> round the values from which gradients are computed, which Audit<BitExact> rules out. Remove Activations or Audit, or use Recompute<>, which rounds nothing.
 #include <frugal/policy/activations.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Audit<BitExact> is for runs in FP32: products in 16 bits depend on the machine. Take Precision or the audit out.
+// expect: frugal: Audit<BitExact> needs FP32: 16-bit products depend on the machine. Remove Precision or Audit.
 #include <frugal/policy/audit.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: AutoBatch finds the micro-batch of Accumulate<Auto>, and this recipe has another Accumulate. Write Accumulate<Auto>.
+// expect: frugal: AutoBatch sets the micro-batch of Accumulate<Auto>, and this recipe has another Accumulate. Write Accumulate<Auto>.
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/auto_batch.hpp>
 #include <frugal/policy/optimize/sgd.hpp>

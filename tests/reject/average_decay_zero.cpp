@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Ema keeps a share of the average that lies between 0 and 1, both left out. Write Ema<0.999_r>.
+// expect: frugal: Ema<decay>: the decay must be above 0 and below 1. Write Ema<0.999_r>.
 #include <frugal/policy/average.hpp>
 
 using namespace frugal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Average is told how. Write Average<Ema<0.999_r>>, or Average<Swa<From<10, Epoch>>>.
+// expect: frugal: Average<...>: unknown rule. Options: Ema<decay>, Swa<From<N, Epoch>>, or an AverageRule of your own.
 #include <frugal/policy/average.hpp>
 
 using namespace frugal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Swa is told from when on it averages. Write Swa<From<10, Epoch>>, or Swa<From<5000>, Every<100>>.
+// expect: frugal: Swa needs the moment from which it averages. Write Swa<From<10, Epoch>>, or Swa<From<5000>, Every<100>>.
 #include <frugal/policy/average.hpp>
 
 using namespace frugal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: WeightsIn<BF16> rounds the weights, and a bit-exact audit would find it. Take WeightsIn<BF16> or the audit out.
+// expect: frugal: WeightsIn<...> rounds the saved weights, which Audit<BitExact> rules out. Remove WeightsIn or Audit.
 #include <frugal/policy/audit.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/optimize.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Checkpoint is told one thing twice. Write one cadence, one Keep and one KeepEvery; several KeepBest are allowed.
+// expect: frugal: Checkpoint<...>: the same option twice. Keep one cadence, one Keep, one KeepEvery, one Async and one WeightsIn; only KeepBest may be repeated.
 #include <frugal/policy/checkpoint.hpp>
 
 using namespace frugal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Checkpoint is told something that is none of its options. They are Every, Keep, KeepBest, KeepEvery, Async and WeightsIn.
+// expect: frugal: Checkpoint<...>: unknown option. Options: Every, Keep, KeepBest, KeepEvery, Async, WeightsIn.
 #include <frugal/policy/checkpoint.hpp>
 
 using namespace frugal;

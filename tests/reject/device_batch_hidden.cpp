@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Device copies the tensors of a batch, and has to be shown them. Give batch_traits<YourBatch> a static each_tensor(batch, show) that calls show(tensor) for each, or take Device out.
+// expect: frugal: Device copies the tensors of a batch, and the batch_traits of this batch type do not list them. Write a static each_tensor(batch, f) in batch_traits<YourBatch> that calls f(tensor) for each, or remove Device.
 #include <frugal/policy/device/copied_ahead.hpp>
 
 using namespace frugal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Device is told how many batches are on the device at a time. Write Device<Depth<2>>.
+// expect: frugal: Device<...>: unknown option. Options: Depth<N>, the number of batches on the device at a time. Write Device<Depth<2>>.
 #include <frugal/policy/device.hpp>
 
 using namespace frugal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: EarlyStop watches validation, and fit(train) brings none. Call fit(train, valid).
+// expect: frugal: EarlyStop watches validation, and fit(train) has no validation data. Call fit(train, valid).
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: two policies of this recipe cannot live together. The compiler's note names the policy and the kind it excludes: take one of them out.
+// expect: frugal: two policies of this recipe exclude each other. The compiler's note names the policy and the kind that it excludes. Remove one of them.
 // expect: Shy
 // expect: beta
 #include "../compose/stand_ins.hpp"

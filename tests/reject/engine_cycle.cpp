@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: the order of these policies is a cycle: each wants to come after another of them. Take one `before` or `after` out.
+// expect: frugal: the order of these policies is a cycle: each must come after another one. Remove one `before` or `after`.
 #include "../compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;

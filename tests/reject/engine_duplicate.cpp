@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: this recipe has two policies of one kind, and room for one. The compiler's note names the second: keep one of the two.
+// expect: frugal: this recipe has two policies of one kind, and a recipe takes one. The compiler's note names the second. Keep one of the two.
 // expect: Setting<frugal_test::compose::alpha, 1
 #include "../compose/stand_ins.hpp"
 

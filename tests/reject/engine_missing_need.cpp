@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: a policy of this recipe needs a kind that the recipe lacks. The compiler's note names both: add a policy of that kind.
+// expect: frugal: a policy of this recipe needs a kind that the recipe lacks. The compiler's note names both. Add a policy of that kind.
 // expect: Needy
 // expect: beta
 #include "../compose/stand_ins.hpp"

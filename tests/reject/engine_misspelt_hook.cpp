@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: this policy listens to on::step and its State has no on_step. Write the member, or take the hook out of `listens`.
+// expect: frugal: this policy listens to on::step and its State has no on_step. Write the member, or remove the hook from `listens`.
 // expect: Unsound
 #include "../compose/stand_ins.hpp"
 

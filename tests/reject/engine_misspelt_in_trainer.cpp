@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: this policy listens to on::step and its State has no on_step. Write the member, or take the hook out of `listens`.
+// expect: frugal: this policy listens to on::step and its State has no on_step. Write the member, or remove the hook from `listens`.
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: the order of these policies is a cycle: each wants to come after another of them. Take one `before` or `after` out.
+// expect: frugal: the order of these policies is a cycle: each must come after another one. Remove one `before` or `after`.
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
@@ -9,7 +9,7 @@
 
 using namespace frugal;
 
-// The recipe alone has no cycle: it takes Validate, which fills the open slot, to close it.
+// The recipe alone has no cycle: only Validate, which fills the open slot, closes it.
 template <class Before>
 struct Between {
   using kind = kinds::progress;

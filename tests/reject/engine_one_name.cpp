@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: two kinds of this recipe have one name, and names tell kinds apart: in the order, in messages and in what is saved. Give your kind another name.
+// expect: frugal: two kinds of this recipe have the same name. The order, messages and checkpoints tell kinds apart by name. Give your kind another name.
 #include "../compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;

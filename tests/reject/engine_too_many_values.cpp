@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: the trainer is given more values of a policy than its recipe has places for it.
+// expect: frugal: the trainer is given more values of a policy type than its recipe has policies of that type. Remove the extra values.
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: this recipe has two policies of one kind, and room for one.
+// expect: frugal: this recipe has two policies of one kind, and a recipe takes one.
 // expect: frugal: Alpha needs Beta: own words. Add Beta.
 #include "../compose/stand_ins.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: this policy's State has on_loss and would never be called. Add on::loss to `listens`.
+// expect: frugal: this policy's State has on_loss and it would never be called. Add on::loss to `listens`.
 // expect: Unsound
 #include "../compose/stand_ins.hpp"
 

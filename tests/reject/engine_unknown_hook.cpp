@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: this policy listens to something that is no hook. The hooks are those of frugal::all_hooks.
+// expect: frugal: this policy's `listens` has a type that is not a hook. frugal::all_hooks lists the hooks.
 #include "../compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;

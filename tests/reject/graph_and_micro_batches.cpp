@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Graph<WholeStep> captures one micro-batch for all but the first of a window, and a policy of this recipe listens to around::micro_batch, which tells first and last. The compiler's note names it: take it or Graph<WholeStep> out.
+// expect: frugal: Graph<WholeStep> captures one micro-batch for all but the first of a window, and a policy of this recipe listens to around::micro_batch, which tells the first and last micro-batch. The compiler's note names the policy. Remove it or Graph<WholeStep>.
 #include <frugal/compose/recipe.hpp>
 #include <frugal/core.hpp>
 #include <frugal/policy/graph.hpp>
@@ -12,7 +12,7 @@ using namespace frugal;
 template <class... Ps>
 constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
 
-/// Around whatever returns nothing a hook may return nothing; the others return what next() does.
+/// Around hooks that return nothing may return nothing; the others return the result of next().
 struct EachEpoch {
   struct kind : observer_kind {
     static constexpr std::string_view name = "EachEpoch";

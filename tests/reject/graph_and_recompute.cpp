@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Graph<WholeStep> captures what policies do within a step, and a policy of this recipe that takes part in it does not say that this may be captured. The compiler's note names it: take it or Graph<WholeStep> out, or write `static constexpr bool capturable = true` in it if its hooks within a step call operators alone.
+// expect: frugal: Graph<WholeStep> captures the hooks within a step, and a policy of this recipe has such a hook without declaring it capturable. The compiler's note names the policy. Remove it or Graph<WholeStep>, or write `static constexpr bool capturable = true` in it if these hooks call tensor operators only.
 #include <frugal/policy/graph.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/recompute.hpp>

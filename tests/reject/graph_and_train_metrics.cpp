@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Graph<WholeStep> replays a step without the module's output, and a policy of this recipe (TrainMetrics) measures that of each training batch. Take one of the two out; Validate measures beside Graph<WholeStep>.
+// expect: frugal: Graph<WholeStep> replays a step without the module's output, and a policy of this recipe (TrainMetrics) measures that of each training batch. Remove one of the two; Validate works with Graph<WholeStep>.
 #include <frugal/policy/graph.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/train_metrics.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Graph's second argument captures and replays. Leave it out for CUDA, or give a type that is a frugal::CaptureBackend.
+// expect: frugal: Graph<...>: unknown option. Options: WholeStep, and a type that is a frugal::CaptureBackend in place of CUDA's.
 #include <frugal/policy/graph.hpp>
 
 using namespace frugal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Graph copies batches into tensors that stay, and does not know those of this batch type. Write batch_traits<B>::each_tensor(batch, f).
+// expect: frugal: Graph copies batches into tensors that stay in place, and the batch_traits of this batch type do not list its tensors. Write batch_traits<B>::each_tensor(batch, f).
 #include <frugal/policy/graph.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Graph<WholeStep> replays a step without asking the host, and a policy of this recipe waits for the device in every step. The compiler's note names it: take it out (an optimizer with a fused kernel, such as Optimize<AdamW>, in place of Optimize<Any>), or take Graph<WholeStep> out.
+// expect: frugal: Graph<WholeStep> replays a step without the host, and a policy of this recipe waits for the device in every step. The compiler's note names the policy. Remove it (for example, use Optimize<AdamW>, which has a fused kernel, instead of Optimize<Any>), or remove Graph<WholeStep>.
 #include <frugal/policy/graph.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Graph is told what it captures, and that is the whole step. Write Graph<WholeStep>.
+// expect: frugal: Graph<...>: unknown option. Options: WholeStep, and a type that is a frugal::CaptureBackend in place of CUDA's.
 #include <frugal/policy/graph.hpp>
 
 using namespace frugal;

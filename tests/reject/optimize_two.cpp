@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: this recipe has two policies of one kind, and room for one.
+// expect: frugal: this recipe has two policies of one kind, and a recipe takes one.
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 

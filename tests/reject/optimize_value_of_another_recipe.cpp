@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: this policy value is not of the trainer's recipe. Name its type in the Trainer, or let the types be deduced from the values.
+// expect: frugal: this policy value is not in the trainer's recipe. Name its type in the Trainer, or let the types be deduced from the values.
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: FromEnv takes number formats. Write FromEnv<FP32, BF16, FP16>, or some of these.
+// expect: frugal: FromEnv<...>: unknown format. Options: FP32, BF16, FP16.
 #include <frugal/policy/precision.hpp>
 
 using namespace frugal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: each goes over modules that are held: a ModuleList, or a range of holders or shared pointers.
+// expect: frugal: each takes a ModuleList, or a range of module holders or shared pointers.
 #include <frugal/policy/recompute.hpp>
 
 #include <torch/nn/modules/linear.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: the function given to recompute cannot be called with these inputs. Let it take them by value or by const&, in the order in which they stand.
+// expect: frugal: the function given to recompute cannot be called with these inputs. Let it take them by value or by const&, in the order of the call.
 #include <frugal/policy/recompute.hpp>
 
 at::Tensor good(at::Tensor const& x) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Recompute is told by segments or by modules what it computes again. Write Recompute<Segments<4>>, Recompute<Segments<Auto>> or Recompute<Where<OfType<Block>>>.
+// expect: frugal: Recompute<...>: unknown option. Options: Segments<N>, Segments<Auto>, Where<OfType<Block>>.
 #include <frugal/policy/recompute.hpp>
 
 #include <torch/nn/modules/linear.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that code which must not compile does not, and that the message says what it should.
+"""Checks that code which must not compile does not, and that the message is the right one.
 
 A file under tests/reject/ reads
 
@@ -13,17 +13,17 @@ A file under tests/reject/ reads
     ... what must not
     #endif
 
-Without FRUGAL_REJECT it must compile; with it it must not, and every expected text must stand in
-what the compiler says of this file.
+Without FRUGAL_REJECT it must compile; with it it must not, and every expected text must be in the
+compiler's output about this file.
 
-    run.py compile    asks the compiler about many files, most in one unit (unit.py), and leaves one
-                      result for each in the folder
+    run.py compile    compiles many files, most in one unit (unit.py), and writes one result for each to
+                      the folder
     run.py judge      reads the result of one file, and fails if it is missing or a fault
 
-A result is remembered under a digest of everything that it depends on: the compiler and its flags,
-the file and what it includes by quotes, these scripts, and every header of frugal. LibTorch is in
-the flags, by its path. `compile` asks again only what has changed or has not passed, and takes the
-old results of these away first: what is there when it ends is of today. ctest runs it before any judge.
+A result is cached under a digest of everything that it depends on: the compiler and its flags, the
+file and its quoted includes, these scripts, and every header of frugal. LibTorch is in the flags, by
+its path. `compile` repeats only what has changed or has not passed, and removes the old results of
+these first, so that all results are current when it ends. ctest runs it before any judge.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def build_command(commands: Path, like: str, compiler: str) -> list[str]:
 
 
 def ask_alone(case: Case, command: list[str]) -> list[str]:
-    """What is wrong with the file, in words; nothing if it proves what it says."""
+    """What is wrong with the file, in words; empty if it passes."""
     if malformed(case):
         return [malformed(case)]
     control = compile_source(command, case.source)
@@ -77,7 +77,7 @@ def ask_alone(case: Case, command: list[str]) -> list[str]:
 
 
 class Digests:
-    """Digests of cases. What they have in common, the headers above all, is read once."""
+    """Digests of cases. Their common parts, mainly the headers, are read once."""
 
     def __init__(self, command: list[str]):
         version = subprocess.run([command[0], "--version"], stdout=subprocess.PIPE, check=True).stdout
@@ -111,7 +111,7 @@ def result_file(folder: Path, case: Case) -> Path:
 
 
 def load(folder: Path, case: Case) -> dict:
-    """The result of the case; empty if there is none, or half of one."""
+    """The result of the case; empty if it is missing or incomplete."""
     try:
         return json.loads(result_file(folder, case).read_text())
     except (FileNotFoundError, ValueError):
@@ -121,7 +121,7 @@ def load(folder: Path, case: Case) -> dict:
 def compile_cases(
     kind: str, cases: list[Case], command: list[str], folder: Path, jobs: int
 ) -> dict[str, list[str]]:
-    """Writes a result for every case, and returns the names asked in the unit, alone and not at all."""
+    """Writes a result for every case; returns the names compiled in the unit, alone and not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     digests = Digests(command)
     digest = {case: digests.of(case) for case in cases}
@@ -148,7 +148,7 @@ def compile_cases(
 
 
 def report(kind: str, cases: list[Case], groups: dict[str, list[str]]) -> None:
-    """Says how the cases were asked, and what it cost."""
+    """Reports how the cases were compiled, and the cost."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     counts = ", ".join(f"{len(names)} {how}" for how, names in groups.items())
     print(f"reject: {kind}: {counts}; {used.ru_utime + used.ru_stime:.0f} CPU s")
@@ -158,7 +158,7 @@ def report(kind: str, cases: list[Case], groups: dict[str, list[str]]) -> None:
 
 
 def judge(case: Case, folder: Path) -> list[str]:
-    """What is wrong with the case by its result, in words; nothing if it passed."""
+    """What is wrong with the case by its result, in words; empty if it passed."""
     result = load(folder, case)
     if not result:
         return [f"it has no result in {folder}; `run.py compile` writes it"]
@@ -184,7 +184,7 @@ def main() -> int:
     cases = [Case.read(source) for source in options.sources]
     if options.action == "compile":
         command = build_command(options.commands, options.like, options.compiler)
-        # A fault is told by the judge of its case: here it would take the other cases along.
+        # The judge of its case reports a fault: here it would fail the other cases too.
         groups = compile_cases(options.kind, cases, command, options.folder, options.jobs)
         report(options.kind, cases, groups)
         return 0

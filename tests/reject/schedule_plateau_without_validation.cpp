@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Plateau watches validation, and fit(train) brings none. Call fit(train, valid).
+// expect: frugal: Plateau watches validation, and fit(train) has no validation data. Call fit(train, valid).
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/schedule.hpp>
 #include <frugal/trainer.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: CosineRestarts counts from 1 step and 1 time.
+// expect: frugal: CosineRestarts<first, growth>: the first period is 1 step or more, the growth is 1 or more. Write CosineRestarts<1000, 2>.
 #include <frugal/policy/schedule/curves.hpp>
 
 using namespace frugal;

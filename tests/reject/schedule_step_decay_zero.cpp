@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: StepDecay<0> would fall at every moment. Write StepDecay<1>.
+// expect: frugal: StepDecay<N>: N is the number of steps between two decays, at least 1. Write StepDecay<1>.
 #include <frugal/policy/schedule/curves.hpp>
 
 using namespace frugal;

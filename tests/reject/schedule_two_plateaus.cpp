@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: a Schedule has one Plateau. Take the others out.
+// expect: frugal: Schedule<...>: more than one Plateau. Keep one.
 #include <frugal/policy/schedule.hpp>
 
 using namespace frugal;

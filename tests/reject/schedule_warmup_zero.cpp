@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: Warmup<0> warms nothing up. Write Warmup<1> or leave it out.
+// expect: frugal: Warmup<0> has no step. Write Warmup<1>, or leave it out.
 #include <frugal/policy/schedule/curves.hpp>
 
 using namespace frugal;

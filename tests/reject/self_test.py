@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py must fail a file that proves nothing: each of these, in the way that it says.
+"""run.py must fail a file that proves nothing: each of these, for the stated reason.
 
 Planted files are compiled as ctest does it, by `compile` and `judge`: one alone, several in a unit.
 """
@@ -32,7 +32,7 @@ PLAIN_ASSERT = """// expect: frugal: not in a template.
 static_assert(sizeof(int) == 1, "frugal: not in a template.");
 #endif
 """
-# The second file that instantiates Check<int> gets no diagnostic of it.
+# The second file that instantiates Check<int> gets no diagnostic for it.
 CHECK = """#pragma once
 template <class T> struct Check { static_assert(sizeof(T) == 1, "frugal: an int is no char."); };
 """
@@ -44,7 +44,7 @@ Check<int> rejected;
 #endif
 """
 OWN_TYPE = SHARES.replace("#include", "struct Own { char bytes[2]; };\n#include").replace("int>", "Own>")
-# Its error stands in the text of another case, and names both.
+# Its error is in the text of another case, and names both.
 INCLUDES_ANOTHER = """// expect: frugal: an int is no char.
 #include "a.cpp"
 #ifdef FRUGAL_REJECT
@@ -75,14 +75,14 @@ DEFINES = GOOD.replace("template", "#define CHAR char\ntemplate", 1).replace("<c
 
 @dataclass
 class Scene:
-    """Files asked together, what is wrong with each of them if anything, and how each was asked."""
+    """Files compiled together, the fault of each, if any, and how each was compiled."""
 
     files: dict[str, str]
     faults: dict[str, str] = field(default_factory=dict)
     how: Optional[str] = None  # one word for each file, in their order
 
 
-# One file is asked alone: the unit begins with two.
+# A single file is compiled alone: the unit begins with two.
 SCENES = {
     "a good file passes": Scene({"a": GOOD}, how="alone"),
     "a control that fails is reported": Scene({"a": NO_CONTROL}, {"a": "the control"}),
@@ -165,7 +165,7 @@ SCENES = {
     ),
 }
 
-# What a compiler may say of a.cpp and b.cpp, and the words that then belong to a.cpp.
+# Possible compiler output about a.cpp and b.cpp, and the words that then belong to a.cpp.
 SAYINGS = {
     "a note belongs to the error before it": (
         "x.hpp:1:1: error: one\n{a}:2:2: note: requested here\nx.hpp:1:1: error: two\n"
@@ -208,7 +208,7 @@ def plant(folder: Path, files: dict[str, str], check: str = CHECK) -> list[Case]
 
 
 def faults_of_scene(scene: Scene, command: list[str]) -> list[str]:
-    """How run.py treats the scene otherwise than it should."""
+    """Differences between run.py's treatment of the scene and the expected one."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cases = plant(folder, scene.files)

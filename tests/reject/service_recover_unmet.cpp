@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: this policy provides service::recover, and its State lacks what that is. Write `bool recover(SafePoint<Context>&, LossError const&)`.
+// expect: frugal: this policy provides service::recover, and its State lacks the member. Write `bool recover(SafePoint<Context>&, LossError const&)`.
 #include <frugal/core.hpp>
 
 #include <torch/nn/modules/linear.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: a line search computes a window as often as its own process asks, and the processes of this recipe (service::reduce) would wait for each other. Take Optimize<AdamW> or another optimizer with one update a window.
+// expect: frugal: a line search evaluates a window as often as its own process needs, so the processes of this recipe (service::reduce) would wait for each other. Use Optimize<AdamW> or another optimizer that evaluates a window once.
 #include <frugal/core.hpp>
 #include <frugal/policy/optimize.hpp>
 

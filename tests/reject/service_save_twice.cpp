@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: two policies of this recipe save the run, and its folder has one series of checkpoints. Take one of them out.
+// expect: frugal: two policies of this recipe save the run, and its folder holds one series of checkpoints. Remove one of them.
 // expect: Saver
 #include <frugal/compose/recipe.hpp>
 #include <frugal/policy/checkpoint.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: this Spot hears nothing. Write Spot<SigtermSave>, Spot<Notices<Aws>>, or both.
+// expect: frugal: this Spot has no source of preemption notices. Write Spot<SigtermSave>, Spot<Notices<Aws>> or Spot<SigtermSave, Notices<Aws>>.
 #include <frugal/policy/spot.hpp>
 
 frugal::Spot<frugal::SigtermSave> good;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Spot is told something that is none of its options. They are SigtermSave, Grace<seconds> and Notices<provider>.
+// expect: frugal: Spot<...>: unknown option. Options: SigtermSave, Grace<seconds>, Notices<provider>.
 #include <frugal/policy/spot.hpp>
 
 using namespace frugal;

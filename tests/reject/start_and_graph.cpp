@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Graph captures steps on one device, and StartOn begins the run on another. Take one of them out.
+// expect: frugal: Graph captures steps on one device, and StartOn starts the run on another. Remove one of them.
 #include <frugal/compose/recipe.hpp>
 #include <frugal/policy/graph.hpp>
 #include <frugal/policy/optimize.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: a run starts on the CPU, for some epochs or steps. Write StartOn<Cpu, Epochs<1>> or StartOn<Cpu, Steps<100>>.
+// expect: frugal: StartOn<...>: unknown option. Options: Cpu, and Epochs<N> or Steps<N>. Write StartOn<Cpu, Epochs<1>> or StartOn<Cpu, Steps<100>>.
 #include <frugal/policy/start_on.hpp>
 
 using namespace frugal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Throughput measures at steps. Write Throughput<Every<100>>.
+// expect: frugal: Throughput measures between steps, not between epochs. Write Throughput<Every<100>>.
 #include <frugal/policy/throughput.hpp>
 
 frugal::Throughput<frugal::Every<100>> good;

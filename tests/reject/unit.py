@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves many cases of tests/reject with two compiler calls, where one by one takes two for each.
+"""Proves many cases of tests/reject with two compiler calls instead of two for each.
 
-Reading the headers costs far more than a case does. One translation unit therefore includes every
-case in a namespace of its own, with the headers of all cases at its head, and is compiled twice:
-without FRUGAL_REJECT, where it must compile, and with it, where every diagnostic is given to the
-case whose file it names.
+Parsing the headers costs far more than a case does. One translation unit therefore includes every
+case in its own namespace, with the headers of all cases at its head, and is compiled twice: without
+FRUGAL_REJECT, when it must compile, and with it, when every diagnostic is assigned to the case whose
+file it names.
 
-The unit only ever proves a case; it never fails one. A case that it does not prove is asked alone
-(run.py), so whatever is ambiguous here costs time and no truth:
+The unit only ever proves a case; it never fails one. A case that it does not prove is compiled alone
+(run.py), so ambiguities here cost time but not correctness:
 
 * a diagnostic that names no case, or two, belongs to none;
 * of two cases that share an instantiation only the first gets a diagnostic;
@@ -25,20 +25,20 @@ from pathlib import Path
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+([<"])([^>"]+)[>"]', re.MULTILINE)
 CONDITION = re.compile(r"^[ \t]*#[ \t]*if", re.MULTILINE)
 
-# What must stand at global scope: a specialisation or an instantiation of another namespace's
-# template, and a namespace of a library. What this does not see costs a second round.
+# Constructs that must be at global scope: a specialisation or an instantiation of another
+# namespace's template, and a namespace of a library. A construct missed here costs a second round.
 GLOBAL = re.compile(
     r"^(?:extern\s+)?template\s*(?:<\s*>)?\s*(?:struct|class)\s+\w+::"
     r"|^(?:inline\s+)?namespace\s+(?:frugal|std|torch|at|c10)\b(?!\s*=)",
     re.MULTILINE,
 )
-# What would reach the cases after it.
+# Constructs that would affect the cases after it.
 PREPROCESSOR = re.compile(r"^[ \t]*#[ \t]*(?:define|undef|pragma|line)\b", re.MULTILINE)
 
-# How often the unit is compiled without the cases that broke it, before all are asked alone.
+# How often the unit is compiled without the cases that broke it, before all are compiled alone.
 ROUNDS = 4
 
-# `file:line:column: error: ...`, and `cc1plus: error: ...`, which has no place.
+# `file:line:column: error: ...`, and `cc1plus: error: ...`, which has no position.
 HEAD = re.compile(
     r"^(?:.+?:\d+:(?:\d+:)?|[\w+.-]+:) "
     r"(fatal error|error|warning|note|sorry, unimplemented|internal compiler error): "
@@ -48,7 +48,7 @@ SOURCE_LINE = re.compile(r"^ *(?:\d+|\+{3})? \|")
 
 @dataclass(frozen=True)
 class Case:
-    """A file of tests/reject: its text, and the sentences that the compiler must say."""
+    """A file of tests/reject: its text, and the sentences that the compiler must print."""
 
     source: Path
     text: str
@@ -70,14 +70,14 @@ class Diagnostic:
 
 
 def compile_source(command: list[str], source: Path, *extra: str) -> subprocess.CompletedProcess:
-    """Compiles the source for its diagnostics alone, which stdout holds."""
+    """Compiles the source for its diagnostics alone, which go to stdout."""
     return subprocess.run(
         [*command, *extra, "-fsyntax-only", str(source)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        # `required from` and `error:` are read: they must not be translated.
+        # `required from` and `error:` are parsed: they must not be translated.
         env={**os.environ, "LC_ALL": "C.UTF-8"},
     )
 
@@ -88,7 +88,7 @@ def is_clang(command: list[str]) -> bool:
 
 
 def why_alone(case: Case) -> str:
-    """Why the case cannot stand in the unit; nothing if it can."""
+    """Why the case cannot be in the unit; empty if it can."""
     if malformed(case):
         return malformed(case)
     if PREPROCESSOR.search(case.text):
@@ -106,8 +106,8 @@ def needs_global_scope(case: Case) -> bool:
 def unit_text(cases: list[Case]) -> str:
     """The translation unit: the headers of all cases, then each case in its namespace.
 
-    Those that need the global scope come last, so that their names hide nothing of the others. If
-    two of them share a name the unit does not compile, and does without them.
+    Cases that need the global scope come last, so that their names hide nothing of the others. If two
+    of them share a name the unit does not compile, and is compiled without them.
     """
     heads: dict[str, None] = {}  # in order, each once
     for case in cases:
@@ -123,7 +123,7 @@ def unit_text(cases: list[Case]) -> str:
 
 
 def diagnostics(output: str) -> list[Diagnostic]:
-    """Cuts what the compiler says into errors with their context and notes.
+    """Splits the compiler's output into errors with their context and notes.
 
     Lines without a severity (`In file included from`, `required from here`) are context of the
     line that follows: of a note, and so of the diagnostic before, or of the next diagnostic. A
@@ -159,7 +159,7 @@ def errors_of(output: str) -> list[Diagnostic]:
 
 
 def said_to(cases: list[Case], output: str) -> dict[Case, str]:
-    """What the compiler says of each case: the errors that name it and no other."""
+    """The errors of each case: those that name it and no other."""
     said = {case: "" for case in cases}
     for error in errors_of(output):
         named = owners(error, cases)
@@ -169,7 +169,7 @@ def said_to(cases: list[Case], output: str) -> dict[Case, str]:
 
 
 def malformed(case: Case) -> str:
-    """What the file lacks to be a case at all; nothing if it is one."""
+    """What the file lacks to be a valid case; empty if it is one."""
     if not case.expected:
         return "it has no line '// expect: ...'"
     if not re.search(r"^#\s*ifdef FRUGAL_REJECT\b", case.text, re.MULTILINE):
@@ -182,7 +182,7 @@ def proves(case: Case, said: str) -> bool:
 
 
 def proven(cases: list[Case], command: list[str], file: Path) -> set[Case]:
-    """Those of the cases that one unit, written to `file`, proves; the rest has to be asked alone."""
+    """The cases that one unit, written to `file`, proves; the rest must be compiled alone."""
     unlimited = "-ferror-limit=0" if is_clang(command) else "-fmax-errors=0"
     flags = [*command, unlimited, "-ftemplate-backtrace-limit=0"]
     inside = [case for case in cases if not why_alone(case)]
@@ -194,7 +194,7 @@ def proven(cases: list[Case], command: list[str], file: Path) -> set[Case]:
             passes = [["-UFRUGAL_REJECT"], ["-DFRUGAL_REJECT"]]
             control, rejected = pool.map(lambda extra: compile_source(flags, file, *extra), passes)
         if control.returncode == 0:
-            # Any other status is a compiler that was killed or fell over: it proves nothing.
+            # Any other status is a compiler that was killed or crashed: it proves nothing.
             said = said_to(inside, rejected.stdout) if rejected.returncode == 1 else {}
             return {case for case in inside if proves(case, said.get(case, ""))}
         blamed = {case for error in errors_of(control.stdout) for case in owners(error, inside)}

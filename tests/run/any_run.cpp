@@ -19,15 +19,32 @@ using frugal::StateDict;
 using frugal::StateReader;
 using frugal::StateWriter;
 
-/// What a recipe's engine is to a run: something that persists.
+/// Stands in for a recipe's engine: something that persists.
 struct States {
   std::int64_t count = 0;
 
   template <class Archive>
-  void persist(Archive& archive, bool = false) {
+  void persist(Archive& archive, bool = false, std::string_view only = {}) {
+    if (!only.empty() && only != "Counting") return;
     archive.scope("Counting", [&](auto& inner) { inner("count", count); });
   }
+  static std::vector<frugal::detail::SavedScope> saved_scopes() { return {{"Counting", false}}; }
 };
+
+TEST_CASE("one policy's state is saved and loaded by the name of its scope") {
+  States mine{.count = 41};
+  auto const all = PolicyStates::of(mine);
+  REQUIRE(all.scopes().size() == 1);
+  StateDict memory;
+  StateWriter writer(memory);
+  all.persist_one(writer, "Another");
+  CHECK(memory.values.empty());
+  all.persist_one(writer, all.scopes()[0].name);
+  States theirs;
+  StateReader reader(memory);
+  PolicyStates::of(theirs).persist_one(reader, "Counting");
+  CHECK(theirs.count == 41);
+}
 
 StateDict saved(AnyRun& run) {
   StateDict memory;
@@ -36,7 +53,7 @@ StateDict saved(AnyRun& run) {
   return memory;
 }
 
-TEST_CASE("a run saves where it stands and its policies' states, and another one loads them") {
+TEST_CASE("a run saves its progress and its policies' states, and another one loads them") {
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings{.seed = 3};
   States mine{.count = 41};
@@ -69,7 +86,7 @@ TEST_CASE("a run saves where it stands and its policies' states, and another one
   CHECK(saved(other) == memory);
 }
 
-TEST_CASE("a hint is given once, and an event has the place and the time at which it was told") {
+TEST_CASE("a recommendation is given once, and an event has its step and time") {
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;
   AnyRun run{.root = *module, .settings = settings};
@@ -89,7 +106,7 @@ TEST_CASE("a hint is given once, and an event has the place and the time at whic
   CHECK(run.resumed->from == "there");
 }
 
-/// Records an event whenever it hears of one, until there are four.
+/// Records an event for every event that it sees, up to four.
 struct Echo : frugal::LoopCalls {
   AnyRun* run = nullptr;
   std::vector<std::string> heard;
@@ -106,7 +123,7 @@ struct Echo : frugal::LoopCalls {
   }
 };
 
-TEST_CASE("an event that is recorded while another one is told is told after it") {
+TEST_CASE("an event recorded during another one is delivered after it") {
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;
   AnyRun run{.root = *module, .settings = settings};
@@ -117,7 +134,7 @@ TEST_CASE("an event that is recorded while another one is told is told after it"
   CHECK(echo.heard == std::vector<std::string>{"a", "a+", "a++", "a+++"});
 }
 
-TEST_CASE("advice outlasts a resume, beside what the new process has said before it loads") {
+TEST_CASE("advice survives a resume, together with that of the new process before it loads") {
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;
   AnyRun run{.root = *module, .settings = settings};
@@ -135,7 +152,7 @@ TEST_CASE("advice outlasts a resume, beside what the new process has said before
   CHECK(other.advice == std::vector<std::string>{"more memory", "a faster disk"});
 }
 
-TEST_CASE("a run that was saved before advice was loads as well, and keeps its own") {
+TEST_CASE("a run saved before advice existed loads as well, and keeps its own") {
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;
   AnyRun run{.root = *module, .settings = settings};
@@ -146,7 +163,7 @@ TEST_CASE("a run that was saved before advice was loads as well, and keeps its o
   CHECK(run.advice == std::vector<std::string>{"more memory"});
 }
 
-TEST_CASE("a run that goes back keeps what it has said since") {
+TEST_CASE("a run that goes back keeps the advice given since") {
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;
   States states;
@@ -159,7 +176,7 @@ TEST_CASE("a run that goes back keeps what it has said since") {
   CHECK(run.advice == std::vector<std::string>{"more memory"});
 }
 
-TEST_CASE("who writes the checkpoint sees the run's files and place, and says that it goes on") {
+TEST_CASE("a checkpoint policy sees the run's files and position, and resumes it") {
   using Context = frugal::Context<torch::nn::Linear>;
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;

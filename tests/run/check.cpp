@@ -11,7 +11,7 @@ namespace frugal_test::run_check {
 
 using frugal::Check;
 
-TEST_CASE("checks are printed one a line, and pass when each does") {
+TEST_CASE("checks are printed one per line, and pass if each does") {
   std::vector<Check> checks{{"finite loss", true, "2.31, 2.29"}, {"set-up", false, "no folder"}};
   std::ostringstream out;
   frugal::print(out, checks);
@@ -21,6 +21,6 @@ TEST_CASE("checks are printed one a line, and pass when each does") {
   CHECK(frugal::all_passed(checks));
 }
 
-TEST_CASE("no check is no pass") { CHECK_FALSE(frugal::all_passed({})); }
+TEST_CASE("no checks are no pass") { CHECK_FALSE(frugal::all_passed({})); }
 
 }  // namespace frugal_test::run_check

@@ -12,7 +12,7 @@ namespace frugal_test::run_counters {
 
 using namespace frugal;
 
-// Steps at which a cadence is due when windows bring this many micro-batches, samples and tokens.
+// Steps at which a cadence is due, for windows with these micro-batches, samples and tokens.
 struct Window {
   std::uint64_t micro_batches, samples, tokens;
 };
@@ -86,7 +86,7 @@ struct Names {
   }
 };
 
-TEST_CASE("all counts survive a resume, and so does what the last window added") {
+TEST_CASE("all counts survive a resume, including the last window's") {
   Counters counters;
   counters.window_samples = 9;
   Names archive;

@@ -17,14 +17,14 @@ TEST_CASE("an error reads what, where, why and what to do") {
   CHECK(error.fault().fix == "D.");
 }
 
-TEST_CASE("what is not known leaves no punctuation behind") {
+TEST_CASE("unknown parts leave no punctuation behind") {
   CHECK(std::string(Error({.what = "a", .where = "", .why = "", .fix = ""}).what()) ==
         "frugal: a.");
   CHECK(std::string(Error({.what = "a", .where = "", .why = "c", .fix = "D."}).what()) ==
         "frugal: a: c. D.");
 }
 
-TEST_CASE("whoever catches data errors catches empty sources and failed workers") {
+TEST_CASE("catching data errors catches empty sources and failed workers") {
   CHECK(std::is_base_of_v<DataError, EmptySourceError>);
   CHECK(std::is_base_of_v<DataError, WorkerError>);
   CHECK(std::is_base_of_v<Error, NonFiniteLossError>);

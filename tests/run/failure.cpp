@@ -21,14 +21,14 @@ Counters somewhere() {
   return at;
 }
 
-// What comes out when LibTorch fails with `f` on the batch.
+// The error that results when LibTorch fails with `f` on the batch.
 template <class E, class B, class F>
 std::optional<E> refused(B const& batch, F&& f) {
   return thrown_by<E>([&] {
     try {
       f();
     } catch (c10::Error const& error) {
-      frugal::detail::refuse_forward(error, batch, somewhere());
+      frugal::detail::refuse_forward(error, batch, somewhere(), {});
     }
   });
 }
@@ -55,27 +55,41 @@ TEST_CASE("LibTorch's own error is nested in it") {
     try {
       net.forward(batch.data);
     } catch (c10::Error const& inner) {
-      frugal::detail::refuse_forward(inner, batch, somewhere());
+      frugal::detail::refuse_forward(inner, batch, somewhere(), {});
     }
   } catch (Error const& outer) {
     CHECK_THROWS_AS(std::rethrow_if_nested(outer), c10::Error);
   }
 }
 
-TEST_CASE("an error that is of no shape is a ModuleError") {
-  Batch const batch{at::zeros({2, 4}), at::full({2}, 7, at::kLong)};
-  auto const error =
-      refused<ModuleError>(batch, [&] { at::cross_entropy_loss(batch.data, batch.target); });
+TEST_CASE("an error that is not about a shape, dtype or label is a ModuleError") {
+  Batch const batch{at::zeros({2, 2}), at::zeros({2}, at::kLong)};
+  auto const error = refused<ModuleError>(batch, [&] { at::linalg_cholesky(batch.data); });
   REQUIRE(error);
-  CHECK(says(error->fault().why, "out of bounds"));
+  CHECK(says(error->fault().why, "cholesky"));
+  CHECK(says(error->fault().fix, "See LibTorch's message"));
 }
 
-TEST_CASE("a batch of a type of its own is described by its samples") {
+TEST_CASE("a backward pass that mixes dtypes is a DtypeError that names both") {
+  at::Tensor const output = at::zeros({2, 3}).requires_grad_();
+  auto const error = thrown_by<DtypeError>([&] {
+    frugal::detail::guarded("the backward pass", somewhere(),
+                            [&] { at::mse_loss(output, at::zeros({2, 3}, at::kLong)).backward(); });
+  });
+  REQUIRE(error);
+  CHECK(error->fault().what == "the backward pass failed");
+  CHECK(error->fault().where == "epoch 1, step 12, micro-batch 99");
+  CHECK(says(error->fault().why, "Long"));
+  CHECK(says(error->fault().why, "Float"));
+  CHECK(says(error->fault().fix, "target.to(torch::kFloat)"));
+}
+
+TEST_CASE("a batch of a user-defined type is described by its samples") {
   at::Tensor const bare = at::zeros({3, 2});
   CHECK(frugal::detail::batch_text(bare) == "[3, 2] Float");
 }
 
-TEST_CASE("a loss of shape [1] is taken for a number and other shapes are refused with the shape") {
+TEST_CASE("a loss of shape [1] counts as a number and other shapes are refused with the shape") {
   at::Tensor one = at::ones({1});
   frugal::detail::require_scalar(one, somewhere());
   CHECK(one.dim() == 0);
@@ -83,7 +97,7 @@ TEST_CASE("a loss of shape [1] is taken for a number and other shapes are refuse
   auto const error =
       thrown_by<ShapeError>([&] { frugal::detail::require_scalar(many, somewhere()); });
   REQUIRE(error);
-  CHECK(error->fault().what == "the objective returned no single number but [4, 2] Float");
+  CHECK(error->fault().what == "the objective must return one number, and returned [4, 2] Float");
   at::Tensor none;
   auto const undefined =
       thrown_by<ShapeError>([&] { frugal::detail::require_scalar(none, somewhere()); });

@@ -7,7 +7,7 @@
 
 namespace frugal_test::run_gradient_norm {
 
-TEST_CASE("a norm is known once somebody has taken it, on the host or on a device") {
+TEST_CASE("a norm is known once it is computed, on the host or on a device") {
   frugal::GradientNorm norm;
   CHECK_FALSE(norm.known());
   CHECK(std::isnan(norm.value()));

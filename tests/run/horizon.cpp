@@ -13,13 +13,13 @@ using frugal::detail::horizon_of;
 
 Resident ten_batches() { return Resident(at::zeros({40, 2}), at::zeros({40}), {.batch = 4}); }
 
-/// Batches without a size.
+/// Batches of a source without a size.
 struct Stream {
   void seek(Cursor const&) {}
   std::optional<Batch> next() { return std::nullopt; }
 };
 
-TEST_CASE("settings that say nothing mean one epoch") {
+TEST_CASE("default settings mean one epoch") {
   Horizon const horizon = horizon_of({}, ten_batches(), 1);
   CHECK(horizon.epochs == 1);
   CHECK(horizon.steps == Horizon::unlimited);
@@ -32,7 +32,7 @@ TEST_CASE("steps alone take as many epochs as they need") {
   CHECK(horizon.total_steps == 25);
 }
 
-TEST_CASE("of epochs and steps the first to be reached ends the run") {
+TEST_CASE("the first of the limits on epochs and steps ends the run") {
   CHECK(horizon_of({.epochs = 2, .steps = 25}, ten_batches(), 1).total_steps == 20);
   CHECK(horizon_of({.epochs = 3, .steps = 25}, ten_batches(), 1).total_steps == 25);
 }
@@ -49,7 +49,7 @@ TEST_CASE("of a source without a size only the limit on steps is known") {
   CHECK(horizon_of({.steps = 7}, Stream{}, 1).total_steps == 7);
 }
 
-TEST_CASE("more epochs than can be counted end with the limit on steps") {
+TEST_CASE("more epochs than fit a counter end with the limit on steps") {
   Horizon const horizon = horizon_of({.epochs = Horizon::unlimited, .steps = 30}, ten_batches(), 1);
   CHECK(horizon.total_steps == 30);
 }

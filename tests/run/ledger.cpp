@@ -70,9 +70,9 @@ TEST_CASE("a loss that is NaN is refused at once, naming epoch, step and micro-b
   LossLedger ledger;
   CHECK_THROWS_WITH_AS(
       ledger.add(scalar(nan), 1, at_step(2, 31, 250)),
-      "frugal: the loss is NaN (epoch 2, step 31, micro-batch 250): the numbers diverged, or a "
-      "sample holds NaN. Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, and "
-      "look at the samples of that micro-batch.",
+      "frugal: the loss is NaN (epoch 2, step 31, micro-batch 250): training diverged, or a sample "
+      "holds NaN. Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, or check the "
+      "samples of that micro-batch.",
       NonFiniteLossError);
 }
 
@@ -91,17 +91,17 @@ TEST_CASE("a refused loss is not in the mean") {
   CHECK(ledger.mean() == 4.0);
 }
 
-TEST_CASE("losses that wait are not looked at before somebody asks") {
+TEST_CASE("pending losses are not checked before they are read") {
   LossLedger ledger(LossLedger::Reading::when_asked);
   at::Tensor const loss = scalar(nan);
   ledger.add(loss, 1, {});
-  loss.fill_(2.0);  // nobody has read it yet
+  loss.fill_(2.0);  // it has not been read yet
   ledger.add(scalar(4.0), 3, {});
   CHECK(ledger.mean() == 3.5);
   CHECK(ledger.last() == 4.0);
 }
 
-TEST_CASE("a waiting loss that is not finite names the step that made it, however late") {
+TEST_CASE("a pending loss that is not finite names its step, however late") {
   for (int const asked : {0, 1, 2}) {
     LossLedger ledger(LossLedger::Reading::when_asked);
     ledger.add(scalar(1.0, at::kFloat), 1, at_step(0, 1, 10));
@@ -118,7 +118,7 @@ TEST_CASE("a waiting loss that is not finite names the step that made it, howeve
   }
 }
 
-TEST_CASE("waiting losses of a graph do not keep it: what is kept is detached") {
+TEST_CASE("pending losses of a graph do not keep it alive: they are detached") {
   LossLedger ledger(LossLedger::Reading::when_asked);
   at::Tensor const weight =
       at::ones({}, at::TensorOptions().dtype(at::kDouble).requires_grad(true));
@@ -126,7 +126,7 @@ TEST_CASE("waiting losses of a graph do not keep it: what is kept is detached") 
   CHECK(ledger.mean() == 3.0);
 }
 
-TEST_CASE("waiting and immediate reading come to the same mean") {
+TEST_CASE("pending and immediate reading give the same mean") {
   LossLedger now;
   LossLedger later(LossLedger::Reading::when_asked);
   for (int i = 1; i <= 20; ++i) {
@@ -152,7 +152,7 @@ TEST_CASE("a ledger survives a resume in the middle of an epoch") {
   CHECK(resumed.mean() == 4.0);
 }
 
-TEST_CASE("a ledger goes back to a mark, whenever it looks at losses") {
+TEST_CASE("a ledger returns to a mark, whenever it checks losses") {
   for (auto const reading : {LossLedger::Reading::at_once, LossLedger::Reading::when_asked}) {
     LossLedger ledger(reading);
     ledger.add(scalar(1.0), 3, {});
@@ -166,18 +166,18 @@ TEST_CASE("a ledger goes back to a mark, whenever it looks at losses") {
   }
 }
 
-TEST_CASE("losses that wait are read with one conversion, whatever their types") {
+TEST_CASE("pending losses are read with one conversion, whatever their types") {
   LossLedger ledger(LossLedger::Reading::when_asked);
   for (int i = 0; i < 9; ++i) {
     ledger.add(scalar(0.25 * i, i % 2 == 0 ? at::kFloat : at::kBFloat16), 1, {});
   }
   auto const operators = support::operators_of([&] { ledger.settle(); });
   CHECK(operators.at("aten::stack") == 1);
-  CHECK(operators.at("aten::_to_copy") <= 1 + 4);  // and those of another type than the stack's
+  CHECK(operators.at("aten::_to_copy") <= 1 + 4);  // and those with another type than the stack's
   CHECK(ledger.mean() == 1.0);
 }
 
-TEST_CASE("losses that nobody asks for move together, and not one of them is read") {
+TEST_CASE("unread losses are packed, and none of them is read") {
   constexpr std::size_t chunk = LossLedger::a_chunk;
   constexpr int many = 2 * chunk + 7;
   LossLedger now;
@@ -197,9 +197,9 @@ TEST_CASE("losses that nobody asks for move together, and not one of them is rea
   CHECK(later.last() == now.last());
 }
 
-TEST_CASE("a ledger goes back behind losses that have moved together") {
+TEST_CASE("a ledger returns to a mark before losses that have been packed") {
   constexpr std::size_t chunk = LossLedger::a_chunk;
-  // A mark before the first chunk, within one, at its end, and before as many as two of them.
+  // Marks before the first chunk, within one, at its end, and two chunks in.
   for (std::size_t const kept : {std::size_t{0}, chunk / 2, chunk, chunk + 3}) {
     LossLedger ledger(LossLedger::Reading::when_asked);
     double sum = 0;
@@ -216,7 +216,7 @@ TEST_CASE("a ledger goes back behind losses that have moved together") {
   }
 }
 
-TEST_CASE("an error names the step of a loss that has moved together with others") {
+TEST_CASE("an error names the step of a loss that has been packed") {
   LossLedger ledger(LossLedger::Reading::when_asked);
   for (std::uint64_t i = 0; i < LossLedger::a_chunk + 10; ++i) {
     ledger.add(scalar(i == 77 ? nan : 1.0), 1, at_step(2, i, 3 * i));
@@ -225,7 +225,7 @@ TEST_CASE("an error names the step of a loss that has moved together with others
                        frugal::NonFiniteLossError);
 }
 
-TEST_CASE("where processes agree a bad loss is postponed, the first one kept, and nothing thrown") {
+TEST_CASE("if processes agree a bad loss is postponed, the first one kept, and nothing thrown") {
   LossLedger ledger(LossLedger::Reading::when_agreed);
   Counters at{};
   ledger.add(at::scalar_tensor(1.0), 1, at);

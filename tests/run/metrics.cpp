@@ -29,7 +29,7 @@ TEST_CASE("a metric is read by its name") {
   CHECK_FALSE(two().has("los"));
 }
 
-TEST_CASE("setting a metric again replaces it in its place") {
+TEST_CASE("setting a metric again replaces its value") {
   Metrics metrics = two();
   metrics.set("loss", 0.25);
   CHECK(metrics.size() == 2);
@@ -41,14 +41,14 @@ TEST_CASE("an unknown metric is an error that lists the known ones") {
   Metrics const metrics = two();
   CHECK_THROWS_WITH_AS(metrics["f1"],
                        "frugal: no metric 'f1' was measured (validation): there are: loss, "
-                       "accuracy. Name the metric in Validate<...>, or watch one of those.",
+                       "accuracy. Add the metric to Validate<...>, or watch one of those.",
                        MetricError);
 }
 
-TEST_CASE("an unknown metric among none says that nothing was measured") {
+TEST_CASE("an unknown metric among none reports that nothing was measured") {
   CHECK_THROWS_WITH_AS(Metrics()["loss"],
-                       "frugal: no metric 'loss' was measured (validation): nothing was. Name the "
-                       "metric in Validate<...>, or watch one of those.",
+                       "frugal: no metric 'loss' was measured (validation): nothing was. Add the "
+                       "metric to Validate<...>, or watch one of those.",
                        MetricError);
 }
 

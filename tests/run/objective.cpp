@@ -12,7 +12,7 @@ namespace frugal_test::run_objective {
 
 using namespace frugal_test::loop;
 
-/// Gives back what it is given: the batch's data are the logits.
+/// Returns its input: the batch's data are the logits.
 struct Identity : torch::nn::Module {
   at::Tensor forward(at::Tensor const& data) { return data; }
 };
@@ -96,8 +96,7 @@ TEST_CASE("MeanSquaredError refuses to broadcast, and shows both shapes") {
   CHECK(error->fault().why == "output is [8, 1] Float, target is [8] Float");
 }
 
-TEST_CASE(
-    "what an objective returns is taken as a Loss: a tensor without a weight, a Loss as it is") {
+TEST_CASE("an objective's result becomes a Loss: a tensor without a weight, a Loss unchanged") {
   Loss const bare = frugal::detail::as_loss(at::ones({}));
   CHECK(bare.value.item<double>() == 1.0);
   CHECK_FALSE(bare.weight);
@@ -106,7 +105,7 @@ TEST_CASE(
   CHECK(whole.weight == 3);
 }
 
-TEST_CASE("an objective is what can be called with a module and a batch and returns a loss") {
+TEST_CASE("an objective is callable with a module and a batch and returns a loss") {
   auto const tensor = [](Identity&, Batch const& batch) { return batch.data.mean(); };
   auto const loss = [](Identity&, Batch const& batch) { return Loss{.value = batch.data}; };
   auto const number = [](Identity&, Batch const&) { return 1.0; };

@@ -42,7 +42,7 @@ TEST_CASE("a report without validation prints none") {
   CHECK(text.str() == "1 epochs, 2 steps, 3 samples in 4 s; training loss 5");
 }
 
-TEST_CASE("a resumed run's report has the time of the whole run beside its samples") {
+TEST_CASE("a resumed run's report has the time and the samples of the whole run") {
   frugal::Report report = example();
   report.seconds_before = 6.5;
   report.resumed = frugal::Resumed{
@@ -56,21 +56,31 @@ TEST_CASE("a resumed run's report has the time of the whole run beside its sampl
         "stopped by EarlyStop\nadvice: use less");
 }
 
-TEST_CASE("an end that could not be saved is told, and has an exit code of its own") {
+TEST_CASE("a run ended with Ctrl-C has the exit code that shells use for it") {
+  frugal::Report report = example();
+  report.interrupted = true;
+  CHECK(report.exit_code() == 130);
+  report.preempted = true;
+  CHECK(report.exit_code() == 130);
+}
+
+TEST_CASE("an end that could not be saved is reported, and has its own exit code") {
   frugal::Report report = example();
   CHECK(report.exit_code() == 0);
   report.preempted = true;
   CHECK(report.exit_code() == 75);
   report.unsaved = "the disk is full";
   CHECK(report.exit_code() == 74);
-  report.preempted = false;
+  report.interrupted = true;
+  CHECK(report.exit_code() == 74);
+  report.interrupted = report.preempted = false;
   CHECK(report.exit_code() == 74);
   std::ostringstream text;
   text << report;
   CHECK(text.str().find("; the end is not saved: the disk is full\n") != std::string::npos);
 }
 
-TEST_CASE("the last validation's metrics are at hand, or an error says why there are none") {
+TEST_CASE("the last validation's metrics are available, or an error says why there are none") {
   CHECK(example().last()["accuracy"] == 0.75);
   CHECK_THROWS_AS(frugal::Report{}.last(), frugal::MetricError);
 }

@@ -24,7 +24,8 @@ Unfinished loaded(StateDict const& memory) {
   return unfinished;
 }
 
-TEST_CASE("what was broken off is saved by the names of the hook and of who has heard it") {
+TEST_CASE(
+    "an interrupted event is saved by the names of its hook and of the subscribers that saw it") {
   Unfinished saved{.hook = "on_step", .told = {"Log", "Log.1"}};
   StateDict memory;
   StateWriter writer(memory);
@@ -35,7 +36,7 @@ TEST_CASE("what was broken off is saved by the names of the hook and of who has 
   CHECK_FALSE(here.first);
 }
 
-TEST_CASE("a checkpoint with numbers in place of names says what was broken off") {
+TEST_CASE("a checkpoint with numbers instead of names identifies the interrupted event") {
   auto const numbered = [](std::uint64_t hook, std::uint64_t subscriber) {
     StateDict memory;
     memory.values["unfinished/hook"] = hook;

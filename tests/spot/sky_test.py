@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Has SkyPilot read examples/spot/skypilot.yaml, and runs the script that it makes of it.
+"""Lets SkyPilot parse examples/spot/skypilot.yaml, and runs the script that it makes from it.
 
-Wants the packages of requirements/spot.txt, and neither the network nor an account anywhere.
+Needs the packages of requirements/spot.txt, and neither the network nor an account.
 """
 
 import os
@@ -37,7 +37,7 @@ class Sky(Trainers):
     def setUp(self):
         super().setUp()
         self.text = FILE.read_text(encoding="utf-8")
-        # A client lets unknown keys of job_recovery pass, for its server to refuse.
+        # A client accepts unknown keys of job_recovery; its server refuses them.
         strict = mock.patch.object(schemas, "_allow_additional_properties", return_value=False)
         closed = mock.patch.multiple(socket.socket, connect=no_network, connect_ex=no_network)
         for patch in (strict, closed):
@@ -45,7 +45,7 @@ class Sky(Trainers):
             self.addCleanup(patch.stop)
 
     def refusal(self, old, new):
-        """What SkyPilot says of the file with one thing changed."""
+        """SkyPilot's error about the file with one change."""
         self.assertEqual(self.text.count(old), 1, old)
         with self.assertRaises((ValueError, sky.exceptions.InvalidSkyPilotConfigError)) as caught:
             sky.Task.from_yaml_str(self.text.replace(old, new))
@@ -78,7 +78,7 @@ class Sky(Trainers):
     def job(self, **environment):
         """Starts the job's script as SkyPilot does on its machine."""
         self.program("sky_workdir/build/spot/examples/production", TRAINER)
-        # What SkyPilot appends asks it whether there are uploads to wait for.
+        # SkyPilot appends a check for pending uploads.
         self.program("bin/findmnt", '#!/bin/sh\ntouch "$TALK/uploaded"\n')
         self.environment["PATH"] = f"{self.folder}/bin:{self.environment['PATH']}"
         script = task_codegen.TaskCodeGen.build_task_bash_script(sky.Task.from_yaml(str(FILE)).run)
@@ -95,7 +95,7 @@ class Sky(Trainers):
         self.assertEqual(self.hear(), "ready --run /runs/demo")
         shell = psutil.Process(job.pid)
         for _ in range(2):
-            # As sky.skylet.subprocess_daemon does.
+            # Like sky.skylet.subprocess_daemon.
             for process in [shell, *shell.children(recursive=True)]:
                 process.terminate()
             self.assertEqual(self.hear(), "SIGTERM")

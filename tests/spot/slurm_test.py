@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs examples/spot/slurm.sh as sbatch would, with an srun, squeue and scontrol that are only here."""
+"""Runs examples/spot/slurm.sh as sbatch would, with stand-ins for srun, squeue and scontrol."""
 
 import re
 import signal
@@ -13,7 +13,7 @@ from trainers import TRAINER, Trainers  # noqa: E402
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples/spot/slurm.sh"
 
-# As SLURM's own does: SIGUSR1 goes on to the task, SIGTERM kills it.
+# Like SLURM's own: forwards SIGUSR1 to the task, and SIGTERM kills it.
 SRUN = f"""#!{sys.executable}
 import signal, subprocess, sys
 task = []
@@ -129,7 +129,8 @@ class Slurm(Trainers):
 
     def test_the_wishes_stand_where_sbatch_reads_them(self):
         text = SCRIPT.read_text(encoding="utf-8")
-        head = re.match(r"(?:#.*\n)+", text)[0]  # sbatch stops at the first line that is no comment
+        head = re.match(r"(?:#.*\n)+", text)[0]  # sbatch stops at the first line that is not a
+                                                 # comment
         self.assertEqual(text.count("#SBATCH "), head.count("#SBATCH "))
         for wish in ("--requeue", "--open-mode=append", "--signal=B:USR1@120"):
             self.assertIn(f"#SBATCH {wish}\n", head)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trainer that only does what the files of examples/spot count on, and a talk with it.
+"""A stand-in trainer that does only what the files of examples/spot rely on, and its control.
 
-It says "ready" when it listens. On SIGTERM or SIGUSR1 it says which, and begins to save, which takes
-until the test lets it go on; what arrives meanwhile is said as well, and does no harm. It then exits
-75. With EXIT set it exits with that at once; with DEAF set it says "ready" and listens to nothing.
+It prints "ready" when it handles signals. On SIGTERM or SIGUSR1 it prints which, and begins to save,
+until the test lets it continue; signals that arrive meanwhile are printed too, and have no effect. It
+then exits with 75. With EXIT set it exits with that at once; with DEAF set it prints "ready" and
+handles no signals.
 """
 
 import os
@@ -16,7 +17,7 @@ import time
 import unittest
 from pathlib import Path
 
-PATIENCE = 30  # seconds after which a test that hears nothing fails
+PATIENCE = 30  # seconds without output after which a test fails
 
 TRAINER = f"""#!{sys.executable}
 import os, signal, sys
@@ -49,7 +50,7 @@ class Trainers(unittest.TestCase):
         self.folder = Path(folder.name)
         for name in ("heard", "go_on"):
             os.mkfifo(self.folder / name)
-        # Open at both ends, so that neither side waits for the other to open it.
+        # Open at both ends, so that neither side waits for the other.
         self.heard = os.open(self.folder / "heard", os.O_RDWR)
         self.addCleanup(os.close, self.heard)
         self.words = b""
@@ -96,17 +97,17 @@ class Trainers(unittest.TestCase):
         return word.decode().strip()
 
     def go_on(self):
-        """Lets the save come to its end; fails if nobody is saving."""
+        """Lets the save finish; fails if no trainer is saving."""
         until = time.monotonic() + PATIENCE
         while True:
             try:
                 os.close(os.open(self.folder / "go_on", os.O_WRONLY | os.O_NONBLOCK))
                 return
-            except OSError:  # not yet open at the other end
+            except OSError:  # the other end is not open yet
                 if time.monotonic() > until:
                     self.fail("the trainer does not save")
 
     def end(self, process):
-        """The exit code, and all that was printed."""
+        """The exit code, and everything printed."""
         printed, _ = process.communicate(timeout=PATIENCE)
         return process.returncode, printed

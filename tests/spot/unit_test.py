@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Has systemd-analyze read examples/spot/frugal-train.service; nothing is started."""
+"""Lets systemd-analyze parse examples/spot/frugal-train.service; nothing is started."""
 
 import subprocess
 import tempfile
@@ -14,12 +14,12 @@ PROGRAM = "/srv/frugal/bin/production"
 class Unit(unittest.TestCase):
     def setUp(self):
         self.text = UNIT.read_text(encoding="utf-8")
-        # The program is not here, and systemd-analyze minds.
+        # systemd-analyze requires the program, which is not installed here.
         self.assertEqual(self.text.count(PROGRAM), 1)
         self.text = self.text.replace(PROGRAM, "/bin/true")
 
     def verify(self, text):
-        """What systemd-analyze says; it says nothing about a unit that is right."""
+        """Output of systemd-analyze; empty for a valid unit."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, UNIT.name)
             file.write_text(text, encoding="utf-8")

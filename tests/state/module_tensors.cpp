@@ -23,7 +23,7 @@ std::vector<std::string> names_of(torch::nn::Module& module) {
   return names;
 }
 
-TEST_CASE("an archive sees parameters, then buffers, and none that is registered and not there") {
+TEST_CASE("an archive sees parameters, then buffers, and no undefined ones") {
   torch::nn::BatchNorm1d norm(2);
   CHECK(names_of(*norm) == std::vector<std::string>{"weight", "bias", "running_mean", "running_var",
                                                     "num_batches_tracked"});
@@ -32,7 +32,7 @@ TEST_CASE("an archive sees parameters, then buffers, and none that is registered
   CHECK(names_of(*bare).empty());
 }
 
-TEST_CASE("generators are saved by name, and go on where they were") {
+TEST_CASE("generators are saved by name, and continue from their state") {
   at::manual_seed(11);
   StateDict memory;
   StateWriter writer(memory);
@@ -45,7 +45,7 @@ TEST_CASE("generators are saved by name, and go on where they were") {
   CHECK(at::equal(at::rand({3}), drawn));
 }
 
-TEST_CASE("buffers of every type come back from their copies, as often as asked") {
+TEST_CASE("buffers of every type are restored from their copies, any number of times") {
   torch::nn::BatchNorm1d norm(2);
   BufferCopies copies;
   copies.take(*norm);

@@ -17,7 +17,7 @@ using frugal::StateError;
 using frugal::StateReader;
 using frugal::StateWriter;
 
-/// A part and a whole, as a policy of the second of three processes saves them.
+/// A shard and a whole tensor, as saved by a policy in the second of three processes.
 StateDict saved() {
   StateDict memory;
   StateWriter writer(memory);
@@ -26,7 +26,7 @@ StateDict saved() {
   return memory;
 }
 
-TEST_CASE("a part is loaded as the part that it was saved as") {
+TEST_CASE("a shard loads as the shard that was saved") {
   StateDict const memory = saved();
   StateReader reader(memory);
   at::Tensor part;
@@ -38,7 +38,7 @@ TEST_CASE("a part is loaded as the part that it was saved as") {
   CHECK_FALSE(reader.unread());
 }
 
-TEST_CASE("a part is no other part, and no whole, and a whole is no part") {
+TEST_CASE("a shard is no other shard, and no whole, and a whole is no shard") {
   StateDict const memory = saved();
   StateReader reader(memory);
   at::Tensor tensor;
@@ -49,12 +49,12 @@ TEST_CASE("a part is no other part, and no whole, and a whole is no part") {
       StateError);
   CHECK_THROWS_WITH_AS(reader.shard("part", tensor, {.dim = 0, .index = 1, .count = 4}),
                        doctest::Contains("here part 2 of 4"), StateError);
-  CHECK_THROWS_WITH_AS(reader("part", tensor), doctest::Contains("is asked for as a whole one"),
+  CHECK_THROWS_WITH_AS(reader("part", tensor), doctest::Contains("and the whole one is asked for"),
                        StateError);
-  CHECK_THROWS_WITH_AS(reader.shard("whole", tensor, {.dim = 1, .index = 0, .count = 3}),
-                       doctest::Contains("it was saved whole, and here it is part 1 of 3 along "
-                                         "dimension 1"),
-                       StateError);
+  CHECK_THROWS_WITH_AS(
+      reader.shard("whole", tensor, {.dim = 1, .index = 0, .count = 3}),
+      doctest::Contains("the whole tensor was saved, and here it is part 1 of 3 along dimension 1"),
+      StateError);
 }
 
 }  // namespace frugal_test::state_shard

@@ -20,7 +20,7 @@ using frugal::Snapshot;
 
 at::Tensor generator() { return at::detail::getDefaultCPUGenerator().get_state(); }
 
-/// A run of a module with dropout and statistics, and what changes it.
+/// A run of a module with dropout and statistics, and a function that changes it.
 struct Subject {
   Subject() { module.norm->eval(); }
   void change() {
@@ -37,7 +37,7 @@ struct Subject {
   AnyRun run{.root = module, .settings = settings};
 };
 
-TEST_CASE("what a snapshot holds is put back: parameters, buffers, modes and generators") {
+TEST_CASE("a snapshot's contents are restored: parameters, buffers, modes and generators") {
   Subject subject;
   auto const before = tensors_of(subject.module);
   at::Tensor const drawn = generator();
@@ -53,10 +53,10 @@ TEST_CASE("what a snapshot holds is put back: parameters, buffers, modes and gen
   CHECK(subject.module.dropout->is_training());
   CHECK_FALSE(subject.module.norm->is_training());
   CHECK_FALSE(subject.module.first->weight.grad().defined());
-  CHECK(subject.run.counters.step == 3);  // which it does not hold
+  CHECK(subject.run.counters.step == 3);  // which the snapshot does not hold
 }
 
-TEST_CASE("a window is begun anew with its buffers, counters and losses, and with newer weights") {
+TEST_CASE("a window is retried with its buffers, counters and losses, and with newer weights") {
   Subject subject;
   subject.run.ledger.add(at::full({}, 5.0), 1, subject.run.counters);
   at::Tensor const mean = subject.module.norm->running_mean.clone();
@@ -75,7 +75,7 @@ TEST_CASE("a window is begun anew with its buffers, counters and losses, and wit
   CHECK(subject.run.ledger.mean() == 5.0);
 }
 
-TEST_CASE("a part of what was taken can be put back alone") {
+TEST_CASE("a part of a snapshot can be restored alone") {
   Subject subject;
   auto const before = tensors_of(subject.module);
   Snapshot<AnyRun> snapshot;
@@ -87,7 +87,7 @@ TEST_CASE("a part of what was taken can be put back alone") {
   CHECK(at::equal(drawn, generator()));
 }
 
-TEST_CASE("a snapshot that is taken again takes no memory again") {
+TEST_CASE("a repeated snapshot allocates nothing") {
   Subject subject;
   Snapshot<AnyRun> snapshot;
   snapshot.take(subject.run, Part::module);
@@ -98,7 +98,7 @@ TEST_CASE("a snapshot that is taken again takes no memory again") {
   CHECK(at::equal(snapshot.module.tensors.at("first.weight"), subject.module.first->weight));
 }
 
-TEST_CASE("what is undone is undone, and its error goes on") {
+TEST_CASE("undone restores the run, and its error continues") {
   Subject subject;
   auto const before = tensors_of(subject.module);
   Snapshot<AnyRun> snapshot;
@@ -114,7 +114,7 @@ TEST_CASE("what is undone is undone, and its error goes on") {
   CHECK(same_bits(before, tensors_of(subject.module)));
 }
 
-TEST_CASE("an error is not lost when putting back fails as well") {
+TEST_CASE("an error is not lost when restoring fails as well") {
   Subject subject;
   Snapshot<AnyRun> snapshot;
   snapshot.take(subject.run, Part::module);
@@ -127,7 +127,7 @@ TEST_CASE("an error is not lost when putting back fails as well") {
   CHECK_THROWS(snapshot.restore(subject.run));
 }
 
-TEST_CASE("a buffer that is registered and not there is left alone") {
+TEST_CASE("a registered but undefined buffer is ignored") {
   torch::nn::BatchNorm1d norm(torch::nn::BatchNorm1dOptions(3).track_running_stats(false));
   CHECK_FALSE(norm->running_mean.defined());
   frugal::Settings const settings;
@@ -142,7 +142,7 @@ TEST_CASE("a buffer that is registered and not there is left alone") {
   CHECK(norm->weight.equal(at::ones({3})));
 }
 
-TEST_CASE("a module without tensors has nothing to put back") {
+TEST_CASE("a module without tensors has nothing to restore") {
   torch::nn::Dropout dropout;
   frugal::Settings const settings;
   AnyRun run{.root = *dropout, .settings = settings};
@@ -152,7 +152,7 @@ TEST_CASE("a module without tensors has nothing to put back") {
   CHECK(dropout->parameters().empty());
 }
 
-TEST_CASE("a snapshot that was saved and loaded puts back what the first one would") {
+TEST_CASE("a snapshot that was saved and loaded restores the same as the original") {
   Subject subject;
   auto const before = tensors_of(subject.module);
   Snapshot<AnyRun> snapshot;
@@ -171,15 +171,18 @@ TEST_CASE("a snapshot that was saved and loaded puts back what the first one wou
   CHECK(same_bits(before, tensors_of(subject.module)));
 }
 
-/// Stands for two policies' states: each keeps a snapshot, and shows it.
+/// Stands in for the states of two policies: each keeps a snapshot and archives it.
 struct Keepers {
   Snapshot<AnyRun> one;
   Snapshot<AnyRun> other;
 
   template <class Archive>
-  void persist(Archive& archive, bool = false) {
+  void persist(Archive& archive, bool = false, std::string_view = {}) {
     archive.scope("one", [&](auto& inner) { one.persist(inner); });
     archive.scope("other", [&](auto& inner) { other.persist(inner); });
+  }
+  static std::vector<frugal::detail::SavedScope> saved_scopes() {
+    return {{"one", false}, {"other", false}};
   }
 };
 
@@ -201,7 +204,7 @@ TEST_CASE("snapshots that policies keep are in a checkpoint, and not in each oth
   CHECK(checkpoint.run.values.size() > 2 * values);
 }
 
-TEST_CASE("what was taken before is not lost to a moment that is bad") {
+TEST_CASE("the previous snapshot is not lost to a bad loss") {
   Subject subject;
   Keepers keepers;
   subject.run.policies = frugal::PolicyStates::of(keepers);

@@ -12,7 +12,7 @@ namespace frugal_test::state_state_dict {
 
 using namespace frugal_test::loop;
 
-TEST_CASE("two memories are equal when every value and every bit of every tensor is") {
+TEST_CASE("two state dicts are equal if every value and every bit of every tensor is") {
   auto const memory_of = [](double number, at::Tensor const& tensor) {
     StateDict memory;
     StateWriter writer(memory);

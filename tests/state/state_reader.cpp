@@ -35,7 +35,7 @@ std::optional<StateError> refusal(From const& from, To into) {
       [&] { reader.scope("outer", [&](auto& inner) { inner("value", into); }); });
 }
 
-TEST_CASE("numbers, truth values and texts come back as they were") {
+TEST_CASE("numbers, booleans and texts load unchanged") {
   CHECK(reloaded(true));
   CHECK_FALSE(reloaded(false, true));
   CHECK(reloaded(-7) == -7);
@@ -50,7 +50,7 @@ TEST_CASE("numbers, truth values and texts come back as they were") {
   CHECK(reloaded(std::string("näme\n\"")) == "näme\n\"");
 }
 
-TEST_CASE("NaN, the infinities and minus zero come back") {
+TEST_CASE("NaN, the infinities and minus zero load unchanged") {
   CHECK(std::isnan(reloaded(std::numeric_limits<double>::quiet_NaN())));
   CHECK(reloaded(std::numeric_limits<double>::infinity()) ==
         std::numeric_limits<double>::infinity());
@@ -59,13 +59,13 @@ TEST_CASE("NaN, the infinities and minus zero come back") {
   CHECK(std::signbit(reloaded(-0.0)));
 }
 
-TEST_CASE("optionals come back full or empty") {
+TEST_CASE("optionals load full or empty") {
   CHECK((reloaded<std::optional<double>>(2.5) == 2.5));
   CHECK_FALSE(reloaded<std::optional<double>>(std::nullopt, 1.0).has_value());
   CHECK((reloaded<std::optional<std::string>>("a") == "a"));
 }
 
-TEST_CASE("lists come back with their length, over what was there") {
+TEST_CASE("lists load with their length, replacing their contents") {
   using Numbers = std::vector<double>;
   CHECK(reloaded(Numbers{1, 2, 3}, Numbers{9, 9, 9, 9}) == Numbers{1, 2, 3});
   CHECK(reloaded(Numbers{}, Numbers{1}).empty());
@@ -75,7 +75,7 @@ TEST_CASE("lists come back with their length, over what was there") {
   CHECK((reloaded(Maybe{1, std::nullopt, 3}) == Maybe{1, std::nullopt, 3}));
 }
 
-TEST_CASE("tensors of every type come back with the same bits") {
+TEST_CASE("tensors of every type load with the same bits") {
   for (at::ScalarType const type : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong, at::kBool}) {
     at::Tensor const tensor = at::randint(2, {3, 4}, at::kLong).to(type);
     at::Tensor const loaded = reloaded(tensor);
@@ -90,7 +90,7 @@ TEST_CASE("tensors of every type come back with the same bits") {
   CHECK_FALSE(list[1].defined());
 }
 
-TEST_CASE("a tensor that is there is filled in place, a parameter too") {
+TEST_CASE("an existing tensor is filled in place, a parameter too") {
   at::Tensor const parameter = at::zeros({2}).set_requires_grad(true);
   at::Tensor target = parameter;
   StateDict memory;
@@ -101,7 +101,7 @@ TEST_CASE("a tensor that is there is filled in place, a parameter too") {
   CHECK(parameter.requires_grad());
 }
 
-TEST_CASE("what was not saved is an error that names its whole path") {
+TEST_CASE("a missing value is an error that names its whole path") {
   StateDict const memory;
   StateReader reader(memory);
   auto const error = thrown_by<StateError>([&] {
@@ -135,6 +135,41 @@ TEST_CASE("a tensor of another shape or type is an error that shows both") {
   REQUIRE(type);
   CHECK(says(type->fault().why, "[2] Float"));
   CHECK(says(type->fault().why, "[2] Double"));
+}
+
+TEST_CASE("what was read of a scope is known, and a scope that nobody wants is passed over") {
+  StateDict memory;
+  StateWriter writer(memory);
+  writer.scope("one", [](auto& inner) {
+    inner("a", 1);
+    inner("b", 2);
+  });
+  writer.scope("oneself", [](auto& inner) { inner("c", 3); });
+  StateReader reader(memory);
+  CHECK_FALSE(reader.has_read("one"));
+  int a = 0;
+  reader.scope("one", [&](auto& inner) { inner("a", a); });
+  CHECK(reader.has_read("one"));
+  CHECK_FALSE(reader.has_read("oneself"));
+  CHECK(reader.unread("one") == "one/b");
+  reader.pass_over("one");
+  CHECK_FALSE(reader.unread("one"));
+  CHECK(reader.unread() == "oneself/c");
+}
+
+TEST_CASE("a scope that is left by an error is left") {
+  StateDict memory;
+  StateWriter writer(memory);
+  writer("value", 7);
+  StateReader reader(memory);
+  auto const fails = [&](auto& inner) {
+    int value = 0;
+    inner("value", value);
+  };
+  CHECK_THROWS_AS(reader.scope("outer", fails), StateError);
+  int value = 0;
+  reader("value", value);
+  CHECK(value == 7);
 }
 
 }  // namespace frugal_test::state_state_reader

@@ -11,7 +11,7 @@ namespace frugal_test::state_state_writer {
 
 using namespace frugal_test::loop;
 
-TEST_CASE("what was saved does not change with the tensor it was saved from") {
+TEST_CASE("saved values do not change with the tensor they were saved from") {
   at::Tensor const tensor = at::ones({2});
   StateDict memory;
   StateWriter{memory}("value", tensor);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of frugal's own policies may stand together, and in which order: all known when this file
-// is compiled.
+// Which of frugal's own policies combine, and in which order: all checked at compile time.
 #include <doctest/doctest.h>
 
 #include "conform/policies.hpp"
@@ -16,7 +15,7 @@ list<Choices...> choices_in(Axis<Choices...>);
 template <class... As>
 frugal::concat<decltype(choices_in(As{}))...> all_choices(list<As...>);
 
-/// Not Without, and not a recipe of several that need each other.
+/// Neither Without nor a recipe of several policies that need each other.
 template <class P>
 constexpr bool is_policy = requires { typename P::kind; };
 
@@ -39,7 +38,7 @@ constexpr bool all_as_kinds_say(list<Ps...> all) {
   return (... && as_kinds_say<Ps>(all));
 }
 
-TEST_CASE("two of frugal's policies may stand together unless they fill one place") {
+TEST_CASE("two of frugal's policies combine unless they fill one slot") {
   constexpr bool as_they_say = all_as_kinds_say(decltype(all_choices(Axes{})){});
   CHECK(as_they_say);
 }
@@ -65,7 +64,7 @@ constexpr std::size_t place_of(list<Ps...>) {
   ((found = found || Ps::kind::name == K::name, at += !found), ...);
   return at;
 }
-/// Does the first kind hear of an event before the second, in the largest recipe there is?
+/// Whether the first kind sees events before the second, in the largest possible recipe.
 template <class First, class Second>
 constexpr bool before =
     place_of<First>(order<frugal::Optimize<frugal::AdamW>, frugal::EarlyStop<>, frugal::Log<>,
@@ -75,18 +74,20 @@ constexpr bool before =
                            frugal::Progress<>, frugal::Smoke<>, frugal::ClipNorm<>,
                            frugal::Precision<frugal::BF16>, frugal::Schedule<frugal::Plateau<>>>{});
 
-TEST_CASE("policies hear of events in the order that their meaning needs") {
+TEST_CASE("policies see events in the order that their meaning requires") {
   namespace k = frugal::kinds;
-  CHECK(before<k::log, k::schedule>);         // a line has the rate its step was made with
-  CHECK(before<k::log, k::validate>);         // and is written before the validation it causes
-  CHECK(before<k::schedule, k::validate>);    // a plateau lowers what the curve has set
-  CHECK(before<k::validate, k::early_stop>);  // who watches a metric comes after who measures it
-  CHECK(before<k::optimizer, k::smoke>);      // a rehearsal has something to rehearse
+  CHECK(before<k::log, k::schedule>);         // a log line has the learning rate of its step
+  CHECK(before<k::log, k::validate>);         // and is written before the validation that the step
+                                              // triggers
+  CHECK(before<k::schedule, k::validate>);    // a plateau lowers the factor that the curve has set
+  CHECK(before<k::validate, k::early_stop>);  // a policy that watches a metric runs after the one
+                                              // that measures it
+  CHECK(before<k::optimizer, k::smoke>);      // a dry run needs the optimizer
   CHECK(before<k::smoke, k::log>);            // and nothing is written before it has passed
   CHECK(before<k::smoke, k::progress>);
 }
 
-TEST_CASE("no built-in policy but Optimize<Any> waits for the device in every step") {
+TEST_CASE("only Optimize<Any> of the built-in policies waits for the device in every step") {
   CHECK(frugal::Trainer<torch::nn::Linear, frugal::CrossEntropy, frugal::Optimize<frugal::AdamW>,
                         frugal::EarlyStop<>, frugal::Log<>, frugal::Progress<>, frugal::ClipNorm<>,
                         frugal::Precision<frugal::BF16>>::host_syncs_per_step == 0);

@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
 
 using Steps = std::vector<std::uint64_t>;
 
-/// A hundred days from now: everything that a test saves is old then.
+/// A hundred days from now, when everything that a test saves is old.
 std::chrono::system_clock::time_point later() {
   return std::chrono::system_clock::now() + 24h * 100;
 }
@@ -74,7 +74,7 @@ ColdCommand copying(std::filesystem::path const& cold) {
           .verify = {}};
 }
 
-TEST_CASE("by default nothing is moved, and what would be is said") {
+TEST_CASE("by default nothing is moved, and the plan is reported") {
   Run t;
   Archive archive(t.run, ColdFolder{t.cold});
   CHECK(steps_of(archive.move(later()).moved) == Steps{1, 2, 3});
@@ -90,7 +90,7 @@ TEST_CASE("a dry run needs no lock") {
   CHECK_THROWS_AS(Archive(reader, ColdFolder{t.cold}, for_real).move(later()), frugal::StoreError);
 }
 
-TEST_CASE("only what is older than the limit is moved") {
+TEST_CASE("only checkpoints older than the limit are moved") {
   Run t;
   auto const now = std::chrono::system_clock::now();
   CHECK(Archive(t.run, ColdFolder{t.cold}).plan(now).empty());
@@ -119,7 +119,7 @@ TEST_CASE("moved checkpoints are gone here, there in one file each, and in the i
   CHECK(archive.move(later()).moved.empty());
 }
 
-TEST_CASE("what is moved to a folder and restored is what it was, byte for byte") {
+TEST_CASE("a checkpoint moved to a folder and restored is unchanged, byte for byte") {
   Run t;
   std::string const manifest = support::text_of(t.of(2) / "manifest.json");
   Archive archive(t.run, ColdFolder{t.cold}, for_real);
@@ -135,7 +135,7 @@ TEST_CASE("what is moved to a folder and restored is what it was, byte for byte"
   CHECK(archive.restore(2).folder == t.of(2));  // once is enough
 }
 
-TEST_CASE("what is moved by a command and restored by one is what it was") {
+TEST_CASE("a checkpoint moved by a command and restored by one is unchanged") {
   Run t;
   Archive archive(t.run, copying(t.folder / "a cold place"), for_real);
   CHECK(archive.move(later()).moved.size() == 3);
@@ -177,7 +177,7 @@ TEST_CASE("a damaged checkpoint is reported and stays, and the others are moved"
   CHECK(names_in(t.cold).size() == 2);
 }
 
-TEST_CASE("storage that loses a byte is found out before anything is deleted") {
+TEST_CASE("storage that loses a byte is detected before anything is deleted") {
   Run t;
   auto storage = copying(t.cold);
   storage.put = {"sh", "-c",     "head -c -1 \"$1\" > \"$2\"",
@@ -188,7 +188,7 @@ TEST_CASE("storage that loses a byte is found out before anything is deleted") {
   CHECK(archive.list().empty());
 }
 
-TEST_CASE("a command that fails is an error with what it said, and nothing is deleted") {
+TEST_CASE("a failing command is an error with its output, and nothing is deleted") {
   Run t;
   auto storage = copying(t.cold);
   storage.put = {"sh", "-c", "echo quota of {name} exceeded >&2; exit 7", "{file}"};
@@ -203,7 +203,7 @@ TEST_CASE("a command that fails is an error with what it said, and nothing is de
   CHECK(names_in(t.run.folder() / "archive").empty());
 }
 
-TEST_CASE("a command that does nothing and says that it did is found out") {
+TEST_CASE("a command that does nothing and reports success is detected") {
   Run t;
   auto storage = copying(t.cold);
   storage.put = {"true", "{file}", "{name}"};
@@ -211,7 +211,7 @@ TEST_CASE("a command that does nothing and says that it did is found out") {
   CHECK(steps_of(t.run.list().whole) == Steps{4, 3, 2, 1});
 }
 
-TEST_CASE("storage is verified by the user's command where there is one") {
+TEST_CASE("storage is verified by the user's command if there is one") {
   Run t;
   auto storage = copying(t.cold);
   storage.get = {};
@@ -229,7 +229,7 @@ TEST_CASE("nothing is deleted when the user's command does not verify") {
   CHECK(steps_of(t.run.list().whole) == Steps{4, 3, 2, 1});
 }
 
-TEST_CASE("storage that nothing could be read back from is refused at once") {
+TEST_CASE("storage that cannot be read back is refused at once") {
   Run t;
   auto storage = copying(t.cold);
   storage.get = {};
@@ -247,7 +247,7 @@ TEST_CASE("a step that is not in cold storage cannot be restored") {
   CHECK_THROWS_AS(Archive(t.run, ColdFolder{t.cold}).restore(9), frugal::StoreError);
 }
 
-TEST_CASE("every bit that is flipped in an archived file is found, and nothing is restored") {
+TEST_CASE("every flipped bit in an archived file is detected, and nothing is restored") {
   Run t;
   Archive archive(t.run, ColdFolder{t.cold}, for_real);
   archive.move(later());
@@ -277,7 +277,7 @@ TEST_CASE("a checkpoint with a file that its manifest does not list stays and is
   CHECK(std::filesystem::exists(t.of(2) / "notes.txt"));
 }
 
-TEST_CASE("a file that is missing, or is a pipe, is damage of that checkpoint alone") {
+TEST_CASE("a missing file, or a pipe, is damage of that checkpoint alone") {
   Run t;
   std::filesystem::remove(t.of(1) / "state.json");
   std::filesystem::remove(t.of(3) / "state.json");
@@ -312,7 +312,7 @@ TEST_CASE("of two archived saves of one step the later is restored") {
   CHECK(archive.restore(2).manifest.metrics.at("loss") == 77.0);
 }
 
-TEST_CASE("a checkpoint that is damaged here is restored beside it") {
+TEST_CASE("a checkpoint that is damaged here is restored under another name") {
   Run t;
   Archive archive(t.run, ColdFolder{t.cold}, for_real);
   archive.move(later());
@@ -323,7 +323,7 @@ TEST_CASE("a checkpoint that is damaged here is restored beside it") {
   CHECK_NOTHROW(frugal::verify(again));
 }
 
-TEST_CASE("what is restored is moved again by the next move, and is one file there still") {
+TEST_CASE("a restored checkpoint is moved again by the next move, and stays one file there") {
   Run t;
   Archive archive(t.run, ColdFolder{t.cold}, for_real);
   archive.move(later());
@@ -333,17 +333,17 @@ TEST_CASE("what is restored is moved again by the next move, and is one file the
   CHECK(names_in(t.cold).size() == 3);
 }
 
-TEST_CASE("restoring needs the lock, for a trainer would take the half of it for garbage") {
+TEST_CASE("restoring needs the lock, because a trainer would remove a partial one as garbage") {
   Run t;
   Archive(t.run, ColdFolder{t.cold}, for_real).move(later());
   RunDirectory reader(t.run.folder(), frugal::Access::read);
   Archive archive(reader, ColdFolder{t.cold});
   CHECK(archive.list().size() == 3);
-  CHECK(archive.restore(4).step() == 4);  // which is here
+  CHECK(archive.restore(4).step() == 4);  // which is still here
   CHECK_THROWS_AS(archive.restore(2), frugal::StoreError);
 }
 
-TEST_CASE("a command that fetches nothing and says that it did is found out") {
+TEST_CASE("a command that fetches nothing and reports success is detected") {
   Run t;
   auto storage = copying(t.cold);
   storage.get = {"true", "{file}", "{name}"};
@@ -351,12 +351,12 @@ TEST_CASE("a command that fetches nothing and says that it did is found out") {
   CHECK(steps_of(t.run.list().whole) == Steps{4, 3, 2, 1});
 }
 
-TEST_CASE("what an earlier move left in cold storage goes, and another run's does not") {
+TEST_CASE("an earlier move's leftovers in cold storage are removed, and another run's are not") {
   Run t;
   Archive archive(t.run, copying(t.cold), for_real);
   RunDirectory other(t.folder / "elsewhere" / "demo");
   for (std::uint64_t step = 1; step <= 2; ++step) save(other, step);
-  // Both are called demo, and move to one folder.
+  // Both are called demo, and move to the same folder.
   std::filesystem::path left;
   auto const leave = [&](RunDirectory& run) {
     auto storage = copying(t.cold);
@@ -364,7 +364,7 @@ TEST_CASE("what an earlier move left in cold storage goes, and another run's doe
     storage.put = {"sh", "-c", "echo \"$1\" > \"$2\"; exit 1", "{name}", "{file}", kept.string()};
     CHECK_THROWS_AS(Archive(run, storage, for_real).move(later()), frugal::StoreError);
     std::string name = std::filesystem::path(support::text_of(kept)).filename().string();
-    name.pop_back();  // the line's end
+    name.pop_back();  // the line feed
     CHECK(name.starts_with(".tmp-"));
     support::write_text(t.cold / name, "half a file");
     return t.cold / name;
@@ -376,7 +376,7 @@ TEST_CASE("what an earlier move left in cold storage goes, and another run's doe
   CHECK(std::filesystem::exists(theirs));
 }
 
-TEST_CASE("a folder of cold storage that is missing is refused, and not made") {
+TEST_CASE("a missing folder of cold storage is refused, and not created") {
   Run t;
   Archive archive(t.run, ColdFolder{t.folder / "mnt" / "cold"}, for_real);
   CHECK_THROWS_WITH_AS(archive.move(later()), doctest::Contains("may not be mounted"),
@@ -387,7 +387,7 @@ TEST_CASE("a folder of cold storage that is missing is refused, and not made") {
   CHECK(steps_of(t.run.list().whole) == Steps{4, 3, 2, 1});
 }
 
-TEST_CASE("an index that names another step for what is in cold storage restores nothing") {
+TEST_CASE("an index with the wrong step for an object restores nothing") {
   Run t;
   Archive archive(t.run, ColdFolder{t.cold}, for_real);
   archive.move(later());
@@ -402,7 +402,7 @@ TEST_CASE("an index that names another step for what is in cold storage restores
   CHECK(names_in(t.run.checkpoints_folder()) == std::set<std::string>{"step-00000004"});
 }
 
-TEST_CASE("a command that hangs is ended, and the lock is free behind it") {
+TEST_CASE("a hanging command is ended, and the lock is free afterwards") {
   Run t;
   auto storage = copying(t.cold);
   storage.put = {"tail", "-f", "/dev/null", "{file}", "{name}"};
@@ -415,7 +415,7 @@ TEST_CASE("a command that hangs is ended, and the lock is free behind it") {
   CHECK_THROWS_AS(Archive(t.run, storage, for_real), frugal::SettingsError);
 }
 
-TEST_CASE("what a command fetches fills no disk, however much comes") {
+TEST_CASE("a fetched object fills no disk, however large it is") {
   Run t;
   Archive(t.run, copying(t.cold), for_real).move(later());
   auto storage = copying(t.cold);
@@ -430,7 +430,7 @@ TEST_CASE("what a command fetches fills no disk, however much comes") {
   CHECK(names_in(t.run.checkpoints_folder()) == std::set<std::string>{"step-00000004"});
 }
 
-TEST_CASE("an index of version 0, or with what is not known, is damaged") {
+TEST_CASE("an index of version 0, or with unknown fields, is damaged") {
   Run t;
   Archive archive(t.run, ColdFolder{t.cold}, for_real);
   archive.move(later());

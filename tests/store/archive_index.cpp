@@ -37,12 +37,12 @@ std::vector<std::string> names_of(ArchiveIndex const& index) {
   return names;
 }
 
-TEST_CASE("an index that is not there is empty") {
+TEST_CASE("a missing index is empty") {
   TemporaryFolder folder;
   CHECK(ArchiveIndex(folder / "index.json").entries().empty());
 }
 
-TEST_CASE("what is entered is there when the index is opened again") {
+TEST_CASE("an entry is there when the index is opened again") {
   TemporaryFolder folder;
   ArchiveIndex(folder / "index.json").put(entry("one \"quoted\" \xc3\xa9.tar.zst", 5, 3));
   ArchiveIndex const index(folder / "index.json");
@@ -69,7 +69,7 @@ TEST_CASE("the newest comes first, of one step the later save") {
   CHECK(names_of(ArchiveIndex(folder / "index.json")) == expected);
 }
 
-TEST_CASE("an entry of the same name is replaced") {
+TEST_CASE("an entry with the same name is replaced") {
   TemporaryFolder folder;
   ArchiveIndex index(folder / "index.json");
   index.put(entry("a", 1));
@@ -80,7 +80,7 @@ TEST_CASE("an entry of the same name is replaced") {
   CHECK(ArchiveIndex(folder / "index.json").entries()[0].size == 99);
 }
 
-TEST_CASE("what a crash left of an index does not hinder the next") {
+TEST_CASE("remains of a crashed write do not hinder the next") {
   TemporaryFolder folder;
   support::write_text(folder / "index.json.partial", "{ half");
   ArchiveIndex(folder / "index.json").put(entry("a", 1));
@@ -97,13 +97,13 @@ TEST_CASE("an index is JSON that others can read") {
   CHECK(json["checkpoints"][0]["xxh3"] == "00fedcba98765432");
 }
 
-TEST_CASE("an index that is cut off anywhere is damaged and not a shorter one") {
+TEST_CASE("a truncated index is damaged and not a shorter one") {
   TemporaryFolder folder;
   ArchiveIndex index(folder / "index.json");
   index.put(entry("a", 1));
   index.put(entry("b", 2));
   std::string const text = support::text_of(folder / "index.json");
-  // All but the line's end.
+  // Everything but the line feed.
   for (std::size_t size = 0; size + 1 < text.size(); ++size) {
     support::write_text(folder / "index.json", text.substr(0, size));
     CAPTURE(size);
@@ -111,7 +111,7 @@ TEST_CASE("an index that is cut off anywhere is damaged and not a shorter one") 
   }
 }
 
-TEST_CASE("an index whose fields are not what they should be says which") {
+TEST_CASE("an index with wrong fields says which") {
   TemporaryFolder folder;
   auto const why = [&](std::string const& text) -> std::string {
     support::write_text(folder / "index.json", text);
@@ -139,11 +139,11 @@ TEST_CASE("an index whose fields are not what they should be says which") {
   CHECK(why(with(R"("name": "a", "step": 1.5)")) == "\"step\" is no number from 0 to 2^63 - 1");
   CHECK(
       why(with(R"("name": "a", "step": 1, "serial": 1, "size": 1, "xxh3": "0x00000000000012")")) ==
-      "a hash has a digit that is none");
+      "a hash has an invalid digit");
   CHECK(why(with(R"("name": "a", "step": 1, )" + rest)) == "\"moved_at\" is missing");
   for (std::string const name : {"\"\"", "\"../a\"", "\"/a\"", "\"a/b\"", "7"}) {
     CHECK(why(with("\"name\": " + name + R"(, "step": 1, "moved_at": 0, )" + rest)) ==
-          "a file has a name that is none");
+          "a file has an invalid name");
   }
 }
 

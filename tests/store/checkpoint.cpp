@@ -30,7 +30,7 @@ std::vector<std::uint64_t> steps_of(std::vector<SavedCheckpoint> const& checkpoi
   return steps;
 }
 
-/// Whether a change to a checkpoint is found by reading its manifest or by verifying its files.
+/// Whether reading the manifest or verifying the files detects a change to a checkpoint.
 bool is_found(std::filesystem::path const& folder) {
   try {
     frugal::verify(frugal::read_checkpoint(folder));
@@ -40,7 +40,7 @@ bool is_found(std::filesystem::path const& folder) {
   return false;
 }
 
-TEST_CASE("every bit that is flipped in any file of a checkpoint is found") {
+TEST_CASE("every flipped bit in any file of a checkpoint is detected") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   SavedCheckpoint const checkpoint = save(run, 500, {{"loss", 0.5}});
@@ -59,7 +59,8 @@ TEST_CASE("every bit that is flipped in any file of a checkpoint is found") {
   CHECK_FALSE(is_found(checkpoint.folder));
 }
 
-TEST_CASE("every file of a checkpoint that is cut off at any byte, or longer by one, is found") {
+TEST_CASE(
+    "every file of a checkpoint that is truncated at any byte, or longer by one, is detected") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   SavedCheckpoint const checkpoint = save(run, 500, {{"loss", 0.5}});
@@ -78,7 +79,7 @@ TEST_CASE("every file of a checkpoint that is cut off at any byte, or longer by 
   CHECK_FALSE(is_found(checkpoint.folder));
 }
 
-TEST_CASE("a file that is missing, a folder or a pipe is found and nothing waits for it") {
+TEST_CASE("a file that is missing, a folder or a pipe is detected without blocking") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   for (std::string const name : {"model.safetensors", "manifest.json"}) {
@@ -117,7 +118,7 @@ TEST_CASE("the error of a damaged file names the file and both hashes") {
   }
 }
 
-TEST_CASE("large files are read side by side, and the first that is damaged is named") {
+TEST_CASE("large files are read in parallel, and the first damaged one is named") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   frugal::CheckpointWriter writer = run.begin(500);
@@ -141,7 +142,7 @@ TEST_CASE("large files are read side by side, and the first that is damaged is n
   CHECK(named() == "b");
 }
 
-TEST_CASE("files that the manifest does not name are nobody's business") {
+TEST_CASE("files that the manifest does not name are ignored") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   SavedCheckpoint const checkpoint = save(run, 500);
@@ -152,12 +153,12 @@ TEST_CASE("files that the manifest does not name are nobody's business") {
 TEST_CASE("checkpoints are listed newest first by the order in which they were saved") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
-  // From step 20 the run went back to step 3: what it does from there on is the run.
+  // At step 20 the run went back to step 3: what follows is the run.
   for (std::uint64_t const step : {3U, 20U, 5U}) save(run, step);
   CHECK(steps_of(run.list().whole) == std::vector<std::uint64_t>{5, 20, 3});
 }
 
-TEST_CASE("the names of folders have no say in which checkpoint is the newest") {
+TEST_CASE("the names of folders do not decide which checkpoint is the newest") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   std::filesystem::rename(save(run, 3).folder, run.checkpoints_folder() / "zero loss");
@@ -167,12 +168,12 @@ TEST_CASE("the names of folders have no say in which checkpoint is the newest") 
   CHECK(list.whole[0].folder.filename() == "best so far");
 }
 
-TEST_CASE("a folder whose name says another step than its manifest is damaged, and says both") {
+TEST_CASE("a folder whose name has another step than its manifest is damaged, and both are named") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   std::filesystem::rename(save(run, 3).folder, run.checkpoints_folder() / "step-00000999");
   std::filesystem::rename(save(run, 4).folder, run.checkpoints_folder() / "step-00000999.2");
-  // Copies that people made, and names of theirs.
+  // Copies made by users, with their own names.
   for (std::string const name : {"step-5", "step-00000005.2", "step-00000999-copy", "step-", "5"}) {
     std::filesystem::rename(save(run, 5).folder, run.checkpoints_folder() / name);
   }
@@ -212,7 +213,7 @@ TEST_CASE("a folder without a manifest is reported, and the others are listed") 
   CHECK(list.damaged[0].why.find("No such file") != std::string::npos);
 }
 
-TEST_CASE("a checkpoint of a newer library is not passed over in silence") {
+TEST_CASE("a checkpoint of a newer library is not silently skipped") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   save(run, 3);
@@ -225,7 +226,7 @@ TEST_CASE("a checkpoint of a newer library is not passed over in silence") {
   CHECK_THROWS_AS(run.newest_valid(), frugal::NewerFormatError);
 }
 
-TEST_CASE("errors that say nothing about a checkpoint are no damage") {
+TEST_CASE("errors that say nothing about a checkpoint are not damage") {
   using frugal::detail::io_error;
   for (int const code : {EMFILE, ENFILE, EACCES, ENOMEM, ESTALE}) {
     CHECK_FALSE(frugal::detail::is_damage(io_error("open", "x", code)));

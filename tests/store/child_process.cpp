@@ -30,7 +30,7 @@ ProcessEnd end_of(std::vector<std::string> const& command, ProcessLimits const& 
   return ChildProcess(command, limits).wait();
 }
 
-/// Does something else with SIGCHLD while it lives.
+/// Changes the handling of SIGCHLD for its lifetime.
 class OnChild {
  public:
   explicit OnChild(void (*handler)(int), int flags = 0) {
@@ -47,7 +47,7 @@ class OnChild {
 };
 
 extern "C" void reap_all(int) {
-  int const before = errno;  // whoever was interrupted may be about to look at it
+  int const before = errno;  // the interrupted code may be about to read it
   while (::waitpid(-1, nullptr, WNOHANG) > 0) {
   }
   errno = before;
@@ -66,9 +66,9 @@ void tells_how_it_ended() {
   CHECK(none.code == ENOENT);
 }
 
-TEST_CASE("a process tells how it ended and what it said") { tells_how_it_ended(); }
+TEST_CASE("a process reports how it ended and its output") { tells_how_it_ended(); }
 
-TEST_CASE("also to a program that ignores SIGCHLD, or reaps every child by itself") {
+TEST_CASE("it also does so in a program that ignores SIGCHLD, or reaps every child") {
   {
     OnChild const ignored(SIG_IGN);
     tells_how_it_ended();
@@ -83,18 +83,18 @@ TEST_CASE("also to a program that ignores SIGCHLD, or reaps every child by itsel
 
 TEST_CASE("a process waits for its own children, whatever this program does with SIGCHLD") {
   OnChild const ignored(SIG_IGN);
-  // A shell would not learn of the 3 where it is ignored.
+  // A shell would not see the 3 if SIGCHLD is ignored.
   CHECK(end_of({"sh", "-c", "sh -c 'exit 3' & wait $!"}).code == 3);
 }
 
-TEST_CASE("a process that has no time left is late") {
+TEST_CASE("a process without time left is late") {
   CHECK(end_of({"tail", "-f", "/dev/null"}, {.patience = std::chrono::seconds(0)}).how ==
         How::late);
 }
 
-TEST_CASE("what a process has started goes with it") {
+TEST_CASE("the children of a process are killed with it") {
   std::array<int, 2> held{};
-  REQUIRE(::pipe(held.data()) == 0);  // that all of them inherit
+  REQUIRE(::pipe(held.data()) == 0);  // which all of them inherit
   {
     ChildProcess const process(
         {"sh", "-c", "echo ready >&" + std::to_string(held[1]) + "; tail -f /dev/null & wait"}, {});
@@ -103,14 +103,14 @@ TEST_CASE("what a process has started goes with it") {
   }
   ::close(held[1]);
   char byte = 0;
-  CHECK(::read(held[0], &byte, 1) == 0);  // nobody holds the other end any more
+  CHECK(::read(held[0], &byte, 1) == 0);  // the other end is closed everywhere
   ::close(held[0]);
 }
 
-TEST_CASE("a process that leaves another in the background is not waited for twice") {
+TEST_CASE("a process that starts another in the background is not waited for twice") {
   std::array<int, 2> held{};
   REQUIRE(::pipe(held.data()) == 0);
-  // The one in the background keeps the output open for as long as the pipe has no byte.
+  // The background process keeps the output open until the pipe has a byte.
   ProcessEnd const end = end_of(
       {"sh", "-c", "echo said; (exec head -c 1 <&" + std::to_string(held[0]) + ") & exit 4"});
   CHECK(end.code == 4);
@@ -132,7 +132,7 @@ TEST_CASE("no file of a process grows beyond its limit") {
   CHECK(end_of(command, {.largest_file = 100'000}).code == 0);
 }
 
-TEST_CASE("processes leave no descriptor and no zombie behind") {
+TEST_CASE("processes leak no descriptor and no zombie") {
   std::size_t const before = support::entries("/proc/self/fd");
   for (int i = 0; i < 20; ++i) end_of({"true"});
   CHECK(support::entries("/proc/self/fd") == before);

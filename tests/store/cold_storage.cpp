@@ -37,7 +37,7 @@ TEST_CASE("a folder without a name is refused") {
   CHECK(refused(ColdFolder{}) == "ColdFolder::folder: it is empty");
 }
 
-TEST_CASE("commands that would put every checkpoint in one place, or none, are refused") {
+TEST_CASE("commands that would store every checkpoint under one name, or none, are refused") {
   std::string const both = ": it does not mention both {file} and {name}";
   for (Command const& command : {Command{}, {"cp", "{file}", "/cold"}, {"touch", "/cold/{name}"}}) {
     CHECK(refused(ColdCommand{.put = command, .get = get, .verify = {}}) ==
@@ -48,20 +48,20 @@ TEST_CASE("commands that would put every checkpoint in one place, or none, are r
   }
 }
 
-TEST_CASE("commands without any time are refused") {
+TEST_CASE("commands with a time limit of zero are refused") {
   CHECK(refused(ColdCommand{
             .put = put, .get = get, .verify = {}, .patience = std::chrono::seconds(0)}) ==
         "ColdCommand::patience: it is not above 0");
 }
 
-TEST_CASE("commands that never look at what they put are refused") {
+TEST_CASE("commands that never verify what they store are refused") {
   CHECK(refused(ColdCommand{.put = put, .get = {}, .verify = {}}) ==
         "ColdCommand::get: neither get nor verify is there");
   CHECK(refused(ColdCommand{.put = put, .get = get, .verify = {"true"}}) ==
         "ColdCommand::verify: it does not mention {name}");
 }
 
-TEST_CASE("a command gets the file, its name there, its size and its hash") {
+TEST_CASE("a command gets the local file, the remote name, the size and the hash") {
   CHECK(frugal::detail::for_object({"x", "{file}", "s3://b/{name}", "{size}", "{hash}"}, "/a/b",
                                    {.name = "n.tar.zst", .size = 12, .hash = 0xab}) ==
         Command{"x", "/a/b", "s3://b/n.tar.zst", "12", "00000000000000ab"});

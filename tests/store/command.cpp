@@ -24,34 +24,34 @@ std::string why(Command const& command) {
   return "it ended well";
 }
 
-TEST_CASE("placeholders are filled in wherever they stand, once") {
+TEST_CASE("placeholders are replaced wherever they stand, once") {
   CHECK(filled({"cp", "{file}", "s3://b/{name}.{hash}", "{other}", "{", "}{file"},
                {{"file", "/a/{name}"}, {"name", "x"}, {"hash", "1f"}}) ==
         Command{"cp", "/a/{name}", "s3://b/x.1f", "{other}", "{", "}{file"});
 }
 
-TEST_CASE("a command that ends with 0 is done") { CHECK_NOTHROW(run_command({"true"})); }
+TEST_CASE("a command that exits with 0 succeeds") { CHECK_NOTHROW(run_command({"true"})); }
 
-TEST_CASE("a command that ends otherwise is an error with its exit code and what it said") {
+TEST_CASE("a command that exits otherwise is an error with its exit code and output") {
   CHECK(why({"sh", "-c", "echo out; echo err >&2; exit 9"}) ==
         "exit code 9, and it said \"out\nerr\"");
   CHECK(why({"false"}) == "exit code 1, and it said nothing");
   CHECK(why({"sh", "-c", "kill -9 $$"}) == "signal 9, and it said nothing");
 }
 
-TEST_CASE("a command that is not there, or is empty, is an error") {
+TEST_CASE("a command that is missing, or empty, is an error") {
   CHECK(why({"no-such-program-of-frugal"}).find("No such file or directory") != std::string::npos);
   CHECK(why({}) == "it is empty");
 }
 
-TEST_CASE("arguments reach the program as they are, whatever a shell would make of them") {
+TEST_CASE("arguments reach the program unchanged, whatever a shell would make of them") {
   support::TemporaryFolder folder;
   std::string const name = (folder / "a b; $(touch c) `d` * 'e").string();
   run_command({"touch", name});
   CHECK(std::filesystem::exists(name));
 }
 
-TEST_CASE("a command that says more than anybody wants to read does not hang") {
+TEST_CASE("a command with endless output does not hang") {
   CHECK(why({"sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x; exit 1"}).size() < 4000);
 }
 

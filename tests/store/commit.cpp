@@ -59,7 +59,7 @@ TEST_CASE("steps of more than eight digits have names too") {
         "step-123456789012");
 }
 
-TEST_CASE("nothing is to be seen of a checkpoint before it is committed") {
+TEST_CASE("nothing of a checkpoint is visible before its commit") {
   TemporaryFolder folder;
   CheckpointWriter writer(folder.path(), 500, 1);
   writer.add("a", filling("x"));
@@ -67,7 +67,7 @@ TEST_CASE("nothing is to be seen of a checkpoint before it is committed") {
   CHECK(frugal::list_checkpoints(folder.path()).damaged.empty());
 }
 
-TEST_CASE("a writer that goes without commit leaves nothing") {
+TEST_CASE("a writer without commit leaves nothing") {
   TemporaryFolder folder;
   auto const throwing = [&] {
     CheckpointWriter writer(folder.path(), 500, 1);
@@ -101,7 +101,7 @@ TEST_CASE(
   CHECK(run.newest_valid().checkpoint->manifest.metrics.at("loss") == 1.0);
 }
 
-TEST_CASE("a folder that is no checkpoint keeps its name and its contents") {
+TEST_CASE("a folder that is not a checkpoint keeps its name and its contents") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   auto const theirs = run.checkpoints_folder() / "step-00000500";
@@ -124,7 +124,7 @@ TEST_CASE("a file name that leads elsewhere, or is taken, is refused") {
   CHECK(writer.commit().manifest.files.size() == 1);
 }
 
-TEST_CASE("what commit gives is what the next start reads") {
+TEST_CASE("commit returns what the next start reads") {
   TemporaryFolder folder;
   RunDirectory run(folder / "demo");
   double const infinite = std::numeric_limits<double>::infinity();

@@ -17,7 +17,7 @@ using frugal::tensor_bits;
 using Shape = std::vector<std::uint64_t>;
 
 TEST_CASE("every type has the name and the width that the safetensors format gives it") {
-  // As `Dtype` and `bitsize` in safetensors/src/tensor.rs of the format's repository have them.
+  // From `Dtype` and `bitsize` in safetensors/src/tensor.rs of the format's repository.
   std::vector<std::pair<std::string_view, unsigned>> const expected{
       {"BOOL", 8}, {"F4", 4},      {"F6_E2M3", 6},     {"F6_E3M2", 6}, {"U8", 8},
       {"I8", 8},   {"F8_E5M2", 8}, {"F8_E4M3", 8},     {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
@@ -32,7 +32,7 @@ TEST_CASE("every type has the name and the width that the safetensors format giv
   }
 }
 
-TEST_CASE("each enumerator stands for the type of its name") {
+TEST_CASE("each enumerator is the type with its name") {
   CHECK(frugal::dtype_of("BOOL") == Dtype::boolean);
   CHECK(frugal::dtype_of("F4") == Dtype::f4);
   CHECK(frugal::dtype_of("F6_E2M3") == Dtype::f6_e2m3);
@@ -57,20 +57,20 @@ TEST_CASE("each enumerator stands for the type of its name") {
   CHECK(frugal::dtype_of("U64") == Dtype::u64);
 }
 
-TEST_CASE("names that are no type's are none, whatever they resemble") {
+TEST_CASE("unknown names are no types, however similar") {
   for (char const* name : {"", "f32", "F32 ", "F", "F320", "FLOAT", "U128", "BOOLEAN"}) {
     CHECK_FALSE(frugal::dtype_of(name).has_value());
   }
 }
 
-TEST_CASE("types stand in the order of their alignment, so that sorting by them aligns a file") {
+TEST_CASE("types are ordered by their alignment, so that sorting by them aligns a file") {
   for (int i = 1; i <= static_cast<int>(Dtype::u64); ++i) {
     CHECK(frugal::dtype_alignment(static_cast<Dtype>(i - 1)) <=
           frugal::dtype_alignment(static_cast<Dtype>(i)));
   }
 }
 
-TEST_CASE("packed types are aligned to bytes, and complex numbers as the floats that they are of") {
+TEST_CASE("packed types are aligned to bytes, and complex numbers like their floats") {
   CHECK(frugal::dtype_alignment(Dtype::f4) == 1);
   CHECK(frugal::dtype_alignment(Dtype::f6_e2m3) == 1);
   CHECK(frugal::dtype_alignment(Dtype::bf16) == 2);
@@ -78,7 +78,7 @@ TEST_CASE("packed types are aligned to bytes, and complex numbers as the floats 
   CHECK(frugal::dtype_alignment(Dtype::f64) == 8);
 }
 
-TEST_CASE("a tensor takes the product of its extents, and a scalar one element") {
+TEST_CASE("a tensor has the product of its extents, and a scalar one element") {
   CHECK(tensor_bits(Dtype::f32, Shape{2, 3}) == 192);
   CHECK(tensor_bits(Dtype::f64, Shape{}) == 64);
   CHECK(tensor_bits(Dtype::f4, Shape{3}) == 12);
@@ -92,7 +92,7 @@ TEST_CASE("a product of extents beyond 64 bits is no size") {
   CHECK(tensor_bits(Dtype::u8, Shape{(std::uint64_t{1} << 61) - 1}) == ~std::uint64_t{0} - 7);
 }
 
-TEST_CASE("an extent of 0 excuses no overflow of the others, wherever it stands") {
+TEST_CASE("an extent of 0 excuses no overflow of the others, in any position") {
   std::uint64_t const half = std::uint64_t{1} << 32;
   CHECK(tensor_bits(Dtype::u8, Shape{0, half, half}) == std::nullopt);
   CHECK(tensor_bits(Dtype::u8, Shape{half, half, 0}) == std::nullopt);

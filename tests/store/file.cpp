@@ -29,8 +29,8 @@ using frugal::IoError;
 using support::bytes_of;
 using support::TemporaryFolder;
 
-/// Lets no file of this process grow beyond `bytes` while it lives: a write that fails for root as
-/// for anybody else.
+/// For its lifetime, no file of this process can grow beyond `bytes`: a write that fails even for
+/// root.
 class SmallFiles {
  public:
   explicit SmallFiles(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -59,12 +59,12 @@ std::string message_of(Call&& call) {
   return "nothing was thrown";
 }
 
-TEST_CASE("a file of many megabytes, which the disk begins with early, is what was written") {
+TEST_CASE("a file of many megabytes, with early write-back, has the written contents") {
   TemporaryFolder folder;
   std::string text;
   for (unsigned i = 0; text.size() < (20U << 20U); ++i) text += std::to_string(i * 2654435761U);
   File file = File::create(folder / "file");
-  // Pieces that fit neither pages nor the step of early writing, and one larger than that.
+  // Pieces that match neither pages nor the step of early write-back, and one larger than that.
   std::string_view rest = text;
   for (std::size_t const piece : {1'000'003U, 7'000'001U, 1U, 9'000'000U}) {
     file.write(support::bytes_of(std::string(rest.substr(0, piece))));
@@ -77,14 +77,14 @@ TEST_CASE("a file of many megabytes, which the disk begins with early, is what w
   CHECK(support::text_of(folder / "file") == text);
 }
 
-TEST_CASE("a large file whose size is known goes past the page cache and is what was written") {
+TEST_CASE("a large file of known size bypasses the page cache and has the written contents") {
   for (auto const& base :
        {std::filesystem::temp_directory_path(), std::filesystem::path("/dev/shm")}) {
     if (::access(base.c_str(), W_OK) != 0) continue;
     TemporaryFolder folder(base);
     int const probe = ::open((folder / "probe").c_str(), O_CREAT | O_WRONLY | O_DIRECT, 0600);
     if (probe >= 0) ::close(probe);
-    // Ends on a block, on a sector, in a sector; and what is written is more or less than expected.
+    // Ends on a block, on a sector, within a sector; and sizes above and below the expected one.
     for (std::size_t const size : {8U << 20U, (8U << 20U) + 4096U, (13U << 20U) + 77U, 5U}) {
       CAPTURE(size);
       std::string text;
@@ -106,14 +106,14 @@ TEST_CASE("a large file whose size is known goes past the page cache and is what
       moved.sync();
       CHECK((::fcntl(moved.descriptor(), F_GETFL) & O_DIRECT) == 0);
       CHECK(moved.size() == size);
-      moved.write(support::bytes_of("and more"));  // after sync() it is a file like any other
+      moved.write(support::bytes_of("and more"));  // after sync() it is an ordinary file
       moved.close();
       CHECK((support::text_of(folder / "file") == text + "and more"));
     }
   }
 }
 
-TEST_CASE("close() writes what sync() was not asked for") {
+TEST_CASE("close() writes what was not synced") {
   TemporaryFolder folder;
   File file = File::create(folder / "file");
   file.reserve(std::uint64_t{9} << 20);
@@ -122,7 +122,7 @@ TEST_CASE("close() writes what sync() was not asked for") {
   CHECK(support::text_of(folder / "file") == "few");
 }
 
-TEST_CASE("what is written to a file in pieces is read back in others") {
+TEST_CASE("a file written in pieces reads back in others") {
   TemporaryFolder folder;
   File file = File::create(folder / "a");
   file.write(bytes_of("one "));
@@ -141,8 +141,7 @@ TEST_CASE("what is written to a file in pieces is read back in others") {
   CHECK(support::text_of(folder / "a") == "one two");
 }
 
-TEST_CASE(
-    "a file that is there is not opened as a new one, and the error names call, file and cause") {
+TEST_CASE("an existing file is not opened as a new one, and the error names call, file and cause") {
   TemporaryFolder folder;
   support::write_text(folder / "a", "precious");
   std::string const message = message_of([&] { File::create(folder / "a"); });
@@ -159,11 +158,11 @@ TEST_CASE("a file that is missing is an error with the errno of the call") {
   } catch (IoError const& error) {
     CHECK(error.code == ENOENT);
     CHECK(error.fault().fix ==
-          "Look at the path, and whether somebody else removed what was there.");
+          "Check the path, and whether something else removed the file or folder.");
   }
 }
 
-TEST_CASE("a write that failed is final: nothing makes the file good again") {
+TEST_CASE("a failed write is final: nothing makes the file good again") {
   TemporaryFolder folder;
   File file = File::create(folder / "a");
   std::string first;
@@ -179,7 +178,7 @@ TEST_CASE("a write that failed is final: nothing makes the file good again") {
   CHECK(support::text_of(folder / "a") == "long");
 }
 
-TEST_CASE("the space of a file can be taken beforehand without changing its size") {
+TEST_CASE("space for a file can be reserved without changing its size") {
   TemporaryFolder folder;
   File file = File::create(folder / "a");
   file.reserve(1 << 20);
@@ -189,14 +188,14 @@ TEST_CASE("the space of a file can be taken beforehand without changing its size
   CHECK(support::text_of(folder / "a") == "x");
 }
 
-TEST_CASE("space that cannot be had shows before anything is written") {
+TEST_CASE("missing space shows before anything is written") {
   TemporaryFolder folder;
   File file = File::create(folder / "a");
-  CHECK_THROWS_AS(file.reserve(std::uint64_t{1} << 60), IoError);  // more than any disk has
+  CHECK_THROWS_AS(file.reserve(std::uint64_t{1} << 60), IoError);  // more than any disk holds
   CHECK_THROWS_AS(file.write(bytes_of("x")), IoError);
 }
 
-TEST_CASE("a program that is started does not inherit the file") {
+TEST_CASE("a started program does not inherit the file") {
   TemporaryFolder folder;
   File const file = File::create(folder / "a");
   CHECK((::fcntl(file.descriptor(), F_GETFD) & FD_CLOEXEC) != 0);
@@ -214,10 +213,10 @@ TEST_CASE("a moved file is closed once") {
   CHECK(::fcntl(descriptor, F_GETFD) == -1);
 }
 
-TEST_CASE("each errno that a disk gives has its own advice") {
+TEST_CASE("each errno of a disk has its own recommendation") {
   for (int const code : {ENOSPC, EDQUOT, EROFS, EACCES, EIO, ESTALE, EMFILE, EFBIG, ENAMETOOLONG}) {
     CAPTURE(code);
-    CHECK(frugal::detail::mend_of(code) != frugal::detail::mend_of(0));
+    CHECK(frugal::detail::fix_of(code) != frugal::detail::fix_of(0));
   }
 }
 

@@ -18,13 +18,13 @@ using frugal::Hash;
 using frugal::hex_of;
 using support::bytes_of;
 
-// What `xxhsum -H3` prints for no bytes and for "abc".
+// The output of `xxhsum -H3` for no bytes and for "abc".
 TEST_CASE("hashes are those of the program xxhsum") {
   CHECK(hex_of(Hash::of({})) == "2d06800538d394c2");
   CHECK(hex_of(Hash::of(bytes_of("abc"))) == "78af5f94892f3950");
 }
 
-TEST_CASE("how bytes are cut into pieces makes no difference to their hash") {
+TEST_CASE("splitting bytes into pieces does not change their hash") {
   std::string text;
   for (int i = 0; i < 5000; ++i) text.push_back(static_cast<char>(i * 7 + i / 256));
   for (std::size_t const piece : {1U, 3U, 64U, 255U, 1024U, 4999U}) {
@@ -45,7 +45,7 @@ struct Pieces {
   int writes = 0;
 };
 
-TEST_CASE("a hashed sink hands everything on in order, counted and hashed") {
+TEST_CASE("a hashed sink forwards everything in order, counted and hashed") {
   std::vector<std::byte> bytes((std::size_t{5} << 20) + 17);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 31 >> 5);
   Pieces pieces;

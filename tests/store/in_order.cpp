@@ -15,7 +15,7 @@ namespace frugal_test::store_in_order {
 using frugal::detail::positions_in_order;
 using frugal::detail::put_in_order;
 
-TEST_CASE("positions come in the order of what stands there") {
+TEST_CASE("positions come in the order of their items") {
   std::vector<std::string> const names{"c", "a", "d", "b"};
   auto const order = positions_in_order(
       names.size(), [&](std::size_t a, std::size_t b) { return names[a] < names[b]; });
@@ -23,7 +23,7 @@ TEST_CASE("positions come in the order of what stands there") {
   CHECK(positions_in_order(0, [](std::size_t, std::size_t) { return false; }).empty());
 }
 
-TEST_CASE("items that can only be moved are put in order, and none is lost") {
+TEST_CASE("move-only items are sorted, and none is lost") {
   std::vector<std::unique_ptr<int>> items;
   for (int const value : {5, 3, 9, 1, 7, 3}) items.push_back(std::make_unique<int>(value));
   put_in_order(items, [](auto const& a, auto const& b) { return *a > *b; });

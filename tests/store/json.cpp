@@ -18,7 +18,7 @@ namespace frugal_test::store_json {
 using frugal::detail::Json;
 using Kind = Json::Kind;
 
-/// The same value in the eyes of another library. Members are looked up: it sorts them.
+/// Whether another library reads the same value. Looks members up, because that library sorts them.
 bool agrees(Json const& ours, nlohmann::json const& theirs) {
   switch (ours.kind()) {
     case Kind::null:
@@ -56,7 +56,7 @@ void check(std::string const& text) {
   if (ours) CHECK(agrees(*ours, theirs));
 }
 
-TEST_CASE("a value is what another library reads, and refused where that refuses it") {
+TEST_CASE("a value is what another library reads, and refused if that refuses it") {
   for (char const* text : {"null",
                            "true",
                            "false",
@@ -123,16 +123,16 @@ TEST_CASE("a value is what another library reads, and refused where that refuses
                                   std::string("\0", 1)}) {
     check(text);
   }
-  // To the other library a NUL ends the text, and what follows it is not looked at.
+  // The other library ends the text at a NUL and ignores the rest.
   CHECK_FALSE(Json::parse(std::string("1\0", 2)));
   CHECK_FALSE(Json::parse(std::string("1\0 2", 4)));
 }
 
-TEST_CASE("a text that ends anywhere, within a character too, is read no further") {
+TEST_CASE("a text that ends anywhere, within a character too, is not read past its end") {
   std::string const whole = "{\"\xf0\x9f\x98\x80\": [1.5e10, \"\\ud83d\\ude00\", null]}";
   REQUIRE(Json::parse(whole));
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    // In a block of its own, so that a sanitizer sees a byte too many.
+    // In its own allocation, so that a sanitizer sees a read past the end.
     std::vector<char> const part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
     CHECK_FALSE(Json::parse(std::string(part.begin(), part.end())));
     std::vector<char> block(part);
@@ -181,7 +181,7 @@ TEST_CASE("a value of another kind is no number") {
   }
 }
 
-TEST_CASE("a member is found by its name; of two of one name it is the first") {
+TEST_CASE("a member is found by its name; of two with one name the first") {
   auto const value = Json::parse(R"({"a": 1, "b": 2, "a": 3})");
   REQUIRE(value);
   CHECK(value->find("a")->as_unsigned() == 1);
@@ -190,7 +190,7 @@ TEST_CASE("a member is found by its name; of two of one name it is the first") {
   CHECK(Json::parse("[1]")->find("a") == nullptr);
 }
 
-TEST_CASE("what is nested a million deep is refused, and uses no stack") {
+TEST_CASE("a million nested levels are refused, and use no stack") {
   CHECK(Json::parse(std::string(64, '[') + std::string(64, ']')));
   CHECK_FALSE(Json::parse(std::string(65, '[') + std::string(65, ']')));
   CHECK_FALSE(Json::parse(std::string(1'000'000, '[')));

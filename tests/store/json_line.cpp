@@ -42,7 +42,7 @@ TEST_CASE("quotes, backslashes and control characters are escaped") {
   CHECK(nlohmann::json::parse(written)[text] == text);
 }
 
-TEST_CASE("numbers that JSON has no word for are null") {
+TEST_CASE("numbers that JSON cannot express are null") {
   JsonLine line;
   line.add("nan", std::numeric_limits<double>::quiet_NaN());
   line.add("inf", -std::numeric_limits<double>::infinity());
@@ -51,7 +51,7 @@ TEST_CASE("numbers that JSON has no word for are null") {
   CHECK(json["inf"].is_null());
 }
 
-TEST_CASE("a line with bytes that are no text is JSON all the same") {
+TEST_CASE("a line with bytes that are not text is still JSON") {
   JsonLine line;
   line.add("path", "runs/\xff\xfe").add("\xc3", 1);
   auto const json = read(std::move(line));

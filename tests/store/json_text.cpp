@@ -17,7 +17,7 @@ using frugal::detail::append_json;
 using frugal::detail::as_utf8;
 using frugal::detail::is_utf8;
 
-/// What a JSON library makes of it; nothing if it takes it for no UTF-8.
+/// A JSON library's result; nothing if it rejects the text as invalid UTF-8.
 std::optional<std::string> library(std::string const& text) {
   try {
     return nlohmann::json(text).dump();
@@ -33,7 +33,7 @@ std::string written(T const& value) {
   return out;
 }
 
-/// Calls `check` with texts that cover every lead byte and the borders of every range behind it.
+/// Calls `check` with texts that cover every lead byte and the bounds of every range after it.
 template <class Check>
 void with_texts(Check&& check) {
   std::vector<unsigned> const tails = {0x00, 0x22, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0};
@@ -53,7 +53,7 @@ void with_texts(Check&& check) {
   }
 }
 
-TEST_CASE("text is written as a JSON library writes it, and refused where that refuses it") {
+TEST_CASE("text is written as a JSON library writes it, and refused if that refuses it") {
   std::size_t good = 0;
   with_texts([&](std::string const& text) {
     auto const expected = library(text);
@@ -65,7 +65,7 @@ TEST_CASE("text is written as a JSON library writes it, and refused where that r
   CHECK(good > 1000);
 }
 
-TEST_CASE("text that is no UTF-8 becomes UTF-8, and other text stays as it is") {
+TEST_CASE("text that is not UTF-8 becomes UTF-8, and other text is unchanged") {
   with_texts([](std::string const& text) {
     std::string const out = as_utf8(text);
     REQUIRE(is_utf8(out));
@@ -82,7 +82,7 @@ TEST_CASE("the largest character and those beyond it, surrogates and overlong fo
   CHECK_FALSE(is_utf8("\xe0\x80\x80"));
 }
 
-TEST_CASE("numbers read back as what they were, and those that JSON has no word for are null") {
+TEST_CASE("numbers read back unchanged, and those that JSON cannot express are null") {
   for (double const number : {0.0, -0.1, 1e300, 5e-324, 123456789.0, 1.0 / 3.0}) {
     CHECK(nlohmann::json::parse(written(number)).get<double>() == number);
   }

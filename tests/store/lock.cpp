@@ -22,11 +22,11 @@
 #include <thread>
 
 namespace {
-/// A network's file system that has made the link and lost its answer.
+/// Simulates a network file system that made the link and lost the reply.
 bool link_says_eexist = false;
 }  // namespace
 
-// In place of the C library's.
+// Replaces the C library's.
 extern "C" int link(char const* from, char const* to) noexcept {
   int const result = ::linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
   if (!link_says_eexist) return result;
@@ -118,7 +118,7 @@ TEST_CASE("a second lock in the same process is refused") {
   });
 }
 
-TEST_CASE("a lock whose owner was killed is taken, and the next owner hears of it") {
+TEST_CASE("a lock whose owner was killed is taken, and the next owner is told") {
   with_both([](LockBy by) {
     TemporaryFolder folder;
     OtherTrainer other(folder / "lock", by);
@@ -130,14 +130,14 @@ TEST_CASE("a lock whose owner was killed is taken, and the next owner hears of i
   });
 }
 
-TEST_CASE("a killed owner that nobody has reaped is dead") {
+TEST_CASE("a killed owner that has not been reaped is dead") {
   TemporaryFolder folder;
   OtherTrainer other(folder / "lock", LockBy::owner_file);
   other.kill_and_leave_a_zombie();
   CHECK(refusal(folder / "lock", LockBy::owner_file) == "not refused");
 }
 
-TEST_CASE("a lock that was given back is free and tells of nobody") {
+TEST_CASE("a released lock is free and names no owner") {
   with_both([](LockBy by) {
     TemporaryFolder folder;
     {
@@ -148,7 +148,7 @@ TEST_CASE("a lock that was given back is free and tells of nobody") {
   });
 }
 
-TEST_CASE("nothing is left of an owner's file when the lock is given back") {
+TEST_CASE("nothing is left of an owner's file after its release") {
   TemporaryFolder folder;
   {
     RunLock const lock(folder / "lock", LockBy::owner_file);
@@ -168,8 +168,7 @@ TEST_CASE("an owner of another machine cannot be known to be dead") {
   CHECK(message.find("remove " + (folder / "lock.owner").string()) != std::string::npos);
 }
 
-TEST_CASE(
-    "an owner from before the machine was started again is dead, whoever has its number now") {
+TEST_CASE("an owner from before a reboot is dead, whatever process has its id now") {
   TemporaryFolder folder;
   LockOwner owner = LockOwner::here();
   owner.boot = "00000000-0000-0000-0000-000000000000";
@@ -177,7 +176,7 @@ TEST_CASE(
   CHECK(refusal(folder / "lock", LockBy::owner_file) == "not refused");
 }
 
-TEST_CASE("a process that got a dead owner's number is not taken for it") {
+TEST_CASE("a process with a dead owner's id is not taken for it") {
   TemporaryFolder folder;
   LockOwner owner = LockOwner::here();
   owner.started += 1;
@@ -195,15 +194,15 @@ TEST_CASE("while one replaces a dead owner, another that starts is refused") {
             .find("remove " + (folder / "lock.takeover").string()) != std::string::npos);
 }
 
-TEST_CASE("of two that find the same dead owner, the one that comes second is refused") {
+TEST_CASE("of two that find the same dead owner, the second is refused") {
   TemporaryFolder folder;
   auto const held = folder / "lock.owner";
   REQUIRE(::mkfifo(held.c_str(), 0600) == 0);
   LockOwner const first = LockOwner::here();
   LockOwner dead = first;
   dead.started += 1;
-  // A reader of a FIFO waits for what is written into it: the first one takes over while the
-  // second still reads who the dead owner was.
+  // A reader of a FIFO waits until something is written: the first trainer takes over while the
+  // second still reads the dead owner's name.
   std::thread first_and_dead([&] {
     int const pipe = ::open(held.c_str(), O_WRONLY | O_CLOEXEC);
     support::write_text(folder / "first", first.text());
@@ -218,21 +217,21 @@ TEST_CASE("of two that find the same dead owner, the one that comes second is re
   CHECK(support::text_of(held) == first.text());
 }
 
-TEST_CASE("a lock file full of garbage does not hinder the kernel's lock") {
+TEST_CASE("a lock file with garbage does not hinder the kernel's lock") {
   TemporaryFolder folder;
   support::write_text(folder / "lock", std::string(5000, '\xff'));
   RunLock const lock(folder / "lock");
   CHECK_FALSE(lock.left_by().has_value());
 }
 
-TEST_CASE("an owner's file that says nothing is not taken for a dead owner's") {
+TEST_CASE("an empty owner's file is not taken for a dead owner's") {
   TemporaryFolder folder;
   support::write_text(folder / "lock.owner", "");
-  CHECK(refusal(folder / "lock", LockBy::owner_file).find("it has not said who it is") !=
+  CHECK(refusal(folder / "lock", LockBy::owner_file).find("the lock does not name it") !=
         std::string::npos);
 }
 
-TEST_CASE("a lock in a folder that is missing is an error of the file system") {
+TEST_CASE("a lock in a missing folder is an error of the file system") {
   TemporaryFolder folder;
   CHECK_THROWS_AS(RunLock(folder / "none" / "lock"), frugal::IoError);
 }
@@ -252,7 +251,7 @@ TEST_CASE("a lock is lost when its folder is renamed, and another run has the na
   });
 }
 
-TEST_CASE("who has lost its folder takes nothing of the next owner's with it") {
+TEST_CASE("an owner that has lost its folder takes nothing of the next owner's with it") {
   TemporaryFolder folder;
   std::filesystem::create_directory(folder / "a");
   {
@@ -264,7 +263,7 @@ TEST_CASE("who has lost its folder takes nothing of the next owner's with it") {
   CHECK(support::text_of(folder / "a" / "lock.owner") == "another's");
 }
 
-TEST_CASE("an owner's file that somebody replaced is a lost lock") {
+TEST_CASE("a replaced owner's file is a lost lock") {
   TemporaryFolder folder;
   RunLock const lock(folder / "lock", LockBy::owner_file);
   support::write_text(folder / "other", LockOwner::here().text());
@@ -272,7 +271,7 @@ TEST_CASE("an owner's file that somebody replaced is a lost lock") {
   CHECK_THROWS_AS(lock.require_held(), LockError);
 }
 
-TEST_CASE("a lock that is a symbolic link is refused, and what it leads to is left alone") {
+TEST_CASE("a lock that is a symbolic link is refused, and its target is not touched") {
   with_both([](LockBy by) {
     TemporaryFolder folder;
     support::write_text(folder / "thesis.txt", "three years of work");
@@ -283,7 +282,7 @@ TEST_CASE("a lock that is a symbolic link is refused, and what it leads to is le
   });
 }
 
-TEST_CASE("trainers find each other where only one of them has the kernel's lock") {
+TEST_CASE("trainers find each other if only one of them has the kernel's lock") {
   auto const other_way = [](LockBy by) {
     return by == LockBy::kernel ? LockBy::owner_file : LockBy::kernel;
   };
@@ -292,7 +291,7 @@ TEST_CASE("trainers find each other where only one of them has the kernel's lock
     OtherTrainer other(folder / "lock", by);
     std::string const who = "process " + std::to_string(other.pid());
     CHECK(refusal(folder / "lock", other_way(by)).find(who) != std::string::npos);
-    // The refusal has taken nothing from the one that is there.
+    // The refused trainer has taken nothing from the present one.
     CHECK(refusal(folder / "lock", by).find(who) != std::string::npos);
     other.kill();
     CHECK(refusal(folder / "lock", other_way(by)) == "not refused");
@@ -308,24 +307,24 @@ TEST_CASE("the kernel's lock does not hide an owner's file of another machine") 
   CHECK(support::text_of(folder / "lock").empty());
 }
 
-TEST_CASE("an owner of another machine who had the kernel's lock has lost it") {
+TEST_CASE("an owner on another machine that had the kernel's lock has lost it") {
   TemporaryFolder folder;
   LockOwner owner = LockOwner::here();
   owner.host = "spot-17";
   support::write_text(folder / "lock", owner.text());
-  // Without the kernel's word nothing is known of it.
+  // Without a kernel lock nothing is known about it.
   CHECK(refusal(folder / "lock", LockBy::owner_file).find("on spot-17") != std::string::npos);
   RunLock const lock(folder / "lock", LockBy::kernel);
   CHECK(lock.left_by()->host == "spot-17");
 }
 
-TEST_CASE("a program that has started itself anew by exec is not refused by what it was before") {
+TEST_CASE("a program that restarted itself by exec is not refused by its former self") {
   TemporaryFolder folder;
   support::write_text(folder / "lock", LockOwner::here().text());
   CHECK(refusal(folder / "lock", LockBy::kernel) == "not refused");
 }
 
-TEST_CASE("an owner's file whose making was reported as a failure is ours all the same") {
+TEST_CASE("an owner's file whose creation was reported as a failure is still ours") {
   TemporaryFolder folder;
   link_says_eexist = true;
   std::string const first = refusal(folder / "lock", LockBy::owner_file);
@@ -336,7 +335,7 @@ TEST_CASE("an owner's file whose making was reported as a failure is ours all th
   CHECK(second.find("process " + std::to_string(::getpid())) != std::string::npos);
 }
 
-TEST_CASE("an owner's text reads back as it was") {
+TEST_CASE("an owner's text reads back unchanged") {
   LockOwner const owner = LockOwner::here();
   CHECK(LockOwner::parse(owner.text()) == owner);
   CHECK(owner.life() == LockOwner::Life::alive);

@@ -31,7 +31,7 @@ Manifest sample() {
   return manifest;
 }
 
-/// A manifest with this JSON text, sealed as a writer would: faults behind a right hash.
+/// A manifest with this JSON text, sealed with a correct hash so that the fault lies behind it.
 std::string sealed(std::string const& fields) {
   std::string const body = "{\n  " + fields;
   return body + ",\n  \"xxh3\": \"" + frugal::hex_of(frugal::Hash::of(support::bytes_of(body))) +
@@ -48,7 +48,7 @@ std::string why(std::string const& text) {
   return "nothing was thrown";
 }
 
-TEST_CASE("a manifest reads back as it was written") {
+TEST_CASE("a manifest reads back unchanged") {
   Manifest const in = sample();
   Manifest const out = frugal::parse_manifest(in.text(), "x");
   CHECK(out.step == 500);
@@ -76,13 +76,13 @@ TEST_CASE("a metric that is not finite is null in the manifest and NaN when it i
   CHECK(std::isnan(out.metrics.at("nan")));
 }
 
-TEST_CASE("a metric whose name is no UTF-8 does not hinder a save") {
+TEST_CASE("a metric whose name is not UTF-8 does not hinder a save") {
   Manifest manifest = sample();
   manifest.metrics = {{"l\xff", 1.0}};
   CHECK(frugal::parse_manifest(manifest.text(), "x").metrics.size() == 1);
 }
 
-TEST_CASE("a manifest that is cut off anywhere is damaged") {
+TEST_CASE("a truncated manifest is damaged") {
   std::string const text = sample().text();
   for (std::size_t size = 0; size < text.size(); ++size) {
     CAPTURE(size);
@@ -90,7 +90,7 @@ TEST_CASE("a manifest that is cut off anywhere is damaged") {
   }
 }
 
-TEST_CASE("a manifest of which any bit is flipped is damaged") {
+TEST_CASE("a manifest with any flipped bit is damaged") {
   std::string const text = sample().text();
   for (std::size_t bit = 0; bit < 8 * text.size(); ++bit) {
     std::string flipped = text;
@@ -100,7 +100,7 @@ TEST_CASE("a manifest of which any bit is flipped is damaged") {
   }
 }
 
-TEST_CASE("a manifest with bytes behind its end is damaged") {
+TEST_CASE("a manifest with bytes after its end is damaged") {
   CHECK_THROWS_AS(frugal::parse_manifest(sample().text() + "\n", "x"), FormatError);
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("a manifest of a newer version is refused as such, whatever else is in
   CHECK_THROWS_AS(parse(), frugal::NewerFormatError);
 }
 
-TEST_CASE("a manifest whose hash is right but whose fields are not says which") {
+TEST_CASE("a manifest with a correct hash and wrong fields says which") {
   std::string const head = R"("format": "frugal checkpoint", "version": 1, )";
   std::string const numbers = R"("step": 1, "serial": 1, "saved_at": 0, )";
   auto const file = [&](std::string const& entry) {
@@ -140,17 +140,17 @@ TEST_CASE("a manifest whose hash is right but whose fields are not says which") 
       {head + numbers + R"("metrics": {}, "files": {})", "\"files\" is no array"},
       {file("3"), "an object is missing where \"name\" goes"},
       {file(R"({"name": "../a", "size": 1, "xxh3": "0000000000000000"})"),
-       "a file has a name that is none"},
+       "a file has an invalid name"},
       {file(R"({"name": "/etc/passwd", "size": 1, "xxh3": "0000000000000000"})"),
-       "a file has a name that is none"},
+       "a file has an invalid name"},
       {file(R"({"name": "..", "size": 1, "xxh3": "0000000000000000"})"),
-       "a file has a name that is none"},
+       "a file has an invalid name"},
       {file(R"({"name": "", "size": 1, "xxh3": "0000000000000000"})"),
-       "a file has a name that is none"},
+       "a file has an invalid name"},
       {file(R"({"name": "a\u0000b", "size": 1, "xxh3": "0000000000000000"})"),
-       "a file has a name that is none"},
+       "a file has an invalid name"},
       {file(R"({"name": "manifest.json", "size": 1, "xxh3": "0000000000000000"})"),
-       "a file has a name that is none"},
+       "a file has an invalid name"},
       {file(R"({"name": "a", "size": 1, "size": 2, "xxh3": "0000000000000000"})"),
        "\"size\" is there twice"},
       {file(R"({"name": "a", "size": 1, "xxh3": "0000000000000000", "mode": 7})"),
@@ -158,7 +158,7 @@ TEST_CASE("a manifest whose hash is right but whose fields are not says which") 
       {file(R"({"name": "a", "size": 1, "xxh3": "00000000000000"})"),
        "a hash does not have 16 digits"},
       {file(R"({"name": "a", "size": 1, "xxh3": "000000000000000G"})"),
-       "a hash has a digit that is none"},
+       "a hash has an invalid digit"},
       {file(R"({"name": "a", "size": 1, "xxh3": 7})"), "a hash does not have 16 digits"},
       {file(R"({"name": "a", "size": "1", "xxh3": ""})"),
        "\"size\" is no number from 0 to 2^63 - 1"},
@@ -172,7 +172,7 @@ TEST_CASE("a manifest whose hash is right but whose fields are not says which") 
   }
 }
 
-TEST_CASE("an error in a manifest names the byte at which it stands") {
+TEST_CASE("an error in a manifest names its byte offset") {
   std::string const text = sealed(R"("format": "frugal checkpoint", "version": 1, "step": 5, )"
                                   R"("serial": 1, "saved_at": 0, "metrics": {"a\"b": "low"})");
   std::string where;

@@ -27,7 +27,7 @@ std::filesystem::path written(std::filesystem::path const& path, std::string con
   return path;
 }
 
-/// Three pages and a bit, no page like another.
+/// Three pages and a part, all different.
 std::string pages() {
   std::string text;
   while (text.size() < 3 * 4096 + 17) text += std::to_string(text.size()) + '\n';
@@ -54,7 +54,7 @@ TEST_CASE("an empty file is mapped to no bytes") {
   CHECK(MappedFile().bytes().empty());
 }
 
-TEST_CASE("a mapping moves with its owner, and its bytes stay where they are") {
+TEST_CASE("a mapping moves with its owner, and its bytes keep their address") {
   TemporaryFolder const folder;
   MappedFile first(written(folder / "first", pages()));
   auto const* const place = first.bytes().data();
@@ -66,7 +66,7 @@ TEST_CASE("a mapping moves with its owner, and its bytes stay where they are") {
   CHECK(content(third) == pages());
 }
 
-TEST_CASE("a mapped file stays what it was when another takes its name, or it is removed") {
+TEST_CASE("a mapped file is unchanged when another takes its name, or it is removed") {
   TemporaryFolder const folder;
   MappedFile const file(written(folder / "file", pages()));
   std::filesystem::rename(written(folder / "new", "new"), folder / "file");
@@ -75,7 +75,7 @@ TEST_CASE("a mapped file stays what it was when another takes its name, or it is
   CHECK(content(file) == pages());
 }
 
-TEST_CASE("no descriptor stays open behind a mapping, nor behind a file that was refused") {
+TEST_CASE("no descriptor stays open after a mapping, or after a refused file") {
   auto const open = [] {
     auto const folder = std::filesystem::directory_iterator("/proc/self/fd");
     return std::distance(begin(folder), end(folder));
@@ -87,7 +87,7 @@ TEST_CASE("no descriptor stays open behind a mapping, nor behind a file that was
   CHECK(open() == before);
 }
 
-TEST_CASE("a file that is not there is refused by name and with the system's reason") {
+TEST_CASE("a missing file is refused by name and with the system's reason") {
   TemporaryFolder const folder;
   auto const fault = fault_of(folder / "absent");
   CHECK(fault.what == "the call open failed");
@@ -100,7 +100,7 @@ TEST_CASE("a folder is refused as a folder") {
   CHECK(fault_of(folder.path()).why == "it is a folder");
 }
 
-TEST_CASE("a pipe is refused, and its writer is not waited for") {
+TEST_CASE("a pipe is refused, without waiting for its writer") {
   TemporaryFolder const folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK(fault_of(folder / "pipe").why == "it is no regular file");

@@ -34,7 +34,7 @@ using support::TemporaryFolder;
 
 using Files = std::map<std::string, std::string>;
 
-/// A checkpoint, and it packed.
+/// A checkpoint and its packed file.
 struct Packed {
   Packed() : object(pack(checkpoint, file, 3)), whole(support::text_of(file)) {}
 
@@ -70,7 +70,7 @@ std::set<std::string> names_in(std::filesystem::path const& folder) {
   return names;
 }
 
-TEST_CASE("what is packed has the files of the checkpoint and its manifest, as they are") {
+TEST_CASE("a packed checkpoint has its files and its manifest, unchanged") {
   Packed t;
   Files expected = support::contents_of(7);
   expected["manifest.json"] = support::text_of(t.checkpoint.folder / "manifest.json");
@@ -88,7 +88,7 @@ TEST_CASE("the same checkpoint packs to the same bytes under the same name, anot
   CHECK(pack(support::save(t.run, 7), t.folder / "other", 3).name != t.object.name);
 }
 
-TEST_CASE("a checkpoint that is not whole is not packed") {
+TEST_CASE("a damaged checkpoint is not packed") {
   Packed t;
   support::flip_bit(t.checkpoint.folder / "state.json", 3);
   CHECK_THROWS_AS(pack(t.checkpoint, t.folder / "again", 3), FormatError);
@@ -97,21 +97,21 @@ TEST_CASE("a checkpoint that is not whole is not packed") {
   CHECK_THROWS_AS(pack(t.checkpoint, t.folder / "third", 3), FormatError);
 }
 
-TEST_CASE("a packed file that is cut off anywhere is found out, and nothing false is read of it") {
+TEST_CASE("a truncated packed file is detected, and nothing wrong is read from it") {
   Packed t;
   Files const expected = contents(t.file);
   for (std::size_t size = 0; size < t.whole.size(); ++size) {
     support::write_text(t.file, t.whole.substr(0, size));
     CAPTURE(size);
     CHECK_THROWS_AS(verify_packed(t.file, t.object), FormatError);
-    // Without the hash of the whole, as one does by hand: it reads, or it does not.
+    // Without a hash over the whole file, as when unpacking by hand: it either reads or fails.
     if (auto const files = contents_if_sound(t.file)) CHECK(*files == expected);
   }
   support::write_text(t.file, t.whole);
   CHECK_NOTHROW(verify_packed(t.file, t.object));
 }
 
-TEST_CASE("a packed file of which any bit is flipped is found out") {
+TEST_CASE("a packed file with any flipped bit is detected") {
   Packed t;
   Files const expected = contents(t.file);
   for (std::size_t bit = 0; bit < 8 * t.whole.size(); ++bit) {
@@ -123,13 +123,13 @@ TEST_CASE("a packed file of which any bit is flipped is found out") {
   }
 }
 
-TEST_CASE("a packed file with bytes behind its end is found out") {
+TEST_CASE("a packed file with bytes after its end is detected") {
   Packed t;
   support::write_text(t.file, t.whole + "x");
   CHECK_THROWS_AS(verify_packed(t.file, t.object), FormatError);
 }
 
-/// An archive that begins with the manifest and goes on as no writer of ours does.
+/// An archive that begins with the manifest and continues as no writer of ours does.
 template <class Fill>
 std::filesystem::path hostile(Packed const& t, Fill&& fill) {
   auto const path = t.folder / "hostile";
@@ -158,7 +158,7 @@ std::filesystem::path hostile(Packed const& t, Fill&& fill) {
   return path;
 }
 
-/// Throws what unpacking throws; then nothing may be left of it, here or anywhere.
+/// Rethrows the error of unpacking, after checking that nothing is left of it.
 template <class Fill>
 void unpack_hostile(Packed& t, Fill&& fill) {
   auto const path = hostile(t, fill);
@@ -173,12 +173,12 @@ void unpack_hostile(Packed& t, Fill&& fill) {
   }
 }
 
-/// All the files that the manifest lists.
+/// All files that the manifest lists.
 auto const honest = [](auto& add) {
   for (auto const& [name, text] : support::contents_of(7)) add(name, text);
 };
 
-TEST_CASE("an archive of somebody else's making is taken if it has what its manifest says") {
+TEST_CASE("a foreign archive is accepted if it has what its manifest says") {
   Packed t;
   unpack_hostile(t, honest);
   CHECK(names_in(t.run.checkpoints_folder()) ==
@@ -228,7 +228,7 @@ TEST_CASE("an archive that lacks a file, has one twice, or one of another size i
     CHECK_THROWS_AS(unpack_hostile(t, [&](auto& add) { add("state.json", text); }), FormatError);
   }
   std::string other = support::contents_of(7).at("state.json");
-  other[0] = '[';  // the size is right, and the bytes are not
+  other[0] = '[';  // the size is right, the bytes are not
   CHECK_THROWS_AS(unpack_hostile(t, [&](auto& add) { add("state.json", other); }), FormatError);
 }
 
@@ -255,10 +255,10 @@ TEST_CASE("a file of two megabytes and more goes through in pieces") {
   CHECK(contents(t.folder / "big").at("big") == text);
 }
 
-TEST_CASE("the program tar reads what is packed") {
+TEST_CASE("the program tar reads a packed checkpoint") {
   Packed t;
   std::filesystem::create_directory(t.folder / "out");
-  // libarchive's compression, undone by programs that share no code with it.
+  // libarchive's compression, decompressed by programs that share no code with it.
   frugal::detail::run_command(
       {"tar", "-C", (t.folder / "out").string(), "--zstd", "-xf", t.file.string()});
   CHECK(names_in(t.folder / "out") == std::set<std::string>{"manifest.json", "model.safetensors",

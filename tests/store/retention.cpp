@@ -45,12 +45,12 @@ Steps steps_of(std::vector<SavedCheckpoint> const& checkpoints) {
   return steps;
 }
 
-TEST_CASE("the last ones are kept, whatever order they are listed in") {
+TEST_CASE("the last ones are kept, in whatever order they are listed") {
   CHECK(steps_of(plan_retention({at(2), at(9), at(5), at(7)}, {.last = 2, .best = {}})) ==
         Steps{5, 2});
 }
 
-TEST_CASE("fewer checkpoints than are to be kept are all kept") {
+TEST_CASE("fewer checkpoints than the limit are all kept") {
   CHECK(plan_retention({at(1), at(2)}, {.last = 3, .best = {}}).empty());
   CHECK(plan_retention({}, {}).empty());
 }
@@ -66,7 +66,7 @@ TEST_CASE("the best by a metric is kept, lowest or highest") {
         Steps{3, 1});
 }
 
-TEST_CASE("of checkpoints that are equally good the newest is the best") {
+TEST_CASE("of equally good checkpoints the newest is the best") {
   std::vector<SavedCheckpoint> const all = {at(1, {{"loss", 0.1}}), at(2, {{"loss", 0.1}}), at(3)};
   CHECK(steps_of(plan_retention(all, {.last = 1, .best = {{.metric = "loss"}}})) == Steps{1});
 }
@@ -87,17 +87,17 @@ TEST_CASE("every k-th step is kept for ever") {
         Steps{900, 800, 700, 600, 400, 300, 200, 100});
 }
 
-TEST_CASE("gold is kept and uses up no place among the last") {
+TEST_CASE("gold is kept and does not count among the last") {
   CHECK(steps_of(plan_retention({at(1, {}, true), at(2), at(3)}, {.last = 1, .best = {}})) ==
         Steps{2});
 }
 
-TEST_CASE("a newest checkpoint that is gold does not take the place of the last") {
+TEST_CASE("a newest checkpoint that is gold does not replace the last") {
   CHECK(steps_of(plan_retention({at(1), at(2), at(3, {}, true)}, {.last = 1, .best = {}})) ==
         Steps{1});
 }
 
-TEST_CASE("an older save of a step goes and uses up no place among the last") {
+TEST_CASE("an older save of a step is deleted and does not count among the last") {
   auto const gone = plan_retention({at(3, {}, false, 4), at(3, {}, false, 2), at(2), at(1)},
                                    {.last = 2, .best = {}});
   REQUIRE(steps_of(gone) == Steps{3, 1});
@@ -147,7 +147,7 @@ TEST_CASE("no plan deletes the newest, a gold one, or the last save of a k-th st
     for (SavedCheckpoint const& checkpoint : gone) {
       CHECK_FALSE(checkpoint.gold);
       CHECK(checkpoint.folder != newest->folder);
-      // Step 0 is where every run begins, and no milestone.
+      // Every run begins with step 0; it is no milestone.
       if (retention.every == 0 || checkpoint.step() == 0) continue;
       if (checkpoint.step() % retention.every != 0) continue;
       CHECK(std::any_of(kept.begin(), kept.end(), [&](SavedCheckpoint const& other) {
@@ -159,7 +159,7 @@ TEST_CASE("no plan deletes the newest, a gold one, or the last save of a k-th st
   });
 }
 
-TEST_CASE("no plan keeps more than it was asked to") {
+TEST_CASE("no plan keeps more than requested") {
   with_random_plans([](Retention const& retention, auto const&, auto const& kept, auto const&) {
     auto const others = std::count_if(kept.begin(), kept.end(), [&](SavedCheckpoint const& one) {
       return !one.gold && (retention.every == 0 || one.step() % retention.every != 0);
@@ -193,7 +193,7 @@ TEST_CASE("no plan deletes one that is better than the best that it keeps") {
       });
 }
 
-TEST_CASE("a plan that was carried out has nothing left to do") {
+TEST_CASE("a completed plan has nothing left to do") {
   with_random_plans([](Retention const& retention, auto const&, auto const& kept, auto const&) {
     CHECK(plan_retention(kept, retention).empty());
   });
@@ -222,11 +222,11 @@ TEST_CASE("retention does not delete the last valid checkpoint when all newer on
   CHECK(run.newest_valid().checkpoint->step() == 2);
 }
 
-TEST_CASE("checkpoints that cannot be listed now are told, and none is deleted") {
+TEST_CASE("checkpoints that cannot be listed now are reported, and none is deleted") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   for (std::uint64_t step = 1; step <= 3; ++step) save(run, step);
-  // A newer library's is not to be judged, so neither is what to keep beside it.
+  // A newer library's checkpoint cannot be judged, so nothing is deleted next to it.
   auto const newer = run.checkpoints_folder() / "step-00000009";
   std::filesystem::create_directory(newer);
   std::string const body = R"({"format": "frugal checkpoint", "version": 9)";
@@ -240,7 +240,7 @@ TEST_CASE("checkpoints that cannot be listed now are told, and none is deleted")
   CHECK(run.take_left().size() == 1);
 }
 
-TEST_CASE("retention deletes nothing in a folder that is another run's by now") {
+TEST_CASE("retention deletes nothing in a folder that belongs to another run now") {
   TemporaryFolder folder;
   RunDirectory old(folder / "run");
   for (std::uint64_t step = 1; step <= 3; ++step) save(old, step);

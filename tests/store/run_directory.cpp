@@ -19,11 +19,11 @@
 #include <string>
 
 namespace {
-std::string unlink_refuses;  ///< a name that is held open elsewhere
+std::string unlink_refuses;  ///< a name that another process holds open
 bool fsync_fails = false;
 }  // namespace
 
-// In place of the C library's.
+// Replaces the C library's.
 extern "C" int unlinkat(int folder, char const* path, int flags) noexcept {
   if (!unlink_refuses.empty() && path == unlink_refuses) {
     errno = EBUSY;
@@ -47,7 +47,7 @@ using frugal::SavedCheckpoint;
 using support::save;
 using support::TemporaryFolder;
 
-TEST_CASE("a run directory is made with all folders above it, and starts without a checkpoint") {
+TEST_CASE("a run directory is created with all parent folders, and starts without a checkpoint") {
   TemporaryFolder folder;
   RunDirectory run(folder / "runs" / "demo");
   CHECK(std::filesystem::is_directory(folder / "runs" / "demo" / "checkpoints"));
@@ -65,7 +65,7 @@ TEST_CASE("a run directory is refused to a second trainer and open to readers") 
   CHECK(reader.newest_valid().checkpoint->step() == 7);
 }
 
-TEST_CASE("who reads changes nothing") {
+TEST_CASE("reading changes nothing") {
   TemporaryFolder folder;
   {
     RunDirectory run(folder / "run");
@@ -77,14 +77,14 @@ TEST_CASE("who reads changes nothing") {
   CHECK_THROWS_AS(reader.remove({}), frugal::StoreError);
 }
 
-TEST_CASE("a run that is not there is not made for readers or maintenance") {
+TEST_CASE("a missing run is not created for readers or maintenance") {
   TemporaryFolder folder;
   CHECK_THROWS_AS(RunDirectory(folder / "none", Access::read), frugal::IoError);
   CHECK_THROWS_AS(RunDirectory(folder / "none", Access::maintain), frugal::IoError);
   CHECK_FALSE(std::filesystem::exists(folder / "none"));
 }
 
-TEST_CASE("what a crash left is removed at the next start, and nothing else") {
+TEST_CASE("remains of a crash are removed at the next start, and nothing else") {
   TemporaryFolder folder;
   {
     RunDirectory run(folder / "run");
@@ -97,7 +97,7 @@ TEST_CASE("what a crash left is removed at the next start, and nothing else") {
   }
   RunDirectory run(folder / "run");
   REQUIRE(run.notes().size() == 1);
-  CHECK(run.notes()[0].find(".tmp-step-00000008-99-0 was left by a crash and is removed") !=
+  CHECK(run.notes()[0].find(".tmp-step-00000008-99-0 is a remnant of a crash and was removed") !=
         std::string::npos);
   CHECK_FALSE(std::filesystem::exists(run.checkpoints_folder() / ".tmp-step-00000008-99-0"));
   CHECK(std::filesystem::exists(run.checkpoints_folder() / ".snapshots"));
@@ -105,7 +105,7 @@ TEST_CASE("what a crash left is removed at the next start, and nothing else") {
   CHECK(run.newest_valid().checkpoint->step() == 7);
 }
 
-TEST_CASE("a damaged checkpoint is reported and the one before it used") {
+TEST_CASE("a damaged checkpoint is reported and the previous one used") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   save(run, 1);
@@ -120,7 +120,7 @@ TEST_CASE("a damaged checkpoint is reported and the one before it used") {
   CHECK(newest.damaged[1].why.find("model.safetensors") != std::string::npos);
 }
 
-TEST_CASE("a run of which every checkpoint is damaged has none, and says so of each") {
+TEST_CASE("a run with only damaged checkpoints has none, and reports each") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   support::flip_bit(save(run, 1).folder / "state.json", 9);
@@ -130,7 +130,7 @@ TEST_CASE("a run of which every checkpoint is damaged has none, and says so of e
   CHECK(newest.damaged.size() == 2);
 }
 
-TEST_CASE("saves are numbered on after a restart, so that the later save of a step wins") {
+TEST_CASE("serials continue after a restart, so that the later save of a step wins") {
   TemporaryFolder folder;
   std::uint64_t before = 0;
   {
@@ -142,14 +142,14 @@ TEST_CASE("saves are numbered on after a restart, so that the later save of a st
   CHECK(save(run, 1).manifest.serial == before + 1);
 }
 
-/// As a forger would: with a serial of his own, and the hash that it needs.
+/// Forges a manifest: another serial, with the matching hash.
 void reseal(std::filesystem::path const& folder, std::uint64_t serial) {
   frugal::Manifest manifest = frugal::read_checkpoint(folder).manifest;
   manifest.serial = serial;
   support::write_text(folder / "manifest.json", manifest.text());
 }
 
-TEST_CASE("a serial beyond the largest is damage, and saves are counted on without it") {
+TEST_CASE("a serial beyond the largest is damage, and counting continues without it") {
   TemporaryFolder folder;
   {
     RunDirectory run(folder / "run");
@@ -162,7 +162,7 @@ TEST_CASE("a serial beyond the largest is damage, and saves are counted on witho
   CHECK(save(run, 3).manifest.serial == 2);
 }
 
-TEST_CASE("behind the largest serial there is no save that could not be read again") {
+TEST_CASE("after the largest serial no save is made that could not be read again") {
   TemporaryFolder folder;
   {
     RunDirectory run(folder / "run");
@@ -170,10 +170,10 @@ TEST_CASE("behind the largest serial there is no save that could not be read aga
   }
   RunDirectory run(folder / "run");
   CHECK(run.newest_valid().checkpoint->step() == 2);
-  CHECK_THROWS_WITH_AS(run.begin(3), doctest::Contains("no number left"), frugal::StoreError);
+  CHECK_THROWS_WITH_AS(run.begin(3), doctest::Contains("no serial number"), frugal::StoreError);
 }
 
-TEST_CASE("a checkpoint that was known to be whole is not believed once a file of it was touched") {
+TEST_CASE("a checkpoint known to be valid is verified again after a file of it was touched") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   SavedCheckpoint const checkpoint = save(run, 1);
@@ -184,7 +184,7 @@ TEST_CASE("a checkpoint that was known to be whole is not believed once a file o
   CHECK(run.holds(checkpoint));
 }
 
-TEST_CASE("gold is not removed, even when it was marked after the list was made") {
+TEST_CASE("gold is not removed, even if it was marked after the list was made") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   SavedCheckpoint const one = save(run, 1);
@@ -198,7 +198,7 @@ TEST_CASE("gold is not removed, even when it was marked after the list was made"
   CHECK(run.list().whole[0].gold);
 }
 
-/// All that lies in a folder, by path.
+/// All files in a folder, by path.
 std::map<std::string, std::string> tree_of(std::filesystem::path const& folder) {
   std::map<std::string, std::string> tree;
   for (auto const& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -207,7 +207,7 @@ std::map<std::string, std::string> tree_of(std::filesystem::path const& folder) 
   return tree;
 }
 
-TEST_CASE("a run whose folder was renamed touches nothing of the run that has the name by now") {
+TEST_CASE("a run whose folder was renamed does not touch the run that has the name now") {
   TemporaryFolder folder;
   RunDirectory old(folder / "a");
   SavedCheckpoint const one = save(old, 1);
@@ -229,7 +229,7 @@ TEST_CASE("a run whose folder was renamed touches nothing of the run that has th
   CHECK(RunDirectory(folder / "was", Access::read).list().whole.size() == 1);
 }
 
-TEST_CASE("a checkpoint whose files cannot be deleted is none any more, and is told once") {
+TEST_CASE("a checkpoint whose files cannot be deleted no longer counts, and is reported once") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   SavedCheckpoint const one = save(run, 1);
@@ -250,7 +250,7 @@ TEST_CASE("a checkpoint whose files cannot be deleted is none any more, and is t
   CHECK(run.take_left().empty());
 }
 
-TEST_CASE("what could not be deleted is deleted by the next call that can") {
+TEST_CASE("files that could not be deleted are deleted by the next call that can") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   SavedCheckpoint const one = save(run, 1);
@@ -262,12 +262,13 @@ TEST_CASE("what could not be deleted is deleted by the next call that can") {
   CHECK(support::entries(run.checkpoints_folder()) == 0);
 }
 
-TEST_CASE("a checkpoint that cannot be renamed stays, is told, and does not hinder the others") {
+TEST_CASE(
+    "a checkpoint that cannot be renamed stays, is reported, and does not hinder the others") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   SavedCheckpoint one = save(run, 1);
   SavedCheckpoint const two = save(run, 2);
-  // A name has 255 bytes at most, and what is being deleted gets a longer one.
+  // A name has at most 255 bytes, and deleting needs a longer one.
   auto const long_name = run.checkpoints_folder() / std::string(250, 'x');
   std::filesystem::rename(one.folder, long_name);
   one.folder = long_name;
@@ -280,7 +281,7 @@ TEST_CASE("a checkpoint that cannot be renamed stays, is told, and does not hind
   CHECK(run.holds(one));
 }
 
-TEST_CASE("files stay where the disk may not know that their folder has no name any more") {
+TEST_CASE("files stay as long as the disk may still have their folder's name") {
   TemporaryFolder folder;
   RunDirectory run(folder / "run");
   SavedCheckpoint const one = save(run, 1);
@@ -291,7 +292,7 @@ TEST_CASE("files stay where the disk may not know that their folder has no name 
   CHECK(support::entries(removal.left[0].folder) == 4);
 }
 
-TEST_CASE("gold whose name a crash has taken is not removed at the next start") {
+TEST_CASE("gold that lost its name in a crash is not removed at the next start") {
   TemporaryFolder folder;
   {
     RunDirectory run(folder / "run");
@@ -313,7 +314,7 @@ std::size_t descriptors() {
   return count;
 }
 
-TEST_CASE("a thousand saves and resumes leave no descriptor and no temporary behind") {
+TEST_CASE("a thousand saves and resumes leak no descriptor and no temporary") {
   TemporaryFolder folder;
   std::size_t const before = descriptors();
   for (std::uint64_t step = 1; step <= 1000; ++step) {

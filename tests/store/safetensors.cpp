@@ -134,7 +134,7 @@ TEST_CASE("a tensor is found by its name and by no other") {
   }
 }
 
-TEST_CASE("asking for a tensor that is not there names it and the file") {
+TEST_CASE("a missing tensor is an error that names it and the file") {
   std::string const file = small();
   try {
     (void)parse(file).at("layer.weight");
@@ -142,7 +142,7 @@ TEST_CASE("asking for a tensor that is not there names it and the file") {
   } catch (frugal::FormatError const& error) {
     CHECK(std::string(error.what()) ==
           "frugal: the file does not have the tensor (test.safetensors, tensor \"layer.weight\"): "
-          "it has 2 others. Give a file that was written for this model.");
+          "it has 2 others. Use a file that was written for this model.");
   }
 }
 
@@ -182,14 +182,13 @@ TEST_CASE("metadata is a map of texts, sorted by key, wherever it stands in the 
                                   {"dtype", ""}, {"format", "pt"}, {"\xc3\xa9", R"({"x":1})"}});
 }
 
-TEST_CASE(
-    "where the header's length is no multiple of 8, tensors are read and known as unaligned") {
-  // 8 bytes of length, then a header of 62 to 69 bytes: in one of eight the floats are aligned.
+TEST_CASE("if the header's length is no multiple of 8, tensors are read and known as unaligned") {
+  // 8 bytes of length, then a header of 62 to 69 bytes: the floats are aligned in one of eight.
   int aligned = 0;
   for (std::size_t spaces = 0; spaces < 8; ++spaces) {
     std::string const file =
         file_of('{' + entry("a", "F64", "[1]", "[0,8]") + '}' + std::string(spaces, ' '), 8);
-    // The string's own bytes are aligned to 8 at least: it is too long to lie inside its object.
+    // The string's bytes are aligned to at least 8: it is too long for the small-string buffer.
     aligned += parse(file)[0].aligned() ? 1 : 0;
     CHECK(text_of(parse(file)[0].bytes) == file.substr(file.size() - 8));
   }
@@ -200,7 +199,7 @@ TEST_CASE("100,000 tensors are each found by their names") {
   std::string header = "{";
   int const count = 100'000;
   for (int i = 0; i < count; ++i) {
-    // Neither the header nor the bytes are in the order of the names.
+    // Neither the header nor the bytes are in name order.
     int const at = static_cast<int>(i * 70'001LL % count);
     header += entry("layer." + std::to_string(i) + ".weight", "I32", "[1]",
                     '[' + std::to_string(4 * at) + ',' + std::to_string(4 * at + 4) + ']') +
@@ -226,7 +225,7 @@ TEST_CASE("a header of exactly 100,000,000 bytes is read") {
   CHECK(parse(file).size() == 0);
 }
 
-TEST_CASE("a file on disk is read as in memory, and can be moved with what was got from it") {
+TEST_CASE("a file on disk is read as in memory, and can be moved together with its views") {
   support::TemporaryFolder const folder;
   std::ofstream(folder / "model.safetensors", std::ios::binary) << small();
   Safetensors opened = Safetensors::open(folder / "model.safetensors");
@@ -239,7 +238,7 @@ TEST_CASE("a file on disk is read as in memory, and can be moved with what was g
   CHECK(moved.name() == (folder / "model.safetensors").string());
 }
 
-TEST_CASE("a damaged file on disk is refused with its path, and one that is absent with the call") {
+TEST_CASE("a damaged file on disk is refused with its path, and an absent one with the call") {
   support::TemporaryFolder const folder;
   std::ofstream(folder / "cut.safetensors", std::ios::binary) << small().substr(0, 100);
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Safetensors files made by hand, byte by byte: no part of what is tested has made them.
+// Hand-made safetensors files, byte by byte, independent of the code under test.
 
 #include <doctest/doctest.h>
 
@@ -29,7 +29,7 @@ inline std::string little_endian(std::uint64_t value) {
   return out;
 }
 
-/// A file of this header and these bytes of data.
+/// A file with this header and these bytes of data.
 inline std::string file_of(std::string const& header, std::string const& data = {}) {
   return little_endian(header.size()) + header + data;
 }
@@ -64,7 +64,7 @@ inline frugal::Fault fault_of(std::string const& bytes) {
   return {.what = "nothing was thrown", .where = "", .why = "", .fix = ""};
 }
 
-/// Where in the file of that header the text stands, as errors say it.
+/// The byte offset of the text in a file with that header, as in errors.
 inline std::string byte_of(std::string const& header, std::string const& text) {
   auto const at = header.find(text);
   REQUIRE(at != std::string::npos);

@@ -20,7 +20,7 @@ using frugal::SafetensorsWriter;
 using frugal::TensorView;
 using namespace store_files;
 
-/// Keeps what is written, and remembers in which pieces it came.
+/// Keeps what is written, and records the pieces.
 struct Sink {
   void write(std::span<std::byte const> bytes) {
     text += text_of(bytes);
@@ -72,7 +72,7 @@ TEST_CASE("a file is written byte by byte as the reference implementation writes
             data);
 }
 
-TEST_CASE("tensors are written by falling alignment, then by name, whatever order they come in") {
+TEST_CASE("tensors are written by falling alignment, then by name, in any order of arguments") {
   std::string const two = "xx";
   std::string const eight = "12345678";
   std::vector<TensorView> tensors{
@@ -110,11 +110,11 @@ TEST_CASE("metadata is written first and sorted by key") {
   CHECK(file.substr(8, header.size()) == header);
 }
 
-TEST_CASE("metadata without tensors is a file as well") {
+TEST_CASE("metadata without tensors is a valid file") {
   CHECK(written({}, {{"k", "v"}}) == little_endian(32) + R"({"__metadata__":{"k":"v"}}      )");
 }
 
-TEST_CASE("every tensor is aligned for its type in a file whose beginning is") {
+TEST_CASE("every tensor is aligned for its type if the file's beginning is") {
   std::string const bytes(24, 'x');
   std::vector<std::string> names;
   std::vector<TensorView> tensors;
@@ -136,7 +136,7 @@ TEST_CASE("every tensor is aligned for its type in a file whose beginning is") {
   for (std::size_t i = 0; i < read.size(); ++i) CHECK(read[i].aligned());
 }
 
-TEST_CASE("what is written is read back: names, types, shapes, bytes and metadata") {
+TEST_CASE("a written file is read back: names, types, shapes, bytes and metadata") {
   std::string const data = "0123456789abcdef";
   Shape const square{2, 2};
   Shape const empty{3, 0};
@@ -159,7 +159,7 @@ TEST_CASE("what is written is read back: names, types, shapes, bytes and metadat
   CHECK(read.metadata("") == "");
 }
 
-TEST_CASE("a tensor that is not small goes to the sink from where it is, in one piece") {
+TEST_CASE("a large tensor goes to the sink from its memory, in one piece") {
   std::string const large(100'000, 'x');
   Shape const shape{100'000};
   Sink sink;
@@ -180,8 +180,8 @@ TEST_CASE("small tensors are gathered into few pieces, and come in order around 
   for (int i = 0; i < count; ++i) {
     std::string number = std::to_string(100'000 + i);
     names.push_back("t" + number);
-    // Sizes on both sides of what counts as small. Between two large tensors lie more bytes than a
-    // gathered piece holds, so that the next small one has to wait for a new piece.
+    // Sizes on both sides of the limit for small tensors. More bytes than a gathered piece holds
+    // lie between two large tensors, so the next small one must wait for a new piece.
     std::size_t const size = i % 1000 == 7  ? 9000
                              : i % 100 == 3 ? 8192
                                             : static_cast<std::size_t>(i % 90);
@@ -204,7 +204,7 @@ TEST_CASE("small tensors are gathered into few pieces, and come in order around 
   for (std::size_t i = 1; i < sink.pieces.size(); ++i) CHECK(sink.pieces[i].size() <= 65'536);
 }
 
-TEST_CASE("a writer writes what the tensors hold when it writes, as often as it is asked to") {
+TEST_CASE("a writer writes the tensors' current contents, any number of times") {
   std::string data = "old!";
   SafetensorsWriter const writer({view("t", Dtype::u8, four, data)});
   data.replace(0, 4, "new!");
@@ -216,7 +216,7 @@ TEST_CASE("a writer writes what the tensors hold when it writes, as often as it 
   CHECK(again.text == sink.text);
 }
 
-TEST_CASE("names, shapes and the list of tensors may be gone when a writer writes") {
+TEST_CASE("names, shapes and the list of tensors may be destroyed before the write") {
   std::string const data = "data";
   auto const planned = [&data] {
     std::string const name = "a name that is too long to lie within its object";
@@ -229,7 +229,7 @@ TEST_CASE("names, shapes and the list of tensors may be gone when a writer write
   CHECK(read.at("a name that is too long to lie within its object").bytes.size() == 4);
 }
 
-TEST_CASE("a sink's failure goes through, and nothing more is written to it") {
+TEST_CASE("a sink's failure reaches the caller, and nothing more is written") {
   struct Full {
     void write(std::span<std::byte const>) {
       if (++calls == 2) throw std::runtime_error("no space");
@@ -244,7 +244,7 @@ TEST_CASE("a sink's failure goes through, and nothing more is written to it") {
   CHECK(full.calls == 2);
 }
 
-TEST_CASE("two tensors of one name are refused, of one type or of two") {
+TEST_CASE("two tensors with one name are refused, of one type or of two") {
   std::string const two = "xx";
   for (auto const& second :
        {view("t", Dtype::u8, one, byte_text), view("t", Dtype::f16, one, two)}) {
@@ -270,8 +270,7 @@ TEST_CASE("bytes that do not fit shape and type are refused, too many and too fe
 TEST_CASE("a shape whose product overflows, or ends within a byte, is refused") {
   Shape const huge{std::uint64_t{1} << 32, std::uint64_t{1} << 32};
   Shape const three{3};
-  CHECK(refusal({view("t", Dtype::u8, huge, std::string())}).what ==
-        "the tensor is absurdly large");
+  CHECK(refusal({view("t", Dtype::u8, huge, std::string())}).what == "the tensor is too large");
   CHECK(refusal({view("t", Dtype::f4, three, std::string(2, 'x'))}).what ==
         "the tensor ends within a byte");
 }
@@ -287,9 +286,10 @@ TEST_CASE("a name that is not UTF-8 is refused, and so is metadata") {
   }
 }
 
-TEST_CASE("a header of more than 100,000,000 bytes is refused, and one of as many is taken") {
+TEST_CASE(
+    "a header of more than 100,000,000 bytes is refused, and one of exactly as many accepted") {
   std::string const frame = R"({"__metadata__":{"k":""}})";
-  SafetensorsWriter::Metadata metadata;  // kept in one place: copies of it are what costs here
+  SafetensorsWriter::Metadata metadata;  // reused: copying it would dominate this test
   metadata["k"].assign(100'000'000 - frame.size(), 'x');
   CHECK(SafetensorsWriter({}, metadata).size() == 100'000'008);
   metadata["k"] += 'x';

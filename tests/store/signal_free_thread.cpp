@@ -16,7 +16,7 @@ sigset_t mask_of_this_thread() {
   return mask;
 }
 
-TEST_CASE("the thread takes none of the signals that ask a run to end") {
+TEST_CASE("the thread receives none of the signals that stop a run") {
   sigset_t mask;
   sigemptyset(&mask);
   frugal::detail::signal_free_thread([&mask] { mask = mask_of_this_thread(); }).join();
@@ -36,7 +36,7 @@ TEST_CASE("a fault in the thread still shows") {
   }
 }
 
-TEST_CASE("the thread that starts it takes the same signals as before") {
+TEST_CASE("the thread that starts it receives the same signals as before") {
   sigset_t before = mask_of_this_thread();
   frugal::detail::signal_free_thread([] {}).join();
   sigset_t after = mask_of_this_thread();

@@ -16,7 +16,7 @@ using frugal::detail::SigpipeGuard;
 
 std::sig_atomic_t volatile signals = 0;
 
-/// A pipe that nobody reads, and a count of the signals that this thread gets.
+/// A pipe without a reader, and a count of the signals to this thread.
 class Broken {
  public:
   Broken() {
@@ -53,7 +53,7 @@ TEST_CASE("under the guard a write to a broken pipe fails, and no signal comes t
   CHECK(signals == 0);
 }
 
-TEST_CASE("behind the guard the signal is handled as before") {
+TEST_CASE("after the guard the signal is handled as before") {
   Broken const pipe;
   {
     SigpipeGuard const quiet;
@@ -62,7 +62,7 @@ TEST_CASE("behind the guard the signal is handled as before") {
   CHECK(signals == 1);
 }
 
-TEST_CASE("a signal that waited before the guard is not taken away") {
+TEST_CASE("a signal that was pending before the guard stays pending") {
   Broken const pipe;
   sigset_t only;
   sigset_t before;

@@ -47,7 +47,7 @@ Files read(std::filesystem::path const& path) {
   return files;
 }
 
-TEST_CASE("files come back as they were, empty ones and long names too") {
+TEST_CASE("files are restored unchanged, empty ones and long names too") {
   TemporaryFolder folder;
   Files const files = {{"a", ""},
                        {"b.bin", std::string("\0\xff\n", 3) + std::string(100'000, 'x')},
@@ -56,15 +56,15 @@ TEST_CASE("files come back as they were, empty ones and long names too") {
   CHECK(read(folder / "t") == files);
 }
 
-TEST_CASE("names outside of ASCII come back in any locale") {
+TEST_CASE("names outside of ASCII are restored in any locale") {
   TemporaryFolder folder;
-  // Programs start in the locale "C", whose characters are ASCII.
+  // Programs start in the locale "C", which is ASCII.
   Files const files = {{"mod\xc3\xa8le.safetensors", "w"}, {"\xe6\xa8\xa1\xe5\x9e\x8b", "x"}};
   write(folder / "t", files);
   CHECK(read(folder / "t") == files);
 }
 
-/// A sink that takes so many bytes and no more.
+/// A sink that accepts a fixed number of bytes.
 struct Full {
   std::size_t left;
   void write(std::span<std::byte const> bytes) {
@@ -73,8 +73,9 @@ struct Full {
   }
 };
 
-TEST_CASE("what the sink throws comes out, wherever it happens, and nothing crashes or leaks") {
-  // Digits of a generator, so that zstd cannot shrink them to nothing.
+TEST_CASE(
+    "exceptions of the sink reach the caller, wherever they happen, and nothing crashes or leaks") {
+  // Generated digits, so that zstd cannot shrink them to nothing.
   std::string text;
   for (unsigned i = 0, x = 1; i < 400'000; ++i, x = x * 1664525 + 1013904223) {
     text += static_cast<char>(x >> 24);
@@ -93,7 +94,7 @@ TEST_CASE("what the sink throws comes out, wherever it happens, and nothing cras
   }
 }
 
-TEST_CASE("a writer that is given up in the middle of a file leaves the sink alone") {
+TEST_CASE("a writer abandoned in the middle of a file writes nothing more to the sink") {
   Full sink{0};
   {
     TarWriter writer(sink, "here", 3);
@@ -111,14 +112,14 @@ TEST_CASE("more bytes than a file was begun with are an error") {
   CHECK_THROWS_AS(writer.write(support::bytes_of("four")), frugal::StoreError);
 }
 
-TEST_CASE("a file that is no archive is damaged") {
+TEST_CASE("a file that is not an archive is damaged") {
   TemporaryFolder folder;
   support::write_text(folder / "text", "hello, this is no archive\n");
   CHECK_THROWS_AS(read(folder / "text"), FormatError);
   CHECK_THROWS_AS(TarReader(folder / "missing"), frugal::IoError);
 }
 
-/// The header of one entry as POSIX (ustar) has it, with whatever is wanted in it.
+/// The header of one entry in POSIX (ustar) format, with arbitrary contents.
 std::string header(std::string const& name, std::string const& size, char type,
                    std::string const& link = "") {
   std::string block(512, '\0');
@@ -145,7 +146,7 @@ std::string header(std::string const& name, std::string const& size, char type,
   return block;
 }
 
-TEST_CASE("links, folders, devices and pipes are no files, and are refused") {
+TEST_CASE("links, folders, devices and pipes are not files, and are refused") {
   TemporaryFolder folder;
   std::string const end(1024, '\0');
   for (char const type : {'1', '2', '3', '4', '5', '6'}) {
@@ -155,10 +156,11 @@ TEST_CASE("links, folders, devices and pipes are no files, and are refused") {
   }
   support::write_text(folder / "t",
                       header("a", "00000000002", '0') + "hi" + std::string(510, '\0') + end);
-  CHECK(read(folder / "t") == Files{{"a", "hi"}});  // or the header above would prove nothing
+  CHECK(read(folder / "t") == Files{{"a", "hi"}});  // otherwise the header above would prove
+                                                    // nothing
 }
 
-TEST_CASE("a size that lies is damage and takes no memory") {
+TEST_CASE("a false size is damage and allocates nothing") {
   TemporaryFolder folder;
   for (std::string const size : {"77777777777", "00000000777"}) {
     support::write_text(folder / "t", header("a", size, '0') + "hi");

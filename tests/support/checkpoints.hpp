@@ -21,7 +21,7 @@ inline void write_text(std::filesystem::path const& path, std::string const& tex
   std::ofstream(path, std::ios::binary) << text;
 }
 
-/// What a checkpoint of this step holds: text, so that a failing test shows something.
+/// The contents of this step's checkpoint: text, so that a failing test prints something readable.
 inline std::map<std::string, std::string> contents_of(std::uint64_t step) {
   std::string const number = std::to_string(step);
   return {{"model.safetensors", "weights of step " + number},

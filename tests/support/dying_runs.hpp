@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
-/// Runs that die in their middle, as on a machine that goes without a word, and what they leave.
+/// Runs that die in the middle, as on a machine that disappears, and their results.
 namespace frugal_test::support::dying_runs {
 
-/// What a machine that goes without a word looks like to fit.
+/// Thrown to simulate the loss of the machine.
 struct Gone {};
 
-/// Sees every loss; ends the run, as a kill would, before the backward pass of one micro-batch.
+/// Sees every loss; ends the run like a kill, before the backward pass of one micro-batch.
 struct Witness {
   std::vector<double>* losses = nullptr;
   std::uint64_t dies_at = 0;  ///< micro-batches; 0: never
@@ -38,7 +38,7 @@ struct Job {
   std::filesystem::path folder;
   std::uint64_t epochs = 3;
   std::uint64_t seed = 7;
-  std::uint64_t dies_at = 0;  ///< micro-batches of this start
+  std::uint64_t dies_at = 0;  ///< micro-batches of this process
   Mlp::Shape shape{.dropout = 0.3, .norm = true};
   c10::Device device = c10::kCPU;
 };
@@ -50,14 +50,14 @@ struct Outcome {
   std::vector<double> losses;
 };
 
-/// Does a line of the report's advice have these words?
+/// Whether a line of the report's advice contains these words.
 inline bool advises(frugal::Report const& report, std::string const& words) {
   return std::any_of(report.advice.begin(), report.advice.end(), [&](std::string const& line) {
     return line.find(words) != std::string::npos;
   });
 }
 
-/// On the job's device, three epochs of 11 batches (the last ragged), shuffled, with dropout and
+/// On the job's device: three epochs of 11 batches (the last ragged), shuffled, with dropout and
 /// normalisation.
 template <class Objective, class... Ps>
 Outcome run_with(Job const& job, Objective const& objective, Ps const&... policies) {
@@ -80,7 +80,7 @@ Outcome run_with(Job const& job, Objective const& objective, Ps const&... polici
   return outcome;
 }
 
-/// The same, with every loss seen.
+/// The same, recording every loss.
 template <class... Ps>
 Outcome run(Job const& job, Ps const&... policies) {
   std::vector<double> losses;
@@ -89,7 +89,7 @@ Outcome run(Job const& job, Ps const&... policies) {
   return outcome;
 }
 
-/// Starts again until the run ends, dying after so many micro-batches each time.
+/// Restarts until the run ends; each process dies after the given number of micro-batches.
 template <class... Ps>
 Outcome run_to_the_end(Job job, std::vector<std::uint64_t> const& deaths, Ps const&... policies) {
   for (std::uint64_t const death : deaths) {

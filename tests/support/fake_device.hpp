@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that is none: LibTorch's PrivateUse1, under the name "fake", with two of them. Its
-// memory is the host's and its kernels are the CPU's, so that a run on it has the bits of a run on
-// the CPU. All else is as strict as a GPU, and what a GPU would get wrong in silence is a complaint
-// here:
+// A simulated device: LibTorch's PrivateUse1, named "fake", with two devices. Its memory is the
+// host's and its kernels are the CPU's, so that a run on it has the bits of a run on the CPU.
+// Otherwise it is as strict as a GPU, and reports what a GPU would silently get wrong:
 //
-//   copies on a side stream run late, when somebody waits for them: who does not wait reads noise;
-//   a tensor is used before the copy that fills it was waited for;
-//   memory of one stream is used on another that does not wait for it;
-//   memory of one stream is used on another and freed without recordDataPtrOnStream, or a wait;
-//   page-locked memory is freed before the copy that reads it has run, or written again before
-//   the host has waited for that copy;
-//   operators are given tensors of two devices, other than scalars.
+//  copies on a side stream run late, when something waits for them: without a wait, reads see
+//  noise; a tensor is used before waiting for the copy that fills it; memory of one stream is used
+//  on another that does not wait for it; memory of one stream is used on another and freed without
+//  recordDataPtrOnStream, or a wait; page-locked memory is freed before the copy that reads it has
+//  run, or written again before the host has waited for that copy; operators receive tensors of two
+//  devices, other than scalars.
 //
-// Include it in the programs of tests/device alone: it has to be there before the first backward.
+// Include it only in the programs of tests/device: it must be installed before the first backward.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -43,21 +41,21 @@ namespace frugal_test::fake {
 
 inline constexpr c10::DeviceType type = c10::DeviceType::PrivateUse1;
 inline constexpr c10::DeviceIndex devices = 2;
-inline constexpr c10::StreamId compute = 0;  // runs at once, as the host gives it work
+inline constexpr c10::StreamId compute = 0;  // executes at once, in the order of submission
 
 inline c10::Device device(c10::DeviceIndex index = 0) { return {type, index}; }
 
-/// All that the device knows. Backward passes have a thread of their own, hence the lock.
+/// The device's state. Backward passes run in their own thread, hence the lock.
 struct World {
   struct Memory {
     std::size_t bytes = 0;
-    c10::StreamId stream = compute;                    // that it was allocated on
-    std::map<c10::StreamId, std::uint64_t> used{};     // that worked with it, and when last
-    std::map<c10::StreamId, std::uint64_t> written{};  // likewise, and wrote
-    std::set<c10::StreamId> known{};                   // that the allocator was told of
-    int unwritten = 0;                                 // copies into it that have not run
+    c10::StreamId stream = compute;                    // on which it was allocated
+    std::map<c10::StreamId, std::uint64_t> used{};     // streams that used it, and when last
+    std::map<c10::StreamId, std::uint64_t> written{};  // streams that wrote it, and when last
+    std::set<c10::StreamId> known{};                   // streams recorded with the allocator
+    int unwritten = 0;                                 // pending copies into it
   };
-  /// Behind what work of other streams a stream's own is.
+  /// The work of other streams that a stream is ordered after.
   using Known = std::map<c10::StreamId, std::uint64_t>;
   struct Task {
     std::function<void()> run;
@@ -68,19 +66,20 @@ struct World {
   std::map<char*, Memory> memory{};
   std::map<char*, std::size_t> pinned{};
   std::map<c10::StreamId, std::deque<Task>> waiting{};
-  std::map<c10::StreamId, std::uint64_t> ended{};   // tasks that have run, by stream
-  std::map<c10::StreamId, std::uint64_t> queued{};  // tasks that were given, by stream
-  std::map<c10::StreamId, std::uint64_t> seen{};    // tasks that the host has waited for, likewise
+  std::map<c10::StreamId, std::uint64_t> ended{};   // completed tasks by stream
+  std::map<c10::StreamId, std::uint64_t> queued{};  // submitted tasks by stream
+  std::map<c10::StreamId, std::uint64_t> seen{};    // tasks that the host has waited for, by stream
   struct Read {
     c10::StreamId stream;
     std::uint64_t task;
     std::string bytes;
   };
-  std::uint64_t clock = 0;                  // of the work that the device is given
+  std::uint64_t clock = 0;                  // counts the submitted work
   std::map<c10::StreamId, Known> behind{};  // by stream
-  Known host_knows{};                   // likewise, of the host and so of all it gives from now on
-  std::map<void const*, Read> reads{};  // what copies have read last, by address
-  std::vector<std::string> log{};       // what was done, in order
+  Known host_knows{};                   // likewise for the host, and so for everything it submits
+                                        // from now on
+  std::map<void const*, Read> reads{};  // the last reads of copies, by address
+  std::vector<std::string> log{};       // operations in order
   std::vector<std::string> complaints{};
   c10::StreamId last_stream = compute;
   std::size_t side_copies = 0;
@@ -105,8 +104,8 @@ struct World {
   static void merge(Known& into, Known const& from) {
     for (auto const& [stream, until] : from) into[stream] = std::max(into[stream], until);
   }
-  /// Is all that other streams did with this memory done when this stream's next work begins?
-  /// Who only reads need not wait for others who do.
+  /// Whether the work of other streams on this memory is complete before this stream's next work
+  /// begins. A read need not wait for other reads.
   bool is_behind(Memory const& what, c10::StreamId stream, bool writes) {
     for (auto const& [other, when] : writes ? what.used : what.written) {
       if (other != stream && when > std::max(behind[stream][other], host_knows[other]))
@@ -115,8 +114,8 @@ struct World {
     return true;
   }
 
-  /// A copy reads here. If other bytes stood here for one that the host does not know to be done,
-  /// a real device might have copied these instead: it runs behind the host.
+  /// Checks a copy's source. If it held other bytes for a copy that the host does not know to be
+  /// complete, a real device might have copied these instead, because it runs behind the host.
   void look_at_source(void const* from, std::size_t count, c10::StreamId stream) {
     std::string bytes(static_cast<char const*>(from), count);
     auto const before = reads.find(from);
@@ -127,7 +126,7 @@ struct World {
     reads.insert_or_assign(from, Read{stream, queued[stream], std::move(bytes)});
   }
 
-  /// Runs what a stream was given, up to its n-th task.
+  /// Runs a stream's tasks up to the n-th.
   void drain(c10::StreamId stream, std::uint64_t until) {
     auto& tasks = waiting[stream];
     while (ended[stream] < until && !tasks.empty()) {
@@ -167,8 +166,8 @@ inline void free_memory(void* at) {
                      " and freed, and the allocator was not told");
       }
     }
-    // Work that was queued before goes on with memory that is nobody else's yet: a stream's own
-    // allocations are in its order.
+    // Earlier queued work continues with memory that is not reused yet: a stream's own allocations
+    // are in its order.
     if (found->second.unwritten != 0) all.drain(found->second.stream);
     all.memory.erase(found);
   }
@@ -201,7 +200,7 @@ struct DeviceMemory final : c10::Allocator {
     World& all = world();
     std::scoped_lock const guard(all.lock);
     void* const at = std::malloc(bytes == 0 ? 1 : bytes);
-    std::memset(at, 0xFF, bytes == 0 ? 1 : bytes);  // a NaN in every type
+    std::memset(at, 0xFF, bytes == 0 ? 1 : bytes);  // NaN in every floating-point type
     all.memory[static_cast<char*>(at)] = {.bytes = bytes == 0 ? 1 : bytes,
                                           .stream = current_stream()};
     return {at, at, &free_memory, device(current_device)};
@@ -234,8 +233,8 @@ inline PinnedMemory pinned_memory;
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   struct Event {
     c10::StreamId stream;
-    std::uint64_t after;  // tasks of the stream
-    World::Known known;   // that the stream was behind, its own work included
+    std::uint64_t after;  // number of the stream's tasks
+    World::Known known;   // what the stream was ordered after, its own work included
   };
 
   c10::DeviceType type() const override { return fake::type; }
@@ -279,7 +278,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     if (!event) return;
     std::scoped_lock const guard(world().lock);
     auto const& at = *static_cast<Event*>(event);
-    // The host's next work on the stream that waits comes after what it waits for.
+    // The host's next work on the waiting stream comes after what it waits for.
     world().drain(at.stream, at.after);
     World::merge(world().behind[waits.id()], at.known);
     if (at.stream != waits.id()) world().log.push_back("wait");
@@ -328,7 +327,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 
 // Random numbers ----------------------------------------------------------------------------------
 
-/// Numbers of its own, in another sequence than the CPU's.
+/// An independent generator, with another sequence than the CPU's.
 struct Generator final : c10::GeneratorImpl {
   explicit Generator(c10::DeviceIndex index)
       : GeneratorImpl(fake::device(index), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
@@ -397,14 +396,14 @@ inline bool is_fake(at::Tensor const& tensor) {
   return tensor.defined() && tensor.device().type() == type;
 }
 
-/// The same memory, as a tensor of the host.
+/// The same memory, as a host tensor.
 inline at::Tensor on_host(at::Tensor const& tensor) {
   if (!is_fake(tensor)) return tensor;
   return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
                        at::TensorOptions().dtype(tensor.dtype()));
 }
 
-/// A kernel of the current stream works with this tensor.
+/// Records that a kernel of the current stream uses this tensor.
 inline void use(at::Tensor const& tensor, bool writes = false) {
   if (!is_fake(tensor) || tensor.numel() == 0) return;
   World& all = world();
@@ -438,7 +437,7 @@ inline void move_bytes(at::Tensor const& from, at::Tensor const& to, bool non_bl
     ++all.side_copies;
     all.log.push_back("copy");
     char* const base = block->first;
-    // Without handles: a real copy knows addresses alone.
+    // Without handles: a real copy has only addresses.
     at::Tensor const source = at::from_blob(from.data_ptr(), from.sizes(), from.strides(),
                                             at::TensorOptions().dtype(from.dtype()));
     at::Tensor const target = on_host(to);
@@ -544,7 +543,7 @@ inline at::Tensor strided(at::Tensor const& self, c10::IntArrayRef sizes, c10::I
 }
 
 inline at::Tensor viewed(at::Tensor const& self, c10::IntArrayRef sizes) {
-  // The host's own view of it says with which strides, or that it cannot be.
+  // The host's own view determines the strides, or that there is no such view.
   at::Tensor const seen = on_host(self).view(sizes);
   return strided(self, seen.sizes(), seen.strides(), self.storage_offset());
 }
@@ -582,7 +581,8 @@ inline std::tuple<at::Tensor, at::Tensor> dropped(at::Tensor const& input, doubl
   return {out.to(input.device()), kept.to(at::kBool).to(input.device())};
 }
 
-/// Its schema does not say that it changes the running statistics, so the fallback would lose them.
+/// Its schema does not declare that it changes the running statistics, so the fallback would lose
+/// them.
 inline std::tuple<at::Tensor, at::Tensor, at::Tensor> normalised(
     at::Tensor const& input, std::optional<at::Tensor> const& weight,
     std::optional<at::Tensor> const& bias, std::optional<at::Tensor> const& mean,
@@ -608,7 +608,7 @@ inline bool install() {
   static torch::Library rest(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__,
                              __LINE__);
   rest.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
-  // Autocast casts nothing here.
+  // Autocast does nothing here.
   static torch::Library cast(torch::Library::IMPL, "_", c10::DispatchKey::AutocastPrivateUse1,
                              __FILE__, __LINE__);
   cast.fallback(torch::CppFunction::makeFallthrough());
@@ -635,7 +635,7 @@ inline bool install() {
 // Before main: autograd counts the devices at the first backward pass.
 inline bool const installed = install();
 
-/// Complaints since the last call, in one text; empty when there are none.
+/// Errors reported since the last call, in one text; empty if there are none.
 inline std::string complaints() {
   World& all = world();
   std::scoped_lock const guard(all.lock);
@@ -644,7 +644,7 @@ inline std::string complaints() {
   return text;
 }
 
-/// What was done on side streams since the last call.
+/// Operations on side streams since the last call.
 inline std::vector<std::string> log() {
   std::scoped_lock const guard(world().lock);
   return std::exchange(world().log, {});

@@ -13,7 +13,7 @@
 
 namespace frugal_test::support {
 
-/// A folder that goes when the test does.
+/// A temporary folder, deleted with the test.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(
@@ -36,7 +36,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-/// How many a folder has; those of /proc tell what a process holds.
+/// Number of entries in a folder; those of /proc show what a process holds.
 inline std::size_t entries(std::filesystem::path const& folder) {
   std::size_t count = 0;
   for ([[maybe_unused]] auto const& each : std::filesystem::directory_iterator(folder)) ++count;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of the CPU's tensors, counted where LibTorch reports them to its profiler: no allocator is
-// replaced.
+// Bytes of the CPU's tensors, as LibTorch reports them to its profiler: no allocator is replaced.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -13,12 +12,12 @@
 
 namespace frugal_test::support {
 
-/// What this thread allocates and frees while it lives.
+/// Bytes that this thread allocates and frees during its lifetime.
 class LiveBytes {
  public:
   std::int64_t now() const { return count_->now; }
   std::int64_t peak() const { return count_->peak; }
-  /// The peak begins anew from what is there.
+  /// Restarts the peak from the current bytes.
   void forget_peak() { count_->peak = count_->now; }
 
  private:

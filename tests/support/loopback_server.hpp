@@ -25,7 +25,7 @@
 
 namespace frugal_test::support {
 
-/// Longer than anything here takes, on the slowest machine under the slowest sanitizer.
+/// Longer than any test here takes, on the slowest machine under the slowest sanitizer.
 inline constexpr std::chrono::seconds ages{60};
 
 struct HttpRequest {
@@ -40,7 +40,7 @@ struct HttpRequest {
   }
 };
 
-/// What a server sends, byte for byte, and what it does then.
+/// The bytes that a server sends, and what it does then.
 struct Reply {
   enum class Then { listen, close, hang, flood };
 
@@ -48,7 +48,7 @@ struct Reply {
   Then then = Then::listen;
 };
 
-/// A whole and honest answer. `headers` are lines that end with \r\n.
+/// A complete, valid response. `headers` are lines that end with \r\n.
 inline Reply answer(int status, std::string const& body, std::string const& headers = "") {
   return {.bytes = "HTTP/1.1 " + std::to_string(status) + " Status\r\n" + headers +
                    "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body};
@@ -56,8 +56,8 @@ inline Reply answer(int status, std::string const& body, std::string const& head
 
 inline Reply hang() { return {.bytes = "", .then = Reply::Then::hang}; }
 
-/// An HTTP server on a free port of 127.0.0.1, as far as tests of metadata services need one. The
-/// handler is called for one request at a time.
+/// An HTTP server on a free port of 127.0.0.1, reduced to the needs of metadata-service tests.
+/// Calls the handler for one request at a time.
 class LoopbackServer {
  public:
   using Handler = std::function<Reply(HttpRequest const&)>;
@@ -85,7 +85,7 @@ class LoopbackServer {
 
   std::string base() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
-  /// Waits until so many requests have come; false if they do not.
+  /// Waits for a number of requests; false if they do not come.
   bool wait_for(std::size_t requests) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, ages, [&] { return requests_.size() >= requests; });
@@ -101,7 +101,7 @@ class LoopbackServer {
     return connections_;
   }
 
-  /// A socket on a free port of 127.0.0.1, which refuses as long as nobody listens to it.
+  /// A socket on a free port of 127.0.0.1, which refuses connections until something listens on it.
   static int bound(int& port) {
     int const made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
@@ -215,7 +215,7 @@ class LoopbackServer {
   int port_ = 0;
   int listening_ = -1;
   std::thread accepting_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the following
   std::condition_variable changed_;
   bool stopping_ = false;
   std::set<int> open_;
@@ -224,7 +224,7 @@ class LoopbackServer {
   std::vector<HttpRequest> requests_;
 };
 
-/// An address at which connections are refused, for as long as this lives.
+/// An address that refuses connections for the lifetime of this object.
 class RefusingPort {
  public:
   RefusingPort() { socket_ = LoopbackServer::bound(port_); }

@@ -25,7 +25,7 @@
 
 namespace frugal_test::support {
 
-/// What a Recorder was asked for, oldest first.
+/// The calls of a Recorder, oldest first.
 struct RecorderLog {
   std::vector<std::string> asked;
 
@@ -34,13 +34,13 @@ struct RecorderLog {
   }
 };
 
-/// Operators with the very tensors that they were called with, below autograd. Replaying calls
-/// them again; no line of the host's code is run a second time. As with a GPU's graph:
+/// Records operators with the very tensors of their calls, below autograd. A replay calls them
+/// again, without running host code. Like a GPU's graph:
 ///
-///   a number of the host that went into an operator stays what it was;
-///   what the capture has changed is as before it, generators included;
-///   memory that the capture did not allocate itself has to be there still at a replay;
-///   what it did allocate holds NaN until the first replay.
+///  a host number passed to an operator keeps its value;
+///  the capture itself changes nothing, generators included;
+///  memory that the capture did not allocate must still exist at a replay;
+///  memory that it did allocate holds NaN until the first replay.
 class Tape {
  public:
   void replay() {
@@ -64,18 +64,18 @@ class Tape {
 
   struct Step {
     c10::OperatorHandle op;
-    std::vector<at::IValue> arguments;                       ///< tensors of others are placeholders
+    std::vector<at::IValue> arguments;                       ///< foreign tensors are placeholders
     std::vector<at::Tensor> results;                         ///< memory that the operator allocated
     std::vector<std::pair<std::size_t, std::size_t>> which;  ///< where they are in the stack
   };
-  /// A tensor of somebody else's, who alone keeps it.
+  /// A tensor that is owned outside of the tape.
   struct Foreign {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     at::TensorOptions options;
     std::vector<std::int64_t> sizes, strides;
     std::int64_t offset;
     std::string used_by;
-    at::Tensor placeholder;  ///< so that no other tensor gets its address
+    at::Tensor placeholder;  ///< keeps its address from being reused
   };
 
   template <class F>
@@ -124,7 +124,7 @@ class Recorder {
   using Recording = Tape;
 
   RecorderLog* log = nullptr;
-  std::function<void()> at_capture{};  ///< called before each
+  std::function<void()> at_capture{};  ///< called before each capture
 
   static void require(c10::Device) {}
   void begin(c10::Device) { note("begin"); }
@@ -168,17 +168,19 @@ class Recorder {
   }
 
  private:
-  static constexpr c10::DispatchKey key = c10::DispatchKey::Fake;  // right below autograd, unused
+  static constexpr c10::DispatchKey key = c10::DispatchKey::Fake;  // directly below autograd,
+                                                                   // unused
 
   struct Session {
     Tape tape;
     std::vector<at::Generator> generators;
     std::set<c10::StorageImpl const*> own;                    // kept alive by the tape
-    std::map<c10::StorageImpl*, std::vector<char>> before{};  // what others' memory held
+    std::map<c10::StorageImpl*, std::vector<char>> before{};  // the previous contents of foreign
+                                                              // memory
     std::vector<at::Tensor> keep{};
   };
 
-  // What was written down is not done: nothing that was made meanwhile has a value.
+  // Recorded work is not executed: nothing computed in a capture has a value.
   static void spoil(Tape const& tape) {
     at::NoGradGuard const no_gradients;
     for (Tape::Step const& step : tape.steps_) {
@@ -260,22 +262,22 @@ class Recorder {
         for (at::Tensor const& each : value.toTensorVector()) look(each, at++);
       }
     }
-    // What only looks at memory in another way has nothing to do again.
+    // Pure views need no replay.
     if (writes || fresh) session.tape.steps_.push_back(std::move(step));
   }
 
-  /// What the tape keeps of an argument.
+  /// The tape's record of an argument.
   static at::Tensor recorded(Session& session, at::Tensor const& tensor, std::string const& name) {
     c10::StorageImpl* const storage = storage_of(tensor);
     if (session.own.contains(storage)) return tensor.detach();
-    // A number of the host, wrapped up: a kernel is given its value.
+    // A wrapped host number: a kernel receives its value.
     if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
       at::Tensor copy = tensor.clone();
       copy.unsafeGetTensorImpl()->set_wrapped_number(true);
       session.keep.push_back(copy);
       return copy;
     }
-    // All of it: the statistics of native_batch_norm are written to, and its schema hides that.
+    // The whole storage: native_batch_norm writes its statistics, which its schema hides.
     if (!session.before.contains(storage)) {
       auto const* const bytes = static_cast<char const*>(storage->data());
       session.before.emplace(storage, std::vector<char>(bytes, bytes + storage->nbytes()));

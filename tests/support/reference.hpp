@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading tests/reference: values that frugal did not compute.
+// Reads tests/reference: values that frugal did not compute.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,13 +16,13 @@ namespace frugal_test::support {
 
 using Json = nlohmann::json;
 
-/// One file of tests/reference, parsed once a call.
+/// One file of tests/reference; parsed at each call.
 inline Json reference(std::string const& name) {
   std::ifstream file(std::string(FRUGAL_TEST_DIR) + "/reference/" + name);
   return Json::parse(file);
 }
 
-/// The case of a reference file that has this name.
+/// The case with that name in a reference file.
 inline Json const& case_named(Json const& cases, std::string const& name) {
   for (Json const& each : cases) {
     if (each.at("name") == name) return each;

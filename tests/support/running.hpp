@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies that exist for tests alone, and small things to train.
-// Shapes: N samples, B in a batch, F features, H hidden units, C classes.
+// Policies for tests, and small modules to train. Shapes: N samples, B in a batch, F features, H
+// hidden units, C classes.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -32,7 +32,7 @@
 
 namespace frugal_test::support {
 
-/// Linear, ReLU, Linear, with dropout and normalisation where asked for. Starts the same always.
+/// Linear, ReLU, Linear, with optional dropout and normalisation. Always the same initial weights.
 struct Mlp : torch::nn::Module {
   struct Shape {
     std::int64_t features = 6, hidden = 8, classes = 3;
@@ -53,7 +53,7 @@ struct Mlp : torch::nn::Module {
     }
   }
 
-  /// [B, F] to [B, C], one layer after the other: there is something to segment.
+  /// [B, F] to [B, C], one layer after the other, so that it can be segmented.
   at::Tensor forward(at::Tensor const& x_BF) {
     std::vector<std::shared_ptr<torch::nn::Module>> layers{first.ptr()};
     if (norm) layers.push_back(norm.ptr());
@@ -70,14 +70,14 @@ struct Mlp : torch::nn::Module {
   torch::nn::BatchNorm1d norm{nullptr};
 };
 
-/// N samples of F features whose class a linear rule decides.
+/// N samples of F features, with classes from a linear rule.
 inline frugal::Batch samples(std::int64_t n, std::uint32_t stream = 91, std::int64_t features = 6,
                              std::int64_t classes = 3) {
   at::Tensor const data_NF = table({n, features}, stream, 0);
   return {data_NF, at::matmul(data_NF, table({features, classes}, 91, 1)).argmax(1)};
 }
 
-/// Every parameter and buffer, copied, by name.
+/// Copies of all parameters and buffers, by name.
 inline std::map<std::string, at::Tensor> tensors_of(torch::nn::Module const& module) {
   std::map<std::string, at::Tensor> all;
   for (auto const& item : module.named_parameters()) {
@@ -96,11 +96,11 @@ inline bool same_bits(std::map<std::string, at::Tensor> const& a,
   return left == right;
 }
 
-/// How often each operator goes through LibTorch's dispatcher while `body` runs, in this thread.
+/// How often each operator is dispatched in this thread while `body` runs.
 template <class Body>
 std::map<std::string, int> operators_of(Body&& body) {
   static std::mutex guard;
-  static std::map<std::string, int> seen;  // backward has a thread of its own on a device
+  static std::map<std::string, int> seen;  // on a device, backward runs in its own thread
   seen.clear();
   auto const handle = at::addThreadLocalCallback(
       at::RecordFunctionCallback([](at::RecordFunction const& function)
@@ -114,7 +114,7 @@ std::map<std::string, int> operators_of(Body&& body) {
   return seen;
 }
 
-/// Kinds of the test policies; each comes after everything that frugal brings.
+/// Kinds of the test policies; each runs after all of frugal's own.
 namespace kinds {
 struct spy : frugal::observer_kind {
   static constexpr std::string_view name = "test.Spy";
@@ -142,7 +142,7 @@ struct Seen {
   std::vector<double> epoch_losses;
 };
 
-/// Writes down what happens, and calls back after each step.
+/// Records what happens, and calls back after each step.
 struct Spy {
   using kind = kinds::spy;
   using listens = frugal::list<frugal::on::loss, frugal::on::update, frugal::on::step,
@@ -190,7 +190,7 @@ struct Spy {
   };
 };
 
-/// All that a run needs to go on: what a checkpoint holds.
+/// Everything that a run needs to continue: the contents of a checkpoint.
 struct Frozen {
   std::map<std::string, at::Tensor> module;
   at::Tensor generator;
@@ -219,8 +219,8 @@ inline void put_back(torch::nn::Module& module, std::map<std::string, at::Tensor
   }
 }
 
-/// A checkpoint in memory: takes a Frozen after each of some steps and at each end of an epoch,
-/// and goes on from one when a run begins. The real one writes files; nothing else differs.
+/// A checkpoint in memory: takes a Frozen after given steps and at each end of an epoch, and
+/// resumes from one when a run begins. Differs from the real one only in writing no files.
 struct Resume {
   using kind = kinds::restore;
   using listens = frugal::list<frugal::on::fit_begin, frugal::on::step, frugal::on::epoch_end>;

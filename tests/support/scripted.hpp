@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run whose validation losses are a list: what policies that watch validation are tested with.
+// A run with a list of validation losses, for tests of policies that watch validation.
 #pragma once
 
 #include <frugal/policy/optimize/sgd.hpp>
@@ -14,7 +14,7 @@ struct OneWeight : torch::nn::Module {
   at::Tensor weight;
 };
 
-/// Trains a weight with gradient 1; each validation takes the next number of the list.
+/// Trains a weight with gradient 1; each validation returns the next number of the list.
 struct Scripted {
   std::vector<double> const* curve;
   std::size_t* at;
@@ -25,7 +25,23 @@ struct Scripted {
   }
 };
 
-/// One step an epoch and a validation after each, until the curve ends or a policy stops it.
+/// Its type says that it may add metrics to a validation; it adds none.
+struct AddsNothing {
+  struct kind : frugal::observer_kind {
+    static constexpr std::string_view name = "test.AddsNothing";
+  };
+  using listens = frugal::list<frugal::around::validate>;
+  template <class Context>
+  struct State {
+    explicit State(AddsNothing const&) {}
+    template <class Next>
+    frugal::Metrics around_validate(frugal::ValidationRun<Context> const&, Next&& next) {
+      return next();
+    }
+  };
+};
+
+/// One step per epoch and a validation after each, until the curve ends or a policy stops it.
 template <class... Ps>
 frugal::Report run_script(std::vector<double> const& curve, Ps const&... policies) {
   std::size_t at = 0;

@@ -32,7 +32,7 @@ struct frugal::batch_traits<frugal_test::support::Weighted> {
 
 namespace frugal_test::support {
 
-/// Cross entropy, as the file has it: weighted by row, or the plain mean.
+/// Cross entropy as in the file: weighted by row, or the plain mean.
 struct RowWeighted {
   bool weighted = true;
   template <class Module>
@@ -63,7 +63,7 @@ struct TrainingFile {
     return net;
   }
 
-  /// The 40 rows cut into micro-batches of these sizes.
+  /// The 40 rows, split into micro-batches of these sizes.
   std::vector<Weighted> batches(std::vector<std::int64_t> const& sizes) const {
     at::Tensor const data = tensor_in(file.at("data").at("values"), {40, 6});
     at::Tensor const target = at::tensor(file.at("target").get<std::vector<std::int64_t>>());
@@ -90,7 +90,7 @@ struct Trained {
   torch::nn::Sequential net{nullptr};
 };
 
-/// 30 steps of the file's AdamW and of these policies.
+/// 30 steps with the file's AdamW and these policies.
 template <class Objective, class... Ps>
 Trained train_as(TrainingFile const& file, Json const& which, Objective const& objective,
                  Ps const&... policies) {
@@ -118,7 +118,7 @@ Trained train_as(TrainingFile const& file, Json const& which, Objective const& o
   return trained;
 }
 
-/// How far two sides of a case are apart in losses and in final weights.
+/// The distance between two sides of a case, in losses and in final weights.
 struct Apart {
   double losses = 0;
   double weights = 0;
@@ -140,8 +140,8 @@ inline Apart apart(Trained const& trained, Json const& side) {
 }
 
 /// The file's float32 and float64 runs differ by rounding alone, so their distance is the
-/// yardstick; frugal's kernels round in another order, and 30 steps of AdamW carry each difference
-/// on.
+/// tolerance; frugal's kernels round in another order, and 30 steps of AdamW propagate each
+/// difference.
 inline void check_follows(Trained const& trained, Json const& which) {
   Trained rounded;
   rounded.losses = which.at("float32").at("losses").get<std::vector<double>>();

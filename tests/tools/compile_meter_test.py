@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A limit has to be felt, and a compiler that fails has to stay one that fails."""
+"""Limits take effect, and a failing compiler still fails."""
 
 import contextlib
 import io

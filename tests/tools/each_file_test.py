@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What tests/main.cpp says of files that pass, fail and crash: each_file_test.py PROGRAM"""
+"""Reports of tests/main.cpp about files that pass, fail and crash: each_file_test.py PROGRAM"""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ class EachFile(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             earlier = Path(folder) / "passes.txt"
             earlier.write_text("\nverdict: passed\n")
-            # It gives up at the first file, and does not come to the second one.
+            # It stops at the first file, and does not reach the second one.
             run = subprocess.run(
                 [PROGRAM, f"--each-file={folder}", "no/folder", "*passes.cpp", "passes", "*passes.cpp"],
                 capture_output=True,

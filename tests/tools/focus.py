@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `./dev test -R REGEX` has to build, and where the tests of that name lie.
+"""The targets that `./dev test -R REGEX` has to build, and the tests that it runs.
 
     focus.py BUILD REGEX
 
-prints one line for the program of each file of tests that matches, "alone TARGET", one for each
-other target that a matching test needs, "target TARGET", one for each such test, "other NAME", and
-one for each room, "room LABEL": the others are the matching tests without such a label.
-Room programs hold many files in a few translation units, which is the quickest way to all of them
-and the slowest to one; so each file is a program of its own as well (frugal_alone in CMakeLists.txt).
+prints one line for the program of each matching file of tests, "alone TARGET", one for each other
+target that a matching test needs, "target TARGET", one for each such test, "other NAME", and one
+for each room, "room LABEL": the others are the matching tests without such a label.
+Room programs contain many files in a few translation units, which is the fastest way to build all of
+them and the slowest to build one; so each file also has its own program (frugal_alone in
+CMakeLists.txt).
 """
 
 import functools
@@ -20,26 +21,26 @@ from pathlib import Path
 
 
 def alone_of(build: Path) -> dict[str, str]:
-    """Names of tests and the targets that have them alone."""
+    """Names of tests, and the targets that contain them alone."""
     lines = (build / "alone" / "targets.txt").read_text(encoding="utf-8").splitlines()
     return dict(line.split("\t") for line in lines if line)
 
 
 def tests_of(build: Path) -> list[dict]:
-    """Every test as ctest knows it; nothing needs to be built for that."""
+    """Every test as ctest lists it; nothing needs to be built for that."""
     told = subprocess.run(
         ["ctest", "--test-dir", str(build), "--show-only=json-v1"], stdout=subprocess.PIPE, check=True
     ).stdout
     tests = json.loads(told)["tests"]
     for test in tests:
-        # ctest says nothing of a program that is not built yet.
+        # ctest has no information about a program that is not built yet.
         test.setdefault("command", unbuilt_commands(build).get(test["name"], []))
     return tests
 
 
 @functools.cache
 def unbuilt_commands(build: Path) -> dict[str, list[str]]:
-    """The commands as CMake has written them down for ctest."""
+    """The commands as CMake recorded them for ctest."""
     text = "\n".join(file.read_text(encoding="utf-8") for file in build.rglob("CTestTestfile.cmake"))
     calls = re.findall(r"^add_test\(\[(=*)\[(.*?)\]\1\] (.*)\)$", text, re.M)
     return {name: re.findall(r'"([^"]*)"', words) for _, name, words in calls}
@@ -49,7 +50,7 @@ def targets_of(test: dict, build: Path) -> set[str]:
     """The programs and libraries of this build that a test's command names."""
     words = test.get("command", [])
     built = [Path(word) for word in words if Path(word).is_absolute() and build in Path(word).parents]
-    # What is beside a programme's name in the build folder and has an extension is a file, no target.
+    # A path next to a program in the build folder that has an extension is a file, not a target.
     names = {path.name for path in built if not path.suffix}
     names |= {path.stem.removeprefix("lib") for path in built if path.suffix == ".so"}
     labels = [p["value"] for p in test.get("properties", []) if p["name"] == "LABELS"]
@@ -60,7 +61,7 @@ def targets_of(test: dict, build: Path) -> set[str]:
 
 
 def runs_a_room(test: dict) -> bool:
-    """Is it what runs all files of a room? Alone they are run without it."""
+    """Whether it runs all files of a room. Alone they run without it."""
     return any(word.startswith("--each-file=") for word in test.get("command", []))
 
 

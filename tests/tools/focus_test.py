@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""focus.py has to build what a test needs, and nothing else."""
+"""focus.py must build what a test needs, and nothing else."""
 
 import sys
 import tempfile

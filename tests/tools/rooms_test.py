@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The include graph of the headers: no arrow points up, none goes in a circle, and the loop names no
+"""The include graph of the headers: no include points up, there are no cycles, and the loop names no
 policy."""
 
 import re
@@ -11,8 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2] / "include" / "frugal"
 INCLUDE = re.compile(r"#include <frugal/([^>]+)>")
 
-# Rooms, and what each may include beside itself; docs/design.md says what lives where. Headers
-# outside of all rooms are error.hpp and version.hpp, which everybody may include, and the front.
+# Rooms, and the others that each may include; docs/design.md says what lives where. Headers outside
+# of all rooms are error.hpp and version.hpp, which all may include, and the front.
 MAY_INCLUDE = {
     "compose": set(),
     "data": {"store"},
@@ -39,7 +39,7 @@ def includes() -> dict[str, list[str]]:
 
 
 def cycle_in(graph: dict[str, list[str]]) -> list[str]:
-    """The headers of a circle; empty if there is none."""
+    """The headers of a cycle; empty if there is none."""
     done: set[str] = set()
     path: list[str] = []
 

@@ -38,7 +38,7 @@ TEST_CASE("the plan names each policy in the order in which events reach it") {
   CHECK(text.find("host syncs per step: 0\n") != std::string::npos);
 }
 
-TEST_CASE("cautions of this machine stand in the plan") {
+TEST_CASE("cautions for this machine are in the plan") {
   std::ostringstream out;
   frugal::explain<
       frugal::Trainer<std::shared_ptr<Mlp>, frugal::CrossEntropy, frugal::Precision<frugal::BF16>>>(
@@ -56,7 +56,7 @@ std::string plan(Mlp::Shape const& shape, Ps const&... policies) {
   return out.str();
 }
 
-TEST_CASE("the checkpoint's size is weights, buffers and what the optimizer keeps of them") {
+TEST_CASE("the checkpoint's size is weights, buffers and the optimizer's state for them") {
   // 6 x 8 + 8 + 8 x 3 + 3 = 83 floats.
   CHECK(plan({}, frugal::Optimize<frugal::SGD>{})
             .find("checkpoint: 332 B (332 B weights and buffers, 0 B optimizer)") !=
@@ -80,7 +80,16 @@ TEST_CASE("the averaged weights are part of a checkpoint's size") {
       std::string::npos);
 }
 
-TEST_CASE("what a torch optimizer keeps is not known beforehand, and the plan says so") {
+TEST_CASE("so are the weights that EarlyStop restores") {
+  std::string const with = plan({}, frugal::Optimize<frugal::SGD>{},
+                                frugal::EarlyStop<frugal::Patience<3>>{.restore_best = true});
+  CHECK(with.find("checkpoint: 664 B (332 B weights and buffers, 0 B optimizer, 332 B best "
+                  "weights)") != std::string::npos);
+  CHECK(plan({}, frugal::Optimize<frugal::SGD>{}, frugal::EarlyStop<frugal::Patience<3>>{})
+            .find("checkpoint: 332 B") != std::string::npos);
+}
+
+TEST_CASE("the size of a torch optimizer's state is not known beforehand, and the plan says so") {
   frugal::Optimize<frugal::Any> const any{.make = [](std::vector<at::Tensor> parameters) {
     return std::make_unique<torch::optim::SGD>(std::move(parameters), 0.1);
   }};
@@ -90,7 +99,7 @@ TEST_CASE("what a torch optimizer keeps is not known beforehand, and the plan sa
   CHECK(text.find("host syncs per step: 1\n") != std::string::npos);
 }
 
-TEST_CASE("bytes are told in the unit that suits them") {
+TEST_CASE("bytes are shown in a suitable unit") {
   CHECK(frugal::detail::bytes_text(1023) == "1023 B");
   CHECK(frugal::detail::bytes_text(1536) == "1.5 KiB");
   CHECK(frugal::detail::bytes_text(3.0 * 1024 * 1024 * 1024) == "3.0 GiB");

@@ -55,8 +55,7 @@ TEST_CASE("the losses are those of a hand-written loop whose rate grows by a con
   }
 }
 
-TEST_CASE(
-    "everything is as it was: weights, buffers, modes, generators, and the run that follows") {
+TEST_CASE("everything is restored: weights, buffers, modes, generators, and the run that follows") {
   auto const fit = [](bool test) {
     torch::manual_seed(3);
     auto const net = module();
@@ -85,7 +84,7 @@ TEST_CASE(
   CHECK(plain.second == after.second);
 }
 
-TEST_CASE("the test ends where the loss runs away, and the suggestion lies before that") {
+TEST_CASE("the test ends where the loss diverges, and the suggestion lies before that") {
   auto const net = std::make_shared<Mlp>();
   frugal::Trainer trainer{net, frugal::MeanSquaredError{}, frugal::Settings{}, Optimize<SGD>{}};
   frugal::Batch rows = samples(64);
@@ -98,7 +97,7 @@ TEST_CASE("the test ends where the loss runs away, and the suggestion lies befor
   CHECK(*curve.suggestion < curve.points.back().rate);
 }
 
-/// The loss is what its batch says.
+/// The batch determines the loss.
 struct Scripted {
   template <class Module>
   at::Tensor operator()(Module& net, at::Tensor const& loss) const {
@@ -122,7 +121,7 @@ TEST_CASE("a loss that becomes NaN ends the curve, and one that is NaN at once i
   CHECK_THROWS_AS(scripted({std::nan("")}, {.steps = 10}), frugal::NonFiniteLossError);
 }
 
-TEST_CASE("a loss has run away at so many times the lowest smoothed one") {
+TEST_CASE("a loss diverges at a multiple of the lowest smoothed one") {
   RateRange const range{.steps = 10, .smoothing = 0, .runs_away = 2};
   CHECK(scripted({3, 2, 1, 1.9, 1, 2.1, 1, 1, 1, 1}, range).points.size() == 6);
   // Below zero: as far above the lowest as that is from zero.
@@ -148,7 +147,7 @@ TEST_CASE("nothing is written, logged or validated") {
   CHECK_FALSE(std::filesystem::exists(folder / "run"));
 }
 
-TEST_CASE("after an error everything is as it was, too") {
+TEST_CASE("after an error everything is restored, too") {
   int calls = 0;
   auto const failing = [&](std::shared_ptr<Mlp>& net, frugal::Batch const& batch) {
     if (++calls == 5) throw std::runtime_error("in the middle");
@@ -164,7 +163,7 @@ TEST_CASE("after an error everything is as it was, too") {
   CHECK(at::equal(generator, generator_state()));
 }
 
-TEST_CASE("ranges without sense are refused before anything is touched") {
+TEST_CASE("invalid ranges are refused before anything is changed") {
   for (RateRange const& range :
        {RateRange{.from = 0}, RateRange{.from = -1}, RateRange{.from = 1, .to = 1},
         RateRange{.from = 2, .to = 1}, RateRange{.from = std::nan("")},

@@ -39,7 +39,7 @@ TEST_CASE("a trainer's type may be deduced from the values of its policies") {
   CHECK(trainer.settings().epochs == 2);
 }
 
-TEST_CASE("values go to their types whatever the order of the recipe, and the rest keep defaults") {
+TEST_CASE("values go to their types in any order of the recipe, and the rest keep defaults") {
   Trainer<Net, CrossEntropy, EarlyStop<>, Recipe<Accumulate<2>, Recipe<Sgd>>> trainer{
       Net{}, {}, Settings{}, Sgd{.momentum = 0.9}, EarlyStop<>{.min_delta = 0.25}};
   CHECK(trainer.policy<kinds::optimizer>().momentum == 0.9);
@@ -54,7 +54,7 @@ TEST_CASE("a recipe may be one of the values from which the type is deduced") {
   CHECK(trainer.fit(batches_of_sizes({4, 4})).steps == 1);
 }
 
-TEST_CASE("a module by value is trained in the trainer, which gives it back") {
+TEST_CASE("a module by value is trained in the trainer, which returns it") {
   Net net;
   auto const before = copy_of(net);
   Trainer trainer{std::move(net), CrossEntropy{}, Settings{}, Sgd{.lr = 0.1}};
@@ -62,7 +62,7 @@ TEST_CASE("a module by value is trained in the trainer, which gives it back") {
   CHECK_FALSE(same(copy_of(trainer.module()), before));
 }
 
-TEST_CASE("a holder, a shared pointer and a Sequential are trained where they are") {
+TEST_CASE("a holder, a shared pointer and a Sequential are trained in place") {
   auto const shared = std::make_shared<Net>();
   torch::nn::Linear holder(4, 3);
   holder->to(at::kDouble);
@@ -77,6 +77,19 @@ TEST_CASE("a holder, a shared pointer and a Sequential are trained where they ar
   CHECK(moves(shared));
   CHECK(moves(holder));
   CHECK(moves(sequential));
+}
+
+TEST_CASE(
+    "a trainer without settings trains one epoch on the CPU, with the values of its policies") {
+  Trainer without{Net{}, CrossEntropy{}, Sgd{.lr = 0.1}, Accumulate<2>{}};
+  static_assert(std::is_same_v<decltype(without), Trainer<Net, CrossEntropy, Sgd, Accumulate<2>>>);
+  Trainer with{Net{}, CrossEntropy{}, Settings{}, Sgd{.lr = 0.1}, Accumulate<2>{}};
+  CHECK(without.fit(batches_of_sizes({4, 4})).epochs == 1);
+  with.fit(batches_of_sizes({4, 4}));
+  CHECK(same(copy_of(without.module()), copy_of(with.module())));
+  // The types may be named, too.
+  Trainer<Net, CrossEntropy, Sgd> named{Net{}, CrossEntropy{}, Sgd{.lr = 0.1}};
+  CHECK(named.policy<kinds::optimizer>().lr == 0.1);
 }
 
 TEST_CASE("an empty holder is an error of fit and no crash") {
@@ -99,7 +112,7 @@ TEST_CASE("objectives are any callable that returns a tensor or a Loss") {
   CHECK(same(copy_of(one.module()), copy_of(two.module())));
 }
 
-TEST_CASE("an objective's weight decides what its micro-batch counts") {
+TEST_CASE("an objective's weight decides how much its micro-batch counts") {
   auto const weighing = [](double second) {
     return [second, calls = 0](Net& net, Batch const& batch) mutable {
       return Loss{.value = at::cross_entropy_loss(net.forward(batch.data), batch.target),
@@ -130,7 +143,7 @@ struct frugal::batch_traits<frugal_test::trainer_trainer::Pair> {
 
 namespace frugal_test::trainer_trainer {
 
-TEST_CASE("a batch type of one's own needs its traits and nothing else") {
+TEST_CASE("a user-defined batch type needs its traits and nothing else") {
   std::vector<Pair> const pairs{{at::ones({3, 4}, at::kDouble), at::zeros({3, 4}, at::kDouble)},
                                 {at::ones({2, 4}, at::kDouble), at::zeros({2, 4}, at::kDouble)}};
   auto const distance = [](Net& net, Pair const& pair) {
@@ -159,7 +172,7 @@ TEST_CASE("batches may come as an lvalue, a constant or a temporary") {
   CHECK(trainer.fit(batches, batches_of_sizes({3})).validations.size() == 1);
 }
 
-TEST_CASE("a second fit goes on with the weights and counts anew") {
+TEST_CASE("a second fit continues with the weights and restarts the counts") {
   auto const train = batches_of_sizes({4, 4});
   Trainer twice{Net{}, CrossEntropy{}, Settings{}, Sgd{.lr = 0.1}};
   twice.fit(train);
@@ -184,7 +197,7 @@ TEST_CASE("a policy's settings may be changed between fits") {
   CHECK_FALSE(same(copy_of(trainer.module()), before));
 }
 
-TEST_CASE("the policy that stopped a run is named, and everybody has heard of it") {
+TEST_CASE("the policy that stopped a run is named, and every subscriber has seen the event") {
   auto const train = batches_of_sizes({4, 4});
   Trainer trainer{Net{}, CrossEntropy{}, Settings{.epochs = 50}, Optimize<Nothing>{},
                   EarlyStop<Patience<2>>{}};
@@ -194,7 +207,7 @@ TEST_CASE("the policy that stopped a run is named, and everybody has heard of it
   CHECK(report.validations.size() == 3);
 }
 
-// The recipe of a job that runs on machines which may be taken away.
+// The recipe of a job on preemptible machines.
 using P0 = Precision<BF16>;
 using P1 = Accumulate<8>;
 using P2 = Checkpoint<Every<500>>;
@@ -237,7 +250,7 @@ TEST_CASE("the production recipe is legal in all its 120 orders, and all share o
   CHECK(all_one_engine(std::make_index_sequence<120>{}));
 }
 
-TEST_CASE("Spot without Checkpoint is illegal, in words that say what to add") {
+TEST_CASE("Spot without Checkpoint is illegal, with a sentence that says what to add") {
   CHECK_FALSE(Recipe<P0, P1, P3, P4>::legal);
   CHECK(Recipe<P0, P1, P3, P4>::fault ==
         "frugal: Spot needs Checkpoint: there is nothing to save to. Add Checkpoint<Every<500>>.");
@@ -258,7 +271,7 @@ TEST_CASE("the production recipe trains, written in two orders, to the same weig
              trained(std::type_identity<Recipe<P4, P2, P0, P3, P1>>{})));
 }
 
-/// Guards that leave out what they surround.
+/// Guards that do not call what they surround.
 struct LeavesOutFit {
   struct kind : observer_kind {
     static constexpr std::string_view name = "LeavesOutFit";
@@ -293,7 +306,7 @@ TEST_CASE("a guard that does not call next() is an error that names its hook") {
   CHECK_THROWS_WITH_AS(fit(LeavesOutEpoch{}), doctest::Contains("(around_epoch)"), PolicyError);
 }
 
-/// Puts another module in the trainer's place, or throws what is no Error of frugal's.
+/// Replaces the trainer's module, or throws an exception that is no frugal Error.
 struct Spoils {
   struct kind : observer_kind {
     static constexpr std::string_view name = "Spoils";
@@ -314,14 +327,14 @@ struct Spoils {
   };
 };
 
-TEST_CASE("a dry run says what a policy of on_module has done wrong, whatever it throws") {
+TEST_CASE("a dry run reports any fault of a policy in on_module") {
   auto const said = [](Spoils spoils) {
     Trainer trainer{std::make_shared<Net>(), CrossEntropy{}, Settings{}, Sgd{}, spoils};
     std::ostringstream out;
     CHECK_FALSE(trainer.smoke(batches_of_sizes({4, 4}), out));
     return std::move(out).str();
   };
-  CHECK(said({}).find("another module in the trainer's place") != std::string::npos);
+  CHECK(said({}).find("replaced the trainer's module") != std::string::npos);
   CHECK(said({.throws = true}).find("no adapter for this layer") != std::string::npos);
 }
 

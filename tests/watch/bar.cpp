@@ -33,7 +33,7 @@ TEST_CASE("a rate has three digits and a unit") {
   CHECK(rate_text(7.8e9) == "7.8G");
 }
 
-TEST_CASE("a duration is told in its two largest units") {
+TEST_CASE("a duration is shown in its two largest units") {
   CHECK(duration_text(0) == "0s");
   CHECK(duration_text(59.4) == "59s");
   CHECK(duration_text(59.6) == "1m00s");
@@ -42,7 +42,7 @@ TEST_CASE("a duration is told in its two largest units") {
   CHECK(duration_text(273600) == "3d04h");
 }
 
-TEST_CASE("a duration that is none is a question mark") {
+TEST_CASE("an invalid duration is a question mark") {
   CHECK(duration_text(-1) == "?");
   CHECK(duration_text(std::numeric_limits<double>::quiet_NaN()) == "?");
 }
@@ -54,7 +54,7 @@ TEST_CASE("a wide terminal shows the bar, a quarter of it filled, and all figure
         "loss 0.7131  best accuracy 0.9013");
 }
 
-TEST_CASE("the share of the device's peak stands behind the rate, where it is known") {
+TEST_CASE("the fraction of the device's peak stands after the rate, if known") {
   BarLine line = example();
   line.utilisation = 0.41237;
   CHECK(line_text(line) ==
@@ -62,7 +62,7 @@ TEST_CASE("the share of the device's peak stands behind the rate, where it is kn
         "best accuracy 0.9013");
 }
 
-TEST_CASE("no line reaches the last column, and no figure is cut where there is a bar") {
+TEST_CASE("no line reaches the last column, and no figure is truncated next to a bar") {
   std::string const whole = bar_text(example(), 200);
   std::string const tail = whole.substr(whole.find("25%"));
   for (std::size_t columns = 1; columns < 140; ++columns) {
@@ -75,7 +75,7 @@ TEST_CASE("no line reaches the last column, and no figure is cut where there is 
   }
 }
 
-TEST_CASE("a run of unknown length shows its step in place of a bar") {
+TEST_CASE("a run of unknown length shows its step instead of a bar") {
   BarLine line = example();
   line.total_steps.reset();
   line.seconds_left.reset();
@@ -83,7 +83,7 @@ TEST_CASE("a run of unknown length shows its step in place of a bar") {
   CHECK(bar_text(line, 200) == "epoch 3/20  step 250  12.3k samples/s  loss 0.7131");
 }
 
-TEST_CASE("a run that has gone past its length is complete and no more") {
+TEST_CASE("a run past its length is complete and no more") {
   BarLine line = example();
   line.step = 1001;
   line.epoch = 20;

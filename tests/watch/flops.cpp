@@ -29,7 +29,7 @@ at::Tensor variable(Json const& shape) {
   return table(shape_in(shape), 40, 0).requires_grad_(true);
 }
 
-/// Forward, and the backward pass of the sum, are what the file says.
+/// Checks forward, and the backward pass of the sum, against the file.
 template <class Forward>
 void check(Json const& which, Forward&& forward) {
   CAPTURE(which.dump());
@@ -78,8 +78,7 @@ TEST_CASE("convolutions have the operations that PyTorch counts, forward and bac
   }
 }
 
-TEST_CASE(
-    "the gradients of a grouped convolution are as many operations as its forward pass each") {
+TEST_CASE("each gradient of a grouped convolution has as many operations as its forward pass") {
   at::Tensor const x = at::ones({2, 4, 8, 8}).requires_grad_();
   at::Tensor const w = at::ones({6, 2, 3, 3}).requires_grad_();
   std::vector<std::int64_t> const ones{1, 1};
@@ -121,7 +120,7 @@ TEST_CASE("a step of a network has the operations that PyTorch counts") {
         reference("flops.json").at("training").at("step").get<std::uint64_t>());
 }
 
-TEST_CASE("what is done while it pauses, and by other threads, is not counted") {
+TEST_CASE("work during a pause, and in other threads, is not counted") {
   at::Tensor const a = at::ones({2, 2});
   FlopCounter counter;
   REQUIRE(counter.open());
@@ -140,7 +139,7 @@ TEST_CASE("what is done while it pauses, and by other threads, is not counted") 
   CHECK_FALSE(at::hasThreadLocalCallbacks());
 }
 
-TEST_CASE("one counter counts at a time, and the next begins at 0") {
+TEST_CASE("one counter is active at a time, and the next begins at 0") {
   FlopCounter second;
   {
     FlopCounter first;

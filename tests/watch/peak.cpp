@@ -25,7 +25,7 @@ TEST_CASE("a peak is found by a part of the device's name, and by the format") {
   CHECK(peak_flops("Tesla V100-SXM2-16GB", "FP16") == 125e12);
 }
 
-TEST_CASE("what is not known has no peak, nor has a format that the device lacks") {
+TEST_CASE("an unknown device has no peak, nor has a format that the device lacks") {
   CHECK_FALSE(peak_flops("the CPU", "FP32"));
   CHECK_FALSE(peak_flops("", "BF16"));
   CHECK_FALSE(peak_flops("NVIDIA A100-SXM4-80GB", "FP8"));
@@ -34,7 +34,7 @@ TEST_CASE("what is not known has no peak, nor has a format that the device lacks
   CHECK(peak_flops("Tesla V100-SXM2-16GB", "FP32") == 15.7e12);
 }
 
-TEST_CASE("the model of the GPUs is what their driver says, if they are of one") {
+TEST_CASE("the model of the GPUs comes from their driver, if they are of one model") {
   TemporaryFolder const folder;
   CHECK(gpu_model(folder / "none") == "");
   CHECK(gpu_model(folder.path()) == "");

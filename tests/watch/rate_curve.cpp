@@ -57,7 +57,7 @@ std::string text_of(RateCurve const& curve) {
   return out.str();
 }
 
-TEST_CASE("a drawing has the loss over the rates, and marks the suggestion") {
+TEST_CASE("a drawing shows the loss over the rates, and marks the suggestion") {
   RateCurve curve;
   for (int i = 0; i <= 59; ++i) {
     double const loss = i < 30 ? 2 : i < 50 ? 1 + std::pow((50 - i) / 20.0, 3) : i - 49;

@@ -17,30 +17,29 @@
 
 namespace frugal {
 
-/// Notices of a spot instance of AWS EC2, by version 2 of its metadata service (with tokens).
+/// Notices of an AWS EC2 spot instance, from version 2 of its metadata service (with tokens).
 ///
-/// An instance that will be terminated, stopped or hibernated is a preempt notice, about two
-/// minutes ahead (hibernation begins at once), with the time that AWS gives. A rebalance
-/// recommendation is a hint, which may come earlier, at the same time or not at all. Both are given
-/// on a best-effort basis.
+/// An instance that will be terminated, stopped or hibernated gives a preempt notice with AWS's
+/// time, about two minutes ahead (hibernation begins at once). A rebalance recommendation is a
+/// hint, which may come earlier, at the same time or not at all. Both are best effort.
 ///
-/// A container behind a bridge needs the instance's HttpPutResponseHopLimit to be 2 or more: with 1
-/// the token's answer never arrives, and each poll fails for want of time.
+/// A container behind a bridge needs the instance's HttpPutResponseHopLimit to be at least 2: with
+/// 1 the token response never arrives, and each poll times out.
 ///
-/// Cost    two requests per poll, of which nothing leaves the machine's host.
-/// Errors  MetadataError, UnreachableError (from poll); SettingsError for a base that is no
-/// address. Source
-/// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
-///         https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html
-///         https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
+/// Cost    two requests per poll, which never leave the machine's host.
+/// Errors  MetadataError, UnreachableError (from poll); SettingsError for an invalid base address.
+/// Source  AWS EC2 User Guide:
+///        https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
+///        https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html
+///        https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
 struct Aws {
   static constexpr std::string_view name = "aws";
-  static constexpr std::chrono::milliseconds interval{5000};  ///< AWS's own recommendation
+  static constexpr std::chrono::milliseconds interval{5000};  ///< AWS's recommendation
 
   std::string base = "http://169.254.169.254";
-  std::chrono::seconds token_lifetime{21600};  ///< 1 s to 6 h, which is the most that AWS gives
-  bool rebalance = true;                       ///< ask for the hint as well
-  std::chrono::milliseconds timeout{2000};     ///< of one request
+  std::chrono::seconds token_lifetime{21600};  ///< 1 s to 6 h, the most that AWS grants
+  bool rebalance = true;                       ///< poll for the hint as well
+  std::chrono::milliseconds timeout{2000};     ///< per request
 
   class Session;
 };
@@ -75,7 +74,7 @@ class Aws::Session {
     if (what != "terminate" && what != "stop" && what != "hibernate") {
       throw detail::nonsense(url, "the action is \"" + detail::printable(what, 80) + '"');
     }
-    // A time that is not understood is no reason to lose the notice.
+    // An unreadable time must not lose the notice.
     detail::Json const* const time = found->find("time");
     std::string const when =
         time != nullptr && time->is(detail::Json::Kind::text) ? time->text() : "an unknown time";
@@ -96,7 +95,7 @@ class Aws::Session {
                   .text = "AWS recommends since " + when + " to leave this instance"};
   }
 
-  /// The object at a path; nothing where there is none, which is what 404 says here.
+  /// The object at a path; nothing on 404, which here means that there is none.
   std::optional<detail::Json> object_at(std::string const& url) {
     MetadataAnswer answer = ask(url);
     if (answer.status == 401) {  // expired early, or the machine has moved
@@ -144,19 +143,20 @@ class Aws::Session {
       throw detail::refused(url, answer,
                             answer.status == 403
                                 ? "Turn the instance's metadata service on (HttpEndpoint)."
-                                : "Look whether this is an EC2 instance with IMDSv2.");
+                                : "Check whether this is an EC2 instance with IMDSv2.");
     }
     std::string token(detail::trimmed(answer.body));
     if (token.empty() || token.size() > 4096 || !detail::is_printable(token)) {
       throw detail::nonsense(url, "no token: \"" + detail::printable(token, 80) + '"');
     }
     token_ = std::move(token);
-    // Half a minute early, or half-way for short ones: no token expires under way.
+    // Renew half a minute early, or half-way for short lifetimes, so that no token expires in
+    // flight.
     auto const granted = lifetime_of(answer);
     renew_at_ = asked_at + granted - std::min(std::chrono::seconds(30), granted / 2);
   }
 
-  /// What the answer grants if it says so, and no more than what was asked for.
+  /// The lifetime that the response grants, capped at the requested one.
   std::chrono::seconds lifetime_of(MetadataAnswer const& answer) const {
     std::string_view const said =
         answer.header("X-aws-ec2-metadata-token-ttl-seconds").value_or("");

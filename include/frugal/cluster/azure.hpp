@@ -17,32 +17,32 @@
 
 namespace frugal {
 
-/// Notices of a Spot VM of Azure, by its Scheduled Events.
+/// Notices of an Azure Spot VM, from its Scheduled Events.
 ///
-/// A Preempt event that names this machine is a preempt notice, at least 30 s ahead on a
-/// best-effort basis. Events of other machines, which Azure sends to all in a scale set or
-/// availability set, and of other types (Freeze, Reboot, Redeploy, Terminate) are passed over.
+/// A Preempt event that names this machine is a preempt notice, at least 30 s ahead, best effort.
+/// Events of other machines, which Azure sends to all in a scale set or availability set, and of
+/// other types (Freeze, Reboot, Redeploy, Terminate) are ignored.
 ///
-/// The first question of all to a machine turns the events on for it, and may take two minutes;
-/// Azure turns them off again after a day without questions.
+/// The first request enables the events for a machine, and may take two minutes; Azure disables
+/// them again after a day without requests.
 ///
-/// Nothing is ever acknowledged unless `acknowledge` is set and the poller is told to: an
-/// acknowledged event may begin at once, so that comes after the save, and it begins for every
+/// Events are acknowledged only if `acknowledge` is set and NoticePoller::acknowledge() is called.
+/// An acknowledged event may begin at once, so acknowledge after the save; it begins for every
 /// machine that it names.
 ///
-/// Cost    one request per poll, of which nothing leaves the machine's host.
-/// Errors  MetadataError, UnreachableError (from poll); SettingsError for a base that is no
-/// address. Source  https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events
-///         https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service
+/// Cost    one request per poll, which never leaves the machine's host.
+/// Errors  MetadataError, UnreachableError (from poll); SettingsError for an invalid base address.
+/// Source  https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events
+///        https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service
 struct Azure {
   static constexpr std::string_view name = "azure";
-  static constexpr std::chrono::milliseconds interval{1000};  ///< Azure's own recommendation
+  static constexpr std::chrono::milliseconds interval{1000};  ///< Azure's recommendation
 
   std::string base = "http://169.254.169.254";
-  std::string machine = {};  ///< its name in events; empty: the metadata service is asked
-  bool acknowledge = false;  ///< whether NoticePoller::acknowledge() tells Azure to go ahead
+  std::string machine = {};  ///< its name in events; empty: ask the metadata service
+  bool acknowledge = false;  ///< whether NoticePoller::acknowledge() starts the event early
   std::chrono::milliseconds first_timeout{
-      130000};                              ///< of questions until events were answered once
+      130000};                              ///< of each request until the first answer about events
   std::chrono::milliseconds timeout{2000};  ///< of any other request
 
   class Session;
@@ -64,7 +64,7 @@ class Azure::Session {
                       .headers = {"Metadata: true"},
                       .timeout = answered_ ? azure_.timeout : azure_.first_timeout});
     if (answer.status != 200) {
-      throw detail::refused(events_url(), answer, "Look whether this is a VM of Azure.");
+      throw detail::refused(events_url(), answer, "Check whether this is an Azure VM.");
     }
     std::optional<Json> const document = Json::parse(answer.body);
     Json const* const events = document ? document->find("Events") : nullptr;
@@ -76,7 +76,7 @@ class Azure::Session {
     return notice_among(*events, answer.body);
   }
 
-  /// Lets the event of the last notice begin before its time. False, and nothing is sent, where
+  /// Starts the event of the last notice before its time. Sends nothing and returns false if
   /// `acknowledge` is not set or there was no notice with an id.
   bool acknowledge() {
     if (!azure_.acknowledge || event_id_.empty()) return false;
@@ -106,17 +106,17 @@ class Azure::Session {
     MetadataAnswer const answer =
         client_.send({.url = url, .headers = {"Metadata: true"}, .timeout = azure_.timeout});
     if (answer.status != 200) {
-      throw detail::refused(url, answer, "Look whether this is a VM of Azure, or give its name.");
+      throw detail::refused(url, answer, "Check whether this is an Azure VM, or give its name.");
     }
     std::string_view const said = detail::trimmed(answer.body);
-    // Azure's names have at most 64 characters; anything of the size of a page is a page.
+    // Azure's names have at most 64 characters; an answer the size of a page is a page.
     if (said.empty() || said.size() > 256 || !detail::is_printable(said)) {
       throw detail::nonsense(url, "no name of a machine: \"" + detail::printable(said, 80) + '"');
     }
     return std::string(said);
   }
 
-  /// A broken event does not hide a sound one beside it; alone it is an error.
+  /// A malformed event does not hide a valid one; alone it is an error.
   std::optional<Notice> notice_among(Json const& events, std::string const& body) {
     bool broken = false;
     for (Json const& event : events.items()) {
@@ -130,13 +130,13 @@ class Azure::Session {
       if (names_this(*resources)) return notice_of(event);
     }
     if (broken) {
-      throw detail::nonsense(events_url(),
-                             "an event that is none, in " + detail::printable(body, 300));
+      throw detail::nonsense(events_url(), "an invalid event, in " + detail::printable(body, 300));
     }
     return {};
   }
 
-  /// Names in Azure do not differ by case alone.
+  /// Whether this machine is among the names, ignoring case: Azure names never differ by case
+  /// alone.
   bool names_this(Json const& resources) const {
     return std::any_of(resources.items().begin(), resources.items().end(), [this](Json const& one) {
       return one.is(Json::Kind::text) && detail::equal_ignoring_case(one.text(), machine_);
@@ -150,7 +150,7 @@ class Azure::Session {
     auto deadline = detail::time_of_rfc1123(when);
     if (text_of(event, "EventStatus") == "Started") {
       text += " now";
-      // The event has no time once it has begun; the first sight of it is the nearest to one.
+      // An event that has begun has no time; use the time of first sight instead.
       if (!started_) started_ = std::chrono::system_clock::now();
       deadline = started_;
     } else {

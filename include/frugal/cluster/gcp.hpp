@@ -12,27 +12,26 @@
 
 namespace frugal {
 
-/// Notices of a Spot VM of Google Compute Engine.
+/// Notices of a Google Compute Engine Spot VM.
 ///
-/// Google gives no time: the machine is stopped about 30 s after it was told, on a best-effort
-/// basis, so the deadline is the moment at which it was first seen, and `grace`. Asking each second
-/// is simpler than `wait_for_change` and at most a second slower: a request that hangs on purpose
-/// could not be told from a service that does.
+/// Google gives no time: the machine stops about 30 s after the notice, best effort, so the
+/// deadline is the time of first sight plus `grace`. Polling every second is simpler than
+/// `wait_for_change` and at most a second slower: a request that hangs on purpose looks like a
+/// service that hangs.
 ///
-/// Cost    one request per poll, of which nothing leaves the machine's host.
-/// Errors  MetadataError, UnreachableError (from poll); SettingsError for a base that is no
-/// address. Source
-/// https://cloud.google.com/compute/docs/instances/create-use-spot#detect-preemption
-///         https://cloud.google.com/compute/docs/instances/spot#preemption
-///         https://cloud.google.com/compute/docs/metadata/querying-metadata
+/// Cost    one request per poll, which never leaves the machine's host.
+/// Errors  MetadataError, UnreachableError (from poll); SettingsError for an invalid base address.
+/// Source  https://cloud.google.com/compute/docs/instances/create-use-spot#detect-preemption
+///        https://cloud.google.com/compute/docs/instances/spot#preemption
+///        https://cloud.google.com/compute/docs/metadata/querying-metadata
 struct Gcp {
   static constexpr std::string_view name = "gcp";
-  static constexpr std::chrono::milliseconds interval{1000};  ///< half a minute is all there is
+  static constexpr std::chrono::milliseconds interval{1000};  ///< there is only half a minute
 
-  /// metadata.google.internal by its number: name servers fail, too.
+  /// The address of metadata.google.internal: name servers fail too.
   std::string base = "http://169.254.169.254";
   std::chrono::seconds grace{30};           ///< from the notice to the end
-  std::chrono::milliseconds timeout{2000};  ///< of one request
+  std::chrono::milliseconds timeout{2000};  ///< per request
 
   class Session;
 };
@@ -47,13 +46,13 @@ class Gcp::Session {
     std::string const url = gcp_.base + "/computeMetadata/v1/instance/preempted";
     MetadataAnswer const answer =
         client_.send({.url = url, .headers = {"Metadata-Flavor: Google"}, .timeout = gcp_.timeout});
-    // Google's own way to know its answers from those of a portal that answers everything.
+    // Tells Google's responses from those of a portal that answers everything.
     if (answer.header("Metadata-Flavor") != "Google") {
       throw detail::nonsense(url, "the answer (" + std::to_string(answer.status) +
                                       ") does not say Metadata-Flavor: Google");
     }
     if (answer.status != 200) {
-      throw detail::refused(url, answer, "Look whether this is a VM of Compute Engine.");
+      throw detail::refused(url, answer, "Check whether this is a Compute Engine VM.");
     }
     std::string_view const said = detail::trimmed(answer.body);
     if (said == "FALSE") return {};

@@ -25,7 +25,7 @@ inline bool is_printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-/// What somebody else wrote, fit for a log: at most `most` characters, nothing but printable ASCII.
+/// Foreign text made safe for a log: at most `most` characters of printable ASCII.
 inline std::string printable(std::string_view text, std::size_t most = 200) {
   std::string out(text.substr(0, most));
   for (char& c : out) {
@@ -43,13 +43,13 @@ inline std::string_view trimmed(std::string_view text) {
 
 }  // namespace detail
 
-/// What a metadata service answered.
+/// The response of a metadata service.
 struct MetadataAnswer {
-  int status = 0;  ///< of HTTP: 200, 404
+  int status = 0;  ///< HTTP status: 200, 404
   std::string body;
-  std::vector<std::pair<std::string, std::string>> headers;  ///< in the order of coming
+  std::vector<std::pair<std::string, std::string>> headers;  ///< in order of arrival
 
-  /// The value of the first header of that name, in whatever case it is written.
+  /// The value of the first header with that name, ignoring case.
   std::optional<std::string_view> header(std::string_view name) const {
     for (auto const& [key, value] : headers) {
       if (detail::equal_ignoring_case(key, name)) return value;
@@ -57,7 +57,7 @@ struct MetadataAnswer {
     return {};
   }
 
-  /// A line as it comes. A status line begins a new answer: what was before was 100 Continue.
+  /// Takes a raw header line. A status line begins a new response: the one before was 100 Continue.
   void add_header_line(std::string_view line) {
     if (line.starts_with("HTTP/")) headers.clear();
     std::size_t const colon = line.find(':');
@@ -68,7 +68,7 @@ struct MetadataAnswer {
 
 namespace detail {
 
-/// The base address of a metadata service, without a slash at its end.
+/// The base address of a metadata service, without a trailing slash.
 inline std::string checked_base(std::string base) {
   while (base.ends_with('/')) base.pop_back();
   if (!base.starts_with("http://") || base.size() == 7 || !is_printable(base) ||
@@ -81,7 +81,7 @@ inline std::string checked_base(std::string base) {
   return base;
 }
 
-/// For a status that the vendor's document does not give a meaning that helps.
+/// The error for an HTTP status without a helpful meaning in the vendor's documentation.
 inline MetadataError refused(std::string const& url, MetadataAnswer const& answer,
                              std::string fix) {
   std::string why = "it answered " + std::to_string(answer.status);
@@ -92,12 +92,13 @@ inline MetadataError refused(std::string const& url, MetadataAnswer const& answe
                         .fix = std::move(fix)});
 }
 
-/// For an answer that is none.
+/// The error for a malformed response.
 inline MetadataError nonsense(std::string const& url, std::string why) {
-  return MetadataError({.what = "the metadata service gave an answer that makes no sense",
-                        .where = url,
-                        .why = std::move(why),
-                        .fix = "Ask by hand with curl; something else may listen there."});
+  return MetadataError(
+      {.what = "the metadata service gave an invalid answer",
+       .where = url,
+       .why = std::move(why),
+       .fix = "Query the address by hand with curl; something else may listen there."});
 }
 
 }  // namespace detail

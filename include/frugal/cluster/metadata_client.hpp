@@ -21,33 +21,32 @@
 
 namespace frugal {
 
-/// One question to a metadata service.
+/// One request to a metadata service.
 struct MetadataRequest {
   std::string url;                          ///< http:// only
   std::string method = "GET";               ///< or PUT, POST
   std::vector<std::string> headers = {};    ///< "Name: value"
-  std::string body = {};                    ///< for POST; PUT sends it, too
-  std::chrono::milliseconds timeout{2000};  ///< for all of it, 1 ms to a day
+  std::string body = {};                    ///< of POST and PUT
+  std::chrono::milliseconds timeout{2000};  ///< for the whole request, 1 ms to a day
 };
 
-/// Asks a cloud's metadata service, one question at a time, by one thread at a time. The connection
-/// is kept from one question to the next.
+/// Sends requests to a cloud's metadata service, one at a time, from one thread at a time. Keeps
+/// the connection open between requests.
 ///
-/// What it asks never leaves the machine by a detour: no proxy whatever the environment says, no
-/// redirect followed, nothing but http. It takes at most `most_bytes` of headers, and as many of
-/// body. It raises no signal and installs no handler.
+/// Requests go directly: no proxy, whatever the environment says, no redirects, http only. Accepts
+/// at most `most_bytes` of headers and as many of body. Raises no signal and installs no handler.
 ///
-/// A stop asked of the token ends a question that is under way, however long the service hangs.
+/// A stop request on the token ends a pending request, even if the service hangs.
 ///
-/// Errors  UnreachableError when there is nobody at the address (refused, no route, no such host,
-///         no connection within `connect_timeout`); MetadataError when the connection breaks, the
-///         time is over, the answer is too long or is no HTTP, or a stop was asked for. An answer
-///         with any status is an answer.
+/// Errors  UnreachableError if nobody answers at the address (refused, no route, no such host, no
+///         connection within `connect_timeout`); MetadataError if the connection breaks, the
+///         request times out, the response is too long or not HTTP, or a stop was requested. A
+///         response with any status is no error.
 /// Source  https://curl.se/libcurl/c/libcurl-multi.html
 class MetadataClient {
  public:
   static constexpr std::size_t most_bytes = 65536;
-  /// A metadata service is one hop away, and answers in milliseconds or not at all.
+  /// A metadata service is one hop away; it answers within milliseconds or not at all.
   static constexpr std::chrono::milliseconds connect_timeout{1000};
 
   explicit MetadataClient(std::stop_token stop = {})
@@ -93,18 +92,18 @@ class MetadataClient {
     return MetadataError({.what = "libcurl cannot be used",
                           .where = curl_version(),
                           .why = "it does not initialise",
-                          .fix = "Look for memory limits, or leave notices out."});
+                          .fix = "Check the memory limits, or leave notices out."});
   }
 
   static CURLM* opened() {
-    // Never undone: other code of the process may be using libcurl by then.
+    // Never cleaned up: other code in the process may use libcurl by then.
     static bool const ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
     if (!ready) throw unusable();
     return curl_multi_init();
   }
 
   static Headers headers_of(MetadataRequest const& request) {
-    // curl adds these by itself, and no vendor's example has them.
+    // curl adds these by default, and no vendor's example has them.
     std::vector<std::string> all = {"Accept: */*", "Expect:"};
     if (request.method != "GET" && request.body.empty()) all.emplace_back("Content-Type:");
     all.insert(all.end(), request.headers.begin(), request.headers.end());
@@ -145,7 +144,7 @@ class MetadataClient {
     set(CURLOPT_NOPROXY, "*");
     set(CURLOPT_FOLLOWLOCATION, 0L);
     set(CURLOPT_NOSIGNAL, 1L);
-    set(CURLOPT_QUICK_EXIT, 1L);  // no waiting for a name server that does not answer
+    set(CURLOPT_QUICK_EXIT, 1L);  // do not wait for a name server that does not answer
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(connect_timeout.count()));
     std::chrono::milliseconds const timeout = std::clamp<std::chrono::milliseconds>(
         request.timeout, std::chrono::milliseconds(1), std::chrono::hours(24));
@@ -164,19 +163,19 @@ class MetadataClient {
       CURL* easy;
     };
     CURLM* const multi = multi_.get();
-    // The one call of libcurl that another thread may make.
+    // The only libcurl call that another thread may make.
     std::stop_callback const wake(stop_, [multi] { curl_multi_wakeup(multi); });
     if (curl_multi_add_handle(multi, easy_.get()) != CURLM_OK) throw unusable();
     Removed const removed{multi, easy_.get()};
     for (int running = 1; running != 0;) {
       if (stop_.stop_requested()) {
-        throw MetadataError({.what = "a question to the metadata service was broken off",
+        throw MetadataError({.what = "a request to the metadata service was cancelled",
                              .where = url,
-                             .why = "whoever asked wants no answer any more",
+                             .why = "the caller cancelled it",
                              .fix = ""});
       }
       if (curl_multi_perform(multi, &running) != CURLM_OK) throw unusable();
-      // Comes back when there is something to do, libcurl's own timeouts among it.
+      // Returns when there is work, including libcurl's own timeouts.
       if (running != 0) curl_multi_poll(multi, nullptr, 0, 1000, nullptr);
     }
     int left = 0;
@@ -191,10 +190,10 @@ class MetadataClient {
     set(CURLOPT_ERRORBUFFER, static_cast<char*>(nullptr));
     std::string const why = *said != '\0' ? said : curl_easy_strerror(result);
     if (transfer.too_long) {
-      throw MetadataError({.what = "the metadata service says too much",
+      throw MetadataError({.what = "the answer of the metadata service is too long",
                            .where = request.url,
                            .why = "more than " + std::to_string(most_bytes) + " bytes came",
-                           .fix = "Look whether something else listens at this address."});
+                           .fix = "Check whether something else listens at this address."});
     }
     if (result == CURLE_COULDNT_CONNECT || result == CURLE_COULDNT_RESOLVE_HOST ||
         (result == CURLE_OPERATION_TIMEDOUT && sent == 0)) {
@@ -207,10 +206,10 @@ class MetadataClient {
     throw MetadataError({.what = "the metadata service gave no answer",
                          .where = request.url,
                          .why = why,
-                         .fix = "Ask again; if it stays so, ask by hand with curl."});
+                         .fix = "Try again; if it stays so, query the service by hand with curl."});
   }
 
-  // No exception may go through libcurl; a short count ends the transfer.
+  // Exceptions must not pass through libcurl; a short count ends the transfer.
   static std::size_t take_body(char* data, std::size_t one, std::size_t count,
                                void* into) noexcept {
     Transfer& transfer = *static_cast<Transfer*>(into);

@@ -11,27 +11,27 @@ namespace frugal {
 
 class MetadataClient;
 
-/// What a cloud says about the end of this machine.
+/// A cloud's announcement about the end of this machine.
 struct Notice {
   enum class Kind {
-    rebalance,  ///< a hint: the machine is more likely than others to be taken, and may stay
-    preempt,    ///< the machine will be taken
+    rebalance,  ///< a hint: the machine has a raised risk of preemption, but may stay
+    preempt,    ///< the machine will be preempted
   };
 
   Kind kind = Kind::preempt;
-  /// When the machine goes, on the system's clock; nothing if the cloud does not say, or says it in
-  /// a form that is not understood.
+  /// When the machine is preempted, on the system clock; nothing if the cloud gives no time, or an
+  /// unreadable one.
   std::optional<std::chrono::system_clock::time_point> deadline = {};
   std::string source = {};  ///< the cloud: "aws", "gcp", "azure"
-  std::string text = {};    ///< what it said, for the log; printable ASCII
+  std::string text = {};    ///< the cloud's text, for the log; printable ASCII
 };
 
-/// A cloud that gives notices: Aws, Gcp, Azure, or one of your own. The type is its settings; its
-/// Session asks once per poll, and may remember what it has to (a token, the machine's name).
+/// A cloud that gives notices: Aws, Gcp, Azure, or a user-defined type. The type holds the
+/// settings; its Session polls, and may cache what it needs (a token, the machine's name).
 ///
-/// poll() gives what is announced now, or nothing; it throws when the service cannot be asked or
-/// gives no sensible answer. It is called by one thread, and uses the client for all that it asks,
-/// since this is what can be interrupted.
+/// poll() returns the current notice, or nothing; it throws if the service is unreachable or gives
+/// no sensible answer. One thread calls it. It must send every request through the client, because
+/// only these can be interrupted.
 template <class P>
 concept NoticeProvider =
     std::copyable<P> && std::constructible_from<typename P::Session, P const&, MetadataClient&> &&

@@ -22,33 +22,33 @@
 
 namespace frugal {
 
-/// How a service is asked again and again.
+/// How often a service is polled.
 struct NoticePolling {
-  /// From the end of one poll to the next; the cloud's own recommendation if it is not given.
+  /// From the end of one poll to the next; by default the cloud's own recommendation.
   std::optional<std::chrono::milliseconds> interval = {};
-  /// The pause doubles with every failure in a row: up to this where the service has answered
-  /// before, since the notice itself may give no more than half a minute,
+  /// The pause doubles with every consecutive failure, up to this value if the service has answered
+  /// before: a notice may leave no more than half a minute.
   std::chrono::milliseconds longest_pause{10000};
-  /// and up to this where it never has: the machine is probably not in that cloud.
+  /// The limit if the service has never answered: the machine is probably not in that cloud.
   std::chrono::milliseconds rare_pause{60000};
-  int warn_after = 3;  ///< failures in a row until the one warning
-  /// Called at most once, with a sentence, by the side thread; what it throws is dropped.
+  int warn_after = 3;  ///< consecutive failures before the single warning
+  /// Called at most once, with a sentence, in the side thread; exceptions are dropped.
   std::function<void(std::string const&)> warn = {};
 };
 
-/// How the asking went so far.
+/// Statistics of the polling so far.
 struct NoticeStatus {
-  std::uint64_t polls = 0;            ///< ended, well or not
-  std::uint64_t failures = 0;         ///< of these
-  std::uint64_t failures_in_row = 0;  ///< since the last answer
-  bool answered = false;              ///< there was a sensible answer at least once
-  std::string last_error = {};        ///< text of the last failure, also after answers since
-  std::string warning = {};           ///< the one warning, if it was given
+  std::uint64_t polls = 0;            ///< completed, failed ones included
+  std::uint64_t failures = 0;         ///< polls that failed
+  std::uint64_t failures_in_row = 0;  ///< consecutive failures since the last answer
+  bool answered = false;              ///< whether there was at least one sensible answer
+  std::string last_error = {};        ///< text of the last failure, kept after later answers
+  std::string warning = {};           ///< the single warning, if given
 };
 
 namespace detail {
 
-/// From the end of a poll to the next one. `interval` has to be set.
+/// The pause from the end of a poll to the next one. `interval` must be set.
 inline std::chrono::milliseconds pause_after(NoticePolling const& polling,
                                              NoticeStatus const& status) {
   std::chrono::milliseconds pause = *polling.interval;
@@ -60,18 +60,16 @@ inline std::chrono::milliseconds pause_after(NoticePolling const& polling,
 
 }  // namespace detail
 
-/// Asks a cloud's metadata service in a side thread, and keeps the newest notice.
+/// Polls a cloud's metadata service in a side thread, and keeps the newest notice.
 ///
-/// Training looks at `pending()`, one load of an atomic per step; no call of this class waits for
-/// the network, but acknowledge(), as long as it is told. The thread takes no signal, so that
-/// handlers run where they did before. Nothing that goes wrong in it is thrown: it is counted, and
-/// told by `status()`. A preempt notice is final: nothing is asked any more after it. The
-/// destructor ends a request that is under way.
+/// Training checks `pending()`, one atomic load per step. No call of this class waits for the
+/// network, except acknowledge(), up to its timeout. The thread takes no signals, so that handlers
+/// run where they did before. Failures of the thread are counted in `status()`, not thrown. A
+/// preempt notice is final: polling ends with it. The destructor cancels a pending request.
 ///
-/// Errors  SettingsError for pauses that are not between 1 ms and a day, and for what the
-/// provider's settings
-///         cannot be; MetadataError where libcurl cannot be used; std::system_error where no thread
-///         can be started. All of them from the constructor.
+/// Errors  SettingsError for pauses outside 1 ms to a day, and for invalid settings of the
+///         provider; MetadataError if libcurl is unusable; std::system_error if no thread can be
+///         started. All from the constructor.
 template <NoticeProvider Provider>
 class NoticePoller {
  public:
@@ -91,13 +89,13 @@ class NoticePoller {
     thread_.join();
   }
 
-  /// Whether the machine will be taken. Once true it stays so.
+  /// Whether the machine will be preempted. Once true, it stays true.
   bool pending() const noexcept { return news_.load(std::memory_order_acquire) == preempted; }
 
-  /// Whether there is a notice of any kind, also a mere hint.
+  /// Whether there is a notice of any kind, including a hint.
   bool advised() const noexcept { return news_.load(std::memory_order_acquire) != nothing; }
 
-  /// The newest notice; a hint never takes the place of a preempt notice.
+  /// The newest notice; a hint never replaces a preempt notice.
   std::optional<Notice> seen() const {
     std::lock_guard const lock(mutex_);
     return newest_;
@@ -108,15 +106,15 @@ class NoticePoller {
     return status_;
   }
 
-  /// Waits until the machine will be taken, at most this long (a day); `pending()` then.
+  /// Waits for a preempt notice, at most this long (a day); returns `pending()`.
   bool wait(Milliseconds patience) const {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::min(patience, day), [this] { return pending(); });
   }
 
-  /// Tells the cloud that it may take the machine: to be called after the save, if at all. Waits at
-  /// most `patience` for its answer. False where there is no preempt notice, where the provider
-  /// knows no such thing or is not set to do it (Azure::acknowledge), and where it failed.
+  /// Tells the cloud that it may preempt the machine now. Call it after the save, if at all. Waits
+  /// at most `patience` for the response. False if there is no preempt notice, if the provider does
+  /// not support it or is not set to (Azure::acknowledge), or if it failed.
   bool acknowledge(Milliseconds patience = Milliseconds(2000)) {
     if constexpr (can_acknowledge) {
       std::unique_lock lock(mutex_);
@@ -148,10 +146,10 @@ class NoticePoller {
     auto const sound = [](Milliseconds pause) { return pause > Milliseconds(0) && pause <= day; };
     if (!sound(*polling.interval) || !sound(polling.longest_pause) || !sound(polling.rare_pause) ||
         polling.warn_after < 1) {
-      throw SettingsError({.what = "polling for notices that cannot be",
+      throw SettingsError({.what = "the settings of NoticePolling are out of range",
                            .where = std::string(Provider::name),
                            .why = "a pause is not between 1 ms and a day, or warn_after below 1",
-                           .fix = "Leave NoticePolling's defaults."});
+                           .fix = "Use the defaults of NoticePolling."});
     }
     return polling;
   }
@@ -208,12 +206,12 @@ class NoticePoller {
     if (!warning.empty() && polling_.warn) {
       try {
         polling_.warn(warning);
-      } catch (...) {  // a log that fails is no reason to ask no more
+      } catch (...) {  // a failing log is no reason to stop polling
       }
     }
   }
 
-  /// Runs what may fail, and keeps the text if it does.
+  /// Runs work that may throw, and keeps the error's text.
   template <class Work>
   bool attempt(Work work) {
     std::string text = "a value that is no std::exception was thrown";
@@ -223,7 +221,7 @@ class NoticePoller {
       text = error.what();
     } catch (...) {
     }
-    if (stop_.stop_requested()) return false;  // broken off on purpose
+    if (stop_.stop_requested()) return false;  // cancelled on purpose
     std::lock_guard const lock(mutex_);
     status_.last_error = std::move(text);
     return false;
@@ -251,13 +249,13 @@ class NoticePoller {
   NoticePolling const polling_;
   std::stop_source stop_;
   std::atomic<int> news_{nothing};
-  mutable std::mutex mutex_;  // of what follows, up to the blank line
+  mutable std::mutex mutex_;  // guards the members up to the blank line
   mutable std::condition_variable_any changed_;
   std::optional<Notice> newest_;
   NoticeStatus status_;
   Acknowledgement acknowledgement_ = Acknowledgement::none;
 
-  MetadataClient client_;  // these two are the thread's
+  MetadataClient client_;  // these two belong to the thread
   typename Provider::Session session_;
   std::thread thread_;
 };

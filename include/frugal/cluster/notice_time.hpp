@@ -12,19 +12,19 @@ namespace frugal::detail {
 
 using NoticeTime = std::optional<std::chrono::system_clock::time_point>;
 
-/// The digits of text[at, at + width) as a number; -1 where there is anything else.
+/// The digits of text[at, at + width) as a number; -1 if any character is not a digit.
 inline int digits_at(std::string_view text, std::size_t at, std::size_t width) {
   std::string_view const part = text.substr(at, width);
   for (char const c : part) {
-    if (c < '0' || c > '9') return -1;  // from_chars would take a minus
+    if (c < '0' || c > '9') return -1;  // from_chars would accept a minus
   }
   int value = -1;
   std::from_chars(part.data(), part.data() + part.size(), value);
   return value;
 }
 
-/// Nothing for what is no moment: the 30th of February, 25 o'clock, a leap second. Nor for a year
-/// in which no machine of today will be taken: the clock's nanoseconds end in 2262.
+/// Nothing for an invalid time: 30 February, 25 o'clock, a leap second. Nor for a year beyond the
+/// range of the clock, whose nanoseconds end in 2262.
 inline NoticeTime moment(int year, int month, int day, std::string_view clock) {
   namespace chr = std::chrono;
   if (clock.size() != 8 || clock[2] != ':' || clock[5] != ':') return {};
@@ -39,7 +39,7 @@ inline NoticeTime moment(int year, int month, int day, std::string_view clock) {
   return chr::sys_days(date) + chr::hours(hour) + chr::minutes(minute) + chr::seconds(second);
 }
 
-/// A time as AWS writes it, "2017-09-18T08:22:00Z"; nothing for any other text.
+/// Parses AWS's time format, "2017-09-18T08:22:00Z"; nothing for any other text.
 ///
 /// Source  RFC 3339, section 5.6, without fractions and always in UTC.
 inline NoticeTime time_of_rfc3339(std::string_view text) {
@@ -50,8 +50,8 @@ inline NoticeTime time_of_rfc3339(std::string_view text) {
                 text.substr(11, 8));
 }
 
-/// A time as Azure writes it, "Mon, 19 Sep 2016 18:29:47 GMT"; nothing for any other text. The day
-/// of the week is not looked at: the vendor's own examples have wrong ones.
+/// Parses Azure's time format, "Mon, 19 Sep 2016 18:29:47 GMT"; nothing for any other text. Ignores
+/// the day of the week: the vendor's own examples have wrong ones.
 ///
 /// Source  RFC 1123, section 5.2.14; RFC 9110, section 5.6.7.
 inline NoticeTime time_of_rfc1123(std::string_view text) {

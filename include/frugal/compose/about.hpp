@@ -6,8 +6,8 @@
 
 namespace frugal {
 
-/// Cost of training = price per hour x hours per run x runs to convergence. Which of the three
-/// a policy lowers.
+/// Cost of training = price per hour x hours per run x runs to convergence: the factor that a
+/// policy lowers.
 enum class Term { none, price_per_hour, hours_per_run, runs_to_convergence };
 
 constexpr std::string_view name_of(Term term) {
@@ -24,11 +24,11 @@ constexpr std::string_view name_of(Term term) {
   return "-";
 }
 
-/// What a policy says of itself: `static constexpr About about{...}`. Optional.
+/// A policy's description of itself: `static constexpr About about{...}`. Optional.
 struct About {
   Term term = Term::none;
-  std::string_view cost{};  ///< what it costs, in words: "two batches when fit begins"
-  /// Waits for the device that every single step makes. A read at a cadence does not count.
+  std::string_view cost{};  ///< its cost in words: "two batches when fit begins"
+  /// Host syncs (waits for the device) in every step. Reads at a cadence do not count.
   int host_syncs_per_step = 0;
 };
 
@@ -43,7 +43,7 @@ constexpr About about_of() {
   }
 }
 
-/// A type's name as the compiler writes it; compilers differ in spaces.
+/// A type's name as the compiler spells it; compilers differ in spaces.
 template <class T>
 constexpr std::string_view type_name() {
   std::string_view const text = __PRETTY_FUNCTION__;

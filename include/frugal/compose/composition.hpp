@@ -13,13 +13,13 @@ namespace frugal::detail {
 template <class Slot, class... Ps>
 inline constexpr bool fills = (false || ... || (Ps::kind::name == Slot::name));
 
-/// Has the list a policy of the kind?
+/// Whether the list has a policy of the kind.
 template <class Kind, class List>
 inline constexpr bool has = false;
 template <class Kind, class... Ps>
 inline constexpr bool has<Kind, list<Ps...>> = fills<Kind, Ps...>;
 
-/// A recipe with the null default in every slot that it leaves open.
+/// A recipe with the null policy in every slot that it leaves open.
 template <class Slots, class Policies>
 struct complete;
 template <class... Slots, class... Ps>
@@ -39,7 +39,7 @@ struct in_order<list<Ps...>> {
   using type = decltype(pick(std::index_sequence_for<Ps...>{}));
 };
 
-/// The policies of a recipe, slots completed, in the one order that all permutations share.
+/// The policies of a recipe, slots completed, in an order that is the same for all permutations.
 template <class Slots, class Policies>
 using composed = typename in_order<typename complete<Slots, Policies>::type>::type;
 
@@ -50,7 +50,7 @@ struct storage_of<list<Ps...>> {
   using type = Storage<Ps...>;
 };
 
-/// The policies of an illegal recipe are not composed: its sentences are the only errors.
+/// An illegal recipe is not composed, so that its sentences are the only errors.
 template <bool Legal, class Slots, class Policies>
 struct composed_if {
   using type = composed<Slots, list<>>;
@@ -62,7 +62,7 @@ struct composed_if<true, Slots, Policies> {
 template <bool Legal, class Slots, class Policies>
 using composed_if_legal = typename composed_if<Legal, Slots, Policies>::type;
 
-/// The position of the policy of a kind.
+/// The position of the policy with that kind.
 template <class K, class... Ps>
 consteval std::size_t index_of(list<Ps...>) {
   constexpr auto const& infos = infos_of<Ps...>;
@@ -75,9 +75,9 @@ consteval std::size_t index_of(list<Ps...>) {
 template <class K, class List>
 using slot_of = type_at<List, index_of<K>(List{})>;
 
-/// Says, for each policy that watches validation, that this fit brings none.
+/// Refuses, for each policy that watches validation, a fit without validation data.
 template <class... Ps>
-constexpr bool say_needs_validation(list<Ps...>) {
+constexpr bool require_validation(list<Ps...>) {
   return (true & ... & []<class P>(std::type_identity<P>) {
     if constexpr (requires { typename P::watches_validation; }) {
       if constexpr (!std::is_void_v<typename P::watches_validation>) {
@@ -88,13 +88,13 @@ constexpr bool say_needs_validation(list<Ps...>) {
   }(std::type_identity<Ps>{}));
 }
 
-/// Puts a policy's value in the first leaf of its type that has not been given one.
+/// Assigns a policy's value to the first unassigned leaf of its type.
 template <class... Ps>
 class Assignment {
  public:
   explicit Assignment(Storage<Ps...>& storage) : storage_(storage) {}
 
-  // A Recipe given as a value names types; there is no setting in it.
+  // A Recipe passed as a value only names types; it has no settings.
   template <class... Rs>
   Assignment& operator<<(Recipe<Rs...> const&) {
     return *this;
@@ -102,8 +102,8 @@ class Assignment {
   template <class P>
   Assignment& operator<<(P const& value) {
     static_assert((... || std::same_as<P, Ps>),
-                  "frugal: this policy value is not of the trainer's recipe. Name its type in "
-                  "the Trainer, or let the types be deduced from the values.");
+                  "frugal: this policy value is not in the trainer's recipe. Name its type in the "
+                  "Trainer, or let the types be deduced from the values.");
     assign(value, std::index_sequence_for<Ps...>{});
     return *this;
   }

@@ -3,11 +3,11 @@
 
 #include <frugal/compose/list.hpp>
 
-// The lists that a policy may declare, as types: `needs_of<P>::type` is P::needs, or list<> where P
-// has none.
+// The lists that a policy may declare, as types: `needs_of<P>::type` is P::needs, or list<> if P
+// does not declare it.
 namespace frugal::detail {
 
-// C++ has no parameter for a member's name.
+// C++ has no template parameter for a member's name.
 #define FRUGAL_DECLARED(member)               \
   template <class P>                          \
   struct member##_of {                        \
@@ -26,6 +26,7 @@ FRUGAL_DECLARED(after)
 FRUGAL_DECLARED(demands)
 FRUGAL_DECLARED(provides)
 FRUGAL_DECLARED(metrics)
+FRUGAL_DECLARED(watches)
 
 #undef FRUGAL_DECLARED
 

@@ -19,10 +19,10 @@
 
 namespace frugal {
 
-/// The states of a recipe's policies while fitting, and the calls into them.
+/// Holds the States of a recipe's policies during a fit, and dispatches hooks to them.
 ///
-/// `Ps` come in their computed order. An event that nobody listens to is no call, no argument
-/// and no branch: `emit` folds over the subscribers alone, and they are known to the compiler.
+/// `Ps` come in their computed order. A hook without subscribers costs no call, no argument and no
+/// branch: `emit` folds over the subscribers alone, which are known at compile time.
 template <class Context, class... Ps>
 class Engine {
   static_assert((true & ... & detail::well_formed<Ps, Context>(all_hooks{})));
@@ -47,8 +47,8 @@ class Engine {
   template <class Hook>
   static constexpr bool has_subscribers = subscriber_count<Hook> != 0;
 
-  /// Tells every subscriber, in order. A verdict to stop never keeps the event from the rest;
-  /// `on_verdict(kind)` hears of each policy that asks to stop.
+  /// Calls every subscriber in order. A stop verdict does not short-circuit: every subscriber sees
+  /// the event. `on_verdict(kind)` is called for each policy that asks to stop.
   template <class Hook, class Phase, class OnVerdict>
   flow emit(Phase& phase, OnVerdict&& on_verdict) {
     return emit_to<Hook>(phase, on_verdict, subscribers<Hook>());
@@ -58,7 +58,7 @@ class Engine {
     emit_to<Hook>(phase, [](std::string_view) {}, subscribers<Hook>());
   }
 
-  /// Tells the slots alone: a step that is tried and undone is nothing to observers.
+  /// Calls the slots alone: observers do not see a trial step that will be undone.
   template <class Hook, class Phase>
   void emit_to_slots(Phase& phase) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
@@ -66,7 +66,7 @@ class Engine {
     }(subscribers<Hook>());
   }
 
-  /// Tells those slots that listen to `Other` as well.
+  /// Calls only those slots that listen to `Other` as well.
   template <class Hook, class Other, class Phase>
   void emit_to_slots_of(Phase& phase) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
@@ -75,22 +75,22 @@ class Engine {
     }(subscribers<Hook>());
   }
 
-  /// The same for an event that can be broken off and told on later: to those who are not among
-  /// `told`, by the names of their scopes. Where an Interrupted passes through, `told` are those
-  /// who have heard all of it. `telling` is the place in the order of who hears it at the moment.
+  /// Like emit, for an event that can be interrupted and completed later: skips the subscribers
+  /// whose scope names are in `told`. If an Interrupted passes through, `told` lists those that
+  /// have completed the event. `telling` is the position of the subscriber that is being called.
   template <class Hook, class Phase, class OnVerdict>
   flow emit_to_others(std::vector<std::string>& told, std::size_t& telling, Phase& phase,
                       OnVerdict&& on_verdict) {
     return emit_rest<Hook>(told, telling, phase, on_verdict, subscribers<Hook>());
   }
 
-  /// The names of the scopes of the first `count` policies of the order.
+  /// The scope names of the first `count` policies in order.
   static std::vector<std::string> names_of_first(std::size_t count) {
     return detail::first_scopes(infos, count);
   }
 
-  /// Asks every subscriber. True if one says so; then `on_verdict(kind)` has heard of each that
-  /// does.
+  /// Asks every subscriber. True if any answers true; `on_verdict(kind)` is called for each of
+  /// those.
   template <class Hook, class Phase, class OnVerdict>
   bool ask(Phase& phase, OnVerdict&& on_verdict) {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
@@ -98,8 +98,8 @@ class Engine {
     }(subscribers<Hook>());
   }
 
-  /// Calls `body` inside every subscriber's guard; the first in the order is the outermost. A body
-  /// that returns nothing has to be reached: PolicyError where a guard has not called next().
+  /// Calls `body` inside every subscriber's guard; the first in order is the outermost. If `body`
+  /// returns nothing, it must be reached: PolicyError if a guard does not call next().
   template <class Hook, class Phase, class Body>
   decltype(auto) surround(Phase& phase, Body&& body) {
     if constexpr (has_subscribers<Hook> && std::is_void_v<decltype(body())>) {
@@ -115,17 +115,17 @@ class Engine {
     }
   }
 
-  /// The same inside the slots' guards alone.
+  /// Like surround, inside the slots' guards alone.
   template <class Hook, class Phase, class Body>
   decltype(auto) surround_slots(Phase& phase, Body&& body) {
     return nest<Hook, 0, /*SlotsAlone=*/true>(phase, body);
   }
 
-  /// Does a policy of the recipe provide the service?
+  /// Whether a policy of the recipe provides the service.
   template <class Service>
   static constexpr bool provides = (false || ... || detail::is_provided_by<Service, Ps>);
 
-  /// The state of the policy that does.
+  /// The State of the policy that provides it.
   template <class Service>
   auto& provider() {
     static_assert(provides<Service>, "frugal: no policy of this recipe provides that service.");
@@ -138,7 +138,7 @@ class Engine {
     return detail::get<index>(states_);
   }
 
-  /// The state of the policy of a kind.
+  /// The State of the policy with that kind.
   template <class Kind>
   auto& state() {
     constexpr std::size_t index = [] {
@@ -151,13 +151,22 @@ class Engine {
     return detail::get<index>(states_);
   }
 
-  /// Shows every persistent state to the archive, each in a scope named after its kind
-  /// ("Log", "Log.1" for a second one), in the computed order: the schema of a checkpoint. A State
-  /// that says `using dispensable = void` may be missing there, or be there and not here.
-  /// With `slots_alone`, those of observers are not shown.
+  /// Passes every persistent State to the archive, each in a scope named after its kind ("Log",
+  /// "Log.1" for a second one), in the computed order: the schema of a checkpoint. A State that
+  /// declares `using dispensable = void` may be absent on either side. With `slots_alone`, skips
+  /// observers; with `only`, skips all scopes but that one.
   template <class Archive>
-  void persist(Archive& archive, bool slots_alone = false) {
-    persist_each(archive, slots_alone, std::index_sequence_for<Ps...>{});
+  void persist(Archive& archive, bool slots_alone = false, std::string_view only = {}) {
+    persist_each(archive, slots_alone, only, std::index_sequence_for<Ps...>{});
+  }
+
+  /// The scopes that persist() shows, in its order.
+  static std::vector<detail::SavedScope> saved_scopes() {
+    std::vector<detail::SavedScope> scopes;
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (add_saved_scope<Is>(scopes), ...);
+    }(std::index_sequence_for<Ps...>{});
+    return scopes;
   }
 
  private:
@@ -200,7 +209,7 @@ class Engine {
     try {
       (tell_unless_told(std::index_sequence<Is>{}), ...);
     } catch (Interrupted const&) {
-      // On top of those before: a recipe that changed may have another order.
+      // Appended to the names already there: a recipe that changed may have another order.
       std::size_t at = 0;
       ((at++ < heard && !detail::is_among(told, scope_of(Is)) ? told.push_back(scope_of(Is))
                                                               : void()),
@@ -250,16 +259,18 @@ class Engine {
   }
 
   template <class Archive, std::size_t... Is>
-  void persist_each(Archive& archive, bool slots_alone, std::index_sequence<Is...>) {
-    ((slots_alone && !infos[Is].slot ? void() : persist_one<Is>(archive)), ...);
+  void persist_each(Archive& archive, bool slots_alone, std::string_view only,
+                    std::index_sequence<Is...>) {
+    ((slots_alone && !infos[Is].slot ? void() : persist_one<Is>(archive, only)), ...);
   }
   template <std::size_t I, class Archive>
-  void persist_one(Archive& archive) {
+  void persist_one(Archive& archive, std::string_view only) {
     auto& state = detail::get<I>(states_);
-    if constexpr (detail::persists<std::remove_reference_t<decltype(state)>>) {
+    using State = std::remove_reference_t<decltype(state)>;
+    if constexpr (detail::persists<State>) {
       std::string const scope = scope_of(I);
-      constexpr bool dispensable =
-          requires { typename std::remove_reference_t<decltype(state)>::dispensable; };
+      if (!only.empty() && scope != only) return;
+      constexpr bool dispensable = requires { typename State::dispensable; };
       if constexpr (dispensable && requires { archive.has(scope); }) {
         if (!archive.has(scope)) return;
       }
@@ -271,9 +282,20 @@ class Engine {
     }
   }
 
-  static std::string scope_of(std::size_t which) { return detail::scope_of(infos, which); }
+  template <std::size_t I>
+  static void add_saved_scope(std::vector<detail::SavedScope>& scopes) {
+    using State = std::remove_reference_t<decltype(detail::get<I>(std::declval<states&>()))>;
+    if constexpr (detail::persists<State>) {
+      scopes.push_back({scope_of(I), requires { typename State::dispensable;
+    }
+  });
+}
+}  // namespace frugal
 
-  [[no_unique_address]] states states_;
-};
+static std::string scope_of(std::size_t which) { return detail::scope_of(infos, which); }
+
+[[no_unique_address]] states states_;
+}
+;
 
 }  // namespace frugal

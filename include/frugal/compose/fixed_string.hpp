@@ -12,7 +12,7 @@ template <std::size_t N>
 struct fixed_string {
   char characters[N]{};
 
-  // Implicit on purpose: a literal becomes the template argument.
+  // Implicit on purpose: a string literal becomes the template argument.
   constexpr fixed_string(char const (&text)[N]) {  // NOLINT(google-explicit-constructor)
     std::copy_n(text, N, characters);
   }

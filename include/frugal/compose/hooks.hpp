@@ -10,7 +10,7 @@
 
 namespace frugal {
 
-/// What a hook that may end the run returns. Verdicts are combined without short-circuit.
+/// The result of a hook that may end the run. Verdicts are combined without short-circuit.
 enum class flow : bool { proceed = false, stop = true };
 
 constexpr flow operator|(flow a, flow b) {
@@ -20,22 +20,22 @@ constexpr flow& operator|=(flow& a, flow b) { return a = a | b; }
 
 namespace detail {
 
-/// Stands in for the continuation where only the form of an around-hook is looked at.
+/// Stands in for the continuation when only the signature of an around-hook is checked.
 struct any_continuation {
   void operator()() const {}
 };
 
-// C++ cannot ask "has this class a member of that name, whatever its signature?". But a name
-// that two bases have is ambiguous, so `&probe::name` stops compiling exactly when State has it.
-// One probe for all hooks: a class for each would be twenty for every policy of every recipe.
+// C++ cannot ask whether a class has a member with that name, whatever its signature. But a name
+// that two bases share is ambiguous, so `&probe::name` stops compiling exactly when State has it.
+// One probe serves all hooks: a class for each would be twenty per policy and recipe.
 struct hook_names;
 template <class State, class Names = hook_names>
 struct name_probe : State, Names {};
 
 }  // namespace detail
 
-// One line per hook is all a hook is: its tag, its member's name, whether it may end the run,
-// and how it is called. Detection, calling and the sentences follow from that.
+// One line defines a hook: its tag, its member's name, whether it may end the run, and its
+// signature. Detection, dispatch and error sentences follow from that.
 #define FRUGAL_HOOK(space, tag, member, number, stops, ...)                                       \
   namespace space {                                                                               \
   struct tag {                                                                                    \
@@ -56,26 +56,27 @@ struct name_probe : State, Names {};
     }                                                                                             \
     FRUGAL_SENTENCE(unimplemented, "frugal: this policy listens to " #space "::" #tag             \
                                    " and its State has no " #member                               \
-                                   ". Write the member, or take the hook out of `listens`.");     \
+                                   ". Write the member, or remove the hook from `listens`.");     \
     FRUGAL_SENTENCE(undeclared,                                                                   \
                     "frugal: this policy's State has " #member                                    \
-                    " and would never be called. Add " #space "::" #tag " to `listens`.");        \
+                    " and it would never be called. Add " #space "::" #tag " to `listens`.");     \
     FRUGAL_SENTENCE(mistyped,                                                                     \
                     "frugal: this policy's " #member                                              \
                     " cannot be called with what the loop gives it. Write " #member __VA_ARGS__); \
     FRUGAL_SENTENCE(cannot_stop,                                                                  \
                     "frugal: this policy's " #member                                              \
-                    " returns a flow, and no run can stop there. Return void, and stop in "       \
+                    " returns a flow, and a run cannot stop there. Return void, and stop in "     \
                     "on_window, on_step, on_epoch_end or on_validated.");                         \
-    FRUGAL_SENTENCE(misreturned,                                                                  \
-                    "frugal: this policy's " #member                                              \
-                    " returns what nobody would look at. Return void; a flow where the run may "  \
-                    "end; what next() returns in an around-hook; a bool in a query.");            \
+    FRUGAL_SENTENCE(                                                                              \
+        misreturned,                                                                              \
+        "frugal: this policy's " #member                                                          \
+        " returns a value that the loop does not use. Return void; a flow where the run "         \
+        "may end; what next() returns in an around-hook; a bool in a query.");                    \
   };                                                                                              \
   }
 
-// The closed list, in the order of a run (the loop is drawn in docs/loop.md); what most runs never
-// meet is last. The numbers are bits of a mask, and nothing that is saved has them.
+// The closed list, in the order of a run (docs/loop.md draws the loop); hooks that most runs never
+// reach come last. The numbers are bits of a mask, and never saved.
 FRUGAL_HOOK(on, module, on_module, 0, false, "(Assembly<Context>&).")
 FRUGAL_HOOK(around, fit, around_fit, 1, false,
             "(FitRun<Context> const&, auto&& next) and call next().")
@@ -107,7 +108,7 @@ FRUGAL_HOOK(query, stop_requested, stop_requested, 21, false,
 
 #undef FRUGAL_HOOK
 
-/// Every hook there is. A policy listens to some of these and to nothing else.
+/// All hooks. A policy can listen to these only.
 using all_hooks =
     list<on::module, around::fit, on::fit_begin, on::ready, around::epoch, on::epoch_begin,
          on::window, around::micro_batch, around::forward, on::loss, on::backward, on::gradients,
@@ -116,7 +117,7 @@ using all_hooks =
 
 namespace detail {
 
-/// A class with a member of every hook's name.
+/// A class with a member for every hook's name.
 template <class List>
 struct names_of;
 template <class... Hooks>
@@ -132,14 +133,14 @@ inline constexpr unsigned named_mask<State, list<Hooks...>> =
 
 }  // namespace detail
 
-/// Hooks that get a continuation and return what it returns.
+/// Hooks that receive a continuation and return its result.
 template <class Hook>
 inline constexpr bool is_around =
     std::same_as<Hook, around::fit> || std::same_as<Hook, around::epoch> ||
     std::same_as<Hook, around::micro_batch> || std::same_as<Hook, around::forward> ||
     std::same_as<Hook, around::validate>;
 
-/// Hooks that are asked, and answer with a bool; whoever is asked, all are.
+/// Hooks that ask a question and return a bool; every subscriber is asked.
 template <class Hook>
 inline constexpr bool is_query = std::same_as<Hook, query::stop_requested>;
 

@@ -3,9 +3,9 @@
 
 namespace frugal {
 
-/// Thrown where something long (a validation, a rehearsal) is broken off because the run is to be
-/// left. No error: the loop catches it, and nobody else has to know of it. What was begun is begun
-/// again when the run is.
+/// Thrown to interrupt a long operation (a validation, a dry run) because the run is preempted. Not
+/// an error: the loop catches it, and other code must let it pass. The resumed run repeats the
+/// operation.
 struct Interrupted {};
 
 }  // namespace frugal

@@ -6,15 +6,16 @@
 
 namespace frugal {
 
-/// A slot is filled exactly once in every recipe; what a recipe does not fill, its null
-/// default fills (null_policy below), which transforms nothing and costs nothing.
+/// A slot is filled exactly once in every recipe. If the recipe does not fill it, its null policy
+/// does (null_policy below), which transforms nothing and costs nothing.
 struct slot_kind {
   static constexpr bool slot = true;
   static constexpr bool repeatable = false;
-  static constexpr int rank = 0;  ///< a higher one comes after all lower ones that do not object
+  static constexpr int rank = 0;  ///< higher ranks run after lower ones, unless before or after say
+                                  ///< otherwise
 };
 
-/// An observer watches. A recipe has at most one of a kind.
+/// An observer only watches. A recipe has at most one of each kind.
 struct observer_kind {
   static constexpr bool slot = false;
   static constexpr bool repeatable = false;
@@ -28,8 +29,8 @@ struct repeatable_kind {
   static constexpr int rank = 0;
 };
 
-/// What a policy is, whatever its parameters. Kinds are compared by name, which also names
-/// the policy's part of a checkpoint and breaks ties of the order: two kinds, two names.
+/// What a policy is, whatever its parameters. Kinds are compared by name. The name also labels the
+/// policy's part of a checkpoint and breaks ties in the order, so it must be unique.
 template <class K>
 concept Kind = requires {
   { K::name } -> std::convertible_to<std::string_view>;
@@ -38,7 +39,7 @@ concept Kind = requires {
   { K::rank } -> std::convertible_to<int>;
 };
 
-/// The policy that fills a slot which the recipe leaves open. Specialised beside each null.
+/// The policy that fills a slot which the recipe leaves open. Specialised next to each null policy.
 template <class Kind>
 struct null_policy;
 

@@ -16,11 +16,11 @@ namespace frugal::detail {
 template <class... Ps>
 inline constexpr std::array<PolicyInfo, sizeof...(Ps)> infos_of{info_of<Ps>...};
 
-/// Their order; here, so that it is found once for a recipe, whoever asks.
+/// Their order; a variable template, so that it is computed once per recipe.
 template <class... Ps>
 inline constexpr Order<sizeof...(Ps)> order_in = order_of(infos_of<Ps...>);
 
-/// Is the kind there? A slot always is: its null default fills it.
+/// Whether the kind is present. A slot always is: its null policy fills it.
 template <std::size_t N>
 constexpr bool has_kind(std::array<PolicyInfo, N> const& infos, unsigned long long kind,
                         bool slot) {
@@ -31,7 +31,8 @@ constexpr bool has_kind(std::array<PolicyInfo, N> const& infos, unsigned long lo
   return false;
 }
 
-/// A null transforms nothing, so nothing conflicts with it.
+/// Whether the kind is present and not null: a null policy transforms nothing, so nothing conflicts
+/// with it.
 template <std::size_t N>
 constexpr bool has_active_kind(std::array<PolicyInfo, N> const& infos, unsigned long long kind) {
   for (PolicyInfo const& info : infos) {
@@ -49,7 +50,7 @@ constexpr bool repeats(std::array<PolicyInfo, N> const& infos, std::size_t which
   return false;
 }
 
-/// Does one before this have its kind's name for another kind?
+/// Whether an earlier policy has the same kind name for another kind.
 template <std::size_t N>
 constexpr bool shares_name(std::array<PolicyInfo, N> const& infos, std::size_t which) {
   for (std::size_t i = 0; i < which; ++i) {
@@ -61,7 +62,7 @@ constexpr bool shares_name(std::array<PolicyInfo, N> const& infos, std::size_t w
   return false;
 }
 
-/// Does one before this provide the service?
+/// Whether an earlier policy provides the service.
 template <std::size_t N>
 constexpr bool is_provided_before(std::array<PolicyInfo, N> const& infos, std::size_t which,
                                   unsigned long long service) {
@@ -73,7 +74,7 @@ constexpr bool is_provided_before(std::array<PolicyInfo, N> const& infos, std::s
   return false;
 }
 
-/// The first rule that a recipe breaks, as its sentence; empty when the recipe is legal.
+/// The sentence of the first rule that a recipe breaks; empty if the recipe is legal.
 template <std::size_t N>
 constexpr std::string_view fault_of(std::array<PolicyInfo, N> const& infos, Order<N> const& order) {
   for (std::size_t i = 0; i < N; ++i) {
@@ -93,14 +94,14 @@ constexpr std::string_view fault_of(std::array<PolicyInfo, N> const& infos, Orde
   return order.sorted == N ? std::string_view{} : rules::cycle::text;
 }
 
-/// Says every broken rule of a recipe, each once, in the words of the policy it concerns.
-/// The offenders are template arguments so that the compiler's notes name them.
+/// Reports every broken rule of a recipe once, in the words of the policy concerned. The offenders
+/// are template arguments, so that the compiler's notes name them.
 template <class... Ps>
 struct Refusals {
   static constexpr auto const& infos = infos_of<Ps...>;
 
   template <class P, class... Needs>
-  static constexpr bool say_needs(list<Needs...>) {
+  static constexpr bool require_needs(list<Needs...>) {
     return (true & ... &
             edge<Needs, rules::missing_need>::sentence::template require<
                 has_kind(infos, kind_key<typename edge<Needs, rules::missing_need>::kind>,
@@ -108,7 +109,7 @@ struct Refusals {
                 P, typename edge<Needs, rules::missing_need>::kind>());
   }
   template <class P, class... Conflicts>
-  static constexpr bool say_conflicts(list<Conflicts...>) {
+  static constexpr bool require_conflicts(list<Conflicts...>) {
     return (true & ... &
             edge<Conflicts, rules::conflicting>::sentence::template require<
                 info_of<P>.null ||
@@ -117,7 +118,7 @@ struct Refusals {
                 P, typename edge<Conflicts, rules::conflicting>::kind>());
   }
   template <class P, std::size_t I, class... Services>
-  static constexpr bool say_provides(list<Services...>) {
+  static constexpr bool require_provides(list<Services...>) {
     return (
         true & ... &
         Services::twice::template require<!is_provided_before(infos, I, kind_key<Services>), P>());
@@ -128,13 +129,15 @@ struct Refusals {
     constexpr bool duplicates =
         (true & ... &
          rules::duplicate::require<shares_name(infos, Is) || !repeats(infos, Is), Ps>());
-    constexpr bool services = (true & ... & say_provides<Ps, Is>(typename provides_of<Ps>::type{}));
-    constexpr bool needs = (true & ... & say_needs<Ps>(typename needs_of<Ps>::type{}));
-    constexpr bool conflicts = (true & ... & say_conflicts<Ps>(typename conflicts_of<Ps>::type{}));
-    return names & duplicates & services & needs & conflicts & say_cycle();
+    constexpr bool services =
+        (true & ... & require_provides<Ps, Is>(typename provides_of<Ps>::type{}));
+    constexpr bool needs = (true & ... & require_needs<Ps>(typename needs_of<Ps>::type{}));
+    constexpr bool conflicts =
+        (true & ... & require_conflicts<Ps>(typename conflicts_of<Ps>::type{}));
+    return names & duplicates & services & needs & conflicts & require_cycle();
   }
-  // The offenders are those that could not be placed: the cycle, and what waits for it.
-  static constexpr bool say_cycle() {
+  // The offenders are the policies that could not be sorted: the cycle, and those that wait for it.
+  static constexpr bool require_cycle() {
     constexpr auto const& order = order_in<Ps...>;
     if constexpr (order.sorted == sizeof...(Ps)) {
       return true;
@@ -147,11 +150,11 @@ struct Refusals {
   }
 };
 
-/// What policies demand of every policy of their recipe, kinds that nobody knows yet included.
-/// Without a policy that demands something there is nothing to be asked.
+/// The demands of policies on every policy of their recipe, including kinds that they do not know.
+/// Without a policy that demands something, nothing is checked.
 template <class... Ps>
 struct Demands {
-  /// The sentence of the first demand that is not met; empty when all are.
+  /// The sentence of the first unmet demand; empty if all are met.
   static constexpr std::string_view fault() {
     std::string_view unmet;
     (ask<Ps>(typename demands_of<Ps>::type{}, unmet), ...);
@@ -173,15 +176,15 @@ struct Demands {
   }
   template <class P, class... Ds>
   static constexpr bool require_of(list<Ds...>) {
-    return (true & ... & say_all<P, Ds>());
+    return (true & ... & require_all<P, Ds>());
   }
   template <class P, class Demand>
-  static constexpr bool say_all() {
+  static constexpr bool require_all() {
     return (true & ... & Demand::sentence::template require<Demand::template met<Ps>, P, Ps>());
   }
 };
 
-/// What a declared hook of a policy is called with, and what it returns.
+/// Whether a declared hook of a policy has the right parameters and result.
 template <class P, class State, class Context, class Hook>
 constexpr bool fits() {
   using Phase = typename Context::template phase<Hook>;
@@ -209,7 +212,7 @@ constexpr bool fits() {
   }
 }
 
-/// Declared is implemented, and implemented is declared: for a hook where they may differ.
+/// Whether the declaration and the implementation of one hook agree.
 template <class P, class State, class Context, class Hook>
 constexpr bool agrees() {
   constexpr bool declared = contains<Hook, typename P::listens>;
@@ -223,8 +226,8 @@ constexpr bool agrees() {
   }
 }
 
-/// The same for all hooks. A State that has the declared names and no other is asked for these
-/// alone: a function for each of thirteen hooks, for each policy of each recipe, adds up.
+/// The same for all hooks. If a State has exactly the declared names, only these are checked: a
+/// function for each hook, for each policy of each recipe, adds up.
 template <class P, class State, class Context, class... Listens, class... Hooks>
 constexpr bool agree(list<Listens...>, list<Hooks...>) {
   constexpr bool known = (true && ... && contains<Listens, list<Hooks...>>);
@@ -236,7 +239,7 @@ constexpr bool agree(list<Listens...>, list<Hooks...>) {
   }
 }
 
-/// What a policy says that it provides is there.
+/// Whether a policy implements the services that it declares.
 template <class P, class State, class Context, class... Services>
 constexpr bool delivers(list<Services...>) {
   return (true & ... &

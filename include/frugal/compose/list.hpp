@@ -7,7 +7,7 @@
 
 namespace frugal {
 
-/// A list of types; what `listens`, `needs`, `conflicts`, `before` and `after` are written as.
+/// A list of types, for `listens`, `needs`, `conflicts`, `before` and `after`.
 template <class... Ts>
 struct list {
   static constexpr std::size_t size = sizeof...(Ts);
@@ -37,8 +37,8 @@ template <class... Ts, class... Us, class... Rest>
 struct concatenation<list<Ts...>, list<Us...>, Rest...>
     : concatenation<list<Ts..., Us...>, Rest...> {};
 
-// Looking a type up by its position is one overload resolution, whatever the length:
-// recursive type lists are what makes a template library slow to compile.
+// Lookup by position is one overload resolution, whatever the length: recursive type lists make a
+// template library slow to compile.
 template <std::size_t I, class T>
 struct indexed {};
 

@@ -9,8 +9,8 @@
 
 namespace frugal::detail {
 
-/// The order in which the policies of a recipe are called: positions in the recipe, first
-/// called first. `sorted < N` means that the rest wait for each other in a cycle.
+/// The order in which the policies of a recipe are called, as positions in the recipe. `sorted < N`
+/// means that the rest form a cycle.
 template <std::size_t N>
 struct Order {
   std::array<std::size_t, N> position{};
@@ -21,14 +21,14 @@ constexpr bool comes_first(PolicyInfo const& one, PolicyInfo const& other) {
   return one.rank != other.rank ? one.rank < other.rank : one.kind < other.kind;
 }
 
-/// Kahn's topological sort (1962); of the policies that are free to come next, the one of the
-/// lowest rank does, and of these the one whose kind's name is first in the alphabet, so that
-/// permutations of a recipe have one order.
-/// Policies of one (repeatable) kind keep the order in which they were written.
+/// Kahn's topological sort (1962). Of the policies that may come next, it takes the one with the
+/// lowest rank, and among equals the alphabetically first kind name, so that all permutations of a
+/// recipe have one order. Policies of one repeatable kind keep the order in which they were
+/// written.
 template <std::size_t N>
 constexpr Order<N> order_of(std::array<PolicyInfo, N> const& infos) {
   Order<N> order;
-  // Whom each has to come before, and for how many it waits: each pair is looked at once.
+  // Successors of each policy, and how many it waits for: each pair is examined once.
   bool follows[N + 1][N + 1] = {};
   std::size_t waits[N + 1] = {};
   for (std::size_t i = 0; i < N; ++i) {
@@ -58,7 +58,7 @@ constexpr Order<N> order_of(std::array<PolicyInfo, N> const& infos) {
     order.position[order.sorted++] = next;
     for (std::size_t j = 0; j < N; ++j) waits[j] -= follows[next][j];
   }
-  // A cycle: what could not be sorted follows in the order it was written, for the message.
+  // A cycle: unsorted policies follow in the order in which they were written, for the message.
   std::size_t at = order.sorted;
   for (std::size_t i = 0; i < N; ++i) {
     if (!done[i]) order.position[at++] = i;

@@ -6,18 +6,18 @@
 
 namespace frugal {
 
-/// What a fit leaves in the value of a policy: a State ends with its fit, and the trainer, which
-/// has the value, outlives it. `trainer.policy<Kind>()` is where the user finds it.
+/// A fit's result in the value of a policy: the State ends with its fit, while the trainer, which
+/// holds the value, outlives it. Users read it through `trainer.policy<Kind>()`.
 ///
-/// The value that a State is made from is the trainer's own and stays where it is for the fit, so a
-/// State may keep the address of its outcome.
+/// The value that a State is made from belongs to the trainer and does not move during the fit, so
+/// a State may keep the address of its outcome.
 ///
-/// It is no setting. A policy's value is constant while fitting but for this; a copy of the value
-/// shares what is there, and what another fit leaves replaces it in its own trainer alone.
+/// It is not a setting: apart from it, a policy's value is constant during a fit. A copy of the
+/// value shares the result; a later fit replaces the result in its own trainer alone.
 template <class T>
 class Outcome {
  public:
-  /// Null before a fit has left something.
+  /// Null until a fit has stored a result.
   T const* get() const { return found_.get(); }
 
   void leave(T found) const { found_ = std::make_shared<T const>(std::move(found)); }

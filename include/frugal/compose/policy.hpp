@@ -10,13 +10,14 @@
 #include <frugal/compose/hooks.hpp>
 #include <frugal/compose/kind.hpp>
 #include <frugal/compose/list.hpp>
+#include <frugal/compose/options.hpp>
 #include <frugal/compose/sentence.hpp>
 #include <frugal/compose/services.hpp>
 
 namespace frugal {
 
-/// A kind that a policy cannot do without, or cannot live beside, and the sentence that says
-/// why and what to write instead. A bare kind in `needs` or `conflicts` gets a general one.
+/// A kind that a policy requires or excludes, with a sentence that says why and what to write
+/// instead. A bare kind in `needs` or `conflicts` gets a generic sentence.
 template <class Kind, class Sentence>
 struct need {
   using kind = Kind;
@@ -28,15 +29,15 @@ struct conflict {
   using sentence = Sentence;
 };
 
-/// A policy: a value type that says what kind it is and which hooks its State implements.
+/// A policy: a value type that declares its kind and the hooks that its State implements.
 ///
-///     using kind = kinds::early_stop;               required
-///     using listens = list<on::validated>;          required; list<> for a plain setting
-///     using needs, conflicts = list<...>;           kinds, need<...>, conflict<...>
-///     using before, after = list<...>;              kinds, where the order matters
-///     using provides = list<...>;                   services: what it does for others
-///     using demands = list<...>;                    of every policy: `met<P>` and a `sentence`
-///     template <class Context> class State;         constructed from the policy's value
+///    using kind = kinds::early_stop;               required
+///    using listens = list<on::validated>;          required; list<> for a plain setting
+///    using needs, conflicts = list<...>;           kinds, need<...>, conflict<...>
+///    using before, after = list<...>;              kinds, where the order matters
+///    using provides = list<...>;                   services that it provides
+///    using demands = list<...>;                    on every policy: `met<P>` and a `sentence`
+///    template <class Context> class State;         constructed from the policy's value
 template <class P>
 concept Policy =
     requires {
@@ -52,23 +53,22 @@ FRUGAL_SENTENCE(not_a_policy,
                 "constructible type with `using kind` and `using listens`.");
 FRUGAL_SENTENCE(missing_need,
                 "frugal: a policy of this recipe needs a kind that the recipe lacks. The "
-                "compiler's note names both: add a policy of that kind.");
+                "compiler's note names both. Add a policy of that kind.");
 FRUGAL_SENTENCE(conflicting,
-                "frugal: two policies of this recipe cannot live together. The compiler's note "
-                "names the policy and the kind it excludes: take one of them out.");
+                "frugal: two policies of this recipe exclude each other. The compiler's note names "
+                "the policy and the kind that it excludes. Remove one of them.");
 FRUGAL_SENTENCE(duplicate,
-                "frugal: this recipe has two policies of one kind, and room for one. The "
-                "compiler's note names the second: keep one of the two.");
-FRUGAL_SENTENCE(
-    one_name,
-    "frugal: two kinds of this recipe have one name, and names tell kinds apart: in the "
-    "order, in messages and in what is saved. Give your kind another name.");
+                "frugal: this recipe has two policies of one kind, and a recipe takes one. The "
+                "compiler's note names the second. Keep one of the two.");
+FRUGAL_SENTENCE(one_name,
+                "frugal: two kinds of this recipe have the same name. The order, messages and "
+                "checkpoints tell kinds apart by name. Give your kind another name.");
 FRUGAL_SENTENCE(cycle,
-                "frugal: the order of these policies is a cycle: each wants to come after "
-                "another of them. Take one `before` or `after` out.");
+                "frugal: the order of these policies is a cycle: each must come after another one. "
+                "Remove one `before` or `after`.");
 FRUGAL_SENTENCE(unknown_hook,
-                "frugal: this policy listens to something that is no hook. The hooks are those "
-                "of frugal::all_hooks.");
+                "frugal: this policy's `listens` has a type that is not a hook. frugal::all_hooks "
+                "lists the hooks.");
 FRUGAL_SENTENCE(idle_observer,
                 "frugal: this observer listens to no hook and would never be called. Name its "
                 "hooks in `listens`.");
@@ -78,7 +78,7 @@ FRUGAL_SENTENCE(no_state,
                 "const&)`.");
 FRUGAL_SENTENCE(final_state,
                 "frugal: this policy's State is final, and its hooks are found by deriving from "
-                "it. Take `final` out.");
+                "it. Remove `final`.");
 FRUGAL_SENTENCE(not_persistent,
                 "frugal: this policy's State carries data that no checkpoint would keep. Give it "
                 "`template <class Archive> void persist(Archive&)`, or `using transient = void` "
@@ -88,7 +88,7 @@ FRUGAL_SENTENCE(not_persistent,
 
 namespace detail {
 
-/// Takes a bare kind and a kind with its sentence apart.
+/// Splits an edge into its kind and its sentence; a bare kind gets the generic one.
 template <class Edge, class General>
 struct edge {
   using kind = Edge;
@@ -99,14 +99,14 @@ struct edge<need<Kind, Sentence>, General> : need<Kind, Sentence> {};
 template <class Kind, class Sentence, class General>
 struct edge<conflict<Kind, Sentence>, General> : conflict<Kind, Sentence> {};
 
-/// A kind's name as a number (FNV-1a): compared once for each pair of policies.
+/// A kind's name hashed to a number (FNV-1a), for cheap comparison of each pair of policies.
 constexpr unsigned long long key_of(std::string_view name) {
   unsigned long long key = 14695981039346656037ULL;
   for (char const c : name) key = (key ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return key;
 }
 
-/// An edge as a value, so that rules over whole recipes are loops and not templates.
+/// An edge as a value, so that rules over recipes are loops instead of templates.
 struct Edge {
   std::string_view kind;
   bool slot;
@@ -125,7 +125,7 @@ struct edges<list<Es...>, General> {
            edge<Es, General>::sentence::text, kind_key<typename edge<Es, General>::kind>}...};
 };
 
-// What is no hook has no bit, so that the engine lives to say so.
+// A type that is not a hook has no bit, so that the engine can report it.
 template <class Hook>
 inline constexpr unsigned hook_bit = 0;
 template <class Hook>
@@ -141,10 +141,12 @@ template <class P>
 inline constexpr bool is_null = false;
 template <class P>
   requires requires { typename null_policy<typename P::kind>::type; }
-inline constexpr bool is_null<P> = std::same_as<P, typename null_policy<typename P::kind>::type>;
+inline constexpr bool is_null<P> =
+    std::same_as<typename canonical_of<P>::type,
+                 typename canonical_of<typename null_policy<typename P::kind>::type>::type>;
 
-/// Everything that legality and order need of a policy, as a value. One template
-/// instantiation a policy: what follows is constexpr arithmetic on an array of these.
+/// Everything that legality and order need of a policy, as a value. One template instantiation per
+/// policy; the rest is constexpr arithmetic on an array of these.
 struct PolicyInfo {
   std::string_view kind;
   bool slot;
@@ -157,7 +159,7 @@ struct PolicyInfo {
   std::span<Edge const> before;
   std::span<Edge const> after;
   std::span<Edge const> provides{};
-  std::span<char const> identity{};  ///< of the kind's type: two types may not have one name
+  std::span<char const> identity{};  ///< of the kind's type: two types must not share a name
   unsigned long long key = key_of(kind);
 };
 

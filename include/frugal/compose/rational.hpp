@@ -7,14 +7,14 @@ namespace frugal {
 
 /// A real number as a template argument: `ClipNorm<1.0_r>`, `Warmup<200, 0.1_r>`.
 ///
-/// A fraction of two integers, because clang takes floating-point template parameters only
-/// since 18, and because 0.1 in a type's name should be one tenth. Kept in lowest terms, so that
-/// 0.50_r and 0.5_r are one type.
+/// A fraction of two integers, because clang supports floating-point template parameters only since
+/// version 18, and because 0.1 in a type's name should be exactly one tenth. Kept in lowest terms,
+/// so that 0.50_r and 0.5_r are one type.
 struct Rational {
   std::int64_t numerator = 0;
   std::int64_t denominator = 1;
 
-  // The quotient of two exact doubles, correctly rounded: 0.1_r is the double 0.1.
+  // The quotient of two exact doubles, correctly rounded: 0.1_r gives the double 0.1.
   constexpr double value() const {
     return static_cast<double>(numerator) / static_cast<double>(denominator);
   }
@@ -34,7 +34,7 @@ constexpr Rational lowest_terms(std::int64_t numerator, std::int64_t denominator
   return a == 0 ? Rational{0, 1} : Rational{numerator / a, denominator / a};
 }
 
-// Up to 2^53, so that numerator and denominator are exact as doubles.
+// Up to 2^53, numerator and denominator are exact as doubles.
 inline constexpr std::int64_t largest_exact = std::int64_t{1} << 53;
 
 template <char... Text>
@@ -81,7 +81,7 @@ consteval Rational parse_rational() {
 
 inline namespace literals {
 
-/// `1.0_r`, `0.1_r`, `3e-4_r`: at most 15 digits; anything else does not compile.
+/// `1.0_r`, `0.1_r`, `3e-4_r`: up to 15 digits; anything else does not compile.
 template <char... Text>
 consteval Rational operator""_r() {
   return detail::parse_rational<Text...>();

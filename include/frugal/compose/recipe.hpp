@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boost/hana/cartesian_product.hpp>
-#include <boost/hana/filter.hpp>
-#include <boost/hana/tuple.hpp>
-#include <boost/hana/type.hpp>
-#include <boost/hana/unpack.hpp>
+#include <array>
+#include <cstddef>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include <frugal/compose/legality.hpp>
 #include <frugal/compose/list.hpp>
+#include <frugal/compose/watching.hpp>
 
 namespace frugal {
 
 template <class... Ps>
 struct Recipe;
 
-/// One dimension of a comparison: the policies that take turns in a recipe. `Without` is the
-/// choice to leave the place empty.
+/// One dimension of a comparison: alternative policies. `Without` means none of them.
 template <class... Choices>
 struct Axis {};
 
-/// Leaves an axis' place empty.
+/// The choice of no policy on an axis.
 struct Without {};
 
 namespace detail {
@@ -42,48 +41,60 @@ struct policies_in<Without> {
 template <class... Ps>
 using flatten = concat<typename policies_in<Ps>::type...>;
 
-namespace hana = boost::hana;
-
-template <class Tuple>
-using recipe_of =
-    typename decltype(hana::unpack(std::declval<Tuple>(), hana::template_<Recipe>))::type;
-
 template <class Axis>
 struct choices_of;
 template <class... Choices>
 struct choices_of<Axis<Choices...>> {
-  static constexpr auto tuple = hana::tuple_t<Choices...>;
+  using type = list<Choices...>;
 };
 
-// Function objects and no lambdas in here: g++ 12 does not deduce the result of a generic
-// lambda inside an alias template.
-struct recipes_of_rows {
-  template <class... Rows>
-  constexpr std::type_identity<list<recipe_of<Rows>...>> operator()(Rows...) const {
-    return {};
+// For how many consecutive recipes each axis keeps its choice: the product of the sizes after it.
+template <std::size_t... Sizes>
+inline constexpr std::array<std::size_t, sizeof...(Sizes)> strides_of = [] {
+  std::array<std::size_t, sizeof...(Sizes)> strides{Sizes...};
+  std::size_t stride = 1;
+  for (std::size_t axis = sizeof...(Sizes); axis-- > 0;) {
+    stride *= std::exchange(strides[axis], stride);
   }
+  return strides;
+}();
+
+// Recipe number `Row` computes its choices by arithmetic rather than from another recipe, so the
+// depth of instantiation does not grow with the number of recipes.
+template <std::size_t Row, class Strides, class R, class... Axes>
+struct recipe_at;
+template <std::size_t Row, std::size_t... Strides, class R, class... Axes>
+struct recipe_at<Row, std::index_sequence<Strides...>, R, Axes...> {
+  using type = Recipe<
+      R, type_at<typename choices_of<Axes>::type, Row / Strides % choices_of<Axes>::type::size>...>;
 };
 
-// Apart from Recipe, where `choices_of<Axis<Recipe>>` depends on nothing and would be made with
-// each.
-template <class List>
+template <class Rows, class Places, class R, class... Axes>
 struct product_of;
-template <class R, class... Axes>
-struct product_of<list<R, Axes...>> {
+template <std::size_t... Rows, std::size_t... Places, class R, class... Axes>
+struct product_of<std::index_sequence<Rows...>, std::index_sequence<Places...>, R, Axes...> {
+  static constexpr auto const& strides = strides_of<choices_of<Axes>::type::size...>;
   using type =
-      typename decltype(hana::unpack(hana::cartesian_product(hana::make_tuple(
-                                         choices_of<Axis<R>>::tuple, choices_of<Axes>::tuple...)),
-                                     recipes_of_rows{}))::type;
+      list<typename recipe_at<Rows, std::index_sequence<strides[Places]...>, R, Axes...>::type...>;
+};
+
+template <class R, class... Axes>
+using product =
+    typename product_of<std::make_index_sequence<(1 * ... * choices_of<Axes>::type::size)>,
+                        std::index_sequence_for<Axes...>, R, Axes...>::type;
+
+template <class List>
+struct recipe_of;
+template <class... Ps>
+struct recipe_of<list<Ps...>> {
+  using type = Recipe<Ps...>;
 };
 
 template <class List, class K>
 struct without_kind;
 template <class... Ps, class K>
-struct without_kind<list<Ps...>, K> {
-  using type = recipe_of<decltype(hana::filter(hana::tuple_t<Ps...>, [](auto type) {
-    return hana::bool_c < decltype(type)::type::kind::name != K::name > ;
-  }))>;
-};
+struct without_kind<list<Ps...>, K>
+    : recipe_of<concat<std::conditional_t<Ps::kind::name != K::name, list<Ps>, list<>>...>> {};
 
 template <class List>
 struct facts;
@@ -93,7 +104,9 @@ struct facts<list<Ps...>> {
   static constexpr std::string_view fault = [] {
     if constexpr (policies) {
       std::string_view const broken = fault_of(infos_of<Ps...>, order_in<Ps...>);
-      return broken.empty() ? Demands<Ps...>::fault() : broken;
+      if (!broken.empty()) return broken;
+      std::string_view const unmet = Demands<Ps...>::fault();
+      return unmet.empty() ? Watching<Ps...>::fault() : unmet;
     } else {
       return rules::not_a_policy::text;
     }
@@ -102,7 +115,8 @@ struct facts<list<Ps...>> {
     if constexpr (policies) {
       constexpr bool fits = Refusals<Ps...>::require(std::index_sequence_for<Ps...>{});
       constexpr bool met = Demands<Ps...>::require();
-      return fits && met;
+      constexpr bool measured = Watching<Ps...>::require();
+      return fits && met && measured;
     } else {
       return (true & ... & rules::not_a_policy::require<Policy<Ps>, Ps>());
     }
@@ -111,10 +125,11 @@ struct facts<list<Ps...>> {
 
 }  // namespace detail
 
-/// A named list of policies. It nests: a Recipe inside a Recipe or a Trainer is its policies.
+/// A named list of policies. Recipes nest: a Recipe inside a Recipe or a Trainer expands to its
+/// policies.
 ///
-/// `legal` says whether a Trainer of it compiles, and `fault` which rule it breaks first, in
-/// the words the compiler would use; so products can drop what must not be combined.
+/// `legal` says whether a Trainer of it compiles, and `fault` is the sentence of the first broken
+/// rule, as the compiler would print it; so a product can drop illegal combinations.
 template <class... Ps>
 struct Recipe {
   using policies = detail::flatten<Ps...>;
@@ -122,26 +137,26 @@ struct Recipe {
   static constexpr std::string_view fault = detail::facts<policies>::fault;
   static constexpr bool legal = fault.empty();
 
-  /// Without the policies of a kind.
+  /// This recipe without the policies of a kind.
   template <class K>
   using without = typename detail::without_kind<policies, K>::type;
 
-  /// With a policy, in place of the one of its kind unless the kind is repeatable.
+  /// This recipe with a policy added, which replaces the one of its kind unless the kind is
+  /// repeatable.
   template <class P>
   using with =
       Recipe<std::conditional_t<P::kind::repeatable, Recipe, without<typename P::kind>>, P>;
 
-  /// Every combination of this recipe with one choice of each axis, as a list of recipes in
-  /// the order of nested loops, the last axis turning fastest. Includes the illegal ones.
+  /// Every combination of this recipe with one choice from each axis, as a list of recipes in the
+  /// order of nested loops; the last axis varies fastest. Includes illegal recipes.
   ///
   ///     Recipe<Optimize<AdamW>>::product<Axis<Precision<FP32>, Precision<BF16>>,
   ///                                      Axis<Without, ClipNorm<>>>    // four recipes
-  // The recipe is an axis of one choice: a product of no axes at all would be empty.
   template <class... Axes>
-  using product = typename detail::product_of<list<Recipe, Axes...>>::type;
+  using product = detail::product<Recipe, Axes...>;
 };
 
-/// The recipes of a list that are legal.
+/// The legal recipes of a list.
 template <class List>
 struct legal_of;
 template <class... Rs>

@@ -9,11 +9,11 @@
 
 #include <frugal/compose/policy.hpp>
 
-// The names under which a recipe's states are saved, and by which a run remembers who has heard of
-// an event: names outlast a change of the order, positions do not.
+// The names under which a recipe's States are saved, and by which a run records which of them have
+// completed an event. Unlike positions, names survive a change of the order.
 namespace frugal::detail {
 
-/// "Log", "Log.1" for a second one. `infos` in their computed order.
+/// "Log", and "Log.1" for a second one. `infos` in their computed order.
 inline std::string scope_of(std::span<PolicyInfo const> infos, std::size_t which) {
   std::size_t before = 0;
   for (std::size_t i = 0; i < which; ++i) before += infos[i].kind == infos[which].kind;
@@ -22,7 +22,7 @@ inline std::string scope_of(std::span<PolicyInfo const> infos, std::size_t which
   return scope;
 }
 
-/// Those of the first `count` of the order.
+/// The names of the first `count` in order.
 inline std::vector<std::string> first_scopes(std::span<PolicyInfo const> infos, std::size_t count) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min(count, infos.size()); ++i) {
@@ -30,6 +30,12 @@ inline std::vector<std::string> first_scopes(std::span<PolicyInfo const> infos, 
   }
   return names;
 }
+
+/// The scope of a state that is saved.
+struct SavedScope {
+  std::string name;
+  bool dispensable = false;  ///< a recipe may lack it
+};
 
 inline bool is_among(std::vector<std::string> const& scopes, std::string const& scope) {
   return std::ranges::find(scopes, scope) != scopes.end();

@@ -3,18 +3,18 @@
 
 #include <string_view>  // IWYU pragma: keep (the macro)
 
-/// Defines a rule's sentence: a type that can refuse at compile time and be read at run time.
+/// Defines a rule's sentence: a type that refuses at compile time and is readable at run time.
 ///
-/// Before C++26 the text of a static_assert is a literal, so a generic engine can say which
-/// rule was broken but not in whose words. A policy therefore brings its own sentence, as a
-/// type, and the engine only decides whether to say it:
+/// Before C++26 the text of a static_assert is a literal, so a generic engine could not print a
+/// policy's own text. A policy therefore supplies its sentence as a type, and the engine only
+/// decides whether to print it:
 ///
 ///     FRUGAL_SENTENCE(spot_without_checkpoint,
 ///                     "frugal: Spot needs Checkpoint: there is nothing to save to. "
 ///                     "Add Checkpoint<Every<500>>.");
 ///
-/// `say<Legal, Offenders...>()` is a static_assert of Legal; the offenders appear in the
-/// compiler's note about the instantiation. `text` is the same sentence for Recipe::fault.
+/// `say<Legal, Offenders...>()` is a static_assert of Legal; the offenders appear in the compiler's
+/// note about the instantiation. `text` is the same sentence for Recipe::fault.
 #define FRUGAL_SENTENCE(name, sentence)                \
   struct name {                                        \
     static constexpr std::string_view text = sentence; \

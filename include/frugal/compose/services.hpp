@@ -9,15 +9,15 @@
 
 namespace frugal {
 
-/// What one policy of a recipe does for the loop or for the others: a policy that can says
-/// `using provides = list<service::save>`, and who needs it asks the engine for its provider. Two
-/// providers of one service are a fault of the recipe.
+/// Something that one policy of a recipe does for the loop or for others. The provider declares
+/// `using provides = list<service::save>`; users ask the engine for the provider. A recipe with two
+/// providers of one service is illegal.
 ///
-///     name         unique, as that of a kind
-///     met<P, S, C> does the policy P, with the State S for the Context C, have what the service
-///                  calls?
-///     unmet        the sentence for a policy that says it does and has it not
-///     twice        the sentence for two providers
+///    name         unique, like a kind's
+///    met<P, S, C> whether policy P, with State S for Context C, has the members that the service
+///                 calls
+///    unmet        the sentence for a policy that declares the service without these members
+///    twice        the sentence for two providers
 template <class S>
 concept Service = requires {
   S::name;
@@ -30,7 +30,7 @@ namespace detail {
 template <class S, class P>
 inline constexpr bool is_provided_by = contains<S, typename provides_of<P>::type>;
 
-/// Has a list of policies a provider of the service?
+/// Whether a list of policies has a provider of the service.
 template <class S, class Policies>
 inline constexpr bool provided = false;
 template <class S, class... Ps>

@@ -10,11 +10,11 @@
 #include <frugal/compose/services.hpp>
 #include <frugal/error.hpp>
 
-// What a policy is while fitting, and whether it keeps what it declares.
+// A policy's State type, and whether it implements what the policy declares.
 namespace frugal::detail {
 
-/// What a policy that listens to nothing carries while fitting. One type a policy, since two
-/// subobjects of one type, however empty, would have to have two addresses.
+/// The State of a policy that listens to nothing. One type per policy: two subobjects of one type
+/// need distinct addresses, even if empty.
 template <class P>
 struct Stateless {
   Stateless() = default;
@@ -25,12 +25,12 @@ template <class P, class Context>
 struct state_of {
   using type = typename P::template State<Context>;
 };
-/// Has a policy nothing to do while fitting: no hook, and no service for others?
+/// Whether a policy has nothing to do during a fit: no hooks and no services.
 template <class P>
 inline constexpr bool is_idle = std::same_as<typename P::listens, list<>> &&
                                 std::same_as<typename provides_of<P>::type, list<>>;
 
-/// Does it carry nothing while fitting? What it provides it then has in its value.
+/// Whether it has no State. Its services are then members of its value.
 template <class P, class Context>
 inline constexpr bool is_stateless =
     is_idle<P> || (std::same_as<typename P::listens, list<>> &&
@@ -46,7 +46,7 @@ template <class P, class Context>
 concept HasState = is_stateless<P, Context> ||
                    std::constructible_from<typename P::template State<Context>, P const&>;
 
-/// Stands in for an archive where only the presence of persist() is asked for.
+/// Stands in for an archive when only the presence of persist() is checked.
 struct AnyArchive {
   template <class T>
   void operator()(char const*, T&) const {}
@@ -76,11 +76,12 @@ constexpr bool well_formed(all_hooks hooks) {
 }
 
 [[noreturn]] inline void refuse_unreached(std::string_view hook) {
-  throw PolicyError({.what = "a policy has not called next(), and what it surrounds was left out",
-                     .where = std::string(hook),
-                     .why = "a guard surrounds its part of the run, and is no switch",
-                     .fix = "Call next() in it, once. To end a run return flow::stop from on_step, "
-                            "or ask for it in stop_requested."});
+  throw PolicyError(
+      {.what = "a policy did not call next(), so the part of the run that it surrounds was skipped",
+       .where = std::string(hook),
+       .why = "an around-hook may not skip its part of the run",
+       .fix = "Call next() in it, once. To end a run, return flow::stop from on_step or true from "
+              "stop_requested."});
 }
 
 }  // namespace frugal::detail

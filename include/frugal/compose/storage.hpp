@@ -6,8 +6,8 @@
 
 namespace frugal::detail {
 
-// [[no_unique_address]] lets an empty policy share the address of its neighbours; the index
-// keeps two leaves of one type apart.
+// [[no_unique_address]] lets an empty policy share its neighbours' address; the index distinguishes
+// two leaves of one type.
 template <std::size_t I, class T>
 struct Leaf {
   [[no_unique_address]] T value{};
@@ -33,7 +33,7 @@ template <std::size_t... Is, class... Ts>
 struct Leaves<std::index_sequence<Is...>, Ts...> : Leaf<Is, Ts>... {
   Leaves() = default;
 
-  /// Each leaf from the leaf at its position, in place: states need not be movable.
+  /// Constructs each leaf in place from the leaf at the same position: States need not be movable.
   template <class From>
   explicit Leaves(std::in_place_t, From const& from)
       : Leaf<Is, Ts>(std::in_place, get<Is>(from))... {}

@@ -5,10 +5,16 @@
 #include <ATen/ATen.h>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
-#include <sstream>
 #include <string>
 #include <type_traits>
+#include <utility>
+
+#include <frugal/data/batch_defaults.hpp>
+#include <frugal/data/each_tensor.hpp>
+#include <frugal/data/fields.hpp>
+#include <frugal/data/shape_text.hpp>
 
 namespace frugal {
 
@@ -18,78 +24,100 @@ struct Batch {
   at::Tensor target;
 };
 
+/// What the loop must know of a batch. Tensors, and pairs, tuples, arrays, vectors and maps of
+/// them, are batches as they are; so is a type of yours that shows its tensors:
+///
+///     struct Masked {
+///       at::Tensor ids, mask, labels;
+///       void each_tensor(auto&& f) { f(ids, mask, labels); }
+///     };
+///
+/// For a type that you cannot change, specialise this with a static `each_tensor(batch, f)`, in the
+/// same way. All else follows from it, and each of these may be in the type's batch_traits as well,
+/// static, to be used in its place: `samples(batch)`, `tokens(batch)`, `to(batch, device)` and
+/// `narrow(batch, begin, count)`.
+template <class B>
+struct batch_traits : detail::batch_defaults<B> {
+  /// Calls `f(tensor)` for every tensor, in one order.
+  template <class Self, class F>
+    requires std::same_as<std::remove_const_t<Self>, B> && detail::Transparent<B>
+  static void each_tensor(Self& batch, F&& f) {
+    detail::show_transparent(batch, f);
+  }
+};
+
 namespace detail {
 
-/// "[32, 784] Float", for messages.
-inline std::string shape_text(at::Tensor const& tensor) {
-  if (!tensor.defined()) return "undefined";
-  std::ostringstream text;
-  text << tensor.sizes() << ' ' << tensor.scalar_type();
-  return text.str();
+/// Says once what is missing, however many ask.
+template <class B>
+std::int64_t unknown_batch() {
+  static_assert(ShowsTensors<B>,
+                "frugal: the loop does not know the tensors of this batch type. Give it a member "
+                "`void each_tensor(auto&& f) { f(a, b); }` that names them, or specialise "
+                "frugal::batch_traits for it.");
+  return 0;
 }
 
 }  // namespace detail
 
-/// What the loop must know of a batch. Specialise it for a batch type of your own:
-/// how many samples and tokens it holds, and how it moves to a device. What splits batches
-/// (Accumulate<Auto>) also asks for a part of one.
+/// Calls `f(tensor)` for every tensor of a batch, in one order, undefined ones included.
+template <class B, class F>
+void batch_tensors(B& batch, F&& f) {
+  detail::show_tensors(batch, f);
+}
+
+/// Samples in a batch.
 template <class B>
-struct batch_traits {
-  /// Samples in the batch: the first dimension of its data.
-  static std::int64_t samples(B const& batch) { return batch.data.size(0); }
-
-  /// Tokens in the batch: elements of the target, which for class labels is samples.
-  static std::int64_t tokens(B const& batch) { return batch.target.numel(); }
-
-  /// Moves the batch; a batch that is there already costs one comparison and no dispatch.
-  static void to(B& batch, at::Device device) {
-    if (batch.data.device() != device) batch.data = batch.data.to(device, /*non_blocking=*/true);
-    if (batch.target.device() != device) {
-      batch.target = batch.target.to(device, /*non_blocking=*/true);
-    }
+std::int64_t batch_samples(B const& batch) {
+  if constexpr (requires { batch_traits<B>::samples(batch); }) {
+    return batch_traits<B>::samples(batch);
+  } else if constexpr (ShowsTensors<B>) {
+    return detail::batch_defaults<B>::samples(batch);
+  } else {
+    return detail::unknown_batch<B>();
   }
+}
 
-  /// Calls `f(tensor)` for every tensor that the objective reads, in one order; for Graph and
-  /// Device.
-  template <class Self, class F>
-    requires std::same_as<std::remove_const_t<Self>, B>
-  static void each_tensor(Self& batch, F&& f) {
-    f(batch.data);
-    f(batch.target);
+/// Tokens in a batch.
+template <class B>
+std::int64_t batch_tokens(B const& batch) {
+  if constexpr (requires { batch_traits<B>::tokens(batch); }) {
+    return batch_traits<B>::tokens(batch);
+  } else if constexpr (ShowsTensors<B>) {
+    return detail::batch_defaults<B>::tokens(batch);
+  } else {
+    return detail::unknown_batch<B>();
   }
+}
 
-  /// Samples `begin` to `begin + count` of the batch, as views. A batch type of one's own may have
-  /// more in it than these two tensors, and so has to say itself what a part of it is.
-  static B narrow(B const& batch, std::int64_t begin, std::int64_t count)
-    requires std::same_as<B, Batch>
-  {
-    return {batch.data.narrow(0, begin, count), batch.target.narrow(0, begin, count)};
+/// Moves a batch to a device; host memory that is page-locked is copied without a wait.
+template <class B>
+void batch_to(B& batch, at::Device device) {
+  if constexpr (requires { batch_traits<B>::to(batch, device); }) {
+    batch_traits<B>::to(batch, device);
+  } else if constexpr (ShowsTensors<B>) {
+    detail::batch_defaults<B>::to(batch, device);
+  } else {
+    detail::unknown_batch<B>();
   }
-};
-
-/// A bare tensor is a batch without a target (language models, autoencoders).
-template <>
-struct batch_traits<at::Tensor> {
-  static std::int64_t samples(at::Tensor const& batch) { return batch.size(0); }
-  static std::int64_t tokens(at::Tensor const& batch) { return batch.numel(); }
-  static void to(at::Tensor& batch, at::Device device) {
-    if (batch.device() != device) batch = batch.to(device, /*non_blocking=*/true);
-  }
-  template <class Self, class F>
-    requires std::same_as<std::remove_const_t<Self>, at::Tensor>
-  static void each_tensor(Self& batch, F&& f) {
-    f(batch);
-  }
-
-  static at::Tensor narrow(at::Tensor const& batch, std::int64_t begin, std::int64_t count) {
-    return batch.narrow(0, begin, count);
-  }
-};
+}
 
 /// A batch of which a part can be taken.
 template <class B>
 concept Splittable = requires(B const& batch, std::int64_t at) {
   { batch_traits<B>::narrow(batch, at, at) } -> std::convertible_to<B>;
+} || requires(B const& batch, std::int64_t at) {
+  detail::batch_defaults<B>::narrow(batch, at, at);
 };
+
+/// Samples `begin` to `begin + count` of a batch, as views.
+template <Splittable B>
+B batch_narrow(B const& batch, std::int64_t begin, std::int64_t count) {
+  if constexpr (requires { batch_traits<B>::narrow(batch, begin, count); }) {
+    return batch_traits<B>::narrow(batch, begin, count);
+  } else {
+    return detail::batch_defaults<B>::narrow(batch, begin, count);
+  }
+}
 
 }  // namespace frugal

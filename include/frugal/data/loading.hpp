@@ -56,7 +56,7 @@ class Pass {
 
   void seek(Cursor const& cursor) {
     if (cursor.position > samples_) {
-      throw StateError({.what = "the cursor stands behind the last sample",
+      throw StateError({.what = "the cursor is past the last sample",
                         .where = name_,
                         .why = "it is at sample " + std::to_string(cursor.position) + " of epoch " +
                                std::to_string(cursor.epoch) + ", and there are " +

@@ -56,7 +56,7 @@ inline Batch read_mnist(std::filesystem::path const& folder, Split split,
                               " dimensions, found type code " +
                               std::to_string(static_cast<int>(array.type)) + " in " +
                               std::to_string(array.shape.size()),
-                       .fix = "Look whether images and labels changed names."});
+                       .fix = "Check whether the images and labels files are swapped."});
     }
     return array;
   };

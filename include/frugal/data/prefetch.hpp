@@ -81,9 +81,9 @@ class Prefetch {
     if (worker_ && !worker_->stop()) hanging_ = true;
     worker_.reset();
     if (hanging_) {
-      throw WorkerError({.what = "a source whose worker hangs cannot be sought",
+      throw WorkerError({.what = "a source whose worker hangs cannot seek",
                          .where = where(cursor),
-                         .why = "the hanging call still uses the source",
+                         .why = "the call that hangs still uses the source",
                          .fix = "Make a new source and a new Prefetch."});
     }
     source_->seek(cursor);

@@ -102,7 +102,7 @@ class RangeSource {
 
  private:
   static std::uint64_t size_of(batch_type const& batch) {
-    return static_cast<std::uint64_t>(batch_traits<batch_type>::samples(batch));
+    return static_cast<std::uint64_t>(batch_samples(batch));
   }
 
   mutable V batches_;       // many views can be walked only when they are not const
@@ -110,12 +110,9 @@ class RangeSource {
   detail::Forgotten<std::ranges::iterator_t<V>> at_;
 };
 
-/// A range whose elements the loop can use as batches.
+/// A range that can be gone over again. Are its elements no batches, the compiler says so.
 template <class R>
-concept BatchRange = std::ranges::forward_range<R> && std::ranges::viewable_range<R> &&
-                     requires(std::ranges::range_value_t<R> const& batch) {
-                       batch_traits<std::ranges::range_value_t<R>>::samples(batch);
-                     };
+concept BatchRange = std::ranges::forward_range<R> && std::ranges::viewable_range<R>;
 
 /// What a trainer is given, as a Source: a source itself (an lvalue by reference, an rvalue
 /// moved out), or a `RangeSource` over any range of batches (an lvalue range is referred to and

@@ -90,7 +90,7 @@ class Resident {
     }
     if (data.device() != target.device()) {
       throw DataError(
-          {.what = "data and target lie on two devices",
+          {.what = "data and target are on two devices",
            .where = "data on " + data.device().str() + ", target on " + target.device().str(),
            .why = "",
            .fix = "Move both to one of them."});

@@ -187,11 +187,11 @@ class Worker {
         rethrow(channel_->failure());
       case Taken::nothing:
         hangs_ = true;
-        throw WorkerError({.what = "the background worker hangs",
-                           .where = where(),
-                           .why = "nothing came for " + seconds() + " s",
-                           .fix = "Look what the source waits for, or raise "
-                                  "Prefetching::patience."});
+        throw WorkerError(
+            {.what = "the background worker hangs",
+             .where = where(),
+             .why = "no batch came for " + seconds() + " s",
+             .fix = "Find what the source waits for, or raise Prefetching::patience."});
     }
     return item;
   }

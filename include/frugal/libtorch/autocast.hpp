@@ -5,7 +5,7 @@
 
 namespace frugal::detail {
 
-/// Autocast for the span of a forward pass: the counterpart of `with torch.autocast(...)`.
+/// Enables autocast for a scope: the counterpart of `with torch.autocast(...)`.
 class AutocastGuard {
  public:
   AutocastGuard(at::DeviceType device, at::ScalarType type)
@@ -19,7 +19,7 @@ class AutocastGuard {
   AutocastGuard(AutocastGuard const&) = delete;
   AutocastGuard& operator=(AutocastGuard const&) = delete;
   ~AutocastGuard() {
-    // Weights change between steps: their cached casts must not outlive the region.
+    // Weights change between steps, so their cached casts must not outlive the scope.
     if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
     at::autocast::set_autocast_enabled(device_, enabled_);
     at::autocast::set_autocast_dtype(device_, type_);

@@ -5,7 +5,7 @@
 
 namespace frugal::detail {
 
-/// Calls `use(layer)` for every BatchNorm below and including a module.
+/// Calls `use(layer)` for every BatchNorm layer of a module, itself included.
 template <class Use>
 void each_batch_norm(torch::nn::Module& module, Use&& use) {
   module.apply([&](torch::nn::Module& part) {

@@ -8,18 +8,18 @@
 
 namespace frugal::detail {
 
-/// Captures what `body` gives to the device, or leaves nothing behind.
+/// Captures what `body` submits to the device. A failure leaves nothing behind.
 ///
-/// `Graph` begins and ends a capture: LibTorch's. `Pools` is the memory of the captures of a step:
+/// `Graph` begins and ends a capture, through LibTorch. `Pools` is the memory of a step's captures:
 ///
-/// `pools.free_cached()`  gives back to the device what is cached: within a capture nothing is
-/// `pools.uses()`         how many captures hold the pool
-/// `pools.end()`          no more of what is allocated goes into it
-/// `pools.release()`      one capture less holds it
+/// `pools.free_cached()`  returns cached memory to the device, which is impossible within a capture
+/// `pools.uses()`         the number of captures that hold the pool
+/// `pools.end()`          stops allocating from the pool
+/// `pools.release()`      drops one capture's hold on the pool
 ///
-/// A capture fails in its body, at its end, or before it has begun. LibTorch 2.11 leaves the pool
-/// of one that failed at its end in use for ever; of one that has ended, and in later versions of
-/// any, it takes care itself, when the graph goes.
+/// A capture fails in its body, at its end, or before it has begun. LibTorch 2.11 never releases
+/// the pool of a capture that failed at its end. It does release that of a completed capture, and
+/// in later versions of any, when the graph is destroyed.
 template <class Graph, class Pools, class Body>
 std::unique_ptr<Graph> attempt_capture(std::unique_ptr<Graph> graph, Pools&& pools, Body&& body) {
   pools.free_cached();

@@ -13,17 +13,17 @@
 
 namespace frugal {
 
-/// What can write down the work of a device and have it done again.
+/// Records a device's work and replays it.
 ///
-/// `require(device)`         throws SettingsError where that device cannot
+/// `require(device)`         throws SettingsError if the device does not support it
 /// `begin(device)`           called once, before the first window
-/// `on_side_stream(body)`    runs `body` on the stream of later captures, behind what the current
-///                           stream has to do; that goes on behind it
-/// `capture(generators, body)`  calls `body` and has nothing of it done: what it allocates comes
-///                           from a pool that belongs to the captures since the last `forget()`,
-///                           and what it draws from the generators a replay draws anew
-/// `recording.replay()`      does it, on the current stream
-/// `forget()`                nothing that was captured is used again
+/// `on_side_stream(body)`    runs `body` on the stream of later captures, ordered after the current
+///                          stream's pending work; the current stream continues after it
+/// `capture(generators, body)`  records `body` without executing it. Its allocations come from one
+///                          pool for all captures since the last `forget()`; a replay draws new
+///                          numbers from the generators
+/// `recording.replay()`      executes the recording on the current stream
+/// `forget()`                earlier captures will not be used again
 template <class B>
 concept CaptureBackend =
     std::copyable<B> && std::default_initializable<B> &&
@@ -37,7 +37,7 @@ concept CaptureBackend =
       backend.forget();
     };
 
-/// The backend of a frugal that was built without CUDA: it compiles, and says so.
+/// The backend of a build without CUDA: it compiles, and throws an error that says so.
 struct NoCapture {
   struct Recording {
     void replay() const {}
@@ -50,10 +50,10 @@ struct NoCapture {
          .where = "Graph<WholeStep>",
          .why = on_cpu ? "a CPU launches no kernels, so there is nothing that a graph would save"
                        : "frugal was built without CUDA",
-         .fix = on_cpu ? "Take Graph<WholeStep> out, which leaves Eager; or set Settings::device "
-                         "to a GPU, with frugal built with FRUGAL_CUDA=ON."
-                       : "Build with FRUGAL_CUDA=ON, or take Graph<WholeStep> out, which leaves "
-                         "Eager."});
+         .fix = on_cpu ? "Remove Graph<WholeStep>, so that steps run eagerly; or set "
+                         "Settings::device to a GPU and build frugal with FRUGAL_CUDA=ON."
+                       : "Build with FRUGAL_CUDA=ON, or remove Graph<WholeStep>, so that steps run "
+                         "eagerly."});
   }
   void begin(c10::Device) {}
   void on_side_stream(std::function<void()> const& body) { body(); }

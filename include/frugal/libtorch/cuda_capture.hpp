@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Empty where frugal is built without CUDA, whose headers it needs.
+// Empty in a build without CUDA, whose headers it needs.
 #ifdef FRUGAL_CUDA
 
 #include <ATen/core/CachingHostAllocator.h>
@@ -27,13 +27,13 @@
 
 namespace frugal {
 
-/// CUDA graphs, as LibTorch's at::cuda::CUDAGraph makes them.
+/// CUDA graphs, through LibTorch's at::cuda::CUDAGraph.
 ///
-/// The mode of capture is the thread's: work that other threads give to the GPU, such as a
-/// checkpoint that is being written, neither enters the graph nor breaks it.
+/// Captures are thread-local: work that other threads submit to the GPU, such as a checkpoint being
+/// written, neither enters the graph nor breaks it.
 class CudaCapture {
  public:
-  /// A graph whose memory comes from the pool.
+  /// A graph that allocates from the pool.
   struct Graph {
     explicit Graph(c10::cuda::MempoolId_t from) : pool(from) {}
     void begin() { captured.capture_begin(pool, cudaStreamCaptureModeThreadLocal); }
@@ -59,9 +59,9 @@ class CudaCapture {
          .where = "Graph<WholeStep>",
          .why = on_gpu ? "CUDA finds no GPU on this machine"
                        : "a CPU launches no kernels, so there is nothing that a graph would save",
-         .fix = on_gpu ? "Look at the driver and at CUDA_VISIBLE_DEVICES, or take "
-                         "Graph<WholeStep> out and set Settings::device to a CPU."
-                       : "Take Graph<WholeStep> out, which leaves Eager; or set "
+         .fix = on_gpu ? "Check the driver and CUDA_VISIBLE_DEVICES, or remove Graph<WholeStep> "
+                         "and set Settings::device to a CPU."
+                       : "Remove Graph<WholeStep>, so that steps run eagerly; or set "
                          "Settings::device to a GPU."});
   }
 
@@ -81,10 +81,10 @@ class CudaCapture {
 
   Recording capture(std::vector<at::Generator> const& generators,
                     std::function<void()> const& body) {
-    // Of the device as well: nothing here may happen on another one that is the current.
+    // The guard sets the device as well: another device may be current.
     c10::cuda::CUDAStreamGuard const guard(*stream_);
     auto graph = std::make_unique<Graph>(pool_);
-    // The device's own generator LibTorch registers by itself.
+    // LibTorch itself registers the device's own generator.
     register_generators(graph->captured, generators);
     Generators before(generators, device_);
     c10::cuda::device_synchronize();
@@ -96,7 +96,8 @@ class CudaCapture {
     }
   }
 
-  /// Memory of earlier captures goes back to the device with their graphs and tensors.
+  /// Starts a new pool. The memory of earlier captures returns to the device with their graphs and
+  /// tensors.
   void forget() { pool_ = at::cuda::graph_pool_handle(); }
 
  private:
@@ -111,19 +112,18 @@ class CudaCapture {
       try {
         follow(later, earlier);
       } catch (...) {
-        // The error that leaves the body tells more than this one.
+        // The error that leaves the body says more than this one.
       }
     }
   };
 
-  /// The device's memory and the page-locked one. What fails here is no news: see
-  /// attempt_capture().
+  /// Device memory and page-locked memory. Failures here are not reported: see attempt_capture().
   struct Pools {
     c10::DeviceIndex device;
     c10::cuda::MempoolId_t pool;
 
     static void free_cached() { c10::cuda::CUDACachingAllocator::emptyCache(); }
-    /// 0 where the allocator does not count (cudaMallocAsync).
+    /// 0 if the allocator does not count (cudaMallocAsync).
     int uses() const {
       int uses = 0;
       detail::quietly(
@@ -140,7 +140,8 @@ class CudaCapture {
     }
   };
 
-  /// A capture that fails at its end leaves generators that believe to be captured for ever.
+  /// A capture that fails at its end leaves its generators in capture mode for ever; this resets
+  /// them.
   class Generators {
    public:
     Generators(std::vector<at::Generator> const& given, c10::DeviceIndex device) : all_(given) {
@@ -155,7 +156,7 @@ class CudaCapture {
     std::vector<at::Generator> all_, before_;
   };
 
-  /// LibTorch 2.11 is told of each; later ones take a generator up when it is first drawn from.
+  /// LibTorch 2.11 needs each generator registered; later versions do so at the first draw.
   template <class Graph>
   static void register_generators(Graph& graph, std::vector<at::Generator> const& generators) {
     for (at::Generator const& each : generators) {

@@ -15,8 +15,8 @@
 
 namespace frugal::detail {
 
-/// The memory of a device, as LibTorch's caching allocator sees it: what it holds and what it could
-/// still get. Of a device that is no GPU nothing is known but that an allocation fails.
+/// A device's memory in LibTorch's caching allocator: what it holds and what it could still get.
+/// Off a GPU nothing is known, except that an allocation fails.
 class CudaMemory {
  public:
   explicit CudaMemory(c10::Device device, std::int64_t limit) : device_(device), limit_(limit) {}
@@ -25,13 +25,13 @@ class CudaMemory {
   void begin() {
     if (!device_.is_cuda()) return;
     c10::cuda::CUDAGuard const guard(device_);
-    // What smaller steps have left in the cache would be taken for what this one needs.
+    // Otherwise the cache that smaller steps filled would be attributed to this one.
     c10::cuda::CUDACachingAllocator::emptyCache();
     std::size_t free = 0;
     std::size_t total = 0;
     if (cudaMemGetInfo(&free, &total) == cudaSuccess) {
       room_ = static_cast<std::int64_t>(free) + stats().current;
-      // The process may have been told to leave some of it to others.
+      // The process may be limited to a fraction of the memory.
       double const share = c10::cuda::CUDACachingAllocator::getMemoryFraction(index());
       room_ = std::min(room_, static_cast<std::int64_t>(share * static_cast<double>(total)));
       if (limit_ > 0) room_ = std::min(room_, limit_);
@@ -49,7 +49,7 @@ class CudaMemory {
     return guard.current_device().index();
   }
   c10::CachingAllocator::Stat stats() const {
-    // The first of its kinds is the sum of all pools.
+    // The first entry is the sum over all pools.
     return c10::cuda::CUDACachingAllocator::getDeviceStats(index()).reserved_bytes[0];
   }
 

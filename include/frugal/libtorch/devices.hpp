@@ -12,18 +12,18 @@
 
 namespace frugal::detail {
 
-/// How many devices of a type this process has; 0 where LibTorch's part for it is not linked.
+/// Number of devices of a type; 0 if LibTorch's backend for it is not linked.
 inline int count_of(c10::DeviceType type) {
   if (!c10::impl::hasDeviceGuardImpl(type)) return 0;
   return c10::impl::getDeviceGuardImpl(type)->deviceCount();
 }
 
-/// "cpu, cuda:0, cuda:1", for messages.
+/// "cpu, cuda:0, cuda:1", for error messages.
 inline std::string devices_here() {
   std::string text = "cpu";
   for (int i = 0; i < static_cast<int>(c10::COMPILE_TIME_MAX_DEVICE_TYPES); ++i) {
     auto const type = static_cast<c10::DeviceType>(i);
-    // Meta tensors have no values, and nothing can be trained there.
+    // Meta tensors have no values, so nothing can train there.
     if (type == c10::DeviceType::CPU || type == c10::DeviceType::Meta) continue;
     for (int index = 0; index < count_of(type); ++index) {
       text += ", " + c10::Device(type, static_cast<c10::DeviceIndex>(index)).str();
@@ -41,7 +41,7 @@ inline std::string devices_here() {
                                              "of LibTorch (FRUGAL_CUDA=ON)."});
 }
 
-/// Throws DeviceError, with those that are there, for a device that this process lacks.
+/// Throws DeviceError, which lists the available devices, if the device is not available.
 inline void require_device(c10::Device device, char const* where = "Settings::device") {
   if (device.is_cpu()) return;
   if ((device.has_index() ? device.index() : 0) < count_of(device.type())) return;
@@ -49,15 +49,15 @@ inline void require_device(c10::Device device, char const* where = "Settings::de
                 !device.is_cuda() || c10::impl::hasDeviceGuardImpl(device.type()));
 }
 
-/// "cuda" is "cuda:0" if that is the current one, so that it compares equal to where tensors are.
-/// One that this process lacks stays as it is.
+/// Resolves "cuda" to "cuda:0", or whichever is current, so that it compares equal to the device of
+/// tensors. An unavailable device is returned unchanged.
 inline c10::Device with_index(c10::Device device) {
   if (device.is_cpu() || device.has_index() || count_of(device.type()) == 0) return device;
   return c10::impl::getDeviceGuardImpl(device.type())->getDevice();
 }
 
-/// The device of that name, with its index. DeviceError for text that names none, and for a device
-/// that is not there.
+/// The device with that name, with an index. DeviceError if the name is invalid or the device is
+/// not available.
 inline c10::Device device_named(std::string const& name, char const* where) {
   c10::Device device(c10::DeviceType::CPU);
   try {

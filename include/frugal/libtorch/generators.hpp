@@ -12,13 +12,13 @@
 
 namespace frugal::detail {
 
-/// "cpu", "cuda": a device without its number.
+/// A device's type without its index: "cpu", "cuda".
 inline std::string kind_of_device(c10::Device device) {
   return c10::DeviceTypeName(device.type(), /*lower_case=*/true);
 }
 
-/// LibTorch's generators that a run on `device` draws from, by name: the CPU's, and the device's.
-/// The name is of the kind of device: a run on "cuda:1" goes on where one on "cuda" was stopped.
+/// The LibTorch generators that a run on `device` uses, by name: the CPU's and the device's. The
+/// name is the device's type, so that a run on "cuda:1" can resume one from "cuda".
 inline std::vector<std::pair<std::string, at::Generator>> generators_of(c10::Device device) {
   at::Context& context = at::globalContext();
   std::vector<std::pair<std::string, at::Generator>> all;
@@ -39,7 +39,7 @@ inline void set_state_of_generator(at::Generator& generator, at::Tensor const& s
   generator.set_state(state);
 }
 
-/// Where the generators of a run are.
+/// Saved states of a run's generators.
 class GeneratorStates {
  public:
   void take(c10::Device device) {

@@ -16,17 +16,18 @@
 
 namespace frugal::detail {
 
-/// Counts the bytes of the process's CPU tensors, and refuses those of one thread above a limit.
+/// Counts the bytes of the process's CPU tensors, and fails allocations of one thread above a
+/// limit.
 ///
-/// An allocator around LibTorch's: what was allocated before it was installed is not counted, and
-/// it stays installed. Each block has 64 bytes more, in front, which is also LibTorch's alignment;
-/// they tell its size when it is freed, in whatever thread. What libraries below LibTorch allocate
-/// for themselves (oneDNN's scratch pads) goes past it, as does memory that is wrapped.
+/// Wraps LibTorch's allocator. It does not count what was allocated before its installation, and it
+/// stays installed. Each block has a header of 64 bytes, which is also LibTorch's alignment; it
+/// holds the size for the deallocation, in any thread. Memory that libraries below LibTorch
+/// allocate for themselves (oneDNN's scratch pads) is not counted, nor is wrapped memory.
 class HostMeter final : public c10::Allocator {
  public:
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
-  /// Throws SettingsError where another allocator insists on its place.
+  /// Throws SettingsError if another allocator has a higher priority.
   static void install() {
     c10::Allocator* const present = c10::GetCPUAllocator();
     if (present == &instance() || comes_here(*present)) return;
@@ -36,18 +37,18 @@ class HostMeter final : public c10::Allocator {
     throw SettingsError({.what = "the memory of CPU tensors cannot be limited in this process",
                          .where = "AutoBatch::limit",
                          .why = "an allocator of a higher priority is installed",
-                         .fix = "Install it with priority 0, or write Accumulate<Auto> with "
-                                "`samples` in place of AutoBatch."});
+                         .fix = "Install it with priority 0, or use Accumulate<Auto> with "
+                                "`samples` instead of AutoBatch."});
   }
 
   static std::int64_t live() { return live_.load(std::memory_order_relaxed); }
   static std::int64_t peak() { return peak_.load(std::memory_order_relaxed); }
   static void forget_peak() { peak_.store(live(), std::memory_order_relaxed); }
-  /// Is this block one of those that are counted?
+  /// Whether this block is counted.
   static bool counts(c10::DataPtr const& block) { return block.get_deleter() == &release; }
 
-  /// For the span of its life, an allocation of this thread that would take the process above so
-  /// many live bytes throws c10::OutOfMemoryError. Within another limit the lower one holds.
+  /// For its lifetime, an allocation of this thread that would raise the process's live bytes above
+  /// the limit throws c10::OutOfMemoryError. Nested limits: the lower one holds.
   class Limit {
    public:
     explicit Limit(std::int64_t most) : before_(std::exchange(most_, std::min(most, most_))) {}
@@ -100,13 +101,13 @@ class HostMeter final : public c10::Allocator {
   HostMeter() = default;
 
   static HostMeter& instance() {
-    // Never destroyed: tensors that it made may outlive everything.
+    // Never destroyed: its tensors may outlive every static.
     static HostMeter* const meter = new HostMeter;
     return *meter;
   }
 
-  /// Does what is installed now allocate with this one, which was installed before it? Below it
-  /// this one would go round in a circle.
+  /// Whether the installed allocator forwards to this one, having been installed after it. Putting
+  /// this one on top of it would recurse without end.
   static bool comes_here(c10::Allocator& other) {
     Limit const nothing(0);
     try {

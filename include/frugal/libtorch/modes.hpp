@@ -9,7 +9,7 @@
 
 namespace frugal::detail {
 
-/// Whether each part of a module trains: a frozen BatchNorm stays frozen.
+/// The training flag of each submodule: a frozen BatchNorm stays frozen.
 class Modes {
  public:
   void take(torch::nn::Module& module) {
@@ -20,7 +20,7 @@ class Modes {
     bool alike = true;
     module.apply(
         [&](torch::nn::Module& part) { alike = alike && part.is_training() == training_; });
-    if (alike) return;  // then one mode is all that there is to keep
+    if (alike) return;  // then a single flag is enough
     parts_ = module.modules(/*include_self=*/false);
     for (auto const& part : parts_) parts_training_.push_back(part->is_training());
   }
@@ -38,19 +38,19 @@ class Modes {
   std::vector<bool> parts_training_;
 };
 
-/// At its end every part is in the mode it was in.
+/// Restores every submodule's mode at the end of a scope.
 class KeepModes {
  public:
   explicit KeepModes(torch::nn::Module& module) { modes_.take(module); }
   KeepModes(KeepModes const&) = delete;
   KeepModes& operator=(KeepModes const&) = delete;
-  ~KeepModes() { modes_.restore(); }  // sets flags, and copies nothing
+  ~KeepModes() { modes_.restore(); }  // sets flags; copies nothing
 
  private:
   Modes modes_;
 };
 
-/// The same, with every part in evaluation mode meanwhile.
+/// Restores every mode like KeepModes, and switches to evaluation mode for the scope.
 class EvaluationMode : KeepModes {
  public:
   explicit EvaluationMode(torch::nn::Module& module) : KeepModes(module) { module.eval(); }

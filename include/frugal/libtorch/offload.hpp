@@ -20,7 +20,7 @@ namespace frugal::detail {
 
 class OffloadStream;
 
-/// A tensor's elements in the host's memory.
+/// A tensor's elements in host memory.
 struct Offloaded {
   Offloaded() = default;
   Offloaded(Offloaded const&) = delete;
@@ -28,18 +28,18 @@ struct Offloaded {
   inline ~Offloaded();
 
   at::Tensor host{};
-  std::shared_ptr<OffloadStream> stream{};  ///< null where copies are made at once
-  std::size_t number = 0;                   ///< of those of its forward pass
-  at::Tensor back{};                        ///< on its way back to the device
+  std::shared_ptr<OffloadStream> stream{};  ///< null if copies are synchronous
+  std::size_t number = 0;                   ///< index within its forward pass
+  at::Tensor back{};                        ///< the prefetched tensor on the device
   std::optional<c10::Event> arrived{};
 };
 
-/// Takes saved tensors to the host's memory and back on a stream of its own, beside what computes.
+/// Offloads saved tensors to host memory and fetches them back on a side stream, overlapping with
+/// compute.
 ///
-/// All memory of the device is the computing stream's, which waits for the copies: so it can be
-/// used again as soon as it is let go of, however far the host is ahead. Backward asks for tensors
-/// in the order opposite to that in which they were saved: with each, the one before it is sent
-/// for.
+/// All device memory belongs to the computing stream, which waits for the copies: so it can be
+/// reused as soon as it is released, however far the host is ahead. Backward needs tensors in the
+/// reverse of the order in which they were saved: each fetch prefetches the one before it.
 class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
  public:
   explicit OffloadStream(c10::Device device)
@@ -48,7 +48,7 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
         stream_(guard_.getStreamFromGlobalPool(device, /*isHighPriority=*/false)),
         ready_(device.type()) {}
 
-  /// A forward pass begins.
+  /// Begins a forward pass.
   void begin() {
     std::scoped_lock const lock(mutex_);
     wait_for_leaving(0);
@@ -69,9 +69,9 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
     return made;
   }
 
-  /// `again`: others will ask for it as well.
+  /// `again`: the tensor will be fetched again.
   at::Tensor give_back(Offloaded& what, bool again) {
-    // Goes after the lock: the last to hold one takes the lock to drop it.
+    // Destroyed after the lock: the last owner takes the lock to drop it.
     std::shared_ptr<Offloaded> before;
     std::scoped_lock const lock(mutex_);
     wait_for_leaving(0);
@@ -84,7 +84,7 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
     return back;
   }
 
-  /// One that was sent for and is not wanted any more.
+  /// Drops a prefetched tensor that is no longer needed.
   void drop(Offloaded& what) {
     std::scoped_lock const lock(mutex_);
     what.arrived->block(computes());
@@ -96,13 +96,13 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
   static constexpr std::size_t at_a_time = 2;
 
   struct Preemption {
-    c10::Storage memory;  // not the tensor, whose graph may lead back here
+    c10::Storage memory;  // not the tensor, whose graph may refer back to this
     c10::Event copied;
   };
 
   c10::Stream computes() const { return guard_.getStream(device_); }
 
-  /// Behind all that the computing stream has to do until now.
+  /// Copies after all work that the computing stream has so far.
   void copy(at::Tensor const& to, at::Tensor const& from, c10::Event& done) {
     ready_.record(computes());
     ready_.block(stream_);
@@ -130,7 +130,7 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
   c10::impl::VirtualGuardImpl guard_;
   c10::Stream stream_;
   c10::Event ready_;
-  std::mutex mutex_;  // backward has a thread of its own
+  std::mutex mutex_;  // backward runs in its own thread
   std::vector<std::weak_ptr<Offloaded>> saved_;
   std::deque<Preemption> leaving_;
 };
@@ -138,11 +138,11 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
 Offloaded::~Offloaded() {
   try {
     if (stream && back.defined()) stream->drop(*this);
-  } catch (std::exception const&) {  // a device that has failed; whoever waits for it next says so
+  } catch (std::exception const&) {  // the device has failed; the next wait on it reports that
   }
 }
 
-/// How Activations<Offload> keeps what is saved.
+/// Storage of saved tensors for Activations<Offload>.
 class ToHost {
  public:
   using Packed = Offloaded;
@@ -152,7 +152,7 @@ class ToHost {
     if (stream_) stream_->begin();
   }
 
-  /// Smaller ones are not worth two transfers.
+  /// Whether a tensor is offloaded. On a device, smaller ones are not worth two transfers.
   static bool takes(at::Tensor const& tensor) {
     constexpr std::size_t least = std::size_t{256} << 10;  // bytes
     return tensor.is_floating_point() && (tensor.is_cpu() || tensor.nbytes() >= least);

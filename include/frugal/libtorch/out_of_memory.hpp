@@ -9,10 +9,10 @@
 
 namespace frugal::detail {
 
-/// Allocations that fail in libraries below LibTorch, and its own on the CPU, have no type. Nor
-/// have those on a GPU whose driver does not say how full it is, as in some containers and on
-/// slices of a GPU (MIG): while LibTorch writes of the shortage, it asks that and gives up on the
-/// answer.
+/// Recognises an allocation failure by its text. Failures in libraries below LibTorch, and on the
+/// CPU in LibTorch itself, have no error type. Nor do those on a GPU whose driver does not report
+/// free memory, as in some containers and on MIG slices: LibTorch queries it while it builds the
+/// out-of-memory error, and throws another error when the query fails.
 inline bool tells_of_memory(std::string_view text) {
   for (char const* const words :
        {"can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
@@ -22,7 +22,7 @@ inline bool tells_of_memory(std::string_view text) {
   return false;
 }
 
-/// Is the error, or one nested in it, that memory did not suffice?
+/// Whether the error, or one nested in it, is an out-of-memory error.
 inline bool is_out_of_memory(std::exception_ptr const& error) {
   try {
     std::rethrow_exception(error);

@@ -23,8 +23,8 @@ namespace frugal::detail {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// How a tensor lies in its storage: dimensions from the widest stride to the narrowest, those that
-/// follow each other without a gap as one. Views that differ in their shape alone are equal.
+/// A tensor's memory layout: dimensions from the widest stride to the narrowest, contiguous ones
+/// merged. Views that differ only in shape are equal.
 struct Layout {
   explicit Layout(at::Tensor const& tensor)
       : offset(tensor.storage_offset()),
@@ -33,7 +33,7 @@ struct Layout {
         order(repeated.size()) {
     Sizes const strides = tensor.strides().vec();
     std::iota(order.begin(), order.end(), std::int64_t{0});
-    // An expanded dimension is one element, again and again.
+    // An expanded dimension repeats one element.
     for (std::size_t i = 0; i < once.size(); ++i) {
       if (strides[i] == 0) once[i] = 1;
     }
@@ -61,18 +61,18 @@ struct Layout {
 
   std::int64_t offset;
   Sizes repeated;  ///< the tensor's sizes
-  Sizes once;      ///< the same, expanded dimensions being 1
-  Sizes order;     ///< its dimensions, by stride
+  Sizes once;      ///< the same, with expanded dimensions as 1
+  Sizes order;     ///< its dimensions, sorted by stride
   Sizes lengths;   ///< of the dimensions in memory
-  Sizes steps;     ///< between their elements
+  Sizes steps;     ///< strides of these dimensions
 };
 
-/// Says which tensors are packed, and how. One of these lives for a forward pass. What a format
-/// keeps in a tensor's place are its elements, in the order in which they lie in memory.
+/// Decides which saved tensors are packed, and how. Lives for one forward pass. A format stores the
+/// tensor's elements in memory order.
 ///
-/// Packed are results of operators that backward follows. Never parameters, buffers, batches and
-/// their views: they are in memory anyway. Never numbers that an operator keeps for itself, such as
-/// the mean of a LayerNorm: they are few, and all that it computes hangs on them.
+/// Packs results of operators that autograd tracks. Never packs parameters, buffers, batches or
+/// their views: these stay in memory anyway. Nor statistics that an operator keeps for itself, such
+/// as the mean of a LayerNorm: they are small, and its whole result depends on them.
 template <class Format>
 class Packing final : public SavedTensors {
   using Packed = typename Format::Packed;
@@ -95,7 +95,7 @@ class Packing final : public SavedTensors {
         packed_ = packing.packed(tensor, *layout_);
         options_ = tensor.options();
       } else {
-        // Not the tensor itself, whose graph may lead back to the operator that keeps it.
+        // Detached, because the tensor's graph may refer back to the operator that keeps it.
         whole_ = tensor.detach();
         version_ = whole_._version();
       }
@@ -128,7 +128,7 @@ class Packing final : public SavedTensors {
                                  "in place after it was saved",
                          .where = "Activations, in backward",
                          .why = "",
-                         .fix = "Use the operator that is not in place, or begin with a clone()."});
+                         .fix = "Use the out-of-place operator, or begin with a clone()."});
     }
 
     Packing* packing_;
@@ -139,7 +139,7 @@ class Packing final : public SavedTensors {
     std::int64_t version_ = 0;
   };
 
-  static constexpr std::int64_t few = 1024;  ///< elements that are not worth a copy
+  static constexpr std::int64_t few = 1024;  ///< tensors with fewer elements are not worth a copy
 
   static bool worth_it(at::Tensor const& tensor) {
     if (!tensor.requires_grad() || tensor.is_leaf() || tensor.numel() < few ||
@@ -150,7 +150,7 @@ class Packing final : public SavedTensors {
     return tensor.output_nr() == 0;
   }
 
-  /// The copy that was made of these elements before, or one that is made now.
+  /// The existing copy of these elements, or a new one.
   std::shared_ptr<Packed> packed(at::Tensor const& tensor, Layout const& layout) {
     c10::Storage const& storage = tensor.storage();
     auto const [begin, end] = known_.equal_range(storage.unsafeGetStorageImpl());
@@ -167,7 +167,7 @@ class Packing final : public SavedTensors {
   }
 
   struct Known {
-    // Keeps the address from being another storage's, and no memory.
+    // Reserves the address, so that no other storage gets it, without keeping the memory alive.
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     Layout layout;
     std::int64_t version;

@@ -12,7 +12,7 @@
 
 namespace frugal::detail {
 
-/// Blocks of memory, and where in them each of some tensors lies, in bytes.
+/// Blocks of memory, and each tensor's byte offset in them.
 struct Blocks {
   struct Slot {
     std::size_t block;
@@ -22,12 +22,12 @@ struct Blocks {
   std::vector<Slot> slots;
 };
 
-/// Lays tensors of so many bytes into as few blocks as waste little. LibTorch rounds page-locked
-/// memory up to a power of two, so each block is one, the largest that they fill: a block for each
-/// tensor would waste a third, and take a call to the driver each.
+/// Lays out tensors of the given sizes in few blocks with little waste. LibTorch rounds page-locked
+/// memory up to a power of two, so each block is the largest power of two that they fill: one block
+/// per tensor would waste a third, and cost a driver call each.
 inline Blocks blocks_for(std::vector<std::size_t> const& bytes) {
   constexpr std::size_t alignment = 64;
-  constexpr std::size_t small = std::size_t{1} << 20;  // not worth a block more
+  constexpr std::size_t small = std::size_t{1} << 20;  // not worth another block
   auto const aligned = [](std::size_t size) {
     return std::max((size + alignment - 1) / alignment, std::size_t{1}) * alignment;
   };
@@ -61,7 +61,7 @@ inline Blocks blocks_for(std::vector<std::size_t> const& bytes) {
   return blocks;
 }
 
-/// Tensors without gaps in page-locked memory, one like each of these.
+/// Contiguous page-locked tensors, one like each of these.
 inline std::vector<at::Tensor> page_locked_like(std::vector<at::Tensor> const& all) {
   std::vector<std::size_t> bytes;
   bytes.reserve(all.size());

@@ -14,7 +14,7 @@
 namespace frugal {
 
 /// The torch::nn::Module behind a module, a holder or a pointer. Throws ModuleError for an empty
-/// one.
+/// holder or pointer.
 template <class M>
 torch::nn::Module& base_module(M& module) {
   if constexpr (std::is_base_of_v<torch::nn::Module, M>) {
@@ -32,7 +32,7 @@ torch::nn::Module& base_module(M& module) {
   }
 }
 
-/// Calls forward on a module or, through it, on what a holder holds.
+/// Calls forward on a module, directly or through its holder.
 template <class M, class... Inputs>
 decltype(auto) forward(M& module, Inputs&&... inputs) {
   if constexpr (requires { module.forward(std::forward<Inputs>(inputs)...); }) {
@@ -42,9 +42,9 @@ decltype(auto) forward(M& module, Inputs&&... inputs) {
   }
 }
 
-/// The parameters of a module, each tensor once, in the order of named_parameters().
+/// A module's parameters, each tensor once, in the order of named_parameters().
 ///
-/// Taken once when fit begins: walking the module tree allocates, and a step must not.
+/// Collected once when fit begins: walking the module tree allocates, and a step must not.
 struct Parameters {
   std::vector<std::string> names;
   std::vector<at::Tensor> tensors;
@@ -70,7 +70,7 @@ struct Parameters {
   }
 };
 
-/// The gradients of one window: those parameters that received one, in parameter order.
+/// The gradients of one window: of those parameters that received one, in parameter order.
 class GradientList {
  public:
   void reserve(std::size_t count) { tensors_.reserve(count); }
@@ -86,7 +86,7 @@ class GradientList {
   void clear() { tensors_.clear(); }
 
   std::vector<at::Tensor> const& tensors() const { return tensors_; }
-  /// Has every parameter a gradient?
+  /// Whether every parameter has a gradient.
   bool complete() const { return complete_; }
 
  private:

@@ -5,12 +5,13 @@
 
 namespace frugal::detail {
 
-/// For what is put in order while an error is on its way: that one is the news, and no other.
+/// Runs clean-up during error handling and drops its exceptions: the original error is the one to
+/// report.
 template <class F>
 void quietly(F&& f) {
   try {
     f();
-  } catch (std::exception const&) {  // no news, see above
+  } catch (std::exception const&) {  // dropped, see above
   }
 }
 

@@ -13,7 +13,7 @@
 
 namespace frugal::detail {
 
-/// Decides what becomes of the tensors that operators save for backward.
+/// Decides how tensors that operators save for backward are stored.
 class SavedTensors {
  public:
   using Hooks = torch::autograd::SavedVariableHooks;
@@ -23,23 +23,25 @@ class SavedTensors {
   SavedTensors& operator=(SavedTensors const&) = delete;
   virtual ~SavedTensors() = default;
 
-  /// For one saved tensor, in the thread that saves it. Null: LibTorch keeps it as it would.
+  /// Hooks for one saved tensor, called in the thread that saves it. Null: LibTorch stores it as
+  /// usual.
   virtual std::unique_ptr<Hooks> hooks() = 0;
 };
 
-/// Whom the operators of this thread ask; null for nobody.
+/// The handler for operators of this thread; null for none.
 inline thread_local SavedTensors* saved_tensors = nullptr;
 
-/// LibTorch asks its engine for hooks, and takes an engine of one's own. This one answers for
-/// `saved_tensors` and leaves every pass to LibTorch's: its threads and queues are started once in
-/// a process, perhaps before this engine was there.
+/// LibTorch asks its engine for saved-tensor hooks, and accepts a custom engine. This one uses
+/// `saved_tensors` for the hooks and forwards every pass to LibTorch's engine, whose threads and
+/// queues exist once per process, perhaps since before this engine was installed.
 class HookingEngine final : public torch::autograd::Engine {
   using Engine = torch::autograd::Engine;
-  // A shared_ptr or an intrusive_ptr, by LibTorch's version.
+  // A shared_ptr or an intrusive_ptr, depending on LibTorch's version.
   using NodePointer = decltype(torch::autograd::Edge::function);
 
  public:
-  /// Makes it the process's engine, for good. Throws SettingsError where somebody else's engine is.
+  /// Installs it as the process's engine, permanently. Throws SettingsError if another custom
+  /// engine is installed.
   static void install() {
     Engine const& now = get_default_engine();
     if (&now == &instance()) return;
@@ -69,7 +71,7 @@ class HookingEngine final : public torch::autograd::Engine {
   HookingEngine() = default;
 
   static HookingEngine& instance() {
-    // Never destroyed: threads of the process may still ask.
+    // Never destroyed: threads of the process may still use it.
     static HookingEngine* const engine = new HookingEngine;
     return *engine;
   }
@@ -79,12 +81,12 @@ class HookingEngine final : public torch::autograd::Engine {
                          .where = "Recompute, Activations",
                          .why = "an autograd engine that is not LibTorch's own is installed, as "
                                 "`import torch` in Python does",
-                         .fix = "Train in a program of C++, or take Recompute and Activations out "
-                                "and use Python's torch.utils.checkpoint."});
+                         .fix = "Train in a C++ program, or remove Recompute and Activations and "
+                                "use Python's torch.utils.checkpoint."});
   }
 };
 
-/// For the span of its life, what this thread's operators save goes through `how`.
+/// For its lifetime, tensors that this thread's operators save go through `how`.
 class SavedTensorsScope {
  public:
   explicit SavedTensorsScope(SavedTensors* how) {

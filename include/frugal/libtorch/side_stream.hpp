@@ -15,27 +15,27 @@
 
 namespace frugal::detail {
 
-/// Where a batch lies on the device. Its memory is used again for a later batch, behind all that
-/// the stream which computes was given while somebody held the batch.
+/// Device memory of a batch. It is reused for a later batch, ordered after all work that the
+/// computing stream received while the batch was held.
 class Room {
  public:
   explicit Room(c10::DeviceType type) : used_(type) {}
 
-  /// Memory for a tensor that lies as `like` does, which has no gaps.
+  /// Memory for a tensor with the layout of `like`, which is contiguous.
   at::Tensor take(at::Tensor const& like, c10::Device device) {
     if (memory_.size() <= taken_) memory_.resize(taken_ + 1);
     at::Tensor& room = memory_[taken_++];
     bool const fits =
         room.defined() && room.scalar_type() == like.scalar_type() && room.numel() >= like.numel();
     auto const options = like.options().device(device).pinned_memory(false);
-    // What is there is the side stream's, and goes back to it.
+    // The memory belongs to the side stream's pool, and returns to it.
     if (!fits) room = at::empty({like.numel()}, options);
     return at::empty({0}, options).set_(room.storage(), 0, like.sizes(), like.strides());
   }
 
   void hand_out() { is_out_ = true; }
 
-  /// Has the batch been let go of? What `computes` has to do until now is the last of it.
+  /// Checks whether the batch was released. If so, the pending work of `computes` is its last use.
   void look_whether_free(c10::Stream const& computes) {
     if (!is_out_ || !is_ours_alone()) return;
     used_.record(computes);
@@ -43,13 +43,13 @@ class Room {
     is_used_ = true;
   }
 
-  /// Makes it ready for the next batch, whose copies `copies` is going to make.
+  /// Prepares it for the next batch, which `copies` will copy.
   void empty_it(c10::impl::VirtualGuardImpl const& guard, c10::Stream const& computes,
                 c10::Stream const& copies) {
     look_whether_free(computes);
     if (is_out_) {
-      // Somebody keeps the batch. The allocator knows the stream that copies alone: told of the
-      // other, it waits for that before it gives the memory to another copy.
+      // The batch is still held. The allocator knows only the copying stream; recording the other
+      // makes it wait for that stream before it reuses the memory.
       for (at::Tensor const& each : memory_) {
         guard.recordDataPtrOnStream(each.storage().data_ptr(), computes);
       }
@@ -75,13 +75,13 @@ class Room {
   bool is_used_ = false;
 };
 
-/// Copies batches of the host to a device on a stream of their own, through memory that stays.
+/// Copies host batches to a device on a side stream, through reused memory.
 ///
-/// LibTorch's streams, events and allocators of any device: CUDA's where that is the device.
+/// Uses LibTorch's generic streams, events and allocators: CUDA's if that is the device.
 class SideStream {
  public:
-  /// `depth`: batches on the device at a time. One more has room, so that a copy need not wait for
-  /// the step that is computed.
+  /// `depth`: batches on the device at a time. There is memory for one more, so that a copy need
+  /// not wait for the current step.
   SideStream(c10::Device device, std::size_t depth)
       : device_(device),
         guard_(device.type()),
@@ -95,20 +95,20 @@ class SideStream {
   ~SideStream() {
     try {
       for (Room& room : rooms_) room.empty_it(guard_, computes(), stream_);
-    } catch (c10::Error const&) {  // a device that has failed; whoever waits for it next says so
+    } catch (c10::Error const&) {  // the device has failed; the next wait on it reports that
     }
   }
 
   c10::Device device() const { return device_; }
 
-  /// Begins to copy a batch, and returns the number of the slot that it goes through.
+  /// Starts copying a batch, and returns the number of its slot.
   template <class B>
   std::size_t begin(B& batch) {
     std::size_t const turn = staging_.open();
     Room& room = rooms_[turn];
     room.empty_it(guard_, computes(), stream_);
     c10::StreamGuard const on_side(stream_);
-    batch_traits<B>::each_tensor(batch, [&](at::Tensor& tensor) {
+    batch_tensors(batch, [&](at::Tensor& tensor) {
       if (!tensor.defined() || !tensor.is_cpu()) return;
       at::Tensor const host = staging_.locked(tensor);
       tensor = room.take(host, device_).copy_(host, /*non_blocking=*/true);
@@ -117,14 +117,14 @@ class SideStream {
     return turn;
   }
 
-  /// Lets the stream that computes go on with a batch once it is there; the host does not wait.
+  /// Makes the computing stream wait for a batch; the host does not wait.
   void finish(std::size_t turn) {
     staging_.let_wait(computes(), turn);
     rooms_[turn].hand_out();
   }
 
-  /// Before the next batch is asked for: those that have been let go of are done with what the
-  /// device has been given until now.
+  /// Call before fetching the next batch: released batches are free after the device's pending
+  /// work.
   void look_for_free_rooms() {
     for (Room& room : rooms_) room.look_whether_free(computes());
   }

@@ -13,13 +13,14 @@
 
 namespace frugal::detail {
 
-/// Devices whose copies can overlap with what they compute. On others the loop copies as it goes.
+/// Whether the device can overlap copies with compute. On other devices the loop copies
+/// synchronously.
 inline bool overlaps_copies(c10::Device device) {
   return device.is_cuda() || device.is_hip() || device.is_xpu() || device.is_privateuseone();
 }
 
-/// Page-locked memory through which a batch goes to a device: from that alone the device copies
-/// while the host goes on. Slots are used in turn, and their memory again and again.
+/// Page-locked memory through which batches go to a device: only from such memory does the device
+/// copy asynchronously. Slots are used in turn, and their memory is reused.
 ///
 ///     std::size_t const slot = staging.open();       // waits for the copy that used it last
 ///     there.copy_(staging.locked(here), /*non_blocking=*/true);
@@ -34,9 +35,9 @@ class Staging {
   Staging& operator=(Staging const&) = delete;
   ~Staging() {
     try {
-      // Memory that is still read from is not given back.
+      // Memory that is still read from must not be freed.
       for (Slot const& slot : slots_) slot.copied.synchronize();
-    } catch (c10::Error const&) {  // a device that has failed; whoever waits for it next says so
+    } catch (c10::Error const&) {  // the device has failed; the next wait on it reports that
     }
   }
 
@@ -49,8 +50,8 @@ class Staging {
     return now_;
   }
 
-  /// The tensor of the host in page-locked memory: itself where it is, which is then kept until the
-  /// slot's next turn.
+  /// The host tensor in page-locked memory: the tensor itself if it is page-locked already, which
+  /// is then kept until the slot's next turn.
   at::Tensor locked(at::Tensor const& tensor) {
     Slot& slot = slots_[now_];
     if (tensor.is_pinned()) return slot.borrowed.emplace_back(tensor);
@@ -67,7 +68,7 @@ class Staging {
 
   void close(c10::Stream const& stream) { slots_[now_].copied.record(stream); }
 
-  /// Lets a stream go on once the copies through a slot are there; the host does not wait.
+  /// Makes a stream wait for the copies of a slot; the host does not wait.
   void let_wait(c10::Stream const& stream, std::size_t slot) const {
     slots_[slot].copied.block(stream);
   }
@@ -76,7 +77,7 @@ class Staging {
   struct Slot {
     explicit Slot(c10::DeviceType type) : copied(type) {}
     c10::Event copied;
-    std::vector<at::Tensor> kept{};      // memory of its own that copies read from
+    std::vector<at::Tensor> kept{};      // owned buffers that copies read from
     std::vector<at::Tensor> borrowed{};  // tensors that were page-locked already
     std::size_t used = 0;
   };

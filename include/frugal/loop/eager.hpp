@@ -12,8 +12,8 @@
 
 namespace frugal::detail {
 
-/// Executes a window as it comes: each micro-batch once it is read, launch by launch. What a recipe
-/// has where no policy brings an executor; one that does provides these three.
+/// Executes a window directly: each micro-batch as soon as it is read, kernel by kernel. The
+/// default executor; a policy that provides another one implements these three members.
 template <class Passes>
 class EagerExecutor {
   using Batch = typename Passes::Batch;
@@ -22,8 +22,7 @@ class EagerExecutor {
  public:
   explicit EagerExecutor(Passes& passes) : passes_(passes) {}
 
-  /// Before the first window: what has to be found out with batches of the source is, and it is
-  /// left where `start` is.
+  /// Set-up before the first window that needs batches of the source; leaves the source at `start`.
   template <class Source>
   void settle(Source&, Cursor) {}
 
@@ -42,7 +41,7 @@ class EagerExecutor {
     return passes_.empty() ? Trained::nothing : passes_.finish();
   }
 
-  /// The loss and the gradients of the last window once more.
+  /// Recomputes the loss and the gradients of the last window.
   at::Tensor reevaluate() {
     return passes_.reevaluate([this](auto const& all, auto const& pass) {
       passes_.reopen();
@@ -51,7 +50,7 @@ class EagerExecutor {
   }
 
  private:
-  // An epoch may end within a window: which micro-batch is the last the next one tells.
+  // An epoch may end within a window: only the next read tells whether a micro-batch is the last.
   template <class Source>
   void train_looking_ahead(Source& source) {
     auto batch = source.next();

@@ -3,19 +3,27 @@
 
 #include <torch/nn/module.h>
 
+#include <string>
+
 #include <frugal/libtorch/devices.hpp>
 #include <frugal/run/any_run.hpp>
 #include <frugal/run/failure.hpp>
 #include <frugal/run/report.hpp>
 
-// What comes before a run's first event and after its last one.
+// What precedes a run's first event and follows its last one.
 namespace frugal::detail {
 
 /// Puts the module on `start_device`, into training mode and without gradients. ModuleError without
-/// parameters to train, DeviceError for a settings' device that is not there.
+/// trainable parameters, DeviceError if the device in the settings is not available.
 inline void prepare(AnyRun& run, c10::Device start_device) {
   require_parameters(run.parameters);
   require_device(run.settings.device);
+  if (run.settings.epochs == 0U || run.settings.steps == 0U) {
+    run.advise(
+        std::string(run.settings.epochs == 0U ? "Settings::epochs" : "Settings::steps") +
+        " is 0, so the run trains nothing; set 1 or more, or call evaluate(source) to measure "
+        "without training");
+  }
   run.device = start_device;
   if (run.parameters.tensors.front().device() != run.device) run.root.to(run.device);
   if (!run.root.is_training()) run.root.train();
@@ -23,7 +31,7 @@ inline void prepare(AnyRun& run, c10::Device start_device) {
   run.gradients.reserve(run.parameters.size());
 }
 
-/// `seconds`: that this fit took, in this process.
+/// `seconds`: duration of this fit in this process.
 inline Report report_of(AnyRun const& run, double seconds) {
   return {.epochs = run.counters.epoch,
           .steps = run.counters.step,
@@ -38,7 +46,9 @@ inline Report report_of(AnyRun const& run, double seconds) {
           .skipped = run.counters.skipped,
           .seconds_before = run.seconds_before,
           .train_metrics = run.train_metrics.metrics,
-          .unsaved = run.unsaved};
+          .unsaved = run.unsaved,
+          .interrupted = run.interrupted,
+          .restored_step = run.restored_step};
 }
 
 }  // namespace frugal::detail

@@ -55,7 +55,7 @@ class Evaluation {
       EvaluationMode const mode(run_.root);
       source.seek(Cursor{run_.settings.seed, 0, 0});
       while (auto batch = source.next()) {
-        batch_traits<batch_of<Source>>::to(*batch, run_.device);
+        batch_to(*batch, run_.device);
         Loss made = pass(*batch, [&] {
           return Loss{.value = {}, .weight = {}, .output = forward(run_.module, *batch)};
         });
@@ -68,7 +68,7 @@ class Evaluation {
  private:
   template <class Batch>
   static double samples_of(Batch const& batch) {
-    return static_cast<double>(batch_traits<Batch>::samples(batch));
+    return static_cast<double>(batch_samples(batch));
   }
 
   template <class Batch, class Body>
@@ -77,7 +77,7 @@ class Evaluation {
     try {
       return engine_.template surround_slots<around::forward>(phase, body);
     } catch (c10::Error const& error) {
-      refuse_forward(error, batch, run_.counters);
+      refuse_forward(error, batch, run_.counters, run_.parameters);
     }
   }
 

@@ -3,28 +3,29 @@
 
 namespace frugal {
 
-// How a window is executed is an executor's word: a policy that provides service::execution has a
-// `template <class Passes> class Executor`, made of the passes of the run, with these members:
+// An executor decides how a window is executed. A policy that provides service::execution has a
+// `template <class Passes> class Executor`, constructed from the run's passes, with these members:
 //
-//     explicit Executor(Passes&)
-//     void settle(Source&, Cursor start)  before the first window: what has to be found out with
-//                                         batches of the source is, and the source left at `start`
-//     Trained train(Source&)              a window: read, pass forward and backward, update
-//     at::Tensor reevaluate()             the loss and the gradients of the last window once more
+//    explicit Executor(Passes&)
+//    void settle(Source&, Cursor start)  set-up before the first window that needs batches of the
+//                                        source; leaves the source at `start`
+//    Trained train(Source&)              one window: read, forward and backward passes, update
+//    at::Tensor reevaluate()             recomputes the loss and gradients of the last window
 //
-// loop/eager.hpp has the shortest, and docs/writing_a_policy.md what the passes offer.
+// loop/eager.hpp has the shortest one; docs/writing_a_policy.md lists what the passes offer.
 
-/// What has become of a window.
+/// The outcome of a window.
 enum class Trained {
   nothing,  ///< the epoch has no batch left
-  skipped,  ///< its gradients had overflowed: it is no step
+  skipped,  ///< its gradients overflowed: not a step
   a_step,
 };
 
-/// Who hears of a pass. A trial is none but the slots': it transforms, and is not counted.
+/// Who sees a pass. A trial pass is seen by the slots alone: they transform it, and it is not
+/// counted.
 enum class Audience { all, slots };
 
-/// Where in its window a micro-batch stands.
+/// A micro-batch's position in its window.
 struct InWindow {
   bool first;
   bool last;

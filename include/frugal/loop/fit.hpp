@@ -24,7 +24,7 @@
 
 namespace frugal::detail {
 
-/// One fit: the loop, from top to bottom. `Valid` is void when there is no validation data.
+/// One fit: the whole training loop. `Valid` is void without validation data.
 ///
 ///     begin, for each epoch: { for each window: { for each micro-batch: forward, backward;
 ///     gradients, update, step }, epoch end }, end
@@ -57,7 +57,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       };
       engine_.template surround<around::fit>(phase, fit);
     } catch (...) {
-      // The caller gets the module back as if the broken step had never begun.
+      // The caller gets the module back as if the failed step had never begun.
       run_.parameters.reset_gradients();
       throw;
     }
@@ -66,9 +66,9 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   }
 
  private:
-  /// False if the run is left before there was anything to train.
+  /// False if the run is preempted before there was anything to train.
   bool begin() {
-    // Not in prepare(): a rehearsal leaves the generators to whoever uses them.
+    // Not in prepare(): a dry run must not change the generators.
     at::manual_seed(run_.settings.seed);
     FitBegin<Context> phase(run_);
     try {
@@ -80,7 +80,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     }
     Ready<Context> ready(run_);
     engine_.template emit<on::ready>(ready);
-    // A resumed run may have ended, or been left in the middle of an event.
+    // A resumed run may have ended, or been preempted during an event.
     this->asked_to_stop_ = run_.stopped_by;
     stop_on(run_.stopped_by.empty() ? flow::proceed : flow::stop);
     recovering([this] {
@@ -90,7 +90,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       if (left.hook == on::epoch_end::name) {
         tell<on::epoch_end, EpochEnd<Context>>(std::move(left.told));
       }
-      // It may have been left at its last step, and not have come to what follows that step.
+      // It may have been preempted at its last step, before the code that follows that step.
       if (!going() && run_.counters.position != 0) {
         train_.seek(cursor());
         leave_epoch();
@@ -104,15 +104,15 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
            run_.counters.step < run_.horizon.steps;
   }
 
-  /// An epoch, or what is left of it; less where the run is taken back after a bad loss, into an
-  /// earlier one perhaps.
+  /// An epoch, or the rest of one. Ends early if the run is taken back after a bad loss, perhaps
+  /// into an earlier epoch.
   void epoch() {
     EpochRun<Context> phase(run_);
     auto windows = [this] { train_windows(); };
     recovering([&] { engine_.template surround<around::epoch>(phase, windows); });
   }
 
-  /// After a bad loss in `body` the run goes on where a policy puts it, if one does.
+  /// Runs `body`; after a bad loss the run continues where the recovering policy, if any, puts it.
   template <class Body>
   void recovering(Body&& body) {
     if constexpr (has<service::recover>) {
@@ -122,7 +122,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
         run_.broken_off();
         SafePoint<Context> at(run_);
         if (!engine_.template provider<service::recover>().recover(at, error)) throw;
-        // What ended the run, or had it left, is ahead of it again.
+        // The cause of the stop or preemption is ahead of the run again.
         stopped_ = false;
         run_.take_back_stop();
       }
@@ -135,7 +135,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     train_.seek(cursor());
     bool empty = run_.counters.position == 0;
     if (!std::exchange(run_.epoch_begun, true)) {
-      // Here and not at the epoch's end, whose checkpoint would go on with its losses.
+      // Not at the epoch's end: the checkpoint made there saves the losses.
       run_.ledger.reset();
       EpochBegin<Context> phase(run_);
       engine_.template emit<on::epoch_begin>(phase);
@@ -178,7 +178,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       auto batch = train_.next();
       if (!batch) break;
       empty = false;
-      samples += static_cast<std::uint64_t>(batch_traits<batch_of<Train>>::samples(*batch));
+      samples += static_cast<std::uint64_t>(batch_samples(*batch));
     }
     if (empty) return false;
     run_.counters.position += samples;
@@ -186,7 +186,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     return true;
   }
 
-  /// No step is left to the run. Its last one may be the epoch's last too: one look past it tells.
+  /// The run has no steps left. Reads one batch ahead to see whether the last step ended the epoch.
   void leave_epoch() {
     run_.epoch_loss = run_.mean_loss();
     if (!stopped_ && !train_.next()) end_epoch();
@@ -200,8 +200,8 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     tell<on::epoch_end, EpochEnd<Context>>();
   }
 
-  /// An event at which the run may end, or be left. One that is broken off is told on by the run
-  /// that resumes this one: to those who are not among `told`.
+  /// Emits an event at which the run may end or be preempted. If the event is interrupted, the
+  /// resumed run completes it: it skips the subscribers in `told`.
   template <class Hook, class Phase>
   void tell(std::vector<std::string> told = {}) {
     run_.is_preempting = agreed_preemption();
@@ -214,7 +214,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       run_.is_preempting = true;
     }
     run_.at_hand = {};
-    // The event may have taken long: a validation, a save. Processes agree before it alone.
+    // The event may have taken long: a validation, a save. Several processes agree only before it.
     if constexpr (!has<service::reduce>)
       run_.is_preempting = run_.is_preempting || preemption_requested(run_);
     if (run_.is_preempting) preempt_run(/*has_begun=*/true);
@@ -224,14 +224,14 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     return run_.reduce(Quantity::stop, preemption_requested(run_) ? 1.0 : 0.0) != 0;
   }
 
-  /// Behind a window that was no step, and of which nobody is told.
+  /// After a window that was no step, and therefore emits no event.
   void preempt_if_requested() {
     if (agreed_preemption()) preempt_run(/*has_begun=*/true);
   }
 
   void preempt_run(bool has_begun) {
     stopped_ = true;
-    leave(run_, has_begun);
+    preempt(run_, has_begun);
   }
 
   void stop_on(flow verdict) {

@@ -31,8 +31,8 @@
 
 namespace frugal::detail {
 
-/// What a fit is made of, and what its phases ask of it: a validation, a rehearsal, the window once
-/// more, another device. When these are done the loop does not say.
+/// The parts of a fit, and the operations that its phases request: a validation, a dry run, the
+/// same window again, a move to another device. The loop decides when.
 template <class Context, class Objective, class Train, class Valid>
 class FitParts : public LoopCalls {
   using Engine = typename Context::engine;
@@ -52,7 +52,7 @@ class FitParts : public LoopCalls {
         passes_(run_, objective),
         executor_(passes_) {}
 
-  /// Only the slots are set up: they have state to save, and observers would write files.
+  /// Only the slots are set up: they have state to save, whereas observers would write files.
   std::vector<Check> rehearsal(std::size_t batches) {
     run_.attach(engine_, *this);
     try {
@@ -65,13 +65,13 @@ class FitParts : public LoopCalls {
     } catch (c10::Error const& error) {
       return {{"set-up", false, error.what_without_backtrace()}};
     } catch (Interrupted const&) {
-      return {{"time", false, run_.preempted_by + " asks that the run be left"}};
+      return {{"time", false, run_.preempted_by + " asks to preempt the run"}};
     } catch (std::exception const& error) {
       return {{"set-up", false, error.what()}};
     }
   }
 
-  /// The module as it is trained. Once, by whoever asks first.
+  /// Calls on_module, which may replace layers. Runs once, at the first call.
   void assemble() {
     if (std::exchange(assembled_, true)) return;
     Assembly<Context> assembly(run_);
@@ -116,7 +116,7 @@ class FitParts : public LoopCalls {
   }
 
  protected:
-  /// On the device where the run begins.
+  /// Puts the module on the device where the run begins.
   void prepare() {
     assemble();
     c10::Device start_device = run_.settings.device;
@@ -124,7 +124,7 @@ class FitParts : public LoopCalls {
       start_device = engine_.template provider<service::start_device>().start_device(run_.settings);
     }
     detail::prepare(run_, start_device);
-    // A source that copies ahead has to know where to.
+    // A source that copies ahead needs the target device.
     if constexpr (requires { train_.follow(run_.device); }) train_.follow(run_.device);
     if constexpr (requires { valid_->follow(run_.device); }) {
       if (valid_ != nullptr) valid_->follow(run_.device);
@@ -135,10 +135,11 @@ class FitParts : public LoopCalls {
     return {run_.settings.seed, run_.counters.epoch, run_.counters.position};
   }
 
-  /// Hears of each policy that asks to stop.
+  /// Called for each policy that asks to stop.
   auto stopper() {
     return [this](std::string_view kind) {
-      // At once, for who saves in this event; and once more behind it, for a resume in it loads.
+      // Set now for a save within this event; asked_to_stop_ sets it again after the event, because
+      // a resume within the event loads it.
       if (run_.stopped_by.empty()) run_.stopped_by = kind;
       if (asked_to_stop_.empty()) asked_to_stop_ = kind;
     };
@@ -151,14 +152,14 @@ class FitParts : public LoopCalls {
   WindowPasses passes_;
   [[no_unique_address]] executor_of<WindowPasses> executor_;
   bool assembled_ = false;
-  std::string asked_to_stop_{};  ///< kind of the first policy that has, in the event at hand
+  std::string asked_to_stop_{};  ///< kind of the first policy that asked during the current event
 
  private:
   Metrics measure_now() {
     ValidationRun<Context> phase(run_);
     bool const may_be_left = Engine::template has_subscribers<query::stop_requested> ||
                              run_.settings.stop.stop_possible();
-    // Begun again, it draws what it would have drawn.
+    // Run again after an interruption, it must draw the same random numbers.
     GeneratorStates generators;
     if (may_be_left) generators.take(run_.device);
     auto body = [&] {
@@ -182,7 +183,7 @@ class FitParts : public LoopCalls {
       generators.restore();
       throw;
     }
-    // Validation on the training source itself has moved it.
+    // Validation on the training source itself has moved its position.
     bool moved = static_cast<void const*>(valid_) == static_cast<void const*>(&train_);
     if constexpr (is_valid_sources<Valid>) moved = valid_->has(&train_);
     if (moved) train_.seek(cursor());
@@ -194,7 +195,7 @@ class FitParts : public LoopCalls {
     if (!batch) return std::nullopt;
     RehearsedBatches::Outcome outcome{.shapes = batch_text(*batch)};
     throw_if_preempted(run_);
-    batch_traits<batch_of<Train>>::to(*batch, run_.device);
+    batch_to(*batch, run_.device);
     Loss loss = passes_.forward(*batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
     loss.value.backward();

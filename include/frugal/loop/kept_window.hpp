@@ -10,13 +10,13 @@
 
 namespace frugal::detail {
 
-/// The batches and the mean loss of a window, for optimizers that compute it more than once.
-/// Without such an optimizer it is empty, and so is everything it does.
+/// Keeps the batches and the mean loss of a window, for optimizers that evaluate it several times.
+/// Empty, with empty functions, for all other optimizers.
 template <class Batch, bool Kept>
 class KeptWindow {
  public:
   void open() { batches_.clear(), reopen(); }
-  /// The same batches once more.
+  /// Begins the same batches again.
   void reopen() { sum_ = at::Tensor(); }
 
   void keep(Batch&& batch) { batches_.push_back(std::move(batch)); }

@@ -31,7 +31,7 @@ Metrics measure(Valid& source, Run& run, Forward&& forward,
   scalars.follow(means);
   source.seek(Cursor{run.settings.seed, 0, 0});
   while (auto batch = source.next()) {
-    batch_traits<batch_of<Valid>>::to(*batch, run.device);
+    batch_to(*batch, run.device);
     Loss const loss = forward(*batch);
     measurement.add(loss, *batch);
     if (!loss.scalars.empty()) scalars.add(loss.scalars, *loss.weight);

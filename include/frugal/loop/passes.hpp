@@ -19,8 +19,8 @@
 
 namespace frugal::detail {
 
-/// The passes over the micro-batches of a window, forward and backward, and the update that ends
-/// it. What executors are made of.
+/// The forward and backward passes over a window's micro-batches, and the update that ends it.
+/// Executors are built on these.
 template <class ContextOfRun, class Objective, class BatchOfSource>
 class Passes {
   using Traits = traits_of<ContextOfRun>;
@@ -28,39 +28,39 @@ class Passes {
   static constexpr bool measures =
       detail::provided<service::measure, typename ContextOfRun::policies>;
   static_assert(!(reevaluates && Traits::shares),
-                "frugal: a line search computes a window as often as its own process asks, and the "
-                "processes of this recipe (service::reduce) would wait for each other. Take "
-                "Optimize<AdamW> or another optimizer with one update a window.");
+                "frugal: a line search evaluates a window as often as its own process needs, so "
+                "the processes of this recipe (service::reduce) would wait for each other. Use "
+                "Optimize<AdamW> or another optimizer that evaluates a window once.");
 
  public:
   using Context = ContextOfRun;
   using Batch = BatchOfSource;
-  /// Of the source, to a window of the recipe.
+  /// Batches of the source per window.
   static constexpr int batches = Traits::batches;
-  /// Does anybody have to know which micro-batch is the last of its window?
+  /// Whether anything needs to know which micro-batch is the last of its window.
   static constexpr bool places_matter =
       Context::engine::template has_subscribers<around::micro_batch>;
 
-  /// The run's engine has to be there before the first pass.
+  /// The run's engine must be attached before the first pass.
   Passes(Run<Context>& run, Objective& objective) : run_(run), objective_(objective) {}
   Passes(Passes const&) = delete;
   Passes& operator=(Passes const&) = delete;
 
-  /// A new window, of the recipe's number of micro-batches.
+  /// Begins a window with the recipe's number of micro-batches.
   void open()
     requires(!Traits::splits)
   {
     kept_.open();
     window_.open();
   }
-  /// The same window once more.
+  /// Begins the same window again.
   void reopen()
     requires(!Traits::splits)
   {
     window_.open();
     kept_.reopen();
   }
-  /// A new window, of as many micro-batches as reopen() says.
+  /// Begins a window whose number of micro-batches reopen() sets.
   void open()
     requires Traits::splits
   {
@@ -77,7 +77,7 @@ class Passes {
   Run<Context>& run() { return run_; }
   bool empty() const { return window_.empty(); }
 
-  /// One micro-batch.
+  /// Trains one micro-batch.
   template <Audience audience>
   void train(Batch& batch, InWindow where) {
     if constexpr (places_matter && audience == Audience::all) {
@@ -91,7 +91,7 @@ class Passes {
 
   template <Audience audience>
   void pass(Batch& batch) {
-    batch_traits<Batch>::to(batch, run_.device);
+    batch_to(batch, run_.device);
     Loss loss = forward(batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
     if constexpr (audience == Audience::all) {
@@ -114,7 +114,8 @@ class Passes {
     }
   }
 
-  /// What a graph does with a micro-batch, and nothing that the host does. It stands for `times`.
+  /// The device work of a micro-batch, for capture in a graph, without the host's bookkeeping.
+  /// Stands for `times` micro-batches.
   Loss capture(Batch const& batch, int times) {
     Loss loss = forward(batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
@@ -127,7 +128,7 @@ class Passes {
     emit<on::backward, Audience::all>(phase);
     return loss;
   }
-  /// A micro-batch that a graph has computed.
+  /// Bookkeeping of a micro-batch that a graph has computed.
   void add_replayed(Batch const& batch, at::Tensor const& loss, double weight,
                     Scalars const& scalars) {
     run_.ledger.add(loss, weight, run_.counters);
@@ -144,15 +145,15 @@ class Passes {
       try {
         return run_.engine->template surround<around::forward>(phase, objective);
       } catch (c10::Error const& error) {
-        refuse_forward(error, batch, run_.counters);
+        refuse_forward(error, batch, run_.counters, run_.parameters);
       }
     }();
     require_scalar(loss.value, run_.counters);
-    if (!loss.weight) loss.weight = static_cast<double>(batch_traits<B>::samples(batch));
+    if (!loss.weight) loss.weight = static_cast<double>(batch_samples(batch));
     return loss;
   }
 
-  /// Counts a window that is complete, and updates.
+  /// Counts the completed window, and updates.
   Trained finish() {
     count();
     update<Audience::all>();
@@ -184,24 +185,24 @@ class Passes {
     ++(step ? run_.counters.step : run_.counters.skipped);
     return step ? Trained::a_step : Trained::skipped;
   }
-  /// Lets go of the gradients. False if they had overflowed.
+  /// Releases the gradients. False if they overflowed.
   bool release() {
     run_.gradients.clear();
     run_.parameters.reset_gradients();
     return !std::exchange(run_.overflow.skip, false);
   }
 
-  /// The window once more, for optimizers that search along a line; nobody hears of it but the
-  /// gradients' subscribers, who clip what the optimizer sees. `over(batches, pass)` calls `pass`
-  /// with each micro-batch.
+  /// Recomputes the window, for optimizers with a line search. Only the gradient hooks are emitted,
+  /// so that clipping applies to what the optimizer sees. `over(batches, pass)` calls `pass` with
+  /// each micro-batch.
   template <class Over>
   at::Tensor reevaluate(Over&& over) {
     if (run_.overflow.found.defined()) refuse_reevaluation();
     at::AutoGradMode const gradients(true);
     run_.parameters.reset_gradients();
     over(kept_.batches(), [this](auto& batch) {
-      // The parts of a batch that was split are made anew.
-      if constexpr (Traits::splits) batch_traits<Batch>::to(batch, run_.device);
+      // The parts of a split batch are copied to the device again.
+      if constexpr (Traits::splits) batch_to(batch, run_.device);
       Loss loss = forward(batch, /*training=*/true);
       loss.value.backward(window_.seed(loss));
       window_.add(batch, *loss.weight);
@@ -227,7 +228,7 @@ class Passes {
     at::Tensor seed = window_.seed(loss);
     LossReady<Context> ready(run_, loss, seed);
     if constexpr (Traits::shares) {
-      // The other processes go on with this window, up to where all agree on it.
+      // The other processes continue this window up to the point where all agree.
       try {
         emit<on::loss, audience>(ready);
       } catch (LossError const&) {
@@ -243,7 +244,7 @@ class Passes {
   void gather() {
     run_.gradients.collect(run_.parameters);
     if constexpr (Traits::shares) {
-      // A trial is this process's own: how many there are depends on its memory.
+      // Trials are local: their number depends on this process's memory.
       double const here = window_.weight();
       window_.settle(run_.gradients.tensors(),
                      audience == Audience::all ? run_.window_weight(here) : here);

@@ -9,14 +9,14 @@
 #include <frugal/run/phases.hpp>
 #include <frugal/run/run.hpp>
 
-// Preemption a run before its end, so that it can be gone on with.
+// Preemption: a run is saved and ends before its end, and the next start goes on with it.
 namespace frugal::detail {
 
 /// Who asked, where no policy of this process did.
 inline constexpr std::string_view another_process = "another process";
 
-/// Does anybody ask for it: a policy, or who gave Settings::stop? Of one process; the first who
-/// does is remembered.
+/// Asks the policies and Settings::stop whether the run must be preempted. Looks at this process
+/// alone; the run remembers the first that says so.
 template <class Context>
 bool preemption_requested(Run<Context>& run) {
   auto const who = [&](std::string_view kind) {
@@ -31,8 +31,9 @@ bool preemption_requested(Run<Context>& run) {
   return asked;
 }
 
-/// Before each batch of what is not training: a step is finished, a validation begun again.
-/// Processes that train together come to the next step's end together, and look only there.
+/// Breaks off a validation or a rehearsal, before one of its batches: the next start begins it
+/// again. A step is always finished. Processes that train together look only at the end of a step,
+/// which they reach together.
 template <class Context>
 void throw_if_preempted(Run<Context>& run) {
   if constexpr (!provided<service::reduce, typename Context::policies>) {
@@ -40,9 +41,9 @@ void throw_if_preempted(Run<Context>& run) {
   }
 }
 
-/// Saves, where there is something to save and somebody who does, and tells that the run is left.
+/// Saves the run, if training has begun and a policy saves, and tells on::preempt.
 template <class Context>
-void leave(Run<Context>& run, bool has_begun) {
+void preempt(Run<Context>& run, bool has_begun) {
   using Clock = std::chrono::steady_clock;
   auto const start = Clock::now();
   if (run.preempted_by.empty()) run.preempted_by = another_process;

@@ -10,7 +10,7 @@
 
 namespace frugal::detail {
 
-/// Micro-batches of a window, by the word of a policy; -1 where it does not say.
+/// Micro-batches per window that a policy declares; -1 if none.
 template <class P>
 consteval int micro_batches_of() {
   if constexpr (requires { P::micro_batches; }) {
@@ -29,24 +29,25 @@ consteval bool says_reevaluates() {
   }
 }
 
-/// What a recipe asks of the loop, so that the loop has no code for what nobody asked for.
+/// A recipe's requirements on the loop, so that the loop contains no unused code.
 template <class Policies>
 struct RecipeTraits;
 template <class... Ps>
 struct RecipeTraits<list<Ps...>> {
-  /// To a window; 0: as many as the executor makes of one batch of the source.
+  /// Per window; 0: as many as the executor makes of one batch of the source.
   static constexpr int micro_batches = [] {
     int const said = std::max({-1, micro_batches_of<Ps>()...});
     return said < 0 ? 1 : said;
   }();
   static constexpr bool splits = micro_batches == 0;
-  /// Batches of the source to a window.
+  /// Batches of the source per window.
   static constexpr int batches = splits ? 1 : micro_batches;
-  /// Is a window this process' share of one, and what its backward passes start from its weight?
+  /// Whether a window is this process's share of a larger one, so that its backward passes start
+  /// from their weights.
   static constexpr bool shares = provided<service::reduce, list<Ps...>>;
-  /// Does the optimizer compute a window's loss more than once?
+  /// Whether the optimizer computes a window's loss more than once.
   static constexpr bool reevaluates = (false || ... || says_reevaluates<Ps>());
-  /// What is measured in a validation, beside the loss.
+  /// Metrics of a validation, in addition to the loss.
   using metrics = concat<typename metrics_of<Ps>::type...>;
 };
 

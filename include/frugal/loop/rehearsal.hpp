@@ -23,19 +23,19 @@
 
 namespace frugal::detail {
 
-/// What a rehearsal sees of the loop.
+/// The part of the loop that a dry run uses.
 struct RehearsedBatches {
-  /// What came of one batch.
+  /// The result of one batch.
   struct Outcome {
     std::string shapes;
     double loss = 0;
   };
   std::function<void(Cursor const&)> seek;
-  std::function<std::optional<Outcome>()> next;  ///< forward and backward of the next batch
+  std::function<std::optional<Outcome>()> next;  ///< forward and backward passes of the next batch
 };
 
-/// A few batches forward and backward on the CPU, a checkpoint's round trip, and everything put
-/// back: parameters, buffers, gradients, generator, device, the source's place.
+/// A dry run: a few batches forward and backward on the CPU, and a checkpoint's round trip. Then
+/// everything is restored: parameters, buffers, gradients, generator, device, source position.
 class Rehearsal {
  public:
   explicit Rehearsal(AnyRun& run) : run_(run) {}

@@ -37,9 +37,9 @@ NamedSource<Name, S> named(S&& source) {
 namespace detail {
 
 template <class T>
-inline constexpr bool is_named = false;
+inline constexpr bool is_named_source = false;
 template <fixed_string Name, class S>
-inline constexpr bool is_named<NamedSource<Name, S>> = true;
+inline constexpr bool is_named_source<NamedSource<Name, S>> = true;
 
 /// A source as the loop reads it, with its name; without one the name is empty.
 template <fixed_string Name, class S>
@@ -132,7 +132,7 @@ inline constexpr std::string_view source_name<NamedSource<Name, S>> = Name;
 /// Says what is wrong with the names of some validation sources.
 template <class First, class... Rest>
 constexpr bool require_names() {
-  constexpr bool rest = (true && ... && is_named<std::remove_cvref_t<Rest>>);
+  constexpr bool rest = (true && ... && is_named_source<std::remove_cvref_t<Rest>>);
   static_assert(rest,
                 "frugal: one validation source may be without a name, the first; the others have "
                 "metrics of the same names. Write named<\"shifted\">(source).");

@@ -14,17 +14,17 @@
 
 namespace frugal {
 
-/// The micro-batches between two optimizer steps, and how much each of them counts.
+/// The micro-batches between two optimizer steps, and their weights.
 ///
 /// One big batch of weight W = w_1 + ... + w_n has the gradient  sum_i (w_i / W) g_i. W is known
-/// only when the window is complete, so each backward pass starts from w_i / (N w_1), which is
-/// 1/N as long as all weigh the same, and settle() multiplies by N w_1 / W if that is not 1: a
-/// ragged last window, or unequal weights. A full window of equal weights costs no operator.
+/// only when the window is complete, so each backward pass starts from w_i / (N w_1), which is 1/N
+/// while all weights are equal, and settle() multiplies by N w_1 / W if that is not 1: for a ragged
+/// last window, or unequal weights. A full window of equal weights costs no operator.
 ///
-/// Window<0> is told its N anew with each window.
+/// Window<0> gets its N with each window.
 ///
 /// A window that several processes share starts from w_i itself, and settle() divides by the W of
-/// all of them: so the gradients of processes may be added up before it, whatever each one weighs.
+/// all processes, so that gradients can be summed over processes first, whatever their weights.
 template <int N, bool Shared = false>
 class Window {
  public:
@@ -41,7 +41,7 @@ class Window {
   }
 
   /// The gradient that a micro-batch's backward pass starts from. Throws SettingsError for a
-  /// weight that is negative or not finite.
+  /// negative or non-finite weight.
   at::Tensor seed(Loss const& loss) {
     double const weight = *loss.weight;
     if (!(weight >= 0) || weight > largest_weight) [[unlikely]]
@@ -52,14 +52,14 @@ class Window {
       return constant(1.0, loss.value);
     } else {
       if (unit_ == 0) unit_ = static_cast<double>(count_) * weight;
-      // All of the window: the seed is one, as in Window<1>, whatever the weight.
+      // The whole window: the seed is one, as in Window<1>, whatever the weight.
       if (N == 0 && count_ == 1) return constant(1.0, loss.value);
       return constant(unit_ == 0 ? 0.0 : weight / unit_, loss.value);
     }
   }
 
-  /// For its span seeds are filled anew, so that a graph which captures one fills it itself; and
-  /// after it again, also when the capture failed, which has filled nothing.
+  /// For its lifetime seeds are refilled, so that a graph that captures one also captures the fill.
+  /// Afterwards they are refilled too, because a failed capture has filled nothing.
   class OwnSeed {
    public:
     explicit OwnSeed(Window& window) : window_(window) { window_.cached_ = at::Tensor(); }
@@ -74,18 +74,18 @@ class Window {
   template <class B>
   void add(B const& batch, double weight) {
     ++micro_batches_;
-    samples_ += static_cast<std::uint64_t>(batch_traits<B>::samples(batch));
-    tokens_ += static_cast<std::uint64_t>(batch_traits<B>::tokens(batch));
+    samples_ += static_cast<std::uint64_t>(batch_samples(batch));
+    tokens_ += static_cast<std::uint64_t>(batch_tokens(batch));
     weight_ += weight;
   }
 
-  /// Makes the sum of the gradients that of the weighted mean.
+  /// Scales the sum of the gradients to that of the weighted mean.
   void settle(std::vector<at::Tensor> const& gradients) const
     requires(!Shared)
   {
     if constexpr (N != 1) scale(gradients, unit_, weight_);
   }
-  /// The same where this is a process' share of a window that weighs `all`.
+  /// The same if this is one process's share of a window with total weight `all`.
   void settle(std::vector<at::Tensor> const& gradients, double all) const
     requires Shared
   {
@@ -112,7 +112,7 @@ class Window {
     weight_ = unit_ = 0;
   }
 
-  // Filled once and used again: the seed of a full window never changes.
+  // Filled once and reused: the seed of a full window never changes.
   at::Tensor const& constant(double value, at::Tensor const& like) {
     if (value != cached_value_ || !cached_.defined() ||
         cached_.scalar_type() != like.scalar_type() || cached_.device() != like.device()) {
@@ -123,10 +123,11 @@ class Window {
   }
 
   [[noreturn]] static void refuse(double weight) {
-    throw SettingsError({.what = "a loss has the weight " + std::to_string(weight),
-                         .where = "Loss::weight",
-                         .why = "a weight counts samples or tokens",
-                         .fix = "Return how many the loss averages over; 0 or more."});
+    throw SettingsError(
+        {.what = "a loss has the weight " + std::to_string(weight),
+         .where = "Loss::weight",
+         .why = "a weight is a number of samples or tokens",
+         .fix = "Return the number of samples or tokens that the loss averages over, 0 or more."});
   }
 
   std::int64_t count_ = N;
@@ -134,7 +135,7 @@ class Window {
   std::uint64_t samples_ = 0;
   std::uint64_t tokens_ = 0;
   double weight_ = 0;
-  double unit_ = 0;  // N times the first weight that is not 0
+  double unit_ = 0;  // N times the first non-zero weight
   at::Tensor cached_;
   double cached_value_ = 0;
 };

@@ -8,22 +8,23 @@
 
 namespace frugal {
 
-/// N micro-batches make one optimizer step, which equals the step of one big batch.
+/// Gradient accumulation: N micro-batches make one optimizer step, which equals the step of one big
+/// batch.
 ///
-/// Lever   hours per run: an effective batch that memory does not hold.
-/// Cost    nothing per step; one factor over the gradients when a window is ragged or its
-///         micro-batches weigh differently.
+/// Lever   hours per run: an effective batch larger than memory holds.
+/// Cost    nothing per step; one multiplication of the gradients if a window is ragged or its
+///         micro-batches have unequal weights.
 /// State   none: windows do not outlast a step.
 /// Errors  N < 1 does not compile.
 ///
 /// The loop reads `micro_batches`. Each micro-batch's backward starts from its share of the window
-/// (loss weight over window weight), so the sum of the gradients is that of the weighted mean,
+/// (loss weight over window weight), so that the sum of the gradients is that of the weighted mean,
 /// also in a last window with fewer micro-batches. Schedules and cadences count optimizer steps.
 template <auto N>
 struct Accumulate {
   static_assert(N >= 1,
-                "frugal: Accumulate counts micro-batches per optimizer step, and there is at "
-                "least one. Write Accumulate<1> or leave it out.");
+                "frugal: Accumulate<N>: N is the number of micro-batches per optimizer step, at "
+                "least 1. Write Accumulate<1>, or leave Accumulate out.");
   using kind = kinds::accumulate;
   using listens = list<>;
 
@@ -32,7 +33,7 @@ struct Accumulate {
   static constexpr int micro_batches = N;
 };
 
-/// In policy/accumulate/split.hpp.
+/// Defined in policy/accumulate/split.hpp.
 template <>
 struct Accumulate<Auto>;
 

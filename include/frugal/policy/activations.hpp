@@ -22,12 +22,12 @@
 
 namespace frugal {
 
-/// Saved tensors wait for backward in the host's memory.
+/// Saved tensors wait for backward in host memory.
 struct Offload {};
 
 namespace detail {
 
-/// How Activations<BF16> and Activations<FP16> keep what is saved.
+/// Storage of saved tensors for Activations<BF16> and Activations<FP16>.
 template <class Format>
 struct AsHalf {
   struct Packed {
@@ -46,7 +46,8 @@ struct AsHalf {
   }
 
  private:
-  /// Backward takes their exponential, which would make the rounding of -10 an error of 3%.
+  /// Whether a tensor holds logarithms. Backward exponentiates them, which would turn the rounding
+  /// of -10 into an error of 3%.
   static bool logarithms(at::Tensor const& tensor) {
     torch::autograd::Node const& from = *tensor.grad_fn();
     return std::strstr(typeid(from).name(), "LogSoftmax") != nullptr;
@@ -66,28 +67,25 @@ using PackedAs = typename packed_as<Format>::type;
 
 }  // namespace detail
 
-/// Keeps what operators save for backward in half the memory, or in the host's.
+/// Keeps the tensors that operators save for backward in half the memory, or in host memory.
 ///
-/// Lever   hours per run: a batch or a model that memory would not hold.
-/// Cost    BF16, FP16: two conversions of each saved tensor. Offload: two transfers of each from
-/// 256 KiB
-///         up, on a stream beside the one that computes. No host sync.
-/// State   none. With BF16 gradients differ by the rounding of activations to 8 bits, with FP16 by
-///         that to 11 bits, and an activation beyond 65504 becomes infinite; with Offload they do
-///         not differ.
-/// Errors  SettingsError where somebody else's autograd engine is installed.
+/// Lever   hours per run: a batch or a model that would not fit into memory.
+/// Cost    BF16, FP16: two conversions of each saved tensor. Offload: two transfers of each tensor
+///         of at least 256 KiB, on a side stream that overlaps with compute. No host sync.
+/// State   none. With BF16, gradients differ by the rounding of activations to 8 bits; with FP16 by
+///         that to 11 bits, and an activation beyond 65504 becomes infinite. With Offload they are
+///         identical.
+/// Errors  SettingsError if another custom autograd engine is installed.
 /// Source  torch.autograd.graph.saved_tensors_hooks and save_on_cpu; 16 bits after Chakrabarti and
 ///         Moseley, "Backprop with approximate activations" (2019).
 template <class Format>
 struct Activations {
   static_assert(detail::is_half_format<Format> || std::same_as<Format, Offload>,
-                "frugal: activations are kept in 16 bits or by Offload. Write Activations<BF16>, "
-                "Activations<FP16> or Activations<Offload>.");
-  FRUGAL_SENTENCE(
-      half_and_audit,
-      "frugal: Activations<BF16> or <FP16> rounds what gradients are computed from, and a "
-      "bit-exact audit would find it. Take Activations or the audit out, or write "
-      "Recompute<>, which rounds nothing.");
+                "frugal: Activations<...>: unknown format. Options: BF16, FP16, Offload.");
+  FRUGAL_SENTENCE(half_and_audit,
+                  "frugal: Activations<BF16> and Activations<FP16> round the values from which "
+                  "gradients are computed, which Audit<BitExact> rules out. Remove Activations or "
+                  "Audit, or use Recompute<>, which rounds nothing.");
 
   using kind = kinds::activations;
   using listens = list<on::fit_begin, around::forward>;
@@ -97,7 +95,7 @@ struct Activations {
   static constexpr About about{Term::hours_per_run, detail::is_half_format<Format>
                                                         ? "two conversions of each saved tensor"
                                                         : "two transfers of each saved tensor"};
-  // The host's memory that Offload takes cannot be taken within a capture.
+  // Offload allocates host memory, which is impossible within a capture.
   static constexpr bool capturable = detail::is_half_format<Format>;
 
   template <class Context>
@@ -129,7 +127,7 @@ struct Activations {
     detail::PackedAs<Format> format(c10::Device device) {
       if constexpr (offloads) {
         if (!detail::overlaps_copies(device)) return {};
-        // Start may have moved the run to it a moment ago.
+        // Start may have moved the run to the device a moment ago.
         if (!stream_) stream_ = std::make_shared<detail::OffloadStream>(device);
         return detail::ToHost(stream_);
       } else {

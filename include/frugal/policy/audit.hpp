@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <frugal/compose/about.hpp>
+#include <frugal/compose/options.hpp>
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/audit/deterministic.hpp>
@@ -25,7 +26,7 @@
 
 namespace frugal {
 
-/// The same bits on the same machine with the same threads, whenever and however often it is run.
+/// The same bits on the same machine with the same number of threads, in every run.
 struct BitExact {};
 
 /// XXH3 of every parameter and buffer of a module: names, types, shapes and bytes.
@@ -42,9 +43,9 @@ inline std::uint64_t hash_of_tensors(torch::nn::Module& module) {
   return hash.digest();
 }
 
-/// What a module was at one moment of a run.
+/// The identity of a module's weights at one moment of a run.
 struct AuditMark {
-  std::uint64_t epoch = 0;  ///< complete epochs
+  std::uint64_t epoch = 0;  ///< completed epochs
   std::uint64_t step = 0;   ///< optimizer steps
   std::uint64_t hash = 0;   ///< hash_of_tensors
 
@@ -52,39 +53,41 @@ struct AuditMark {
 };
 
 template <class What = BitExact>
-struct Audit;
+struct Audit {
+  static_assert(detail::never<What>, "frugal: Audit<...>: unknown option. Options: BitExact.");
+};
 
-/// Makes a run repeatable to the bit, and hashes its weights at every epoch's end, so that two runs
-/// can be compared by a line.
+/// Makes a run deterministic to the bit, and hashes its weights at the end of every epoch, so that
+/// two runs can be compared by one line.
 ///
-/// Lever   none: it is what tells whether another lever has changed a result.
-/// Cost    LibTorch's deterministic kernels, which fill new memory before it is used; at an epoch's
-///         end one reading of all parameters and buffers, from a device with a host sync.
-/// State   the hashes so far; a resumed run has those of one that was not stopped.
-/// Errors  Precision other than FP32, and Checkpoint's WeightsIn<BF16>, do not compile beside it.
-///         ModuleError by an operator that has no deterministic kernel; SettingsError on CUDA
+/// Lever   none: it shows whether another lever has changed a result.
+/// Cost    LibTorch's deterministic kernels, which fill new memory before use; at the end of an
+///         epoch one read of all parameters and buffers, from a device with a host sync.
+/// State   the hashes so far; a resumed run has the same ones as an uninterrupted run.
+/// Errors  does not compile with a Precision other than FP32, or with Checkpoint's WeightsIn<BF16>.
+///         ModuleError from an operator without a deterministic kernel; SettingsError on CUDA
 ///         without CUBLAS_WORKSPACE_CONFIG.
 /// Source  torch.use_deterministic_algorithms; the rest is Settings::seed and the keyed order of
 ///         the data.
 template <>
 struct Audit<BitExact> {
   FRUGAL_SENTENCE(not_fp32,
-                  "frugal: Audit<BitExact> is for runs in FP32: products in 16 bits depend on the "
-                  "machine. Take Precision or the audit out.");
+                  "frugal: Audit<BitExact> needs FP32: 16-bit products depend on the machine. "
+                  "Remove Precision or Audit.");
 
   using kind = kinds::audit;
   using listens = list<on::fit_begin, on::epoch_begin, on::epoch_end, on::fit_end>;
   using conflicts = list<conflict<kinds::precision, not_fp32>>;
-  // The log has the hash of an epoch with the line of that epoch.
+  // Log writes an epoch's hash in that epoch's line.
   using before = list<kinds::optimizer, kinds::smoke, kinds::log, kinds::validate>;
 
   static constexpr About about{Term::none,
                                "deterministic kernels, and one hash of the weights per epoch"};
 
-  Outcome<std::vector<AuditMark>> left{};  ///< by fit
+  Outcome<std::vector<AuditMark>> left{};  ///< set by fit
 
-  /// The marks of the last fit that came to its end, those before a resume included: the weights it
-  /// began with, those at the end of each epoch, and those at the end of the run.
+  /// The marks of the last completed fit, including those before a resume: the initial weights,
+  /// those at the end of each epoch, and those at the end of the run.
   std::vector<AuditMark> marks() const {
     return left.get() == nullptr ? std::vector<AuditMark>{} : *left.get();
   }
@@ -103,14 +106,14 @@ struct Audit<BitExact> {
     }
 
     void on_epoch_begin(EpochBegin<Context>& phase) {
-      // A resumed run has begun before.
+      // A resumed run already has its first mark.
       if (marks_.empty()) mark(phase);
     }
     void on_epoch_end(EpochEnd<Context>& phase) { mark(phase); }
 
     void on_fit_end(FitEnd<Context>& phase) {
       std::vector<AuditMark> all = marks_;
-      // An end within an epoch is no mark of the run that may go on from here.
+      // The run may continue after an end within an epoch, so that end is no mark.
       if (all.empty() || all.back().step != phase.counters().step) {
         all.push_back(mark_of(phase));
         if (ended_at_ != phase.counters().step) record(phase, all.back());

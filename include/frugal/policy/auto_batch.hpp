@@ -22,40 +22,37 @@
 
 namespace frugal {
 
-/// Finds the largest micro-batch that memory holds, before the first step, and keeps the CPU's
+/// Finds the largest micro-batch that fits into memory, before the first step, and keeps the CPU's
 /// tensors below a limit.
 ///
-/// Lever   hours per run: no run is lost to a batch that was too large, and no memory to one that
-/// was
-///         smaller than need be.
-/// Cost    at the beginning some steps, two for each doubling of the micro-batch and each
-/// bisection;
-///         with a limit on the CPU an atomic addition for each allocation and each release.
-/// State   none: what is found Accumulate<Auto> keeps, and a resumed run does not look again.
-/// Errors  SettingsError on the CPU without a limit and for a margin out of range; MemoryError
-/// where
+/// Lever   hours per run: no run fails because of a batch that is too large, and no memory stays
+///         unused because of one that is too small.
+/// Cost    at the beginning two trial steps for each doubling of the micro-batch and each
+///         bisection; with a limit on the CPU, one atomic addition per allocation and per release.
+/// State   none: Accumulate<Auto> keeps the result, and a resumed run does not search again.
+/// Errors  SettingsError on the CPU without a limit and for a margin out of range; MemoryError if
 ///         one sample does not fit.
 ///
-/// The steps that are tried are real: forward, backward, gradients and the optimizer, whose moments
-/// are there for the next one. The slots take part, and around_forward of all policies; other hooks
-/// of observers are not called. Then everything is as it was: weights, buffers, gradients, modes,
-/// the slots' states, generators, counters, losses, the source's place.
+/// Trial steps are real: forward, backward, gradients and the optimizer, whose moments the second
+/// one finds in place. The slots take part, and around_forward of all policies; other hooks of
+/// observers are not called. Afterwards everything is restored: weights, buffers, gradients, modes,
+/// the slots' states, generators, counters, losses, the source's position.
 struct AutoBatch {
   using kind = kinds::auto_batch;
   using listens = list<on::fit_begin>;
-  // The rehearsal is no step, and goes before what takes longer.
+  // Smoke makes no step, and goes before what takes longer.
   using after = list<kinds::accumulate, kinds::smoke>;
 
   static constexpr About about{Term::hours_per_run, "some steps when fit begins"};
 
-  /// Bytes that training may take: on the CPU of tensors, where it has to be given; on a device of
-  /// what its allocator holds while sizes are tried, 0 for all there is.
+  /// Memory limit in bytes. On the CPU it limits tensors, and is required; on a device it limits
+  /// what the allocator holds during the search, and 0 means all available memory.
   std::int64_t limit = 0;
-  double margin = 0.1;   ///< share of the memory that the largest tried step leaves free
-  std::size_t look = 4;  ///< batches of the source, of which the largest is tried
+  double margin = 0.1;   ///< fraction of the memory that the largest trial step leaves free
+  std::size_t look = 4;  ///< batches of the source to examine; the largest is tried
   Outcome<std::string> left{};
 
-  /// What the last fit found, one line; empty before one.
+  /// The last fit's result in one line; empty before a fit.
   std::string finding() const { return left.get() == nullptr ? std::string() : *left.get(); }
 
   template <class Context>
@@ -64,10 +61,9 @@ struct AutoBatch {
 
 template <class Context>
 class AutoBatch::State {
-  static_assert(
-      detail::traits_of<Context>::splits,
-      "frugal: AutoBatch finds the micro-batch of Accumulate<Auto>, and this recipe has another "
-      "Accumulate. Write Accumulate<Auto>.");
+  static_assert(detail::traits_of<Context>::splits,
+                "frugal: AutoBatch sets the micro-batch of Accumulate<Auto>, and this recipe has "
+                "another Accumulate. Write Accumulate<Auto>.");
 
  public:
   using transient = void;
@@ -90,26 +86,26 @@ class AutoBatch::State {
     }
   }
 
-  // What follows the loop calls.
+  // Called by the loop.
 
   std::size_t look() const { return look_; }
 
-  /// For the span of a window's passes.
+  /// Holds for the passes of one window.
   detail::HostMeter::Limit limit() const {
     return host_ ? host_->limit() : detail::HostMeter::Limit(detail::HostMeter::unlimited);
   }
 
-  /// The largest micro-batch that fits, for batches of `batch` samples; 0: all of it.
+  /// The largest micro-batch that fits, for batches of `batch` samples; 0: the whole batch.
   ///
-  /// `step(samples)` makes a step of micro-batches of so many samples and says whether it was one
-  /// and no overflow; `undo()` puts the slots back, which the failure of a step may have left in
-  /// the middle of something. `held()` are bytes that are held for putting things back.
+  /// `step(samples)` makes a step with micro-batches of that size and returns whether it was a
+  /// step, without overflow. `undo()` restores the slots, which a failed step may have left
+  /// half-updated. `held()` returns the bytes held for restoring.
   template <class Step, class Undo>
   std::int64_t find(Phase<Context> const& phase, std::int64_t batch, std::int64_t held, Step&& step,
                     Undo&& undo) {
     if (host_) host_->forgive(held);
-    std::int64_t least = 1;  // BatchNorm takes two samples
-    bool moments = false;    // does the optimizer hold what it holds from its first step on?
+    std::int64_t least = 1;  // BatchNorm needs two samples
+    bool moments = false;    // whether the optimizer has allocated its state
     std::map<std::int64_t, bool> tried;
     auto const try_one = [&](std::int64_t samples) {
       bool const fit = measured([&] {
@@ -124,7 +120,7 @@ class AutoBatch::State {
       return fit;
     };
     std::int64_t const found = detail::largest_that_fits(batch, [&](std::int64_t samples) {
-      // Of sizes that make as many parts one is tried, for they are made alike.
+      // Try only one of the sizes that give the same number of parts: their parts are equal.
       detail::Parts const parts(batch, samples);
       if (auto const known = tried.find(parts.count); known != tried.end()) return known->second;
       bool fit = true;
@@ -132,7 +128,7 @@ class AutoBatch::State {
         fit = try_one(parts.largest());
       } catch (std::exception const&) {
         if (samples != 1 || batch == 1) throw;
-        least = 2;  // whatever it is, it is no lack of memory: two samples tell
+        least = 2;  // not a lack of memory, whatever it is: two samples will tell
         undo();
       }
       return tried[parts.count] = fit;
@@ -145,7 +141,7 @@ class AutoBatch::State {
   }
 
  private:
-  // The gradients of an optimizer's first steps may overflow in FP16: then they are none.
+  // In FP16 the first steps of an optimizer may overflow, and then are no steps.
   static constexpr int most_overflows = 30;
 
   template <class Step>
@@ -173,16 +169,16 @@ class AutoBatch::State {
     if (limit_ < 0 || (limit_ == 0 && device.is_cpu())) {
       refuse(limit_ == 0 ? "AutoBatch has no limit on the CPU"
                          : "the limit is " + std::to_string(limit_) + " bytes",
-             "AutoBatch::limit", "the system gives a process more memory than there is",
-             "Give the bytes that training may take, such as .limit = std::int64_t{8} << 30.");
+             "AutoBatch::limit", "the system promises a process more memory than the machine has",
+             "Set the bytes that training may take, such as .limit = std::int64_t{8} << 30.");
     }
     if (!(margin_ >= 0 && margin_ < 1)) {
       refuse("the margin is " + std::to_string(margin_), "AutoBatch::margin",
              "it is the share of the memory that stays free", "Give 0 or more and less than 1.");
     }
     if (look_ == 0) {
-      refuse("AutoBatch looks at no batch", "AutoBatch::look", "what is tried is a batch",
-             "Give 1 or more; 4 is the default.");
+      refuse("AutoBatch tries no batch", "AutoBatch::look",
+             "it measures memory on batches of the source", "Give 1 or more; 4 is the default.");
     }
   }
 
@@ -205,7 +201,7 @@ class AutoBatch::State {
       return detail::bytes_text(static_cast<double>(count));
     };
     throw MemoryError(
-        {.what = "memory does not hold a step of one sample at a time",
+        {.what = "memory does not hold a step with micro-batches of one sample",
          .where =
              "AutoBatch, before the first step, batches of " + std::to_string(batch) + " samples",
          .why = room() == detail::HostMeter::unlimited

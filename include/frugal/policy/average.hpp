@@ -23,51 +23,55 @@
 
 namespace frugal {
 
-/// Keeps an average of the weights beside them: an exponential one, or from a moment on their mean.
+/// Keeps an average of the weights: an exponential moving average (EMA), or from some step on their
+/// mean (SWA).
 ///
-/// Lever   runs to convergence: the average of the last steps is where a lower learning rate would
-///         have taken the weights, for nothing.
-/// Cost    memory for the parameters once more; at its cadence one grouped operator, no host sync.
-///         A validation with them exchanges pointers, and copies nothing.
-/// State   the averages and how many weights are in them; they survive a resume and lie in the
-///         checkpoint under the parameters' names.
+/// Lever   runs to convergence: the average of the last steps is close to where a lower learning
+///         rate would have taken the weights, at no extra training.
+/// Cost    memory for a second copy of the parameters; at its cadence one grouped operator, no host
+///         sync. A validation with the averages exchanges pointers, and copies nothing.
+/// State   the averages and the number of weights in them; they survive a resume, and are stored in
+///         the checkpoint under the parameters' names.
 /// Errors  a decay that is not between 0 and 1 does not compile, or throws SettingsError if it is
-///         given at run time. StateError by weights() where no average was made.
+///         given at run time. weights() throws StateError if there is no average.
 /// Source  Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992);
 ///         Izmailov et al., "Averaging weights leads to wider optima and better generalization"
 ///         (2018). Values as torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn and
 ///         get_swa_multi_avg_fn: the first update takes the weights as they are.
 ///
-/// Parameters are averaged and buffers are not: a validation, and weights(), have the module's own.
+/// Averages parameters only: a validation, and weights(), use the module's own buffers.
 template <class Rule = Ema<>>
 struct Average {
   static_assert(AverageRule<Rule>,
-                "frugal: Average is told how. Write Average<Ema<0.999_r>>, or "
-                "Average<Swa<From<10, Epoch>>>.");
+                "frugal: Average<...>: unknown rule. Options: Ema<decay>, Swa<From<N, Epoch>>, or "
+                "an AverageRule of your own.");
   using kind = kinds::average;
   using listens =
       list<on::fit_begin, on::update, on::step, around::validate, on::epoch_end, on::fit_end>;
-  // What is validated has this step in it.
+  // The average that is validated includes this step.
   using after = list<kinds::optimizer>;
   using before = list<kinds::validate>;
 
   static constexpr About about{Term::runs_to_convergence,
                                "the parameters once more, and one operator at its cadence"};
   static constexpr bool capturable = true;
+  static constexpr bool adds_metrics = false;
 
   Rule rule{};
-  bool validate = true;  ///< validate the averaged weights, once there are some; else the trained
-  Outcome<AveragedWeights> averaged{};  ///< left by fit
+  bool validate = true;  ///< validate the averaged weights once there are some; otherwise the
+                         ///< trained ones
+  Outcome<AveragedWeights> averaged{};  ///< set by fit
 
-  /// The averaged weights of the last fit, if it came to its end.
+  /// The averaged weights of the last completed fit.
   AveragedWeights const& weights() const {
     if (AveragedWeights const* const found = averaged.get()) return *found;
     throw StateError({.what = "there are no averaged weights",
                       .where = "Average::weights",
                       .why = "no fit has ended, or the last one ended before its first average",
-                      .fix = "Call fit first, and let Swa begin early enough."});
+                      .fix = "Call fit first, and choose a start of Swa within the run."});
   }
-  /// Copies them into a module: `trainer.policy<kinds::average>().copy_into(trainer.module())`.
+  /// Copies the averaged weights into a module:
+  /// `trainer.policy<kinds::average>().copy_into(trainer.module())`.
   template <class Module>
   void copy_into(Module& module) const {
     weights().copy_into(module);
@@ -81,8 +85,8 @@ template <class Rule>
 template <class Context>
 class Average<Rule>::State {
   using Cadence = typename Rule::cadence;
-  // Graph captures what is the same in every step. One that FP16 takes back is no step, and of
-  // that the host knows.
+  // Graph can only capture work that is the same in every step. Whether FP16 skips a step is
+  // decided on the host.
   using precision = detail::slot_of<kinds::precision, typename Context::policies>;
   static constexpr bool within_step =
       captures_steps<typename Context::policies> && std::same_as<Cadence, Every<1>> &&
@@ -97,7 +101,7 @@ class Average<Rule>::State {
     averaged_->forget();
     Parameters const& all = phase.parameters();
     for (std::size_t i = 0; i < all.size(); ++i) {
-      // Integers have no mean of their own type; they are left as they are.
+      // Integers have no mean of their own type, so they are not averaged.
       if (!all.tensors[i].is_floating_point() && !all.tensors[i].is_complex()) continue;
       names_.push_back(all.names[i]);
       parameters_.push_back(all.tensors[i]);

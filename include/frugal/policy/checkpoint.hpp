@@ -6,12 +6,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/compose/watching.hpp>
 #include <frugal/policy/checkpoint/best.hpp>
+#include <frugal/policy/checkpoint/interrupt.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
@@ -25,8 +29,8 @@ namespace frugal {
 /// the same bits, whenever and however often it was killed.
 ///
 /// Lever   price per hour: machines that vanish cost minutes, not the run.
-/// Cost    between saves the comparison of a counter; at a save, all of the writing, or with Async
-///         a copy of the state into host memory that is kept for the next one.
+/// Cost    between saves the comparison of a counter and a look at a flag; at a save, all of the
+///         writing, or with Async a copy of the state into host memory that is kept for the next.
 /// State   what it saves: module, optimizer, schedule, counters, generators, the data's cursor and
 ///         every policy's state; of its own, the best metrics so far and how many saves failed.
 /// Errors  SettingsError without Settings::run; LockError while another trainer works there;
@@ -40,19 +44,25 @@ template <class... Options>
 struct Checkpoint {
   using options = detail::CheckpointOptions<Options...>;
   static_assert(options::known,
-                "frugal: Checkpoint is told something that is none of its options. They are Every, "
-                "Keep, KeepBest, KeepEvery, Async and WeightsIn.");
+                "frugal: Checkpoint<...>: unknown option. Options: Every, Keep, KeepBest, "
+                "KeepEvery, Async, WeightsIn.");
   static_assert(options::unique,
-                "frugal: Checkpoint is told one thing twice. Write one cadence, one Keep and one "
-                "KeepEvery; several KeepBest are allowed.");
+                "frugal: Checkpoint<...>: the same option twice. Keep one cadence, one Keep, one "
+                "KeepEvery, one Async and one WeightsIn; only KeepBest may be repeated.");
+  FRUGAL_SENTENCE(half_and_audit,
+                  "frugal: WeightsIn<...> rounds the saved weights, which Audit<BitExact> rules "
+                  "out. Remove WeightsIn or Audit.");
+
   FRUGAL_SENTENCE(
-      half_and_audit,
-      "frugal: WeightsIn<BF16> rounds the weights, and a bit-exact audit would find it. "
-      "Take WeightsIn<BF16> or the audit out.");
+      without_metric,
+      "frugal: KeepBest watches a metric that this recipe does not measure. Add the metric to "
+      "Validate, as in Validate<Accuracy>, or keep the best by the loss with KeepBest<WatchLoss>.");
 
   using kind = kinds::checkpoint;
-  using listens = list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end>;
+  using listens = list<on::fit_begin, on::step, on::validated, on::epoch_end, query::stop_requested,
+                       on::preempt, on::fit_end>;
   using provides = list<service::save>;
+  using watches = typename options::template watches<without_metric>;
   using conflicts =
       std::conditional_t<options::half, list<conflict<kinds::audit, half_and_audit>>, list<>>;
 
@@ -64,7 +74,12 @@ struct Checkpoint {
   /// With Resume::Weights: a run's folder, a checkpoint's, or a .safetensors file. Empty:
   /// Settings::run.
   std::filesystem::path from{};
+  /// With Resume::Exact: what becomes of a checkpoint that another recipe has saved.
+  ChangedRecipe changed_recipe = ChangedRecipe::Refuse;
+  /// With KeepWhatFits: kinds, such as "Schedule", whose state starts fresh where it does not fit.
+  std::vector<std::string> start_fresh{};
   OnFailure on_failure = OnFailure::Stop;
+  OnInterrupt on_interrupt = OnInterrupt::Save;
   double share = 0.035;  ///< Every<Auto>: of the time, for stalls
   /// Every<Auto>: seconds that a machine lives on average. Set, Daly's interval is taken.
   std::optional<double> machine_lifetime{};
@@ -83,11 +98,13 @@ class Checkpoint<Options...>::State {
 
  public:
   explicit State(Checkpoint const& settings)
-      : share_(settings.share),
+      : on_interrupt_(settings.on_interrupt),
+        share_(settings.share),
         machine_lifetime_(settings.machine_lifetime),
         best_(options::retention().best),
         interval_(settings.share, settings.machine_lifetime),
         saver_({.resume = settings.resume,
+                .rules = {settings.changed_recipe, settings.start_fresh},
                 .from = settings.from,
                 .on_failure = settings.on_failure,
                 .retention = options::retention(),
@@ -97,6 +114,7 @@ class Checkpoint<Options...>::State {
   void on_fit_begin(FitBegin<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
     detail::require_checkpoint_settings(run.settings, share_, machine_lifetime_);
+    if (on_interrupt_ == OnInterrupt::Save) interrupt_.take();
     // The step looks at nothing but the counter, so a failure makes the counter due.
     saver_.begin(run, detail::slots_of(Policies{}), detail::has<kinds::start_on, Policies>,
                  [this] { look_at_ = 0; });
@@ -135,6 +153,24 @@ class Checkpoint<Options...>::State {
     AnyRun& run = detail::run_of(phase);
     if (!phase.preempted() && !saver_.has_saved(run)) begin_save(phase);
     saver_.finish(run);
+    // All who show something have ended their lines.
+    if (interrupt_.asked()) {
+      phase.interrupted_by_user();
+      detail::tell_interrupted(run, /*has_begun=*/true);
+    }
+  }
+
+  /// Has somebody pressed Ctrl-C?
+  bool stop_requested(Phase<Context> const&) const { return interrupt_.asked(); }
+
+  void on_preempt(Preemption<Context>& phase) {
+    if (!interrupt_.asked()) return;
+    phase.interrupted_by_user();
+    if (phase.has_begun) {
+      phase.record({"preempted", {{"by", "Ctrl-C"}, {"save_seconds", phase.seconds_of_save}}});
+    } else {
+      detail::tell_interrupted(detail::run_of(phase), /*has_begun=*/false);
+    }
   }
 
   /// A checkpoint of this very moment, on the disk when it returns; false if it is not, and the
@@ -172,8 +208,10 @@ class Checkpoint<Options...>::State {
     if (auto const cost = saver_.save(run)) interval_.saved(*cost, Clock::now());
   }
 
+  OnInterrupt on_interrupt_;
   double share_;
   std::optional<double> machine_lifetime_;
+  detail::InterruptSignal interrupt_;
   detail::BestSoFar best_;
   detail::Interval<Cadence> interval_;
   std::atomic<std::uint64_t> look_at_{0};

@@ -17,7 +17,9 @@ namespace frugal {
 /// Batches on the device at a time: the one that is computed with, and those on their way.
 template <std::size_t N>
 struct Depth {
-  static_assert(N >= 1, "frugal: Depth<0> has no batch to compute with. Write Depth<2>.");
+  static_assert(N >= 1,
+                "frugal: Depth<N>: N is the number of batches on the device at a time, at least 1. "
+                "Write Depth<2>.");
   static constexpr std::size_t value = N;
 };
 
@@ -43,8 +45,8 @@ inline constexpr bool is_depth<Depth<N>> = true;
 template <class D = Depth<2>>
 struct Device {
   static_assert(detail::is_depth<D>,
-                "frugal: Device is told how many batches are on the device at a time. Write "
-                "Device<Depth<2>>.");
+                "frugal: Device<...>: unknown option. Options: Depth<N>, the number of batches on "
+                "the device at a time. Write Device<Depth<2>>.");
   using kind = kinds::device;
   using listens = list<on::fit_begin>;
   using provides = list<service::placement>;

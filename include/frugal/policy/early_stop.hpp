@@ -3,51 +3,118 @@
 
 #include <cmath>
 #include <optional>
+#include <string>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/compose/watching.hpp>
+#include <frugal/policy/early_stop/best_weights.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal {
 
-/// Ends a run whose watched metric has stopped improving.
+/// Ends a run whose watched metric has stopped improving, and gives the module the weights of the
+/// best validation if it is told to.
 ///
 /// Lever   runs to convergence.
-/// Cost    one comparison per validation, nothing per step, no host sync.
-/// State   best value and validations since; both survive a resume.
-/// Errors  MetricError when the watched metric is not among the validated ones; SettingsError
-///         for a negative min_delta; a NaN never counts as better and does use up patience.
+/// Cost    one comparison per validation, nothing per step, no host sync. restore_best: at each
+///         improvement a copy of the weights to host memory, which every checkpoint stores too.
+/// State   best value and validations since, and with restore_best the best weights; they survive a
+///         resume.
+/// Errors  a watched metric that the recipe does not measure does not compile; one that a policy
+///         was to add in around_validate, and did not, is a MetricError. SettingsError for a
+///         negative min_delta. A NaN never counts as better and does use up patience.
 /// Source  patience form of Prechelt, "Early stopping - but when?" (1998); stops where
-///         keras.callbacks.EarlyStopping does.
-template <class Limit = Patience<3>, class Metric = WatchLoss>
+///         keras.callbacks.EarlyStopping does, and restores what its restore_best_weights does.
+///
+/// Options, in any order: Patience<3>, and the watched metric, WatchLoss.
+template <class... Options>
 struct EarlyStop {
+ private:
+  using classes = list<detail::option::patience, detail::option::watch>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: EarlyStop<...>: unknown option. Options: Patience<validations>, and a "
+                "watched metric such as WatchLoss or WatchAccuracy.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: EarlyStop<...>: the same option twice. Keep one Patience<validations> and "
+                "one watched metric.");
+  using Limit = detail::option_of<detail::option::patience, Patience<3>, Options...>;
+  using Metric = detail::option_of<detail::option::watch, WatchLoss, Options...>;
+
+ public:
   using kind = kinds::early_stop;
-  using listens = list<on::fit_begin, on::validated>;
+  using listens = list<around::fit, on::fit_begin, around::validate, on::validated>;
   using needs = list<kinds::validate>;
   using after = list<kinds::validate>;
 
   FRUGAL_SENTENCE(without_validation,
-                  "frugal: EarlyStop watches validation, and fit(train) brings none. Call "
-                  "fit(train, valid).");
+                  "frugal: EarlyStop watches validation, and fit(train) has no validation data. "
+                  "Call fit(train, valid).");
   using watches_validation = without_validation;
+  FRUGAL_SENTENCE(
+      without_metric,
+      "frugal: EarlyStop watches a metric that this recipe does not measure. Add the "
+      "metric to Validate, as in Validate<Accuracy>, or watch the loss with WatchLoss.");
+  using watches = list<watched<Metric, without_metric>>;
 
   static constexpr About about{Term::runs_to_convergence, "one comparison per validation"};
 
   double min_delta = 0.0;  ///< smallest change that counts, in the metric's unit
+  /// When the run ends, whoever ends it, the module holds the weights that were validated best. Not
+  /// after a preemption: the run goes on.
+  bool restore_best = false;
 
   template <class Context>
   class State {
    public:
-    explicit State(EarlyStop const& settings) : min_delta_(settings.min_delta) {}
+    explicit State(EarlyStop const& settings)
+        : min_delta_(settings.min_delta), restores_(settings.restore_best) {}
+
+    /// Behind the last save, so that a finished run which is given more epochs goes on from where
+    /// training was.
+    template <class Next>
+    void around_fit(FitRun<Context>& phase, Next&& next) {
+      AnyRun& run = detail::run_of(phase);
+      module_ = &run.root;
+      next();
+      if (!restores_ || run.preempted) return;
+      if (best_weights_.empty()) {
+        phase.advise(
+            "EarlyStop: no validation gave a number, so the module keeps its last weights");
+        return;
+      }
+      if (lacks_) {
+        phase.advise(
+            "EarlyStop: the checkpoint has no weights of the best validation before it, so the "
+            "best "
+            "of those after it are restored");
+      }
+      best_weights_.restore(run);
+    }
 
     void on_fit_begin(FitBegin<Context>&) {
       if (min_delta_ >= 0) return;
-      throw SettingsError({.what = "min_delta is " + std::to_string(min_delta_),
-                           .where = "EarlyStop",
-                           .why = "an improvement is a positive number in both directions",
-                           .fix = "Give 0 or more."});
+      throw SettingsError(
+          {.what = "min_delta is " + std::to_string(min_delta_),
+           .where = "EarlyStop",
+           .why = "the smallest change that counts is positive for metrics in both directions",
+           .fix = "Give 0 or more."});
+    }
+
+    /// Inside of Average: the module holds what is validated, trained weights or averaged ones.
+    template <class Next>
+    Metrics around_validate(ValidationRun<Context> const& phase, Next&& next) {
+      Metrics measured = next();
+      if (!restores_) return measured;
+      double const value = measured[Metric::name];
+      bool const first = best_weights_.empty() && !std::isnan(value);
+      if (first || Metric::improves(value, best_weights_.value(), min_delta_)) {
+        best_weights_.take(detail::run_of(phase), value);
+      }
+      return measured;
     }
 
     /// Called once per validation, after every metric of it is final.
@@ -65,12 +132,19 @@ struct EarlyStop {
     void persist(Archive& archive) {
       archive("best", best_);
       archive("since", since_);
+      if (!restores_ || !module_) return;
+      best_weights_.persist(archive, *module_);
+      if (Archive::loading && best_ && best_weights_.empty()) lacks_ = true;
     }
 
    private:
     double min_delta_;
+    bool restores_;
     std::optional<double> best_;
     int since_ = 0;
+    detail::BestWeights best_weights_;
+    torch::nn::Module* module_ = nullptr;
+    bool lacks_ = false;  ///< it goes on from a checkpoint that was made without restore_best
   };
 };
 

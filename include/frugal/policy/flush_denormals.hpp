@@ -14,18 +14,18 @@
 
 namespace frugal {
 
-/// Takes denormal numbers, below 1.2e-38 in FP32, for zero while fitting.
+/// Flushes denormal numbers, below 1.2e-38 in FP32, to zero during a fit.
 ///
 /// Lever   hours per run on a CPU: the moments of a parameter whose gradient has become zero decay
 ///         into the denormal range, where each operation takes a hundred cycles or more.
 /// Cost    a control register per thread when fit begins and ends; nothing per step.
-/// State   none. The threads that compute are put back as they were when the fit is over, also by
-///         an exception.
+/// State   none. The mode of the compute threads is restored when the fit ends, also by an
+///         exception.
 /// Errors  none; on a processor without the mode it does nothing and says so in Report::advice.
 /// Source  torch.set_flush_denormal, which sets the calling thread alone.
 ///
-/// Results differ from those without it by what a denormal can make of them. The two runs of a
-/// comparison should both have it, or neither.
+/// Results differ from those without it by the effect of denormals. In a comparison, use it in both
+/// runs or in neither.
 struct FlushDenormals {
   using kind = kinds::flush_denormals;
   using listens = list<on::fit_begin>;
@@ -46,7 +46,7 @@ struct FlushDenormals {
     State& operator=(State const&) = delete;
 
     void on_fit_begin(FitBegin<Context>& phase) {
-      if (flushes()) return;  // whoever set it keeps it
+      if (flushes()) return;  // set by other code, which keeps it
       set_ = set_all(true);
       if (!set_) phase.advise("FlushDenormals does nothing here: the processor has no such mode.");
     }
@@ -56,14 +56,14 @@ struct FlushDenormals {
   };
 
  private:
-  /// Does this thread flush already? LibTorch can set the mode but not tell it.
+  /// Whether this thread flushes already. LibTorch can set the mode but not report it.
   static bool flushes() {
     float const volatile smallest = std::numeric_limits<float>::min();
     float const volatile half = smallest / 2;
     return half == 0.0F;
   }
 
-  // The register belongs to a thread, and threads of the pool that live already do not inherit it.
+  // The register is per thread, and existing threads of the pool do not inherit it.
   static bool set_all(bool on) {
     bool const supported = at::globalContext().setFlushDenormal(on);
     at::parallel_for(0, at::get_num_threads(), 1, [on](std::int64_t, std::int64_t) {

@@ -7,9 +7,9 @@
 
 namespace frugal {
 
-// Number formats of 16 bits, by the names of Precision's: the header of a policy that stores in one
-// does without the header of the policy that computes in it.
-struct BF16;  ///< 8 bits of precision, and the range of float
+// 16-bit number formats, named as in Precision: a policy that stores in one does not include the
+// policy that computes in it.
+struct BF16;  ///< 8 bits of precision, range of float
 struct FP16;  ///< 11 bits of precision, up to 65504
 
 namespace detail {

@@ -26,12 +26,26 @@
 #include <frugal/policy/graph/executor.hpp>
 #include <frugal/policy/graph/shapes.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal {
 
-/// What Graph captures: all of an optimizer step.
+/// What Graph captures: a whole optimizer step.
 struct WholeStep {};
+
+namespace detail::option {
+
+struct whole_step {
+  template <class O>
+  static constexpr bool has = std::same_as<O, WholeStep>;
+};
+struct capture_backend {
+  template <class O>
+  static constexpr bool has = CaptureBackend<O>;
+};
+
+}  // namespace detail::option
 
 #ifdef FRUGAL_CUDA
 using DefaultCapture = CudaCapture;
@@ -39,30 +53,39 @@ using DefaultCapture = CudaCapture;
 using DefaultCapture = NoCapture;
 #endif
 
-/// Captures a step's work for the GPU once and replays it: forward, backward, unscaling, clipping,
-/// the optimizer with its learning rate, and the average.
+/// Captures a step's work for the GPU once and replays it (CUDA graphs): forward, backward,
+/// unscaling, clipping, the optimizer with its learning rate, and the average.
 ///
 /// Lever   hours per run: small steps, whose kernels are shorter than their launches.
-/// Cost    memory: the activations, the gradients and one batch stay where they were captured, and
-///         a window's batches are all read before it begins. A copy of each batch per step.
-/// State   none that is saved: a resumed run warms up and captures anew, in the same bits.
-/// Errors  SettingsError on a device that has no graphs, for parameters on other devices and for
-///         warm_up below 1. A recipe with host syncs, or with a policy that does not say it can be
-///         captured, does not compile. What cannot be captured at run time goes on eagerly, and
-///         the report's advice has the reason.
+/// Cost    memory: activations, gradients and one batch stay allocated, and a window's batches are
+///         all read before it begins. One copy of each batch per step.
+/// State   none that is saved: a resumed run warms up and captures again, with identical bits.
+/// Errors  SettingsError on a device without graphs, for parameters on other devices and for
+///         warm_up below 1. A recipe with host syncs, or with a policy that does not declare that
+///         it can be captured, does not compile. If a capture fails at run time, the run continues
+///         eagerly and the report's advice gives the reason.
 /// Source  torch.cuda.graph, as whole-network capture of PyTorch's notes on CUDA graphs.
 ///
-/// The first windows run eagerly on a side stream. Then the step is captured for their shapes. A
-/// window of other shapes, or of fewer micro-batches, runs eagerly, and the next ones are replayed
-/// again; after `warm_up` windows in a row of one other shape the step is captured for that.
-template <class What = WholeStep, class Backend = DefaultCapture>
+/// The first windows run eagerly on a side stream as a warm-up. Then the step is captured for their
+/// shapes. A window of other shapes, or with fewer micro-batches, runs eagerly, and replay
+/// continues with the next one; after `warm_up` consecutive windows of one other shape the step is
+/// captured for that shape.
+///
+/// Options, in any order: WholeStep, and a CaptureBackend in place of CUDA's.
+template <class... Options>
 struct Graph {
-  static_assert(std::same_as<What, WholeStep>,
-                "frugal: Graph is told what it captures, and that is the whole step. Write "
-                "Graph<WholeStep>.");
-  static_assert(CaptureBackend<Backend>,
-                "frugal: Graph's second argument captures and replays. Leave it out for CUDA, or "
-                "give a type that is a frugal::CaptureBackend.");
+ private:
+  using classes = list<detail::option::whole_step, detail::option::capture_backend>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Graph<...>: unknown option. Options: WholeStep, and a type that is a "
+                "frugal::CaptureBackend in place of CUDA's.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Graph<...>: the same option twice. Write Graph<WholeStep>.");
+  using Backend = detail::option_of<detail::option::capture_backend, DefaultCapture, Options...>;
+
+ public:
+  /// The form in which a checkpoint names it, whatever the order of its options.
+  using canonical = Graph<WholeStep, Backend>;
   using kind = kinds::execution;
   using listens = list<on::module, on::fit_begin>;
   using provides = list<service::execution, service::capture>;
@@ -73,9 +96,9 @@ struct Graph {
       Term::hours_per_run,
       "one copy of each batch per step; activations and gradients stay in memory"};
 
-  int warm_up = 3;        ///< windows that run eagerly before a capture
+  int warm_up = 3;        ///< eager windows before a capture
   int most_captures = 8;  ///< for other shapes; the last one is kept
-  /// What the module or the objective draws from, beside the device's own generator.
+  /// Generators that the module or the objective uses, besides the device's own.
   std::vector<at::Generator> generators{};
   Backend backend{};
 
@@ -86,13 +109,13 @@ struct Graph {
   class State;
 };
 
-template <class What, class Backend>
+template <class... Options>
 template <class Context>
-class Graph<What, Backend>::State {
+class Graph<Options...>::State {
   static constexpr std::size_t micro_batches = detail::traits_of<Context>::batches;
 
  public:
-  // What was captured belongs to the process. Loaded state lies elsewhere than that of before.
+  // A capture belongs to the process, and loaded state is in other memory.
   using dispensable = void;
   template <class Archive>
   void persist(Archive&) {
@@ -104,7 +127,7 @@ class Graph<What, Backend>::State {
         captures_left_(settings.most_captures),
         step_(settings.backend, settings.generators) {}
 
-  // Before the module goes there.
+  // Before the module moves to the device.
   void on_module(Assembly<Context> const& phase) { Backend::require(phase.settings().device); }
 
   void on_fit_begin(FitBegin<Context>& phase) {
@@ -116,21 +139,22 @@ class Graph<What, Backend>::State {
     step_.backend().begin(device);
   }
 
-  // For phases, within a step.
+  // Called by phases, within a step.
   bool capturing() const { return step_.capturing(); }
   void defer(std::function<void()> f) { step_.defer(std::move(f)); }
   at::Tensor const& rate() const { return rate_; }
   void state_has_moved() { moved_ = true; }
 
-  /// Called by the executor with the batches of a window: is it to be replayed? Captures it before,
-  /// if its time has come; then `pass(batch, times)` is the forward and backward of a batch that
-  /// stands for so many of the window, and `update()` all that follows them.
+  /// The executor calls this with a window's batches: whether to replay it. First captures the step
+  /// if that is due; then `pass(batch, times)` is forward and backward of a batch that stands for
+  /// that many of the window, and `update()` is everything after them.
   template <class Batch, class Source, class Pass, class Update>
   bool ready(Run<Context>& run, std::vector<Batch> const& batches, Source& source, Pass&& pass,
              Update&& update) {
-    static_assert(detail::has_each_tensor<Batch>,
-                  "frugal: Graph copies batches into tensors that stay, and does not know those of "
-                  "this batch type. Write batch_traits<B>::each_tensor(batch, f).");
+    static_assert(
+        ShowsTensors<Batch>,
+        "frugal: Graph copies batches into tensors that stay in place, and the batch_traits of "
+        "this batch type do not list its tensors. Write batch_traits<B>::each_tensor(batch, f).");
     at::NoGradGuard const no_gradients;
     warming_ = false;
     set_rate(run.rate.factor * run.rate.scale);
@@ -160,7 +184,7 @@ class Graph<What, Backend>::State {
     if (captures_left_ <= 0) {
       if (step_.empty()) {
         tell_once(run, told_spent_,
-                  "the step was captured as often as most_captures says, and goes on eagerly");
+                  "the step was captured most_captures times, and runs eagerly from now on");
       }
       return false;
     }
@@ -172,7 +196,7 @@ class Graph<What, Backend>::State {
     return capture(run, batches.front(), source, pass, update);
   }
 
-  /// Runs a window that was not ready; `body` returns its weight.
+  /// Runs a window eagerly; `body` returns its weight.
   template <class Body>
   void eagerly(Run<Context>& run, Body&& body) {
     if (!warming_) {
@@ -185,12 +209,12 @@ class Graph<What, Backend>::State {
     window_weight_ = weight;
   }
 
-  /// Replays a window that was ready. `count(batch, loss, weight)` hears of each micro-batch.
+  /// Replays a window. `count(batch, loss, weight)` is called for each micro-batch.
   template <class Batch, class Count>
   void replay(std::vector<Batch> const& batches, Count&& count) {
     step_.replay(batches, count);
   }
-  /// What policies have left for the host to do after each replay.
+  /// Runs the host work that policies deferred until after a replay.
   void tell_host() const { step_.tell_host(); }
 
  private:
@@ -216,7 +240,7 @@ class Graph<What, Backend>::State {
       return false;
     }
     if (std::exchange(moved_, false)) {
-      // What was made within the capture would be made anew by every replay.
+      // Every replay would overwrite what was allocated within the capture.
       forget();
       return false;
     }
@@ -250,12 +274,12 @@ class Graph<What, Backend>::State {
   void give_up(Run<Context>& run, std::string const& reason) {
     forget();
     given_up_ = true;
-    run.advise("Graph: the run goes on eagerly, since the step cannot be captured: " + reason);
+    run.advise("Graph: steps run eagerly, since the step cannot be captured: " + reason);
   }
   void give_up_on_weights(Run<Context>& run) {
     give_up(run,
-            "the objective weighs batches of one shape differently; return the same "
-            "Loss::weight for them, or take Graph out");
+            "the objective weighs batches of one shape differently; return the same Loss::weight "
+            "for them, or remove Graph");
   }
 
   void require_settings() const {
@@ -263,7 +287,7 @@ class Graph<What, Backend>::State {
     throw SettingsError({.what = "warm_up is " + std::to_string(warm_up_) +
                                  ", and most_captures is " + std::to_string(captures_left_),
                          .where = "Graph",
-                         .why = "what a step makes once has to be there before it is captured",
+                         .why = "tensors that a step creates once must exist before the capture",
                          .fix = "Set 1 or more; 3 and 8 are the defaults."});
   }
   static void require_on(c10::Device device, at::Tensor const& parameter) {
@@ -275,7 +299,7 @@ class Graph<What, Backend>::State {
         {.what = "a parameter is on " + parameter.device().str(),
          .where = "Graph<WholeStep>",
          .why = "a graph belongs to one device, and Settings::device is " + device.str(),
-         .fix = "Put the whole module there, or take Graph<WholeStep> out."});
+         .fix = "Put the whole module on it, or remove Graph<WholeStep>."});
   }
 
   int warm_up_;
@@ -284,14 +308,14 @@ class Graph<What, Backend>::State {
   at::Tensor rate_;
   double factor_ = 0;
 
-  detail::Shapes shapes_, other_;  // of the window at hand
+  detail::Shapes shapes_, other_;  // of the current window
   detail::Shapes captured_, coming_;
   std::string captured_text_;
-  int seen_ = 0;              // windows in a row of the shape that is to be captured
+  int seen_ = 0;              // consecutive windows of the shape to capture
   double window_weight_ = 0;  // of the last of these
   bool warming_ = false;
-  bool moved_ = false;   // tensors of the optimizer are others than in the last step
-  bool loaded_ = false;  // likewise, and what a first step makes has to be made once more
+  bool moved_ = false;   // the optimizer has reallocated tensors since the last step
+  bool loaded_ = false;  // likewise, and the allocations of a first step must be made again
   bool given_up_ = false;
   bool told_ragged_ = false;
   bool told_shape_ = false;

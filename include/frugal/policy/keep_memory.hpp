@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdlib>  // defines __GLIBC__ where it is glibc
+#include <cstdlib>  // defines __GLIBC__ under glibc
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -13,19 +13,19 @@
 
 namespace frugal {
 
-/// Keeps freed host memory for the next step in place of giving it back to the system.
+/// Keeps freed host memory for the next step instead of returning it to the system.
 ///
-/// Lever   hours per run on a CPU: glibc maps every block above 32 MiB anew and returns the top of
-///         the heap, so each step's activations are zeroed by the kernel page by page once more.
-/// Cost    one call when fit begins, nothing per step. The process keeps the most it ever needed.
-/// State   none, and process-wide: it is set when fit begins and stays, as glibc cannot tell what
-///         was set before.
-/// Errors  none; where the C library is not glibc it does nothing and says so in Report::advice.
+/// Lever   hours per run on a CPU: glibc maps every block above 32 MiB afresh and returns the top
+///         of the heap, so the kernel zeroes each step's activations again, page by page.
+/// Cost    one call when fit begins, nothing per step. The process keeps its peak memory.
+/// State   none, and process-wide: it is set when fit begins and stays, because glibc cannot report
+///         the previous setting.
+/// Errors  none; with a C library other than glibc it does nothing and says so in Report::advice.
 /// Source  mallopt(3): M_MMAP_MAX 0, M_TRIM_THRESHOLD -1, M_TOP_PAD.
 struct KeepMemory {
   using kind = kinds::keep_memory;
   using listens = list<on::fit_begin>;
-  // Moments, too, are to lie in the heap that stays.
+  // The moments should be in the heap that stays, too.
   using before = list<kinds::optimizer>;
 
   static constexpr About about{Term::hours_per_run, "memory that was freed stays with the process"};
@@ -45,7 +45,7 @@ struct KeepMemory {
  private:
   static bool keep() {
 #ifdef __GLIBC__
-    constexpr int growth = 64 << 20;  // bytes; fewer calls while the heap finds its size
+    constexpr int growth = 64 << 20;  // bytes; reduces the number of calls while the heap grows
     return mallopt(M_MMAP_MAX, 0) == 1 && mallopt(M_TRIM_THRESHOLD, -1) == 1 &&
            mallopt(M_TOP_PAD, growth) == 1;
 #else

@@ -5,11 +5,11 @@
 
 #include <frugal/compose/kind.hpp>
 
-/// The kinds of frugal's own policies, in one place so that a policy can name another's kind
-/// without including it. A kind of your own is one struct like these.
+/// The kinds of frugal's own policies, in one header so that a policy can name another's kind
+/// without including it. A user-defined kind is one struct like these.
 namespace frugal::kinds {
 
-// Slots, in the order in which a step meets them.
+// Slots, in the order in which a step reaches them.
 struct precision : slot_kind {
   static constexpr std::string_view name = "Precision";
 };
@@ -33,8 +33,8 @@ struct execution : slot_kind {
   static constexpr std::string_view name = "Execution";
 };
 
-// Observers. What has a rank comes after all that has none, the kinds of your own included: what is
-// saved has to be all that the event has done.
+// Observers. Ranked kinds run after unranked ones, including user-defined kinds: a save must
+// include everything that the event did.
 struct activations : observer_kind {
   static constexpr std::string_view name = "Activations";
 };
@@ -51,7 +51,7 @@ struct checkpoint : observer_kind {
   static constexpr std::string_view name = "Checkpoint";
   static constexpr int rank = 2;
 };
-/// A time by which a step has to be over.
+/// A time by which a step must be complete.
 struct deadline : observer_kind {
   static constexpr std::string_view name = "Deadline";
 };

@@ -17,8 +17,10 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/log/file.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/run/scalar_ledger.hpp>
+#include <frugal/store/io_error.hpp>
 #include <frugal/store/json_line.hpp>
 
 namespace frugal {
@@ -38,13 +40,23 @@ namespace frugal {
 ///
 /// Lines are
 /// {"event":"step","step":100,"epoch":0,"samples":3200,"seconds":1.5,"loss":0.7,"lr_factor":1},
-/// which also has what the objective reports beside its loss (Loss::scalars), the means since the
-/// line before; "validation" with every metric, "epoch" with the epoch's mean loss, "begin" and
-/// "end", and what happened to the run itself: "resume", "rollback". Numbers that JSON has no word
-/// for (NaN, infinities) are null. Each line is written at once, so that a killed run's log ends in
-/// a whole line.
-template <class Cadence = Every<100>>
+/// with what the objective reports beside its loss (Loss::scalars): the means since the line
+/// before; "validation" with every metric, "epoch" with the epoch's mean loss, "begin" and "end",
+/// and what happened to the run itself: "resume", "rollback". Numbers that JSON has no word for
+/// (NaN, infinities) are null. Each line is written at once, so that a killed run's log ends in a
+/// whole line.
+template <class... Options>
 struct Log {
+ private:
+  using classes = list<detail::option::cadence>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Log<...>: unknown option. Options: a cadence such as Every<100> or "
+                "Every<1, Epoch>.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Log<...>: two cadences. Write one Log for each of them.");
+  using Cadence = detail::option_of<detail::option::cadence, Every<100>, Options...>;
+
+ public:
   using kind = kinds::log;
   using listens =
       list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end, on::recorded>;
@@ -74,9 +86,10 @@ struct Log {
         }
         path_ = phase.settings().run / "metrics.jsonl";
       }
-      std::error_code ignored;  // what opens it has the better reason when this fails
       if (path_.has_parent_path()) {
-        std::filesystem::create_directories(path_.parent_path(), ignored);
+        std::error_code failure;
+        std::filesystem::create_directories(path_.parent_path(), failure);
+        if (failure) fail_to_create(failure.value());
       }
       file_ = std::make_unique<detail::LogFile>(path_);
       if (!file_->open()) fail_to_open();
@@ -236,7 +249,7 @@ struct Log {
       if (mark.size != 0 && here != 0) first_.clear();  // it has begun before
       if (mark.size > here) {
         run_->advise("the log " + path_.string() + " lacks " + std::to_string(mark.size - here) +
-                     " bytes that it had at the checkpoint: it goes on with lines missing");
+                     " bytes that it had at the checkpoint: its lines from then are missing");
       }
     }
 
@@ -276,7 +289,7 @@ struct Log {
       if (std::exchange(told_, true)) return;
       run_->advise("the log " + path_.string() + " cannot be " + what + " (" +
                    std::strerror(errno) +
-                   "): the run goes on, and its lines wait until they can be written, at most " +
+                   "): the run continues, and its lines wait until they can be written, at most " +
                    std::to_string(most_waiting >> 20U) + " MiB of them");
     }
 
@@ -291,11 +304,20 @@ struct Log {
       }
     }
 
-    [[noreturn]] void fail_to_open() const {
+    [[noreturn]] void fail_to_create(int code) const {
+      std::filesystem::path const folder = path_.parent_path();
+      Fault const why = detail::folder_error(folder, detail::first_missing(folder), code).fault();
       throw DataError({.what = "the log cannot be opened",
                        .where = path_.string(),
-                       .why = std::strerror(errno),
-                       .fix = "Look at the folder's permissions and free space, or set another "
+                       .why = why.what + ": " + why.why,
+                       .fix = why.fix});
+    }
+    [[noreturn]] void fail_to_open() const {
+      int const code = errno;
+      throw DataError({.what = "the log cannot be opened",
+                       .where = path_.string(),
+                       .why = detail::why_of(path_, code),
+                       .fix = "Check the permissions and the free space there, or set another "
                               "Log::path."});
     }
 

@@ -11,11 +11,11 @@
 // Needs libcurl: FRUGAL_NOTICES=ON, and the target frugal::notices.
 namespace frugal {
 
-/// An option of Spot: hears from the cloud itself that the machine will be taken, where nothing
-/// sends the process a signal. `Spot<SigtermSave, Grace<120>, Notices<Aws>>`; also Gcp and Azure.
+/// An option of Spot: learns of a preemption from the cloud itself, for machines that get no
+/// signal. `Spot<SigtermSave, Grace<120>, Notices<Aws>>`; also Gcp and Azure.
 ///
-/// A thread of its own asks the metadata service; a step looks at a flag. See
-/// cluster/notice_poller.hpp for what goes wrong and what then happens: training goes on.
+/// A side thread polls the metadata service; a step checks a flag. On failures training continues:
+/// see cluster/notice_poller.hpp.
 template <class Provider>
 struct Notices {
   Provider provider{};
@@ -26,14 +26,15 @@ struct Notices {
     explicit Watch(Notices const& settings) : poller_(settings.provider, settings.polling) {}
 
     bool pending() const { return poller_.pending(); }
-    /// Who said it, and in which words.
+    /// The notice's source and text.
     std::string text() const {
       auto const notice = poller_.seen();
       return notice ? notice->source + ": " + notice->text : std::string();
     }
-    /// Why nothing may be heard, if so: the cloud does not answer.
+    /// Why notices may be missed: the cloud does not answer. Empty if it does.
     std::string warning() const { return poller_.status().warning; }
-    /// The run is saved: the machine may go, for those clouds that want to know (Azure, if set).
+    /// Called once the run is saved: tells the cloud that it may preempt now, if it supports that
+    /// (Azure, if enabled).
     void saved() { poller_.acknowledge(); }
 
    private:

@@ -14,7 +14,9 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/compose/watching.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/run/scalar_ledger.hpp>
@@ -30,11 +32,27 @@ namespace frugal {
 ///         a device, when something is drawn: four times a second on a terminal, every 10 s else.
 /// State   the best metric, which survives a resume.
 /// Errors  none: a run does not fail because nobody can watch it.
-template <class Metric = WatchLoss>
+template <class... Options>
 struct Progress {
+ private:
+  using classes = list<detail::option::watch>;
+  static_assert(
+      detail::options_known<classes, Options...>,
+      "frugal: Progress<...>: unknown option. Options: a watched metric such as "
+      "WatchLoss or WatchAccuracy. How often it draws is not an option: set line_seconds.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Progress<...>: two watched metrics. Keep one.");
+  using Metric = detail::option_of<detail::option::watch, WatchLoss, Options...>;
+
+ public:
   using kind = kinds::progress;
   using listens = list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end>;
   using after = list<kinds::schedule, kinds::validate>;
+
+  FRUGAL_SENTENCE(without_metric,
+                  "frugal: Progress watches a metric that this recipe does not measure. Add the "
+                  "metric to Validate, as in Validate<Accuracy>, or write Progress<>.");
+  using watches = list<watched<Metric, without_metric>>;
 
   static constexpr About about{Term::none, "one reading of the clock per step"};
 

@@ -34,23 +34,23 @@ inline constexpr bool by_module<Where<Predicate>> = true;
 
 }  // namespace detail
 
-/// Keeps no activations but those between segments; backward computes the others again.
+/// Activation checkpointing: keeps only the activations between segments, and recomputes the others
+/// in backward.
 ///
-/// Lever   hours per run: a batch or a model that memory would not hold.
-/// Cost    one more forward pass in backward, but for the segment that ran last and for what
-///         follows the last tensor that a segment saves; no host sync.
-/// State   none. Gradients, and so the run, are in the same bits as without it.
-/// Errors  SettingsError when a predicate matches no module, or when the first forward pass meets
+/// Lever   hours per run: a batch or a model that would not fit into memory.
+/// Cost    a second forward pass in backward, except for the last segment and for whatever follows
+///         the last tensor that a segment saves; no host sync.
+/// State   none. Gradients, and so the run, are bit for bit the same as without it.
+/// Errors  SettingsError if a predicate matches no module, or if the first forward pass finds
 ///         nothing to segment; the ModuleErrors of recompute().
 /// Source  Chen et al., "Training deep nets with sublinear memory cost" (2016).
 ///
-///     Recompute<Segments<8>>, Recompute<Where<OfType<Block>>>
+///    Recompute<Segments<8>>, Recompute<Where<OfType<Block>>>
 template <class How = Segments<Auto>>
 struct Recompute {
   static_assert(detail::is_how<How>,
-                "frugal: Recompute is told by segments or by modules what it computes again. Write "
-                "Recompute<Segments<4>>, Recompute<Segments<Auto>> or "
-                "Recompute<Where<OfType<Block>>>.");
+                "frugal: Recompute<...>: unknown option. Options: Segments<N>, Segments<Auto>, "
+                "Where<OfType<Block>>.");
   using kind = kinds::recompute;
   using listens = list<on::fit_begin, around::forward>;
 
@@ -59,7 +59,7 @@ struct Recompute {
   template <class Context>
   class State {
    public:
-    // The segment that is kept is found again by the first forward pass.
+    // The first forward pass finds the segment to keep again.
     using transient = void;
 
     explicit State(Recompute const&) {}
@@ -81,8 +81,8 @@ struct Recompute {
     }
 
    private:
-    /// The pass is this thread's, and the Sequentials are segmented, for the span of a forward
-    /// pass.
+    /// For the duration of a forward pass, makes this thread's pass a segmented one and swaps in
+    /// the segmented Sequentials.
     class Installed {
      public:
       Installed(detail::SegmentedModule& module, detail::SegmentedPass& pass)
@@ -120,21 +120,20 @@ struct Recompute {
           {.what = "the predicate of Recompute<Where<...>> matches no module",
            .where = "Recompute",
            .why = some.empty() ? "the module has no submodules" : "there are " + some + ", ...",
-           .fix = "Let it match by these names, by type with Where<OfType<Block>>, or write "
+           .fix = "Match these names, match by type with Where<OfType<Block>>, or write "
                   "Recompute<Segments<Auto>>."});
     }
 
     [[noreturn]] static void refuse_whole() {
-      throw SettingsError(
-          {.what = "Recompute found nothing to segment in the forward pass",
-           .where = "Recompute",
-           .why = detail::by_module<How>
-                      ? "no module that the predicate matches was called through "
-                        "a Sequential or frugal::each"
-                      : "it called no Sequential and no frugal::each",
-           .fix = "Put the layers into a torch::nn::Sequential, go over a ModuleList with "
-                  "frugal::each(list, x, call), or call frugal::recompute(f, x) in forward and "
-                  "leave Recompute out."});
+      throw SettingsError({.what = "Recompute found nothing to segment in the forward pass",
+                           .where = "Recompute",
+                           .why = detail::by_module<How>
+                                      ? "no module that the predicate matches was called through "
+                                        "a Sequential or frugal::each"
+                                      : "it called no Sequential and no frugal::each",
+                           .fix = "Put the layers into a torch::nn::Sequential, iterate over a "
+                                  "ModuleList with frugal::each(list, x, call), or call "
+                                  "frugal::recompute(f, x) in forward and remove Recompute."});
     }
 
     detail::SegmentPlan<How> plan_;

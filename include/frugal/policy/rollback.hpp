@@ -13,28 +13,40 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/state/snapshot.hpp>
 
 namespace frugal {
 
-/// Takes the run back to its last good state when a loss is NaN or infinite, or jumps: the window
-/// that did it is passed over, the learning rate lowered, and training goes on.
+/// Restores the run's last good state when a loss is NaN or infinite, or jumps: skips the window
+/// concerned, lowers the learning rate, and continues training.
 ///
 /// Lever   runs to convergence: one bad batch at night does not end the run.
-/// Cost    a copy of the state in host memory, made at its cadence. A loss in host memory is looked
-///         at when it is there; one on a device at the cadence, before the copy: one host sync.
-/// State   the windows that are passed over, how often it went back, and the mean of the losses.
-///         With Checkpoint also the good state, unless it is what is being saved.
-/// Errors  the NonFiniteLossError or LossJumpError itself, after `at_most` returns; SettingsError
-///         for settings without sense.
-/// Source  what Chowdhery et al., "PaLM" (2022), section 5.1, did by hand at loss spikes: restart
+/// Cost    a copy of the state in host memory, at its cadence. A loss in host memory is checked at
+///         once; one on a device at the cadence, before the copy: one host sync.
+/// State   the skipped windows, the number of rollbacks, and the mean of the losses. With
+///         Checkpoint also the good state, unless that is what is being saved.
+/// Errors  the NonFiniteLossError or LossJumpError itself, after `at_most` rollbacks; SettingsError
+///         for invalid settings.
+/// Source  Chowdhery et al., "PaLM" (2022), section 5.1, did this by hand at loss spikes: restart
 ///         from an earlier checkpoint and skip the batches.
-template <class Cadence = Every<100>>
+template <class... Options>
 struct Rollback {
+ private:
+  using classes = list<detail::option::cadence>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Rollback<...>: unknown option. Options: a cadence in steps, "
+                "micro-batches, samples or tokens, such as Every<100>.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Rollback<...>: two cadences. Keep one, such as Every<100>.");
+  using Cadence = detail::option_of<detail::option::cadence, Every<100>, Options...>;
   static_assert(!Cadence::per_epoch,
-                "frugal: Rollback keeps its state at steps. Write Every<100>, or another cadence "
-                "in steps, micro-batches, samples or tokens.");
+                "frugal: Rollback copies its state between steps, not at epoch ends. Write "
+                "Rollback<Every<100>>, or another cadence in steps, micro-batches, samples or "
+                "tokens.");
+
+ public:
   using kind = kinds::rollback;
   using listens = list<on::fit_begin, on::ready, on::window, on::loss, on::step, on::undo>;
   using provides = list<service::recover>;
@@ -42,18 +54,18 @@ struct Rollback {
   static constexpr About about{Term::runs_to_convergence, "at its cadence a copy of the state"};
   static constexpr bool capturable = true;
 
-  /// A loss is a jump when it is so many times the mean of those before it; 0: never.
+  /// A loss is a jump if it exceeds this multiple of the mean of those before it; 0: never.
   double jump = 0;
-  double slow_down = 0.5;  ///< what the learning rate is multiplied with at each return
-  int at_most = 3;         ///< returns; the next one is the error
+  double slow_down = 0.5;  ///< factor of the learning rate at each rollback
+  int at_most = 3;         ///< rollbacks; the next bad loss is thrown
 
   template <class Context>
   class State;
 };
 
-template <class Cadence>
+template <class... Options>
 template <class Context>
-class Rollback<Cadence>::State {
+class Rollback<Options...>::State {
  public:
   explicit State(Rollback const& settings) : settings_(settings) {}
 
@@ -63,15 +75,15 @@ class Rollback<Cadence>::State {
         settings_.at_most >= 1) {
       return;
     }
-    throw SettingsError({.what = "these settings make no Rollback",
+    throw SettingsError({.what = "the settings of Rollback are out of range",
                          .where = "Rollback",
-                         .why = "jump is 0 or more than 1, slow_down in (0, 1], at_most 1 or more",
-                         .fix = "Begin with the defaults."});
+                         .why = "jump must be 0 or above 1, slow_down in (0, 1], at_most 1 or more",
+                         .fix = "Start from the defaults."});
   }
 
   void on_loss(LossReady<Context>& phase) {
     if (looks_late || settings_.jump == 0 || !phase.loss.value.is_cpu()) return;
-    // Samples are counted window by window: another count is another window.
+    // The sample count changes with every window, so another count means another window.
     if (std::exchange(window_, phase.counters().sample) != phase.counters().sample) {
       mean_before_ = mean_;
     }
@@ -85,11 +97,11 @@ class Rollback<Cadence>::State {
   void on_step(Step<Context>& phase) {
     step_ = phase.counters().step;
     if (!Cadence::due_at_step(phase.counters())) return;
-    // What is not known to be good is not kept: this throws what the device has not told yet. Where
-    // processes train together they all come by one number, and throw at the next window.
+    // Keep only a state that is known to be good: this throws pending bad losses of the device.
+    // Several processes agree on one number, and throw at the next window.
     double const loss = phase.reduce(Quantity::loss, phase.last_loss());
     if (std::isnan(loss)) return;
-    // On the CPU it was looked at when it was there; the run may not be on its device yet.
+    // On the CPU each loss was checked at once; the run may not be on its device yet.
     if (settings_.jump != 0 && (looks_late || !phase.parameters().tensors.front().is_cpu())) {
       look(loss, phase.counters());
     }
@@ -103,7 +115,7 @@ class Rollback<Cadence>::State {
 
   void on_window(WindowBegin<Context>& phase) {
     Counters const& now = phase.counters();
-    // A move to another device loads all that is persisted: what was kept is of before.
+    // A move to another device loads everything persisted: keep the state from before the move.
     if (kept_step_ == nothing) keep(phase);
     if (now.step == bad_step_) {
       bad_step_ = nothing;
@@ -115,7 +127,7 @@ class Rollback<Cadence>::State {
     }
   }
 
-  /// Back to the last good state. False if that was done often enough.
+  /// Restores the last good state. False after too many rollbacks.
   bool recover(SafePoint<Context>& phase, LossError const& error) {
     if (returns_ == settings_.at_most) return false;
     ++returns_;
@@ -147,10 +159,10 @@ class Rollback<Cadence>::State {
 
   template <class Archive>
   void persist(Archive& archive) {
-    if (busy_) return;  // what it knows is not part of what it goes back to
+    if (busy_) return;  // the policy's own knowledge is not part of the state it restores
     archive("returns", returns_);
     if constexpr (Archive::loading) {
-      // Checkpoints from before windows were known by their place in the data have a step.
+      // Older checkpoints store a step, because windows were not yet identified by position.
       if (archive.holds("bad_step")) archive("bad_step", bad_step_);
     }
     mean_.persist(archive);
@@ -167,7 +179,7 @@ class Rollback<Cadence>::State {
   }
 
  private:
-  // A step that is replayed passes no loss by; the ledger has it.
+  // A replayed step does not pass its losses to hooks; the ledger has them.
   static constexpr bool looks_late = captures_steps<typename Context::policies>;
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
@@ -175,7 +187,7 @@ class Rollback<Cadence>::State {
     std::uint64_t epoch, position;
   };
 
-  /// Of the losses, falling off by 2% with each one.
+  /// Running mean of the losses, with a decay of 2% per loss.
   struct Mean {
     double value = 0;
     std::uint64_t count = 0;
@@ -185,7 +197,7 @@ class Rollback<Cadence>::State {
       double const share = std::max(0.02, 1.0 / static_cast<double>(count));
       value += (loss - value) * share;
     }
-    /// Enough of them to tell a jump from how losses vary.
+    /// Whether there are enough losses to distinguish a jump from their variation.
     bool settled() const { return count >= 20; }
 
     template <class Archive>
@@ -201,9 +213,9 @@ class Rollback<Cadence>::State {
           {.what = "the loss jumped to " + std::to_string(loss),
            .where = "epoch " + std::to_string(at_.epoch) + ", step " + std::to_string(at_.step) +
                     ", micro-batch " + std::to_string(now.micro_batch),
-           .why = "the mean of those before it is " + std::to_string(mean_.value),
-           .fix = "Look at the samples of that window, lower the learning rate, "
-                  "or raise Rollback::jump."},
+           .why = "the mean of the losses before it is " + std::to_string(mean_.value),
+           .fix = "Check the samples of that window, lower the learning rate, or raise "
+                  "Rollback::jump."},
           at_, loss);
     }
     mean_.add(loss);
@@ -217,7 +229,7 @@ class Rollback<Cadence>::State {
     kept_mean_ = mean_;
   }
 
-  // A run that resumes between two good states has to know the one that it would go back to.
+  // A run that resumes between two good states needs the one that it would restore.
   template <class Archive>
   void persist_good(Archive& archive) {
     bool apart = kept_step_ != nothing && kept_step_ != step_;
@@ -229,19 +241,22 @@ class Rollback<Cadence>::State {
     archive("kept_step", kept_step_);
     archive.scope("kept", [&](auto& inner) { kept_mean_.persist(inner); });
     good_.persist(archive);
+    if constexpr (Archive::loading) {
+      if (archive.recipe_changed) kept_step_ = nothing;
+    }
   }
 
   Rollback settings_;
   RunSnapshot good_;
   std::uint64_t kept_step_ = nothing;
   std::uint64_t step_ = 0;
-  LossError::Window at_{};            ///< the window at hand
-  std::uint64_t bad_step_ = nothing;  ///< of an old checkpoint
+  LossError::Window at_{};            ///< the current window
+  std::uint64_t bad_step_ = nothing;  ///< from an old checkpoint
   std::vector<Skip> skips_;
   int returns_ = 0;
   Mean mean_;
   Mean kept_mean_;
-  Mean mean_before_;  ///< that of the window, where its losses are looked at
+  Mean mean_before_;  ///< at the beginning of the window, if its losses are checked
   std::uint64_t window_ = nothing;
   bool busy_ = false;
 };

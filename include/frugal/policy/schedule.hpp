@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -9,6 +10,7 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/compose/watching.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/schedule/curves.hpp>
 #include <frugal/policy/schedule/plateau.hpp>
@@ -17,6 +19,13 @@
 namespace frugal {
 
 namespace detail {
+
+/// A curve: its length, or to_end, and its factor at a step of it.
+template <class Part>
+inline constexpr bool is_curve = requires(Part const& curve, std::uint64_t step) {
+  { curve.steps } -> std::convertible_to<std::uint64_t>;
+  { curve.factor(step, step) } -> std::convertible_to<double>;
+};
 
 template <class Part>
 using curve_of = std::conditional_t<is_plateau<Part>, list<>, list<Part>>;
@@ -33,13 +42,13 @@ struct plateau_in<Part, Rest...> {
   using type = Part;
 };
 
-/// Curves one after the other, laid over a run.
+/// Consecutive curves over a run.
 template <class... Parts>
 class CurveState {
  public:
   explicit CurveState(std::tuple<Parts...> const& parts) : parts_(parts) {}
 
-  /// Where each curve ends. One curve "to the end" takes what the others leave of the run.
+  /// Computes where each curve ends. One curve "to the end" fills what the others leave.
   void lay_over(Horizon const& horizon) {
     std::uint64_t fixed = 0;
     std::size_t curves = 0;
@@ -59,10 +68,10 @@ class CurveState {
     ends_.clear();
     each_curve([&](auto const& curve) {
       constexpr bool endless = requires { curve.endless; };
-      // What comes behind an open curve begins so many steps before the end.
+      // Curves after an open curve are positioned from the end of the run.
       bool const needs_end = !endless || ends_.size() + 1 != curves;
       if (curve.steps == to_end && needs_end && !horizon.total_steps) {
-        refuse("a curve runs to the end of the run, and the source does not say how long that is",
+        refuse("a curve runs to the end of the run, and the source does not know its size",
                "Set Settings::steps, or give the curve a number of steps.");
       }
       end += curve.steps == to_end ? rest : curve.steps;
@@ -70,7 +79,7 @@ class CurveState {
     });
   }
 
-  /// The factor at an optimizer step, counted from 0. Past its end the last curve goes on.
+  /// The factor at an optimizer step, counted from 0. Beyond its end the last curve continues.
   double factor(std::uint64_t step) const {
     double value = 1.0;
     std::uint64_t begin = 0;
@@ -111,7 +120,7 @@ class CurveState {
 template <class Context, class... Parts>
 class ScheduleState : CurveState<Parts...> {
  public:
-  // The factor is a function of the step count, and the lengths come from the run's settings.
+  // The factor is a function of the step count, and the lengths follow from the settings.
   using transient = void;
 
   template <class Settings>
@@ -158,20 +167,33 @@ class PlateauState : CurveState<Parts...> {
   typename Plateau::Memory memory_;
 };
 
+FRUGAL_SENTENCE(plateau_without_metric,
+                "frugal: Plateau watches a metric that this recipe does not measure. Add the "
+                "metric to Validate, as in Validate<Accuracy>, or watch the loss with WatchLoss.");
 FRUGAL_SENTENCE(plateau_without_validation,
-                "frugal: Plateau watches validation, and fit(train) brings none. Call "
+                "frugal: Plateau watches validation, and fit(train) has no validation data. Call "
                 "fit(train, valid).");
+
+template <class Part>
+struct watches_of_part {
+  using type = list<>;
+};
+template <class Part>
+  requires is_plateau<Part>
+struct watches_of_part<Part> {
+  using type = list<watched<typename Part::watches, plateau_without_metric>>;
+};
 
 }  // namespace detail
 
-/// The learning rate over the steps of a run: curves one after the other, and at most one
-/// Plateau that scales them.
+/// The learning rate over the steps of a run: consecutive curves, and at most one Plateau that
+/// scales them.
 ///
 /// Lever   runs to convergence.
 /// Cost    one cosine or so on the host per step; no host sync, no operator.
 /// State   the factor is a function of the step count; Plateau's counters survive a resume.
-/// Errors  SettingsError when a curve runs "to the end" of a run whose end is not known;
-///         MetricError when Plateau watches a metric that is not measured.
+/// Errors  SettingsError if a curve runs "to the end" of a run without a known end. A Plateau whose
+///         metric the recipe does not measure does not compile.
 /// Source  the torch.optim.lr_scheduler classes named in schedule/curves.hpp.
 ///
 ///     Schedule<Warmup<200>, Cosine>                          // to the end of the run
@@ -183,7 +205,12 @@ template <class... Parts>
 struct Schedule {
  private:
   static constexpr int plateaus = (0 + ... + int{detail::is_plateau<Parts>});
-  static_assert(plateaus <= 1, "frugal: a Schedule has one Plateau. Take the others out.");
+  static_assert((true && ... && (detail::is_plateau<Parts> || detail::is_curve<Parts>)),
+                "frugal: Schedule<...>: unknown part. Parts: Warmup<N>, Constant<>, Linear, "
+                "LinearDecay<...>, Cosine, CosineDecay<...>, CosineRestarts<...>, Polynomial, "
+                "PolynomialDecay<...>, StepDecay<N>, MultiStepDecay<...>, Ramp<...>, one "
+                "Plateau<...>, or a curve of your own with `steps` and `factor(step, length)`.");
+  static_assert(plateaus <= 1, "frugal: Schedule<...>: more than one Plateau. Keep one.");
 
  public:
   using kind = kinds::schedule;
@@ -191,6 +218,7 @@ struct Schedule {
                                      list<on::fit_begin, on::step>>;
   using watches_validation =
       std::conditional_t<plateaus != 0, detail::plateau_without_validation, void>;
+  using watches = concat<typename detail::watches_of_part<Parts>::type...>;
 
   static constexpr About about{Term::runs_to_convergence, "one curve on the host per step"};
 
@@ -201,7 +229,7 @@ struct Schedule {
                                    detail::ScheduleState<Context, Parts...>>;
 };
 
-/// The learning rates as the optimizer has them.
+/// The optimizer's learning rates, unchanged.
 template <>
 struct Schedule<> {
   using kind = kinds::schedule;
@@ -213,7 +241,7 @@ struct null_policy<kinds::schedule> {
   using type = Schedule<>;
 };
 
-/// Warm-up, a long stable phase, and a decay to 0 in the last steps (WSD), of Hu et al.,
+/// Warm-up, a long stable phase, and a decay to 0 in the last steps (WSD), from Hu et al.,
 /// "MiniCPM" (2024).
 template <std::uint64_t WarmupSteps, std::uint64_t DecaySteps>
 using WarmupStableDecay =

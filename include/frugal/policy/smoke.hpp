@@ -13,28 +13,28 @@
 
 namespace frugal {
 
-/// Rehearses the run on the CPU before it begins: two batches forward and backward, shapes and
-/// dtypes, finite losses, gradients at every parameter, a checkpoint's round trip.
+/// A dry run on the CPU before the run begins: two batches forward and backward, shapes and dtypes,
+/// finite losses, gradients at every parameter, a checkpoint's round trip.
 ///
-/// Lever   hours per run: a job that cannot work fails in seconds, before anything is rented.
+/// Lever   hours per run: a broken job fails in seconds, before a machine is rented.
 /// Cost    two batches on the CPU when fit begins; nothing per step.
-/// State   none; parameters, buffers, gradients, generator, device and the source's place are
-///         put back, and the run that follows is the same as without it.
-/// Errors  SmokeError, listing the checks that failed. `Trainer::smoke(train)` runs the same
-///         rehearsal without a fit and returns true or false.
+/// State   none; parameters, buffers, gradients, generator, device and the source's position are
+///         restored, and the run that follows is the same as without it.
+/// Errors  SmokeError, which lists the failed checks. `Trainer::smoke(train)` does the same dry run
+///         without a fit and returns true or false.
 template <int Batches = 2>
 struct Smoke {
   static_assert(Batches >= 1,
                 "frugal: Smoke rehearses at least one batch. Write Smoke<2> or leave it out.");
   using kind = kinds::smoke;
   using listens = list<on::fit_begin>;
-  // What is rehearsed has to be set up; what writes files waits until it has passed.
+  // The dry run needs these set up; policies that write files wait until it has passed.
   using after = list<kinds::optimizer, kinds::precision, kinds::clip>;
   using before = list<kinds::log, kinds::progress, kinds::checkpoint>;
 
   static constexpr About about{Term::hours_per_run, "some batches on the CPU when fit begins"};
 
-  std::ostream* out = &std::cerr;  ///< where its lines go; null for silence
+  std::ostream* out = &std::cerr;  ///< destination of its lines; null for silence
 
   template <class Context>
   class State {
@@ -55,7 +55,7 @@ struct Smoke {
       throw SmokeError({.what = "the rehearsal failed",
                         .where = "Smoke, before the first step",
                         .why = failed,
-                        .fix = "Mend what it names; nothing was trained or written."});
+                        .fix = "Fix the checks that failed; nothing was trained or written."});
     }
 
    private:

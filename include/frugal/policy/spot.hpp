@@ -25,15 +25,15 @@ struct SigtermSave {};
 template <int Seconds>
 struct Grace {
   static_assert(Seconds >= 1,
-                "frugal: Grace<0> leaves no time to save. Write the seconds that the machine has "
-                "from the notice to its end: Grace<30> on GCP and Azure, Grace<120> on AWS.");
+                "frugal: Grace<0> leaves no time to save. Write the seconds between the notice and "
+                "the end of the machine: Grace<30> on GCP and Azure, Grace<120> on AWS.");
   static constexpr int seconds = Seconds;
 };
 
 /// What Spot does once the run is saved.
 enum class Preempted {
-  Exit,    ///< ends the process with code 75, which says: run it again
-  Return,  ///< fit returns, and Report::preempted says why
+  Return,  ///< fit returns, and main returns Report::exit_code(), which is 75: run it again
+  Exit,    ///< ends the process with that code at once, without destructors
 };
 
 namespace detail {
@@ -56,6 +56,7 @@ struct NoSignals {
   static bool asked() { return false; }
   static std::string name() { return {}; }
   static void keep() {}
+  static void next_ends() {}
 };
 
 struct NoNotices {
@@ -92,8 +93,9 @@ struct grace_in<Grace<Seconds>, Os...> {
 }  // namespace detail
 
 /// Ends the run in good order when its machine is taken away: the step is finished, the run is
-/// saved, and the process ends with code 75, so that whoever started it starts it again. Where it
-/// could not be saved and Checkpoint goes on all the same (OnFailure::GoOn), the code is 74.
+/// saved, and fit returns. Report::exit_code() is 75 then: main returns it, so that whoever started
+/// the program starts it again. Where the run could not be saved and Checkpoint goes on all the
+/// same (OnFailure::GoOn), the code is 74.
 ///
 /// Lever   price per hour: spot machines cost 60-90% less and vanish at short notice.
 /// Cost    a look at a flag in each step, and before each batch of a validation or rehearsal.
@@ -102,14 +104,20 @@ struct grace_in<Grace<Seconds>, Os...> {
 /// Source  sysexits.h, EX_TEMPFAIL: "temporary failure; user is invited to retry".
 ///
 /// A notice in the middle of a validation breaks it off; the resumed run begins it again. A second
-/// signal during the save changes nothing.
+/// signal during the save changes nothing; one after fit ends the process at once, with that code.
 template <class... Options>
 struct Spot {
   static_assert((true && ... &&
                  (std::same_as<Options, SigtermSave> || detail::is_grace<Options> ||
                   detail::NoticeOption<Options>)),
-                "frugal: Spot is told something that is none of its options. They are SigtermSave, "
-                "Grace<seconds> and Notices<provider>.");
+                "frugal: Spot<...>: unknown option. Options: SigtermSave, Grace<seconds>, "
+                "Notices<provider>.");
+  static_assert(
+      (0 + ... + int{std::same_as<Options, SigtermSave>}) <= 1 &&
+          (0 + ... + int{detail::is_grace<Options>}) <= 1 &&
+          (0 + ... + int{detail::NoticeOption<Options>}) <= 1,
+      "frugal: Spot<...>: the same option twice. Keep one SigtermSave, one Grace<seconds> and one "
+      "Notices<provider>.");
   FRUGAL_SENTENCE(without_checkpoint,
                   "frugal: Spot needs Checkpoint: there is nothing to save to. Add "
                   "Checkpoint<Every<500>>.");
@@ -124,32 +132,43 @@ struct Spot {
 
   static constexpr bool hears_signals = (false || ... || std::same_as<Options, SigtermSave>);
   static_assert(hears_signals || !std::same_as<notices_type, detail::NoNotices>,
-                "frugal: this Spot hears nothing. Write Spot<SigtermSave>, Spot<Notices<Aws>>, or "
-                "both.");
+                "frugal: this Spot has no source of preemption notices. Write Spot<SigtermSave>, "
+                "Spot<Notices<Aws>> or Spot<SigtermSave, Notices<Aws>>.");
 
   static constexpr int grace_seconds = detail::grace_in<Options...>::seconds;
   static constexpr About about{Term::price_per_hour, "a look at a flag in each step"};
 
-  Preempted then = Preempted::Exit;
+  Preempted then = Preempted::Return;
   [[no_unique_address]] notices_type notices{};
 
-  /// Ends the process with the report's code if that is wanted. No destructor runs: threads of data
-  /// sources may be at work.
+  /// One line on stderr, and the end of the process if that is wanted. No destructor runs then:
+  /// threads of data sources may be at work.
   void after_fit(Report const& report) const {
-    if (!report.preempted || then != Preempted::Exit) return;
-    std::cout.flush();
-    for (std::string const& advice : report.advice) std::cerr << "advice: " << advice << '\n';
-    std::cerr << "frugal: preempted "
-              << (report.steps == 0 ? std::string("before the first step")
-                                    : "at step " + std::to_string(report.steps));
-    if (report.unsaved.empty()) {
-      std::cerr << "; exit code " << report.exit_code() << " asks to be run again\n";
-    } else {
-      std::cerr << ", and that is not saved: " << report.unsaved << "; exit code "
-                << report.exit_code() << " is an error of input and output\n";
+    if (!report.preempted) return;
+    if constexpr (hears_signals) detail::PreemptionSignals::set_code(report.exit_code());
+    bool const exits = then == Preempted::Exit;
+    if (exits) {
+      std::cout.flush();
+      for (std::string const& advice : report.advice) std::cerr << "advice: " << advice << '\n';
     }
+    // Who has heard the Ctrl-C has said so.
+    if (!report.interrupted) std::cerr << last_words(report, exits) << std::flush;
+    if (!exits) return;
     std::fflush(nullptr);
     std::_Exit(report.exit_code());
+  }
+
+  static std::string last_words(Report const& report, bool exits) {
+    std::string line = "frugal: preempted ";
+    line += report.steps == 0 ? "before the first step" : "at step " + std::to_string(report.steps);
+    std::string const code = std::to_string(report.exit_code());
+    if (!report.unsaved.empty()) {
+      return line + ", and that is not saved: " + report.unsaved + "; exit code " + code +
+             " is an error of input and output\n";
+    }
+    return line + (exits
+                       ? "; exit code " + code + " asks to be run again\n"
+                       : "; return Report::exit_code() (" + code + ") from main to be run again\n");
   }
 
   template <class Context>
@@ -166,20 +185,23 @@ struct Spot {
     }
 
     /// Has the machine been told to go?
-    bool stop_requested(Phase<Context> const&) const {
-      return signals_.asked() || watch_.pending();
-    }
+    bool stop_requested(Phase<Context> const&) const { return machine_goes(); }
 
     void on_preempt(Preemption<Context>& phase) {
       if (phase.has_begun) {
-        phase.record({"preempted", {{"by", by(phase)}, {"save_seconds", phase.seconds_of_save}}});
+        if (!phase.interrupted()) {
+          phase.record({"preempted", {{"by", by(phase)}, {"save_seconds", phase.seconds_of_save}}});
+        }
         if (phase.saved) watch_.saved();
       }
       // A second signal must not change the code that the process ends with.
       if (then_ == Preempted::Exit) signals_.keep();
+      if (then_ == Preempted::Return && machine_goes()) signals_.next_ends();
     }
 
    private:
+    bool machine_goes() const { return signals_.asked() || watch_.pending(); }
+
     std::string by(Preemption<Context> const& phase) const {
       if (signals_.asked()) return signals_.name();
       return watch_.pending() ? watch_.text() : phase.requested_by();

@@ -10,6 +10,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/run/counters.hpp>
 #include <frugal/run/phases.hpp>
 
@@ -39,6 +40,19 @@ template <std::uint64_t N>
 inline constexpr bool is_early_phase<Epochs<N>> = sizeof(Epochs<N>) != 0;  // and N is looked at
 template <std::uint64_t N>
 inline constexpr bool is_early_phase<Steps<N>> = sizeof(Steps<N>) != 0;
+
+namespace option {
+
+struct start {
+  template <class O>
+  static constexpr bool has = std::same_as<O, Cpu>;
+};
+struct early_phase {
+  template <class O>
+  static constexpr bool has = is_early_phase<O>;
+};
+
+}  // namespace option
 
 /// What the seconds of a step on the CPU and on the device say of the choice; empty where neither
 /// is much the better.
@@ -77,20 +91,31 @@ inline std::string judge_start(double on_cpu, double on_device, std::uint64_t st
 /// Batches, schedule, counters and every policy's state go on where they were. Floating-point sums
 /// differ between a CPU and a GPU in their last bits, and dropout draws from the device's own
 /// generator once the run is there; `fit` has seeded that from Settings::seed.
-template <class Where, class Until = Epochs<1>>
+///
+/// Options, in any order: Cpu, and Epochs<1> or Steps<N>.
+template <class... Options>
 struct StartOn {
-  static_assert(std::same_as<Where, Cpu> && detail::is_early_phase<Until>,
-                "frugal: a run starts on the CPU, for some epochs or steps. Write "
-                "StartOn<Cpu, Epochs<1>> or StartOn<Cpu, Steps<100>>.");
-  FRUGAL_SENTENCE(
-      and_auto_batch,
-      "frugal: AutoBatch finds the micro-batch that fits where the run begins, and StartOn "
-      "moves the run elsewhere. Write Accumulate<Auto>{.samples = N} in place of "
-      "AutoBatch, or take StartOn out.");
-  FRUGAL_SENTENCE(
-      and_graph,
-      "frugal: Graph captures steps on one device, and StartOn begins the run on another. "
-      "Take one of them out.");
+ private:
+  using classes = list<detail::option::start, detail::option::early_phase>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: StartOn<...>: unknown option. Options: Cpu, and Epochs<N> or Steps<N>. "
+                "Write StartOn<Cpu, Epochs<1>> or StartOn<Cpu, Steps<100>>.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: StartOn<...>: the same option twice. Write StartOn<Cpu, Epochs<1>> or "
+                "StartOn<Cpu, Steps<100>>.");
+  static_assert((false || ... || std::same_as<Options, Cpu>),
+                "frugal: StartOn needs the device on which the run starts. Write StartOn<Cpu, "
+                "Epochs<1>> or StartOn<Cpu, Steps<100>>.");
+  using Until = detail::option_of<detail::option::early_phase, Epochs<1>, Options...>;
+
+ public:
+  FRUGAL_SENTENCE(and_auto_batch,
+                  "frugal: AutoBatch measures the memory of the device on which the run starts, "
+                  "and StartOn moves the run to another device. Write Accumulate<Auto>{.samples = "
+                  "N} instead of AutoBatch, or remove StartOn.");
+  FRUGAL_SENTENCE(and_graph,
+                  "frugal: Graph captures steps on one device, and StartOn starts the run on "
+                  "another. Remove one of them.");
 
   using kind = kinds::start_on;
   using listens = list<on::fit_begin, on::ready, on::window, on::epoch_end, on::fit_end>;

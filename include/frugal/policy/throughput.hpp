@@ -14,6 +14,7 @@
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/run/speed.hpp>
 #include <frugal/watch/flops.hpp>
@@ -21,37 +22,49 @@
 
 namespace frugal {
 
-/// Measures how fast the run is: seconds per step, samples, tokens and floating-point operations
-/// per second, and the share of the device's peak that this is.
+/// Measures the training speed: seconds per step; samples, tokens and floating-point operations per
+/// second; and the fraction of the device's peak.
 ///
-/// Lever   none: it tells whether a machine is worth its price, and a lever its name.
-/// Cost    between its cadence comparisons of flags. At it a reading of the clock, on a device one
-///         host sync; the step after it is counted, operator by operator.
+/// Lever   none: it shows whether a machine is worth its price, and a lever its cost.
+/// Cost    between cadences comparisons of flags. At its cadence a clock read and, on a device, one
+///         host sync; the operators of the next step are counted.
 /// State   none.
-/// Errors  SettingsError for a negative peak. A device whose peak is not known gets an advice,
-///         and no utilisation.
-/// Source  model FLOPs utilisation after Chowdhery et al., "PaLM" (2022), appendix B;
-///         operations are counted as torch.utils.flop_counter does.
-template <class Cadence = Every<100>>
+/// Errors  SettingsError for a negative peak. For a device with an unknown peak there is a note in
+///         Report::advice, and no utilisation.
+/// Source  model FLOPs utilisation after Chowdhery et al., "PaLM" (2022), appendix B; operations
+///         are counted as torch.utils.flop_counter does.
+template <class... Options>
 struct Throughput {
+ private:
+  using classes = list<detail::option::cadence>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Throughput<...>: unknown option. Options: a cadence in steps, such as "
+                "Every<100>.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Throughput<...>: two cadences. Keep one, such as Every<100>.");
+  using Cadence = detail::option_of<detail::option::cadence, Every<100>, Options...>;
   static_assert(!Cadence::per_epoch,
-                "frugal: Throughput measures at steps. Write Throughput<Every<100>>.");
+                "frugal: Throughput measures between steps, not between epochs. Write "
+                "Throughput<Every<100>>.");
+
+ public:
   using kind = kinds::throughput;
   using listens = list<on::fit_begin, around::forward, on::backward, on::step, around::validate,
                        on::fit_end, on::undo>;
-  // A rehearsal is no step; a line of the log has the speed that was measured at its step.
+  // A dry run is no step; a log line has the speed measured at its step.
   using after = list<kinds::smoke>;
   using before = list<kinds::log, kinds::progress, kinds::validate>;
 
   static constexpr About about{Term::none,
                                "at its cadence one reading of the clock and one counted step"};
   static constexpr bool capturable = true;
+  static constexpr bool adds_metrics = false;
 
-  /// Operations per second that the device can do at most; 0: looked up by its name.
+  /// Peak operations per second of the device; 0: looked up by its name.
   double peak_flops = 0;
-  Outcome<Speed> left{};  ///< by fit: the last one that was measured
+  Outcome<Speed> left{};  ///< set by fit: the last measurement
 
-  /// The last speed that the last fit measured; nothing if there was none.
+  /// The last measurement of the last fit; nothing if there was none.
   std::optional<Speed> last() const {
     return left.get() == nullptr ? std::nullopt : std::optional(*left.get());
   }
@@ -60,14 +73,14 @@ struct Throughput {
   class State;
 };
 
-template <class Cadence>
+template <class... Options>
 template <class Context>
-class Throughput<Cadence>::State {
+class Throughput<Options...>::State {
   using Clock = std::chrono::steady_clock;
   using precision = detail::slot_of<kinds::precision, typename Context::policies>;
 
  public:
-  using transient = void;  // a resumed run measures anew, perhaps on another machine
+  using transient = void;  // a resumed run measures again, perhaps on another machine
 
   explicit State(Throughput const& settings) : peak_(settings.peak_flops), left_(&settings.left) {}
 
@@ -76,14 +89,14 @@ class Throughput<Cadence>::State {
       throw SettingsError({.what = "the peak is " + std::to_string(peak_),
                            .where = "Throughput::peak_flops",
                            .why = "it is operations per second",
-                           .fix = "Give more than 0, or 0 to have it looked up."});
+                           .fix = "Set it above 0, or to 0 to look it up by the device's name."});
     }
     left_->forget();
     wants_count_ = true;
     if (peak_ > 0) return;
     std::string const model =
         phase.settings().device.is_cuda() ? watch::gpu_model() : std::string("the CPU");
-    // A precision of your own that does not say its format has no peak.
+    // A user-defined precision without a format has no peak.
     if constexpr (requires { precision::format(); }) {
       peak_ = watch::peak_flops(model, precision::format()).value_or(0);
     }
@@ -95,7 +108,7 @@ class Throughput<Cadence>::State {
   template <class Next>
   Loss around_forward(Forward<Context> const& phase, Next&& next) {
     if (wants_count_ && phase.training && !missed_) {
-      // Another trainer of this process may be counting. A part of a step is not what is wanted.
+      // Another trainer in this process may be counting. A partial count is useless.
       if (counter_.open()) {
         counter_.count();
       } else {
@@ -108,7 +121,7 @@ class Throughput<Cadence>::State {
     if (wants_count_) counter_.pause();
   }
 
-  // What was counted of a window that is made anew; the next open() begins at 0.
+  // Discards the count of a window that is retried; the next open() starts from 0.
   void on_undo(Undo<Context> const&) { counter_.close(); }
 
   template <class Next>
@@ -139,8 +152,8 @@ class Throughput<Cadence>::State {
 
   void take_count(Counters const& now) {
     auto const flops = static_cast<double>(counter_.close());
-    if (std::exchange(missed_, false)) return;  // the next step's turn
-    // The operators of a step that is replayed pass nobody by: those of the first one have.
+    if (std::exchange(missed_, false)) return;  // wait for the next step
+    // A replayed step runs no operators on the host: keep the count of an earlier, eager step.
     if (captures_steps<typename Context::policies> && flops == 0) return;
     wants_count_ = false;
     if (now.window_samples == 0) return;
@@ -150,12 +163,12 @@ class Throughput<Cadence>::State {
   void measure(Step<Context>& phase) {
     c10::Device const device = phase.settings().device;
     if (!device.is_cpu()) {
-      // What the host has asked for is not done yet.
+      // Wait for the work that the host has submitted.
       c10::impl::VirtualGuardImpl const guard(device.type());
       guard.getStream(device).synchronize();
     }
     Mark const now{Clock::now(), phase.counters()};
-    // The first step also sets up memory and kernels: the stretch begins behind it.
+    // The first step also sets up memory and kernels: measure from its end.
     if (since_) {
       std::chrono::duration<double> const spent = now.time - since_->time - elsewhere_;
       if (spent.count() > 0) report(phase, since_->at, spent.count());
@@ -167,7 +180,7 @@ class Throughput<Cadence>::State {
 
   void report(Step<Context>& phase, Counters const& before, double seconds) {
     Counters const& now = phase.counters();
-    // Rollback may have put the counters back to where they were before the stretch.
+    // Rollback may have restored counters from before the stretch.
     if (now.step <= before.step) return;
     auto const per = [](std::uint64_t a, std::uint64_t b, double unit) {
       return static_cast<double>(a - b) / unit;

@@ -8,6 +8,7 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/loop/measurement.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/run/metric.hpp>
 #include <frugal/run/metrics.hpp>
 #include <frugal/run/phases.hpp>
@@ -26,9 +27,22 @@ namespace frugal {
 /// Errors  those of the metrics (MetricError).
 ///
 /// The outputs are those of the training steps: with dropout, and by the weights of each step. They
-/// stand in Log's next line, on Progress, and the last ones in Report::train_metrics.
-template <class Cadence = Every<100>, class... Ms>
+/// stand in Log's next line, on Progress, and the last ones in Report::train_metrics. Options come
+/// in any order: `TrainMetrics<Accuracy>` reports every 100 steps.
+template <class... Options>
 struct TrainMetrics {
+ private:
+  using classes = list<detail::option::cadence, detail::option::metric>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: TrainMetrics<...>: unknown option. Options: a cadence such as Every<100>, "
+                "and metrics such as Accuracy.");
+  static_assert(detail::options_unique<list<detail::option::cadence>, Options...>,
+                "frugal: TrainMetrics<...>: two cadences. Keep one, such as Every<100>.");
+  using Cadence = detail::option_of<detail::option::cadence, Every<100>, Options...>;
+  using measured = typename detail::named_metrics_in<
+      detail::options_of<detail::option::metric, Options...>>::type;
+
+ public:
   using kind = kinds::train_metrics;
   using listens = list<on::step, on::epoch_end, on::undo>;
   using provides = list<service::measure>;
@@ -41,11 +55,10 @@ struct TrainMetrics {
   class State;
 };
 
-template <class Cadence, class... Ms>
+template <class... Options>
 template <class Context>
-class TrainMetrics<Cadence, Ms...>::State {
-  using Measured =
-      typename detail::measurement_of<typename detail::metrics_named<Ms...>::type>::type;
+class TrainMetrics<Options...>::State {
+  using Measured = typename detail::measurement_of<measured>::type;
   // Who executes windows may give one up, and make it once more.
   static constexpr bool may_undo = detail::provided<service::execution, typename Context::policies>;
 

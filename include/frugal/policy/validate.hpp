@@ -5,6 +5,7 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/metrics/accuracy.hpp>  // IWYU pragma: keep
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/run/metric.hpp>
 #include <frugal/run/phases.hpp>
 
@@ -20,14 +21,37 @@ namespace frugal {
 ///         such, not thrown.
 ///
 /// Fills the slot by default as `Validate<Every<1, Epoch>>`; without validation data it does
-/// nothing. `Validate<Every<500>, Accuracy>` measures every 500 steps. `"loss"` is always there.
-template <class Cadence = Every<1, Epoch>, class... Ms>
+/// nothing. `Validate<Every<500>, Accuracy>` measures every 500 steps, `Validate<Accuracy>` at each
+/// epoch's end. `"loss"` is always there. Options come in any order.
+template <class... Options>
 struct Validate {
+ private:
+  using classes = list<detail::option::cadence, detail::option::metric>;
+  static_assert(
+      detail::options_known<classes, Options...>,
+      "frugal: Validate<...>: unknown option. Options: a cadence such as Every<1, Epoch>, "
+      "and metrics such as Accuracy. Names to watch (WatchAccuracy) go to the policy "
+      "that watches them.");
+  static_assert(detail::options_unique<list<detail::option::cadence>, Options...>,
+                "frugal: Validate<...>: two cadences. Keep one, such as Every<1, Epoch>.");
+  using Cadence = detail::option_of<detail::option::cadence, Every<1, Epoch>, Options...>;
+
+  template <class List>
+  struct with_cadence;
+  template <class... Ms>
+  struct with_cadence<list<Ms...>> {
+    using type = Validate<Cadence, Ms...>;
+  };
+
+ public:
   using kind = kinds::validate;
   using listens = list<on::step, on::epoch_end>;
   // A log of a step is written before the validation of that step.
   using after = list<kinds::schedule, kinds::log>;
-  using metrics = typename detail::metrics_named<Ms...>::type;
+  using metrics = typename detail::named_metrics_in<
+      detail::options_of<detail::option::metric, Options...>>::type;
+  /// What a checkpoint names it by, in whatever order it was written.
+  using canonical = typename with_cadence<metrics>::type;
 
   static constexpr About about{Term::runs_to_convergence,
                                "a pass over the validation data at its cadence"};

@@ -3,11 +3,12 @@
 
 #include <string_view>
 
+#include <frugal/compose/alias_name.hpp>
 #include <frugal/compose/fixed_string.hpp>
 
 namespace frugal {
 
-/// How many validations in a row may pass without improvement.
+/// The number of consecutive validations without improvement that are tolerated.
 template <int Validations>
 struct Patience {
   static_assert(Validations >= 1,
@@ -18,13 +19,13 @@ struct Patience {
 
 enum class Better { lower, higher };
 
-/// Which validation metric is watched, and which way is better.
+/// The watched validation metric, and which direction is better.
 template <fixed_string Name, Better Direction>
 struct Watch {
   static constexpr std::string_view name = Name;
   static constexpr Better better = Direction;
 
-  /// Is `candidate` better than `best` by more than `margin`? Never true for a NaN.
+  /// Whether `candidate` is better than `best` by more than `margin`. Never true for a NaN.
   static constexpr bool improves(double candidate, double best, double margin) {
     return Direction == Better::lower ? candidate < best - margin : candidate > best + margin;
   }
@@ -32,5 +33,9 @@ struct Watch {
 
 using WatchLoss = Watch<"loss", Better::lower>;
 using WatchAccuracy = Watch<"accuracy", Better::higher>;
+template <>
+inline constexpr std::string_view alias_name<WatchLoss> = "WatchLoss";
+template <>
+inline constexpr std::string_view alias_name<WatchAccuracy> = "WatchAccuracy";
 
 }  // namespace frugal

@@ -33,9 +33,9 @@
 
 namespace frugal {
 
-/// What changes while fitting and belongs to no policy, whatever the module's type and the recipe.
-/// What is done seldom (begin, rehearse, save, resume, move) is written for this, so that a file
-/// compiles it once, however many recipes are in it.
+/// The state of a run that belongs to no policy, independent of module type and recipe. Rare
+/// operations (begin, dry run, save, resume, move) are written against this, so that a file
+/// compiles them once for all its recipes.
 struct AnyRun {
   torch::nn::Module& root;  ///< the module itself, behind its holder or pointer
   Settings const& settings;
@@ -47,45 +47,51 @@ struct AnyRun {
   GradientList gradients{};
   GradientNorm gradient_norm{};
   Overflow overflow{};
-  std::optional<Speed> speed{};  ///< the last that a policy has measured
+  std::optional<Speed> speed{};  ///< the last measurement of a policy
   std::vector<Validation> validations{};
-  Validation train_metrics{};  ///< the last of the training batches; none where nobody measures
+  Validation train_metrics{};  ///< the last of the training batches; empty without TrainMetrics
   std::string stopped_by{};    ///< kind of the first policy that asked to stop
-  double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, or its part
+  double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, or the
+                                                                 ///< current part of it
   Unfinished unfinished{};
   std::vector<std::string> advice{};
-  std::vector<Event> events{};  ///< for those who log, oldest first
+  std::vector<Event> events{};  ///< for loggers, oldest first
   bool tells_events = false;
-  std::vector<std::filesystem::path> files{};  ///< what a checkpoint has to find on the disk
+  std::vector<std::filesystem::path> files{};  ///< files that must be durable before a checkpoint
+                                               ///< is
   std::optional<Resumed> resumed{};
-  bool preempted = false;  ///< the machine goes; what could be saved is
-  std::string unsaved{};   ///< why the last save that was asked for is not on the disk
+  bool preempted = false;    ///< the run was preempted; its state is saved if possible
+  bool interrupted = false;  ///< a person ended it: see interrupted_by_user()
+  std::string unsaved{};     ///< why the last requested save failed
+  /// At the end of a fit: the step whose weights the module holds, if a policy has restored some.
+  std::optional<std::uint64_t> restored_step{};
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
-  double seconds_before = 0;  ///< of training, in processes before this one
+  double seconds_before = 0;  ///< of training, in earlier processes
 
-  c10::Device device = settings.device;  ///< where batches are placed at this moment
-  bool is_preempting = false;            ///< after the event at hand
-  bool epoch_begun = false;              ///< its subscribers have heard of this epoch
-  std::string_view at_hand{};            ///< the event that may be broken off; empty between two
-  std::size_t telling = 0;               ///< who is told of it: a place in the order
-  std::string preempted_by{};            ///< kind of the first policy that asked for that
+  c10::Device device = settings.device;  ///< where batches are placed now
+  bool is_preempting = false;            ///< preempt after the current event
+  bool epoch_begun = false;              ///< on_epoch_begin has been emitted for this epoch
+  std::string_view at_hand{};            ///< the current event that may be interrupted; empty
+                                         ///< between events
+  std::size_t telling = 0;               ///< position, in order, of the subscriber being called
+  std::string preempted_by{};            ///< kind of the first policy that requested the preemption
   PolicyStates policies{};
-  LoopCalls* loop = nullptr;  ///< there from before the first event on
-  at::Tensor window_loss{};   ///< for optimizers that reevaluate, alone
+  LoopCalls* loop = nullptr;  ///< set before the first event
+  at::Tensor window_loss{};   ///< only for optimizers that reevaluate
 
-  /// Wall time of training, that before a resume included.
+  /// Wall time of training, including that before a resume.
   double seconds() const {
     std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - began;
     return seconds_before + spent.count();
   }
 
-  /// Kind of the policy that ended the run, or has it left; empty: it ran to its end. A run that is
-  /// left has not ended, and so this is nothing to save.
+  /// Kind of the policy that stopped or preempted the run; empty if it ran to its end. Not saved: a
+  /// preempted run has not ended.
   std::string const& ended_by() const {
     return stopped_by.empty() && preempted ? preempted_by : stopped_by;
   }
 
-  /// A hint worth one line, given once however often it is noticed; never an exception.
+  /// Emits a one-line recommendation, once however often it is repeated. Never throws.
   void advise(std::string const& text) {
     for (std::string const& known : advice) {
       if (known == text) return;
@@ -93,13 +99,13 @@ struct AnyRun {
     advice.push_back(text);
   }
 
-  /// What happened to the run itself, for those who log.
+  /// Records an event of the run itself, for loggers.
   void record(Event event) {
     event.at = counters;
     event.seconds = seconds();
     events.push_back(std::move(event));
     if (loop == nullptr || tells_events) return;
-    // One that is recorded meanwhile is told after this one.
+    // An event recorded meanwhile is delivered after this one.
     tells_events = true;
     try {
       for (std::size_t i = events.size() - 1; i < events.size(); ++i) {
@@ -113,7 +119,7 @@ struct AnyRun {
     tells_events = false;
   }
 
-  /// A window, or what follows it, has ended in an error: nothing of it is left behind.
+  /// Discards what a failed window, or the code after it, has left.
   void broken_off() {
     parameters.reset_gradients();
     gradients.clear();
@@ -122,30 +128,45 @@ struct AnyRun {
     unfinished = {};
     at_hand = {};
   }
-  /// The run has gone back to before it was stopped, or was to be left.
+  /// Clears the stop or preemption, after the run has gone back to before it.
   void take_back_stop() {
     is_preempting = false;
     stopped_by.clear();
     preempted_by.clear();
   }
 
-  /// Training goes on from a checkpoint at which it had taken `seconds`.
+  /// Records that the user, not the machine, requested the end, with Ctrl-C.
+  void interrupted_by_user() {
+    interrupted = true;
+    preempted_by = "Ctrl-C";
+  }
+
+  /// Training continues from a checkpoint made after `seconds` of training.
   void go_on(Resumed from, double seconds) {
     resumed = std::move(from);
     seconds_before = seconds;
     began = std::chrono::steady_clock::now();
   }
 
-  /// Everything but the module's own tensors and the generators: where training stands, and
-  /// each policy's state in a scope of its own.
+  /// Saves everything but the module's own tensors and the generators: training progress, and each
+  /// policy's state in its own scope.
   void persist(StateWriter& archive) {
     ledger.require_good();
     persist_all(archive);
   }
   void persist(StateReader& archive) { persist_all(archive); }
+  /// The part of persist() that is no policy's.
+  template <class Archive>
+  void persist_progress(Archive& archive) {
+    archive.scope("counters", [&](auto& inner) { counters.persist(inner); });
+    archive.scope("rate", [&](auto& inner) { rate.persist(inner); });
+    archive.scope("ledger", [&](auto& inner) { ledger.persist(inner); });
+    unfinished.persist(archive);
+    archive.scope("run", [&](auto& inner) { persist_record(inner); });
+  }
 
-  /// What is said stays said: a checkpoint has it, apart from the run's state, which may go back.
-  /// Beside it stands what this process has said before it loads.
+  /// Recommendations are saved apart from the run's state, which a rollback may restore: none is
+  /// repeated. On loading, those already given by this process are kept too.
   template <class Archive>
   void persist_advice(Archive& archive) {
     if constexpr (Archive::loading) {
@@ -182,15 +203,11 @@ struct AnyRun {
 
   template <class Archive>
   void persist_all(Archive& archive) {
-    archive.scope("counters", [&](auto& inner) { counters.persist(inner); });
-    archive.scope("rate", [&](auto& inner) { rate.persist(inner); });
-    archive.scope("ledger", [&](auto& inner) { ledger.persist(inner); });
-    unfinished.persist(archive);
-    archive.scope("run", [&](auto& inner) { persist_record(inner); });
+    persist_progress(archive);
     archive.scope("policies", [&](auto& inner) { policies.persist(inner); });
   }
 
-  /// What the report tells of the whole run, however many processes it took.
+  /// Saves or loads the report's data about the whole run, over all its processes.
   template <class Archive>
   void persist_record(Archive& archive) {
     archive("stopped_by", stopped_by);

@@ -7,14 +7,14 @@
 
 namespace frugal {
 
-/// A verdict of a rehearsal, one line each.
+/// One verdict of a dry run; printed as one line.
 struct Check {
   std::string name;
   bool passed = false;
   std::string detail;
 };
 
-/// Prints one line a check: "smoke: pass  finite loss: 2.31, 2.29".
+/// Prints one line per check: "smoke: pass  finite loss: 2.31, 2.29".
 inline void print(std::ostream& out, std::vector<Check> const& checks) {
   for (Check const& check : checks) {
     out << "smoke: " << (check.passed ? "pass" : "FAIL") << "  " << check.name << ": "

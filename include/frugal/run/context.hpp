@@ -62,7 +62,7 @@ struct phase_of<on::fit_end, C> : std::type_identity<FitEnd<C>> {};
 template <class C>
 struct phase_of<on::undo, C> : std::type_identity<Undo<C>> {};
 
-// What an around-hook's `next` returns.
+// The result type of an around-hook's `next`.
 template <class Hook>
 struct Continuation {
   void operator()() const;
@@ -78,7 +78,7 @@ struct Continuation<around::validate> {
 
 }  // namespace detail
 
-/// The types a policy's State is written against: the module, the recipe, the phases.
+/// The types that a policy's State is written against: the module, the recipe, the phases.
 template <class Module, class... Ps>
 struct Context {
   using module_type = Module;

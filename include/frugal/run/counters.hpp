@@ -3,26 +3,30 @@
 
 #include <concepts>
 #include <cstdint>
+#include <string_view>
+
+#include <frugal/compose/alias_name.hpp>
 
 namespace frugal {
 
-/// Where training stands. All counts begin at zero and survive a resume.
+/// Training progress. All counts begin at zero and survive a resume.
 struct Counters {
-  std::uint64_t epoch = 0;        ///< epochs that are complete
-  std::uint64_t position = 0;     ///< samples of the current epoch that were consumed
+  std::uint64_t epoch = 0;        ///< completed epochs
+  std::uint64_t position = 0;     ///< samples consumed in the current epoch
   std::uint64_t step = 0;         ///< optimizer steps
   std::uint64_t micro_batch = 0;  ///< forward and backward passes
   std::uint64_t sample = 0;       ///< samples
   std::uint64_t token = 0;        ///< tokens (batch_traits::tokens)
-  std::uint64_t skipped = 0;  ///< windows whose gradients overflowed: no steps (Precision<FP16>)
-  std::uint64_t passed_over = 0;  ///< windows that a policy has passed over: no steps either
+  std::uint64_t skipped = 0;  ///< windows whose gradients overflowed: not steps (Precision<FP16>)
+  std::uint64_t passed_over = 0;  ///< windows that a policy skipped: not steps either
 
-  // What the last window added, and those before it that were skipped: a cadence in samples or
-  // tokens is due when a step crosses a multiple, and needs no memory of its own to know that.
+  // The contribution of the last window and of the skipped ones before it. A cadence in samples or
+  // tokens is due when a step crosses a multiple, and needs no memory to detect that.
   std::uint64_t window_micro_batches = 0;
   std::uint64_t window_samples = 0;
   std::uint64_t window_tokens = 0;
-  std::uint64_t window_skipped = 0;  ///< 1: the last window made no step, and the next adds to it
+  std::uint64_t window_skipped = 0;  ///< 1: the last window made no step, and the next adds to
+                                     ///< these
 
   template <class Archive>
   void persist(Archive& archive) {
@@ -38,7 +42,7 @@ struct Counters {
     archive("window_tokens", window_tokens);
     archive("window_skipped", window_skipped);
     if constexpr (requires { archive.holds("passed_over"); }) {
-      if (!archive.holds("passed_over")) return;  // a checkpoint from before it was counted
+      if (!archive.holds("passed_over")) return;  // a checkpoint older than this counter
     }
     archive("passed_over", passed_over);
   }
@@ -46,24 +50,26 @@ struct Counters {
   friend bool operator==(Counters const&, Counters const&) = default;
 };
 
-// Units of a cadence. An optimizer step is the default everywhere.
+// Units of a cadence; optimizer steps by default.
 struct OptimizerStep {};
 struct MicroBatch {};
 struct Sample {};
 struct Token {};
 struct Epoch {};
-struct Second {};  ///< of wall time; for policies that say so
+struct Second {};  ///< of wall time; only for policies that support it
 
-/// `Every<Auto>`: the policy finds its cadence from what it measures, if it says that it can.
+/// `Every<Auto>`: the policy chooses its cadence from its measurements, if it supports that.
 struct Automatic {
   friend constexpr bool operator==(Automatic, Automatic) = default;
 };
 inline constexpr Automatic Auto{};
+template <>
+inline constexpr std::string_view alias_name<Automatic> = "Auto";
 
 /// A cadence: `Every<500>` optimizer steps, `Every<1, Epoch>`, `Every<100000, Token>`.
 ///
-/// Micro-batches, samples and tokens are looked at when an optimizer step is complete: the
-/// cadence is due at the first step that reaches or passes a multiple of N.
+/// Micro-batches, samples and tokens are checked when an optimizer step completes: the cadence is
+/// due at the first step that reaches or passes a multiple of N.
 template <auto N, class Unit = OptimizerStep>
 struct Every {
   static_assert(N >= 1, "frugal: Every<0> would never be due. Write Every<1> or more.");
@@ -71,7 +77,7 @@ struct Every {
   using unit = Unit;
   static constexpr bool per_epoch = std::same_as<Unit, Epoch>;
 
-  /// Is it due after the optimizer step that `now` has just counted?
+  /// Whether it is due after the optimizer step that `now` has just counted.
   static constexpr bool due_at_step(Counters const& now) {
     if constexpr (std::same_as<Unit, OptimizerStep>) {
       return now.step % count == 0;
@@ -90,7 +96,7 @@ struct Every {
     }
   }
 
-  /// Is it due after the epoch that `now` has just counted?
+  /// Whether it is due after the epoch that `now` has just counted.
   static constexpr bool due_at_epoch_end(Counters const& now) {
     return per_epoch && now.epoch % count == 0;
   }

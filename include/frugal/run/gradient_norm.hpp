@@ -9,13 +9,13 @@
 
 namespace frugal {
 
-/// The norm of the last window's gradients before clipping, where a policy takes it.
+/// The norm of the last window's gradients before clipping, if a policy computes it.
 class GradientNorm {
  public:
   void set(double norm) { host_ = norm; }
   void set(at::Tensor norm) { device_ = std::move(norm); }
   bool known() const { return host_ || device_.defined(); }
-  /// NaN where nobody took it. Waits for a device if the norm is on one.
+  /// NaN if no policy computes it. Waits for the device if the norm is on one.
   double value() const {
     if (device_.defined()) return device_.item<double>();
     return host_.value_or(std::numeric_limits<double>::quiet_NaN());
@@ -26,11 +26,11 @@ class GradientNorm {
   at::Tensor device_;
 };
 
-/// Whether the window's gradients are finite, for those who scale the loss. In a recipe where
-/// nobody does there is no flag, and nothing is asked.
+/// The overflow flag of a window, for loss scaling: whether a gradient is not finite. A recipe
+/// without loss scaling has no flag and checks nothing.
 struct Overflow {
-  at::Tensor found{};  ///< a float scalar where the gradients are: 1 if one is not finite
-  bool skip = false;   ///< this window is not counted as a step
+  at::Tensor found{};  ///< a float scalar on the gradients' device: 1 if any is not finite
+  bool skip = false;   ///< this window does not count as a step
 };
 
 }  // namespace frugal

@@ -11,20 +11,20 @@
 
 namespace frugal {
 
-/// How long the run is: its limits, and what follows from them for a source that has a size.
+/// The length of a run: its limits, and what follows from them for a source with a known size.
 struct Horizon {
   static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-  std::uint64_t epochs = unlimited;                  ///< the run ends after so many epochs
-  std::uint64_t steps = unlimited;                   ///< or after so many optimizer steps
-  std::optional<std::uint64_t> steps_per_epoch{};    ///< nothing for a source without a size
-  std::optional<std::uint64_t> total_steps{};        ///< nothing where nobody can know
-  std::optional<std::uint64_t> samples_per_epoch{};  ///< as steps_per_epoch
+  std::uint64_t epochs = unlimited;                  ///< the run ends after this many epochs
+  std::uint64_t steps = unlimited;                   ///< or after this many optimizer steps
+  std::optional<std::uint64_t> steps_per_epoch{};    ///< nothing for a source of unknown size
+  std::optional<std::uint64_t> total_steps{};        ///< nothing if unknown
+  std::optional<std::uint64_t> samples_per_epoch{};  ///< like steps_per_epoch
 };
 
 namespace detail {
 
-/// The limits of the settings: one epoch where they say nothing.
+/// The limits in the settings; one epoch by default.
 inline Horizon limits_of(Settings const& settings) {
   return {.epochs = settings.epochs.value_or(settings.steps ? Horizon::unlimited : 1),
           .steps = settings.steps.value_or(Horizon::unlimited)};
@@ -37,7 +37,7 @@ Horizon horizon_of(Settings const& settings, Train const& train, std::uint64_t m
     std::uint64_t const per_epoch = (train.batches() + micro_batches - 1) / micro_batches;
     horizon.steps_per_epoch = per_epoch;
     horizon.samples_per_epoch = train.samples();
-    // "For ever" is a great number of epochs, whose product with anything would wrap.
+    // "For ever" is a large number of epochs, whose product would overflow.
     bool const countable = per_epoch == 0 || horizon.epochs <= Horizon::unlimited / per_epoch;
     horizon.total_steps =
         countable ? std::min(per_epoch * horizon.epochs, horizon.steps) : horizon.steps;

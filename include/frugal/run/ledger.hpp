@@ -21,9 +21,9 @@ namespace frugal {
 
 namespace detail {
 
-/// A scalar that lies in host memory, read without a dispatch; a step does this every time.
-/// Through the untyped pointer: the typed one is a template whose name g++ and clang 18 spell
-/// differently in object files, and LibTorch has only the one of g++.
+/// Reads a scalar in host memory without a dispatch; every step does this. Uses the untyped
+/// pointer: g++ and clang 18 mangle the typed accessor's name differently, and LibTorch exports
+/// only g++'s.
 inline double host_scalar(at::Tensor const& scalar) {
   switch (scalar.scalar_type()) {
     case at::kFloat:
@@ -39,24 +39,24 @@ inline double host_scalar(at::Tensor const& scalar) {
 
 }  // namespace detail
 
-/// The losses of an epoch: their weighted mean, the last one, and the guard against NaN.
+/// The losses of an epoch: weighted mean, last loss, and the guard against NaN.
 ///
-/// A loss in host memory is looked at once it is there, before backward, so that a non-finite
-/// one never reaches the weights. A loss on a device is kept as a tensor and looked at when
-/// somebody asks (mean(), last()) or the epoch ends: no step waits for the device, and the
-/// error still names the step that did it. An allocator gives the smallest tensor 512 bytes, so
-/// losses that nobody asks for move together, on the device, `a_chunk` at a time.
+/// A loss in host memory is checked at once, before backward, so that a non-finite loss never
+/// reaches the weights. A loss on a device is kept as a tensor and checked when it is read (mean(),
+/// last()) or the epoch ends: no step waits for the device, and the error still names the step
+/// concerned. The smallest tensor takes an allocator 512 bytes, so unread losses are packed on the
+/// device, `a_chunk` at a time.
 class LossLedger {
  public:
-  /// When a loss in host memory is looked at; one on a device always is when asked. And what
-  /// becomes of a bad one: it is thrown, or, where processes have to agree first, postponed.
+  /// When a loss in host memory is checked (one on a device always when read), and whether a bad
+  /// loss is thrown or, if processes must agree first, postponed.
   enum class Reading { at_once, when_asked, when_agreed };
 
   static constexpr std::size_t a_chunk = 4096;
 
   explicit LossLedger(Reading host = Reading::at_once) : host_(host) {}
 
-  /// Throws NonFiniteLossError for a loss that is looked at at once.
+  /// Throws NonFiniteLossError for a loss that is checked at once.
   void add(at::Tensor const& loss, double weight, Counters const& at) {
     if (loss.is_cpu() && host_ != Reading::when_asked) {
       enter(detail::host_scalar(loss), weight, origin_of(at));
@@ -71,7 +71,7 @@ class LossLedger {
   void add(Scalars const& scalars, double weight) { scalars_.add(scalars, weight); }
   void follow(ScalarSpan& span) { scalars_.follow(span); }
 
-  /// Reads what is still on a device; one wait, however many losses.
+  /// Reads the losses still on a device; waits once, however many there are.
   void settle() {
     scalars_.settle();
     if (pending_.empty()) return;
@@ -93,7 +93,7 @@ class LossLedger {
     return weight_ == 0 ? std::numeric_limits<double>::quiet_NaN() : sum_ / weight_;
   }
 
-  /// The same as its parts, for a mean over several processes.
+  /// The mean's numerator and denominator, for a mean over several processes.
   struct Sum {
     double losses = 0;
     double weights = 0;
@@ -109,13 +109,13 @@ class LossLedger {
     return last_;
   }
 
-  /// The first bad loss that was postponed, to be thrown; null if there was none.
+  /// The first postponed bad loss, ready to throw; null if there was none.
   std::exception_ptr const& bad() const { return bad_; }
   void postpone(std::exception_ptr error) {
     if (!bad_) bad_ = std::move(error);
   }
 
-  /// Reads what is pending, and throws the LossError of a bad loss, postponed or not.
+  /// Reads pending losses, and throws the LossError of a bad one, postponed or not.
   void require_good() {
     settle();
     if (bad_) std::rethrow_exception(bad_);
@@ -130,8 +130,8 @@ class LossLedger {
     sum_ = weight_ = 0;
   }
 
-  /// Where the ledger stands, for going back there. Good until somebody reads what is pending,
-  /// which nobody does within a window.
+  /// The ledger's position, to return to. Valid until pending losses are read, which does not
+  /// happen within a window.
   struct Mark {
     std::size_t pending = 0;
     double sum = 0, weight = 0, last = 0;
@@ -168,7 +168,7 @@ class LossLedger {
   static Origin origin_of(Counters const& at) {
     return {{at.epoch, at.position, at.step}, at.micro_batch};
   }
-  /// Where a loss that has not been read comes from.
+  /// The origin of a loss that has not been read.
   struct Pending {
     double weight;
     Origin origin;
@@ -199,16 +199,16 @@ class LossLedger {
          .where = "epoch " + std::to_string(origin.window.epoch) + ", step " +
                   std::to_string(origin.window.step) + ", micro-batch " +
                   std::to_string(origin.micro_batch),
-         .why = "the numbers diverged, or a sample holds NaN",
-         .fix = "Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, and look at "
-                "the samples of that micro-batch."},
+         .why = "training diverged, or a sample holds NaN",
+         .fix = "Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, or check the "
+                "samples of that micro-batch."},
         origin.window, value);
   }
 
   Reading host_;
   std::exception_ptr bad_;
   std::vector<Pending> pending_;
-  std::vector<at::Tensor> packed_;  // their losses: first these,
+  std::vector<at::Tensor> packed_;  // the pending losses: first these,
   std::vector<at::Tensor> losses_;  // then these
   ScalarLedger scalars_;
   double sum_ = 0;

@@ -13,7 +13,7 @@
 
 namespace frugal {
 
-/// What phases ask of the loop itself, which knows the sources: a phase does not.
+/// Operations that phases request from the loop, which has the sources; phases do not.
 class LoopCalls {
  public:
   virtual bool validates() const = 0;

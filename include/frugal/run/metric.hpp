@@ -62,6 +62,10 @@ struct metrics_named {
                                one_metric_name::require<apart, Ms...>();
   using type = std::conditional_t<said, list<Ms...>, list<>>;
 };
+template <class List>
+struct named_metrics_in;
+template <class... Ms>
+struct named_metrics_in<list<Ms...>> : metrics_named<Ms...> {};
 
 }  // namespace detail
 }  // namespace frugal

@@ -113,7 +113,7 @@ class Metrics {
         {.what = std::string("no ") + what + " '" + std::string(name) + "' was measured",
          .where = "validation",
          .why = known.empty() ? "nothing was" : "there are: " + known,
-         .fix = "Name the metric in Validate<...>, or watch one of those."});
+         .fix = "Add the metric to Validate<...>, or watch one of those."});
   }
 
   /// Most have none, and say nothing of them.

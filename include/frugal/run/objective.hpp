@@ -92,7 +92,7 @@ struct MeanSquaredError {
                         .where = "MeanSquaredError",
                         .why = "output is " + detail::shape_text(output) + ", target is " +
                                detail::shape_text(batch.target),
-                        .fix = "Give both one shape, for instance with view or squeeze."});
+                        .fix = "Give both the same shape, for example with view or squeeze."});
     }
     at::Tensor value = at::mse_loss(output, batch.target);
     return {.value = std::move(value), .output = std::move(output)};

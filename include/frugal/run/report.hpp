@@ -22,20 +22,26 @@ struct Report {
   std::vector<Validation> validations;  ///< every validation, oldest first
   std::vector<std::string> advice;      ///< hints that came up, each once
   std::optional<Resumed> resumed{};     ///< the checkpoint it went on from, and what was repeated
-  bool preempted = false;               ///< saved because the machine goes: run it again
+  bool preempted = false;               ///< saved before its end: run it again
   std::uint64_t skipped = 0;            ///< windows whose gradients overflowed, beside `steps`
   double seconds_before = 0;            ///< of training, before the checkpoint it went on from
   Metrics train_metrics{};              ///< of the training batches, the last ones (TrainMetrics)
   std::string unsaved{};  ///< why the end is in no checkpoint; empty: it is, or nobody saves
+  /// Somebody pressed Ctrl-C. The run is preempted as well, unless it had come to its end.
+  bool interrupted = false;
+  /// Step whose weights the module holds where EarlyStop has restored the best.
+  std::optional<std::uint64_t> restored_step{};
 
   /// Wall time of the whole run, without the steps that a kill had lost. `samples` over it is the
   /// run's rate.
   double total_seconds() const { return seconds_before + seconds; }
 
-  /// For main() to return, by sysexits.h: 0; 75 (EX_TEMPFAIL) for a run that was stopped, is saved
-  /// and is to be run again; 74 (EX_IOERR) for one whose end could not be saved, stopped or not.
+  /// For main() to return, by sysexits.h: 0; 75 (EX_TEMPFAIL) for a run that was preempted, is
+  /// saved and must be run again; 74 (EX_IOERR) for one whose end could not be saved, preempted or
+  /// not; 130, which shells have for Ctrl-C, where somebody pressed it.
   int exit_code() const {
     if (!unsaved.empty()) return 74;
+    if (interrupted) return 130;
     return preempted ? 75 : 0;
   }
 
@@ -66,6 +72,7 @@ struct Report {
     }
     if (report.skipped != 0) out << "; " << report.skipped << " steps skipped for overflow";
     if (!report.stopped_by.empty()) out << "; stopped by " << report.stopped_by;
+    if (report.restored_step) out << "; weights of step " << *report.restored_step << " restored";
     if (!report.unsaved.empty()) out << "; the end is not saved: " << report.unsaved;
     for (std::string const& hint : report.advice) out << "\nadvice: " << hint;
     return out;

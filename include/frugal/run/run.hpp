@@ -15,12 +15,12 @@
 
 namespace frugal {
 
-/// A run of one recipe over one type of module. Every phase refers to one of these.
+/// A run of one recipe over one type of module. Every phase refers to one.
 template <class Context>
 struct Run : AnyRun {
   using Module = typename Context::module_type;
   using Engine = typename Context::engine;
-  /// Do processes train together, and agree?
+  /// Whether several processes train together.
   static constexpr bool agrees = detail::provided<service::reduce, typename Context::policies>;
 
   Run(Module& the_module, Settings const& the_settings, Horizon const& the_horizon)
@@ -31,14 +31,14 @@ struct Run : AnyRun {
                                            : LossLedger::Reading::at_once)},
         module(the_module) {}
 
-  /// The states of the recipe's policies; there before the first event.
+  /// Sets the States of the recipe's policies; must be called before the first event.
   void attach(Engine& states, LoopCalls& of) {
     engine = &states;
     policies = PolicyStates::of(states);
     loop = &of;
   }
 
-  /// What processes that train together make of one value each; of one process, the value.
+  /// Combines one value of each process that trains together; with one process, the value itself.
   template <class T>
   T reduce([[maybe_unused]] Quantity what, T value) {
     if constexpr (agrees) {
@@ -48,8 +48,8 @@ struct Run : AnyRun {
     }
   }
 
-  /// Weighted mean of this epoch's losses so far; NaN before the first. May wait for a device, and
-  /// for other processes. Throws the LossError of a bad one, in each process.
+  /// Weighted mean of this epoch's losses so far; NaN before the first. May wait for a device and
+  /// for other processes. Throws the LossError of a bad loss, in every process.
   double mean_loss() {
     if constexpr (agrees) {
       LossLedger::Sum const here = ledger.sum();
@@ -62,8 +62,7 @@ struct Run : AnyRun {
     }
   }
 
-  /// Reads the losses that are still on a device. Throws the LossError of a bad one, in each
-  /// process.
+  /// Reads the losses still on a device. Throws the LossError of a bad one, in every process.
   void settle_losses() {
     ledger.settle();
     if constexpr (agrees) {
@@ -71,7 +70,7 @@ struct Run : AnyRun {
     }
   }
 
-  /// What the losses of a window weigh in all processes. Throws as mean_loss() does.
+  /// Total weight of a window's losses over all processes. Throws like mean_loss().
   double window_weight(double here) {
     double const all = reduce(Quantity::window_weight, ledger.bad() ? nan : here);
     if (std::isnan(all)) refuse_bad_loss();

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 namespace frugal {
 
@@ -22,9 +23,11 @@ struct Settings {
   std::uint64_t seed = 0;
   /// Where the module is moved and batches are placed.
   c10::Device device = c10::Device(c10::DeviceType::CPU);
-  /// Whoever holds its source asks with it that the run be left after the step at hand: saved, if
-  /// somebody saves, and to be gone on with.
+  /// A stop that is requested of its source preempts the run after the step at hand: a policy such
+  /// as Checkpoint saves it, and the next start goes on with it.
   std::stop_token stop{};
+  /// What the run is called in tables and messages. Empty: what its recipe is called (recipe_name).
+  std::string name{};
 };
 
 }  // namespace frugal

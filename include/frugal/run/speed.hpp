@@ -6,16 +6,16 @@
 
 namespace frugal {
 
-/// How fast a stretch of training was, validations left out. Throughput measures it; Log and
+/// The speed of a stretch of training, without validations. Throughput measures it; Log and
 /// Progress show it.
 struct Speed {
-  std::uint64_t step = 0;   ///< optimizer step at which the stretch ended
+  std::uint64_t step = 0;   ///< optimizer step at the end of the stretch
   double step_seconds = 0;  ///< wall time per optimizer step
   double samples_per_second = 0;
   double tokens_per_second = 0;
-  std::optional<double> flops_per_step{};  ///< of the model: forward and backward
+  std::optional<double> flops_per_step{};  ///< of the model, forward and backward
   std::optional<double> flops_per_second{};
-  std::optional<double> utilisation{};  ///< of the device's peak, 0 to 1
+  std::optional<double> utilisation{};  ///< fraction of the device's peak, 0 to 1
 };
 
 }  // namespace frugal

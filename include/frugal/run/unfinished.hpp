@@ -10,12 +10,12 @@
 
 namespace frugal {
 
-/// An event that was broken off: which, and who has heard all of it. A resumed run tells the rest,
-/// whoever they are by then.
+/// An interrupted event: its hook, and which policies have completed it. A resumed run emits it to
+/// all others, even if the recipe has changed.
 struct Unfinished {
-  std::string hook{};               ///< its name; empty: none
-  std::vector<std::string> told{};  ///< by the names of their scopes
-  /// In a checkpoint that has numbers in place of names: how many of the order have heard it.
+  std::string hook{};               ///< the hook's name; empty: none
+  std::vector<std::string> told{};  ///< scope names of the policies that completed it
+  /// From an older checkpoint, without names: how many policies, in order, have completed it.
   std::optional<std::uint64_t> first{};
 
   template <class Archive>
@@ -34,7 +34,7 @@ struct Unfinished {
   }
 
  private:
-  /// Checkpoints from before names were saved have numbers, of the hook and of the subscriber.
+  /// Older checkpoints store numbers instead of names, for the hook and the subscriber.
   template <class Archive>
   void load_numbers(Archive& archive) {
     constexpr std::uint64_t step_was = 7;

@@ -14,19 +14,22 @@
 
 namespace frugal {
 
-// What hooks within a window are given, in the order of a window.
+// The arguments of hooks within a window, in the order of a window.
 
 /// Before the first batch of a window is read.
 template <class Context>
 struct WindowBegin : SafePoint<Context> {
   using SafePoint<Context>::SafePoint;
 
-  /// Passes over the window: its samples are consumed, nothing is trained, and it is no step.
+  /// Skips the window: its samples are consumed without training, and it is no step.
   void skip() { skipped_ = true; }
   bool skipped() const { return skipped_; }
-  /// Moves the run to another device: the module, and the tensors of every state.
+  /// Moves the run to another device: the module, and the tensors of every State.
   void move_to(c10::Device device) { this->run().loop->move_to(device); }
-  void set_learning_rate_factor(double factor) { this->run().rate.factor = factor; }
+  /// SettingsError for a factor that is negative or not finite.
+  void set_learning_rate_factor(double factor) {
+    this->run().rate.set_factor(factor, this->run().counters);
+  }
 
  private:
   bool skipped_ = false;
@@ -38,11 +41,11 @@ struct MicroBatchRun : Phase<Context> {
   MicroBatchRun(Run<Context>& run, bool is_first, bool is_last)
       : Phase<Context>(run), first(is_first), last(is_last) {}
 
-  bool const first;  ///< of its window: it finds no gradients
-  bool const last;   ///< behind it the window's gradients are complete
+  bool const first;  ///< of its window: there are no gradients yet
+  bool const last;   ///< after it the window's gradients are complete
 };
 
-/// Around the objective of one micro-batch, or of one batch of a validation.
+/// Around the objective of one micro-batch, or of one validation batch.
 template <class Context>
 struct Forward : Phase<Context> {
   Forward(Run<Context>& run, bool is_training) : Phase<Context>(run), training(is_training) {}
@@ -51,15 +54,15 @@ struct Forward : Phase<Context> {
   c10::Device device() const { return this->run().device; }
 };
 
-/// The loss of a micro-batch is there and its backward pass is not.
+/// The loss of a micro-batch is computed; its backward pass has not begun.
 template <class Context>
 struct LossReady : Phase<Context> {
   LossReady(Run<Context>& run, Loss& the_loss, at::Tensor& the_seed)
       : Phase<Context>(run), loss(the_loss), seed(the_seed) {}
 
   Loss& loss;
-  /// The gradient that backward starts from: the micro-batch's share of its window. A policy
-  /// that scales the loss scales this, at no cost of an operator.
+  /// The gradient that backward starts from: the micro-batch's share of its window. Loss scaling
+  /// multiplies this, at the cost of no operator.
   at::Tensor& seed;
 };
 
@@ -69,13 +72,14 @@ struct Backward : Phase<Context> {
   using Phase<Context>::Phase;
 };
 
-/// A phase whose work a recipe with Graph captures once and replays: the host is not asked again.
+/// A phase whose work a recipe with Graph captures once and replays: the host code does not run
+/// again.
 template <class Context>
 struct Captured : Phase<Context> {
   using Phase<Context>::Phase;
 
-  /// Calls `f(phase)`: now, and where the step is being captured after each replay instead. For
-  /// what the host has to do in every step, by members that live as long as the fit.
+  /// Calls `f(phase)` now or, if the step is being captured, after each replay. For host work in
+  /// every step; `f` may only refer to objects that live as long as the fit.
   template <template <class> class Phase, class F>
   void on_host_as(F f) {
     if constexpr (captures_steps<typename Context::policies>) {
@@ -101,9 +105,9 @@ struct Gradients : Captured<Context> {
   void on_host(F f) {
     this->template on_host_as<frugal::Gradients>(std::move(f));
   }
-  /// Gradients in parameter order, without those parameters that have none.
+  /// Gradients in parameter order, without parameters that received none.
   std::vector<at::Tensor> const& gradients() const { return this->run().gradients.tensors(); }
-  /// Tells those who log it their total norm before clipping: a number, or a scalar on a device.
+  /// Reports their total norm before clipping to loggers: a number, or a scalar on a device.
   template <class Norm>
   void report_norm(Norm&& norm) {
     if constexpr (captures_steps<typename Context::policies>) {
@@ -112,15 +116,15 @@ struct Gradients : Captured<Context> {
       this->run().gradient_norm.set(std::forward<Norm>(norm));
     }
   }
-  /// Tells the optimizer whether a gradient is not finite: a float scalar, 1 if so, that may still
-  /// be on its way. The optimizer then leaves the weights alone.
+  /// Reports to the optimizer whether a gradient is not finite: a float scalar, 1 if so, which may
+  /// still be in flight. If so, the optimizer does not change the weights.
   void report_overflow(at::Tensor found) { this->run().overflow.found = std::move(found); }
-  /// This window is no step: neither schedules nor cadences go on, and no subscriber of `step`
-  /// hears of it.
+  /// This window is no step: schedules and cadences do not advance, and no subscriber of `step`
+  /// sees it.
   void skip_step() { this->run().overflow.skip = true; }
 };
 
-/// The optimizer's turn.
+/// The optimizer updates the weights.
 template <class Context>
 struct Update : Captured<Context> {
   using Captured<Context>::Captured;
@@ -129,13 +133,13 @@ struct Update : Captured<Context> {
   void on_host(F f) {
     this->template on_host_as<frugal::Update>(std::move(f));
   }
-  /// The factor of the learning rates as a double scalar where the parameters are; in a recipe
-  /// with Graph, which has it filled before each step.
+  /// The learning-rate factor as a double scalar on the parameters' device, in a recipe with Graph,
+  /// which fills it before each step.
   at::Tensor const& learning_rate_tensor() const {
     return this->run().engine->template provider<service::capture>().rate();
   }
-  /// In a recipe with Graph: tensors that outlast the step are others than in the last one, so
-  /// that what was captured must not be replayed.
+  /// In a recipe with Graph: tensors that persist over steps have been reallocated, so the captured
+  /// step must not be replayed.
   void state_has_moved() const {
     if constexpr (captures_steps<typename Context::policies>) {
       this->run().engine->template provider<service::capture>().state_has_moved();
@@ -143,12 +147,12 @@ struct Update : Captured<Context> {
   }
 
   GradientList const& gradients() const { return this->run().gradients; }
-  /// What report_overflow() was told; undefined where nobody looks.
+  /// The flag from report_overflow(); undefined without loss scaling.
   at::Tensor const& overflow() const { return this->run().overflow.found; }
-  /// The window's mean loss, for an optimizer that says it `reevaluates`.
+  /// The window's mean loss, for an optimizer that declares `reevaluates`.
   at::Tensor const& loss() const { return this->run().window_loss; }
-  /// Computes the window's loss and gradients once more at the present weights, for optimizers
-  /// that search along a line. Returns the loss.
+  /// Recomputes the window's loss and gradients at the current weights, for optimizers with a line
+  /// search. Returns the loss.
   at::Tensor reevaluate() { return this->run().loop->reevaluate(); }
 };
 

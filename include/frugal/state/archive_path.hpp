@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <string>
 #include <type_traits>
+#include <utility>
 
-// What the archives of state/state_writer.hpp and state/state_reader.hpp have in common.
+// Shared by the archives of state/state_writer.hpp and state/state_reader.hpp.
 namespace frugal::detail {
 
 template <class T>
@@ -14,23 +15,27 @@ concept ListOfValues = requires(T& list) {
   list.resize(1);
 } && !std::is_same_v<T, std::string>;
 
-// Appended piece by piece: g++ 12 sees overlapping copies in "a" + std::string where none are
-// (GCC bug 105651), and people build with -Werror.
+// Appended piece by piece: g++ 12 falsely warns of overlapping copies in "a" + std::string (GCC bug
+// 105651), and users build with -Werror.
 inline std::string item_path(std::string const& path, std::size_t index) {
   std::string item = path;
   item.push_back('.');
   return item.append(std::to_string(index));
 }
 
-/// The path of what is being archived.
+/// The path of the value that is being archived.
 class ArchivePath {
  public:
   template <class Archive, class F>
   void scope(std::string const& name, Archive& archive, F&& body) {
-    std::string const outer = path_;
+    // Also where the body throws: who loads one state after another may go on with the next.
+    struct Restored {
+      std::string& path;
+      std::string outer;
+      ~Restored() { path = std::move(outer); }
+    } const restored{path_, path_};
     path_.append(name).push_back('/');
     body(archive);
-    path_ = outer;
   }
   std::string operator()(std::string const& name) const { return path_ + name; }
 

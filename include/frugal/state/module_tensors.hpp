@@ -13,20 +13,20 @@
 
 namespace frugal::detail {
 
-/// Shows an archive every parameter and buffer of a module, by name.
+/// Passes every parameter and buffer of a module to an archive, by name.
 template <class Archive>
 void visit_tensors(torch::nn::Module& module, Archive&& archive) {
   for (auto const& item : module.named_parameters()) {
     if (item.value().defined()) archive(item.key(), item.value());
   }
-  // A module may register a buffer that is not there, as BatchNorm without statistics does.
+  // A module may register an undefined buffer, as BatchNorm without statistics does.
   for (auto const& item : module.named_buffers()) {
     if (item.value().defined()) archive(item.key(), item.value());
   }
 }
 
-/// Shows an archive the generators' states, or sets them. A device's that was not saved, since the
-/// run was elsewhere then, stays as `fit` has seeded it.
+/// Saves or loads the generators' states. The generator of a device that the saved run did not use
+/// keeps the seed that `fit` gave it.
 template <class Archive>
 void persist_generators(Archive& archive, c10::Device device) {
   archive.scope("generators", [&](auto& inner) {
@@ -42,8 +42,8 @@ void persist_generators(Archive& archive, c10::Device device) {
   });
 }
 
-/// Copies of a module's buffers beside them: one grouped copy for each type and device, into memory
-/// that is taken once.
+/// Copies of a module's buffers on their device: one grouped copy per type and device, into memory
+/// that is allocated once.
 class BufferCopies {
  public:
   void take(torch::nn::Module& module) {

@@ -9,15 +9,16 @@
 
 namespace frugal::detail {
 
-/// Moves a run between two windows to another device: the module, and all that persist() shows.
+/// Moves a run to another device between two windows: the module, and everything in persist().
 ///
-/// It is a resume without a file. Every state that a checkpoint would hold is saved, and loaded
-/// into the same states once the module has moved, with its tensors on the device. So who survives
-/// a resume survives a move, and no policy can forget it. What reads a loss or a flag of a device
-/// to save it waits for it here.
+/// It is a resume without a file: saves every state that a checkpoint would hold, moves the module,
+/// and loads the states back with their tensors on the new device. So a policy that supports
+/// resuming also supports moving, without code of its own. A State that reads a loss or a flag from
+/// the device to save it waits for the device here.
 ///
-/// What is not persisted has to be of one step, or look where its tensors are needed: the gradients
-/// and the flag of an overflow end with their window, and the loop's own constants compare devices.
+/// State that is not persisted must last for one step at most, or check the device where it uses
+/// its tensors: gradients and the overflow flag end with their window, and the loop's constants
+/// compare devices.
 template <class Run>
 void move_run(Run& run, c10::Device to) {
   at::NoGradGuard const no_gradients;

@@ -6,14 +6,14 @@
 
 namespace frugal {
 
-/// Which part of a whole a tensor is, where several processes have one each.
+/// Describes which part of a tensor this process holds, when it is split over several processes.
 ///
 ///     archive("weight", tensor);                                     // a whole tensor
 ///     archive.shard("weight", tensor, {.dim = 0, .index = rank, .count = world});
 ///
-/// What was saved as a part is loaded as the same part, and not as a whole.
+/// A saved shard loads only as the same shard, never as a whole tensor.
 struct Shard {
-  std::int64_t dim = 0;     ///< along which the whole is cut
+  std::int64_t dim = 0;     ///< dimension along which the tensor is split
   std::uint64_t index = 0;  ///< 0 up to, but not including, count
   std::uint64_t count = 1;
 
@@ -34,7 +34,7 @@ struct Shard {
 
 namespace detail {
 
-/// The scope beside a tensor's value that says which part it is.
+/// The scope next to a tensor's value that describes its shard.
 inline std::string shard_scope(std::string name) { return name.append(".shard"); }
 
 }  // namespace detail

@@ -22,19 +22,21 @@
 
 namespace frugal {
 
-/// What a snapshot holds of a run.
+/// The parts of a run that a snapshot can hold.
 enum class Part : unsigned {
-  module = 1,       ///< parameters and buffers, wherever they are by then
-  modes = 2,        ///< training or evaluation, for each part of the module
-  states = 4,       ///< where training stands, and every policy's state
-  slots = 8,        ///< the states of the slots alone, and what the run has of its last step
-  generators = 16,  ///< those that a run on its device draws from
+  module = 1,       ///< parameters and buffers, on whichever device they are at restore
+  modes = 2,        ///< training or evaluation, for each submodule
+  states = 4,       ///< training progress, and every policy's state
+  slots = 8,        ///< the states of the slots alone, and the results of the last step
+  generators = 16,  ///< those that the run uses on its device
   window = 32,      ///< what the passes of a window change: buffers, counters, losses
-  device = 64,      ///< where the module is
-  good = module | states | generators,             ///< what a run can be taken back to
-  outside = module | modes | device | generators,  ///< what is of the module's owner
-  tried = module | modes | slots | generators,     ///< what tries leave no trace in
-  passes = window | generators,                    ///< what a window is begun anew from
+  device = 64,      ///< the module's device
+  good = module | states | generators,             ///< everything that going back restores
+  outside = module | modes | device | generators,  ///< everything that belongs to the module's
+                                                   ///< owner
+  tried = module | modes | slots | generators,     ///< everything that trial steps must leave
+                                                   ///< unchanged
+  passes = window | generators,                    ///< everything that retrying a window restores
 };
 constexpr Part operator|(Part a, Part b) {
   return static_cast<Part>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -43,34 +45,34 @@ constexpr bool holds(Part parts, Part one) {
   return (static_cast<unsigned>(parts) & static_cast<unsigned>(one)) != 0;
 }
 
-/// A run at one moment, or parts of it, in memory. Taken again and again, it allocates once.
+/// A run at one moment, or parts of it, in memory. Repeated snapshots reuse its memory.
 ///
-/// `restore` may throw, as what it copies to a device may; it is a call and no destructor's work.
-/// Gradients are in no snapshot: a run that is put back has none.
+/// `restore` may throw, because copying to a device may; it is a call, not a destructor's work.
+/// Snapshots hold no gradients: a restored run has none.
 ///
-/// A policy whose State keeps one shows it to its archive with `persist`. Part::states has every
-/// policy's state, that State included, and no snapshot that one of them keeps.
+/// A policy whose State keeps a snapshot archives it with `persist`. Part::states covers every
+/// policy's state, that State included, but no snapshot that one of them keeps.
 template <class Run>
 class Snapshot {
  public:
-  StateDict module;  ///< by the names of parameters and buffers
-  StateDict run;     ///< of Part::states or Part::slots, and then of Part::generators
-  /// What a checkpoint is made of holds the snapshots that policies keep, too.
+  StateDict module;  ///< by name of parameter or buffer
+  StateDict run;     ///< of Part::states or Part::slots, and of Part::generators
+  /// Include the snapshots that policies keep, as a checkpoint does.
   bool with_kept = false;
 
   Snapshot() = default;
-  // A copy would share tensors, which are filled again with what is taken next.
+  // A copy would share tensors, which the next take() overwrites.
   Snapshot(Snapshot const&) = delete;
   Snapshot& operator=(Snapshot const&) = delete;
   Snapshot(Snapshot&&) = default;
   Snapshot& operator=(Snapshot&&) = default;
   ~Snapshot() = default;
 
-  /// `floats`: a type for the module's floating-point tensors, or Undefined for their own.
+  /// `floats`: the type for the module's floating-point tensors, or Undefined for their own.
   void take(Run& from, Part parts, Copies copies = Copies::on_host,
             at::ScalarType floats = at::ScalarType::Undefined) {
     at::NoGradGuard const no_gradients;
-    // What is here is lost from now on: a bad loss shows before that.
+    // The old contents are lost from here on, so report a bad loss first.
     if (holds(parts, Part::states)) from.ledger.require_good();
     parts_ = parts;
     if (holds(parts, Part::module)) take_module(from.root, copies, floats);
@@ -80,13 +82,13 @@ class Snapshot {
     if (holds(parts, Part::window)) take_window(from);
     bool const waits = holds(parts, Part::module) || keeps_run();
     if (waits && copies != Copies::beside && !from.device.is_cpu()) {
-      // Copies are made behind the host's back: one wait for all of them.
+      // Copies are asynchronous: wait once for all of them.
       c10::impl::VirtualGuardImpl const guard(from.device.type());
       guard.getStream(from.device).synchronize();
     }
   }
 
-  /// Puts back what was taken, or `only` some of it.
+  /// Restores the taken parts, or `only` some of them.
   void restore(Run& into, std::optional<Part> only = std::nullopt) {
     at::NoGradGuard const no_gradients;
     Part const parts = only.value_or(parts_);
@@ -104,11 +106,11 @@ class Snapshot {
     }
   }
 
-  /// Nothing has been taken, or loaded.
+  /// True before the first take() or load.
   bool empty() const { return parts_ == Part{}; }
 
   /// Saves or loads a snapshot of Part::good, for a policy whose resumed run may have to go back to
-  /// it. Nothing where the archive is another snapshot's: each would hold the one before of all
+  /// it. Does nothing if the archive is another snapshot's: otherwise each would nest all the
   /// others.
   template <class Archive>
   void persist(Archive& archive) {
@@ -150,9 +152,9 @@ class Snapshot {
   }
 
   [[noreturn]] static void refuse_new_tensor(std::string const& name) {
-    throw StateError({.what = "the module has a tensor that it had not when it was kept",
+    throw StateError({.what = "the module has a tensor that it did not have at the snapshot",
                       .where = name,
-                      .why = "there is nothing to put back into it",
+                      .why = "the snapshot has no value for it",
                       .fix = "Register parameters and buffers before fit, or in on_module."});
   }
 
@@ -200,7 +202,7 @@ class Snapshot {
     ledger_ = from.ledger.mark();
   }
 
-  // Buffers of what is no longer there, such as a policy's optional tensor.
+  // Drops the buffers of tensors that no longer exist, such as a policy's optional tensor.
   static void forget(StateDict& memory) {
     std::erase_if(memory.tensors, [&](auto const& entry) {
       auto const value = memory.values.find(entry.first);
@@ -220,8 +222,8 @@ class Snapshot {
 
 namespace detail {
 
-/// Calls `body`, and puts the run back to where `before` was taken, whatever becomes of it. The
-/// error of `body` goes before one of putting back.
+/// Calls `body`, then restores the run to `before`, even if `body` throws. An error of `body` takes
+/// precedence over an error of the restore.
 template <class Run, class Body>
 void undone(Snapshot<Run>& before, Run& run, Body&& body) {
   try {

@@ -18,16 +18,16 @@ namespace frugal {
 
 /// Persisted state in memory: numbers and strings by path, tensors by path.
 ///
-/// The archive protocol that every State's persist() speaks:
-///     archive("name", value);                     // both ways: saves, or loads into value
-///     archive.shard("name", tensor, which);       // a tensor that is a part of one (Shard)
-///     archive.scope("name", [&](auto& inner) {}); // a part with names of its own
-///     Archive::loading                            // which way it goes
-/// Values: bool, integers, floating point (NaN and infinities included), std::string,
-/// at::Tensor, std::optional and std::vector of these.
+/// The archive protocol that every State's persist() uses:
+///    archive("name", value);                     // saves value, or loads into it
+///    archive.shard("name", tensor, which);       // a tensor that is one shard of a larger one
+///    archive.scope("name", [&](auto& inner) {}); // a group with its own names
+///    Archive::loading                            // the direction
+/// Values: bool, integers, floating point (NaN and infinities included), std::string, at::Tensor,
+/// std::optional and std::vector of these.
 ///
-/// A path is the scopes and the name, "policies/EarlyStop/best"; a list has its length under its
-/// path and its items under "path.0", "path.1", ...
+/// A path consists of the scopes and the name, "policies/EarlyStop/best"; a list stores its length
+/// under its path and its items under "path.0", "path.1", ...
 struct StateDict {
   /// std::monostate is an empty optional or an undefined tensor.
   using Value =
@@ -36,7 +36,7 @@ struct StateDict {
   std::map<std::string, Value> values;
   std::map<std::string, at::Tensor> tensors;
 
-  /// Same values, and numbers and tensors with the same bits: a NaN equals itself.
+  /// Equal values, with numbers and tensors compared by their bits: a NaN equals itself.
   friend bool operator==(StateDict const& a, StateDict const& b) {
     if (a.values.size() != b.values.size() || a.tensors.size() != b.tensors.size()) return false;
     for (auto const& [path, value] : a.values) {
@@ -51,7 +51,7 @@ struct StateDict {
   }
 
  private:
-  // std::variant's own comparison costs whoever includes this a table of functions.
+  // std::variant's own comparison would instantiate a table of functions in every including file.
   static bool same_bits(Value const& a, Value const& b) {
     if (a.index() != b.index()) return false;
     if (auto const* const left = std::get_if<double>(&a)) {
@@ -74,7 +74,7 @@ struct StateDict {
   }
 };
 
-/// Archives a Memory inside another one.
+/// Archives a StateDict inside another one.
 template <class Archive>
 void persist_state_dict(Archive& archive, StateDict& memory) {
   std::vector<std::string> paths;

@@ -22,36 +22,54 @@
 
 namespace frugal {
 
-/// Loads from a Memory. Throws StateError, naming the value, when it is missing or does not fit.
+/// Loads from a StateDict. Throws StateError, naming the value, if it is missing or does not fit.
 class StateReader {
  public:
   static constexpr bool loading = true;
 
   bool of_a_snapshot = false;  ///< see Snapshot::persist
+  /// What is loaded was saved by another recipe: a snapshot of the run that a State has kept fits
+  /// no longer, and the State has to do without it.
+  bool recipe_changed = false;
 
-  /// `to`: the run moves to this device. A tensor that is there elsewhere is made anew on it; one
-  /// that a State leaves undefined before it is loaded stays where it was saved.
+  /// `to`: the run moves to this device. A tensor that is elsewhere is reallocated on it; a tensor
+  /// that a State leaves undefined before loading stays where it was saved.
   explicit StateReader(StateDict const& memory, std::optional<c10::Device> to = std::nullopt)
       : memory_(memory), to_(to) {}
 
-  /// Where the run moves in this very call, for a State with numbers that lie on a device; nothing
-  /// where it is only loaded.
+  /// The target device if this load is a move, for a State with numbers on a device; nothing for a
+  /// plain load.
   std::optional<c10::Device> moves_to() const { return to_; }
 
-  /// The first value, by path, that nobody has asked for; nothing if all were loaded. What is
-  /// marked as dispensable need not be.
-  std::optional<std::string> unread() const {
-    for (auto const& [path, value] : memory_.values) {
-      if (!read_.contains(path) && !is_dispensable(path)) return path;
+  /// The first value, by path, that was not loaded; nothing if all were. Values marked as
+  /// dispensable are not counted. `scope`: only the values in it.
+  std::optional<std::string> unread(std::string const& scope = {}) const {
+    std::string const prefix = scope.empty() ? scope : scope + "/";
+    for (auto each = memory_.values.lower_bound(prefix);
+         each != memory_.values.end() && each->first.starts_with(prefix); ++each) {
+      if (!read_.contains(each->first) && !is_dispensable(each->first)) return each->first;
     }
     return std::nullopt;
   }
+  /// Has a value of this scope been loaded?
+  bool has_read(std::string const& scope) const {
+    auto const first = read_.lower_bound(scope + "/");
+    return first != read_.end() && first->starts_with(scope + "/");
+  }
+  /// Nobody will ask for the values of this scope.
+  void pass_over(std::string const& scope) {
+    std::string const prefix = scope + "/";
+    for (auto each = memory_.values.lower_bound(prefix);
+         each != memory_.values.end() && each->first.starts_with(prefix); ++each) {
+      read_.insert(each->first);
+    }
+  }
 
-  /// Is there a value of this name here?
+  /// Whether there is a value with this name here.
   bool holds(std::string const& name) const { return memory_.values.contains(path_(name)); }
 
-  /// Is there anything in a scope of this name to load? Not in a move, which is no resume: who only
-  /// shows has what it needs.
+  /// Whether a scope with this name has anything to load. Always false in a move, which is no
+  /// resume: the State already has what it needs.
   bool has(std::string const& scope) const {
     if (to_) return false;
     std::string const prefix = path_(scope) + "/";
@@ -64,7 +82,7 @@ class StateReader {
     std::string const path = path_(name);
     if constexpr (std::is_same_v<T, at::Tensor>) {
       if (memory_.values.contains(detail::shard_scope(path) + "/count")) {
-        refuse(path, "it is part of a tensor, and is asked for as a whole one");
+        refuse(path, "a part of a tensor was saved, and the whole one is asked for");
       }
     }
     load(path, value);
@@ -73,12 +91,12 @@ class StateReader {
   void scope(std::string const& name, F&& body) {
     path_.scope(name, *this, body);
   }
-  /// StateError where it was saved whole, or as another part.
+  /// StateError if it was saved whole, or as another shard.
   void shard(std::string const& name, at::Tensor& part, Shard const& which) {
     std::string const path = path_(name);
     std::string const scope_name = detail::shard_scope(name);
     if (!memory_.values.contains(path_(scope_name) + "/count")) {
-      refuse(path, "it was saved whole, and here it is " + which.text());
+      refuse(path, "the whole tensor was saved, and here it is " + which.text());
     }
     Shard saved;
     scope(scope_name, [&](auto& inner) { saved.persist(inner); });
@@ -101,12 +119,12 @@ class StateReader {
       if (absent) {
         value.reset();
       } else {
-        if (!value) value.emplace();  // a tensor that is there is filled
+        if (!value) value.emplace();  // an existing tensor is filled
         load(path, *value);
       }
     } else if constexpr (detail::ListOfValues<T>) {
       std::uint64_t const size = get<std::uint64_t>(path, "a list");
-      // Each item is a value of its own: a count beyond these would take memory for nothing.
+      // Each item is at least one value: a larger count would only waste memory.
       if (size > memory_.values.size()) refuse(path, "its items were not saved");
       value.resize(size);
       for (std::size_t i = 0; i < size; ++i) {
@@ -144,12 +162,12 @@ class StateReader {
   T get(std::string const& path, char const* what) {
     StateDict::Value const& saved = at(path);
     if (T const* const value = std::get_if<T>(&saved)) return *value;
-    // A file of numbers does not tell the two kinds of integers apart.
+    // Text does not distinguish signed from unsigned integers.
     if constexpr (std::is_same_v<T, std::int64_t>) {
       auto const* const other = std::get_if<std::uint64_t>(&saved);
       if (other && std::in_range<T>(*other)) return static_cast<T>(*other);
     }
-    refuse(path, std::string("what was saved is not ") + what);
+    refuse(path, std::string("the saved value is not ") + what);
   }
   template <class T, class U>
   static T narrow(std::string const& path, U value) {
@@ -157,7 +175,7 @@ class StateReader {
     return static_cast<T>(value);
   }
 
-  // A tensor that is already there keeps its place in memory: optimizers hold on to theirs.
+  // An existing tensor keeps its memory: optimizers hold on to theirs.
   void load_tensor(std::string const& path, at::Tensor& value) {
     auto const saved = memory_.tensors.find(path);
     if (saved == memory_.tensors.end()) refuse(path, "its tensor was not saved");
@@ -192,7 +210,7 @@ class StateReader {
   detail::ArchivePath path_;
 };
 
-/// Where an archive moves the run that it loads; nothing with one that only loads or saves.
+/// The device to which an archive moves the run; nothing if it only loads or saves.
 template <class Archive>
 std::optional<c10::Device> destination(Archive const& archive) {
   if constexpr (requires { archive.moves_to(); }) return archive.moves_to();

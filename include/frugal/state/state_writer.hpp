@@ -16,23 +16,23 @@
 
 namespace frugal {
 
-/// Where a StateWriter puts tensors.
+/// How a StateWriter stores tensors.
 enum class Copies {
   beside,   ///< copied on their own device
-  on_host,  ///< copied into host memory, page-locked for tensors of a device; see settle()
-  none,     ///< as they are, if they lie in host memory without gaps; else as on_host
+  on_host,  ///< copied to host memory, page-locked for device tensors; see settle()
+  none,     ///< not copied, if contiguous in host memory; otherwise as on_host
 };
 
-/// Saves into a Memory. Tensors are copied unless it is told otherwise: later steps do not change
-/// what was saved. A copy that the Memory already has at that path, of that shape and type, is
-/// filled again: who saves often into one Memory allocates once. After the last value, settle().
+/// Saves to a StateDict. Copies tensors unless told otherwise, so that later steps do not change
+/// what was saved. Reuses a copy that the StateDict already has at the path, if shape and type
+/// match: repeated saves to one StateDict allocate once. Call settle() after the last value.
 class StateWriter {
  public:
   static constexpr bool loading = false;
 
   bool of_a_snapshot = false;  ///< see Snapshot::persist
 
-  /// `floats`: the type that floating-point tensors are stored in, or Undefined for their own.
+  /// `floats`: the type in which floating-point tensors are stored, or Undefined for their own.
   explicit StateWriter(StateDict& memory, Copies copies = Copies::beside,
                        at::ScalarType floats = at::ScalarType::Undefined)
       : memory_(memory), copies_(copies), floats_(floats) {}
@@ -50,8 +50,8 @@ class StateWriter {
     scope(detail::shard_scope(name), [&](auto& inner) { which.persist(inner); });
   }
 
-  /// Takes the page-locked memory that was still missing, together, and begins the copies into it.
-  /// Nothing to do where no tensor of a device went into host memory.
+  /// Allocates missing page-locked memory, in one go, and starts the copies into it. Does nothing
+  /// if no device tensor went to host memory.
   void settle() {
     if (missing_.empty()) return;
     std::vector<at::Tensor> like;
@@ -110,14 +110,14 @@ class StateWriter {
     at::ScalarType const type = floats_ != at::ScalarType::Undefined && value.is_floating_point()
                                     ? floats_
                                     : value.scalar_type();
-    // A tensor around somebody's bytes (from_blob) has no allocator, and may outlive them.
+    // A tensor around foreign memory (from_blob) has no allocator, and may outlive that memory.
     if (copies_ == Copies::none && value.is_cpu() && value.is_contiguous() &&
         type == value.scalar_type() && value.storage().allocator() != nullptr) {
       kept = value;
       return;
     }
     at::Device const device = copies_ == Copies::beside ? value.device() : at::Device(at::kCPU);
-    // Page-locked memory alone is copied to while the device goes on to the next tensor.
+    // Only copies to page-locked memory are asynchronous.
     bool const page_locked = device.is_cpu() && !value.is_cpu();
     bool const fits = kept.defined() && kept.scalar_type() == type && kept.device() == device &&
                       kept.sizes() == value.sizes() && (!page_locked || kept.is_pinned());

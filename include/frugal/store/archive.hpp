@@ -22,50 +22,52 @@
 namespace frugal {
 
 struct ArchiveSettings {
-  std::chrono::seconds older_than = std::chrono::hours(24 * 90);  ///< by the manifest's saved_at
-  bool dry_run = true;                                            ///< only say what would be moved
-  int level = 3;                                                  ///< of zstd, 1 to 19
+  std::chrono::seconds older_than = std::chrono::hours(24 * 90);  ///< age by the manifest's
+                                                                  ///< saved_at
+  bool dry_run = true;                                            ///< only report what would be
+                                                                  ///< moved
+  int level = 3;                                                  ///< zstd level, 1 to 19
 };
 
 struct ArchiveReport {
-  std::vector<SavedCheckpoint> moved;  ///< or that would be, in a dry run; oldest first
-  /// Old enough and not moved: they are not whole, or have files that the manifest does not list
-  /// and that the archive would therefore lose. A dry run does not look for the first.
+  std::vector<SavedCheckpoint> moved;  ///< moved, or in a dry run would be moved; oldest first
+  /// Old enough but not moved: damaged, or with files that the manifest does not list and the
+  /// archive would therefore lose. A dry run does not look for damage.
   std::vector<Damage> stayed;
 };
 
-/// Moves old checkpoints of a run to cold storage, and brings them back.
+/// Moves old checkpoints of a run to cold storage, and restores them.
 ///
-/// A checkpoint is packed (tar, zstd), put there, read back and compared; then it is entered into
-/// archive/index.json of the run, and only then deleted here. After a crash at any moment it is
-/// here, or there, or both; the next move() goes on. Gold never moves, and neither does the newest
-/// that is valid.
+/// move() packs a checkpoint (tar, zstd), uploads it, reads it back and compares it. Then it adds
+/// an entry to the run's archive/index.json, and only then deletes the local copy. After a crash at
+/// any moment the checkpoint exists here, there, or in both; the next move() continues. Gold
+/// checkpoints never move, and neither does the newest valid one.
 class Archive {
  public:
-  /// SettingsError for storage that could not be verified, and for settings without sense.
+  /// SettingsError for storage that cannot be verified, and for invalid settings.
   Archive(RunDirectory& run, ColdStorage storage, ArchiveSettings settings = {})
       : run_(run), storage_(std::move(storage)), settings_(settings) {
     detail::require_usable(storage_);
     if (settings_.level < 1 || settings_.level > 19 || settings_.older_than.count() < 0) {
-      throw SettingsError({.what = "these settings make no archive",
+      throw SettingsError({.what = "the settings of the archive are out of range",
                            .where = "ArchiveSettings",
                            .why = "level is not 1 to 19, or older_than is negative",
-                           .fix = "Begin with the defaults."});
+                           .fix = "Start from the defaults."});
     }
   }
 
   std::vector<ArchivedCheckpoint> list() const { return ArchiveIndex(index_path()).entries(); }
 
-  /// Which checkpoints are to be moved at the time `now`, oldest first.
+  /// The checkpoints that move() would move at time `now`, oldest first.
   std::vector<SavedCheckpoint> plan(std::chrono::system_clock::time_point now) {
     auto const newest = run_.newest_valid().checkpoint;
     std::int64_t const limit = seconds(now) - settings_.older_than.count();
     std::vector<SavedCheckpoint> out;
-    // Without a valid one, nothing here is so good that it could be spared.
+    // Without a valid checkpoint, nothing may leave this disk.
     if (!newest) return out;
     for (SavedCheckpoint& checkpoint : run_.list().whole) {
       if (checkpoint.gold || checkpoint.folder == newest->folder) continue;
-      // Newer than the newest valid: damaged, and worth more attention than cold storage gives.
+      // Newer than the newest valid checkpoint: damaged. Leave it here for inspection.
       if (detail::newer(checkpoint.manifest, newest->manifest)) continue;
       if (checkpoint.manifest.saved_at <= limit) out.push_back(std::move(checkpoint));
     }
@@ -73,8 +75,8 @@ class Archive {
     return out;
   }
 
-  /// Moves them; only says which, as long as settings.dry_run stands. StoreError if storage fails:
-  /// what was moved before is moved, the rest is untouched.
+  /// Moves the checkpoints; with settings.dry_run only reports them. StoreError if storage fails:
+  /// checkpoints moved before the failure stay moved, the rest are untouched.
   ArchiveReport move(std::chrono::system_clock::time_point now = std::chrono::system_clock::now()) {
     ArchiveReport report;
     if (!settings_.dry_run) {
@@ -90,24 +92,25 @@ class Archive {
         try {
           copy(checkpoint, now);
         } catch (StoreError const& error) {
-          if (is_whole(checkpoint)) throw;  // it is storage that fails
+          if (is_whole(checkpoint)) throw;  // the checkpoint is whole, so storage failed
           report.stayed.push_back({checkpoint.folder, error.what()});
           continue;
         }
         Removal removal = run_.remove({checkpoint});
         for (Damage& left : removal.left) report.stayed.push_back(std::move(left));
-        if (removal.removed.empty()) continue;  // or it is gold since a moment ago
+        if (removal.removed.empty()) continue;  // or it was marked gold a moment ago
       }
       report.moved.push_back(std::move(checkpoint));
     }
     return report;
   }
 
-  /// Brings a checkpoint back, of two saves of one step the later; its copy in cold storage stays.
-  /// One that is here already and whole is what is returned. StoreError if the index has no such
-  /// step, FormatError if what cold storage gives is not what was put there.
+  /// Restores a checkpoint; of two saves of one step, the later. The copy in cold storage stays. If
+  /// the checkpoint is here already and whole, returns that one. StoreError if the index has no
+  /// such step, FormatError if cold storage returns other bytes than were stored.
   ///
-  /// It is as old as it was, so the next move() takes it away again, unless it is marked gold.
+  /// The restored checkpoint keeps its age, so the next move() moves it again unless it is marked
+  /// gold.
   SavedCheckpoint restore(std::uint64_t step) {
     for (SavedCheckpoint const& checkpoint : run_.list().whole) {
       if (checkpoint.step() == step && run_.holds(checkpoint)) return checkpoint;
@@ -120,7 +123,7 @@ class Archive {
       SavedCheckpoint restored;
       with_object(object, [&](std::filesystem::path const& file) {
         require_entry(detail::verify_packed(file, object), entry, file);
-        run_.require_lock();  // fetching it may have taken hours
+        run_.require_lock();  // fetching may have taken hours
         restored = detail::unpack_to(file, run_.checkpoints_folder());
       });
       return restored;
@@ -128,25 +131,25 @@ class Archive {
     throw StoreError({.what = "step " + std::to_string(step) + " is not in cold storage",
                       .where = index_path().string(),
                       .why = "the index has no checkpoint of it",
-                      .fix = "Look at the index for the steps that it has."});
+                      .fix = "Read the index for the steps that it has."});
   }
 
  private:
-  /// More than a file that is fetched has, for what a program writes besides.
+  /// Slack in the size limit of a fetched file, for anything else that the program writes.
   static constexpr std::uint64_t spare_bytes = std::uint64_t{16} << 20;
 
-  /// StoreError for a folder that is missing.
+  /// StoreError if the folder is missing.
   void require_storage() const {
     auto const* const cold = std::get_if<ColdFolder>(&storage_);
     std::error_code ignored;
     if (cold == nullptr || std::filesystem::is_directory(cold->folder, ignored)) return;
-    throw StoreError({.what = "the folder of cold storage is not there",
+    throw StoreError({.what = "the folder of cold storage does not exist",
                       .where = cold->folder.string(),
                       .why = "its disk may not be mounted",
-                      .fix = "Mount the disk. If this is a new place, make the folder."});
+                      .fix = "Mount the disk. If the place is new, create the folder."});
   }
 
-  /// What is fetched may be whole and still be another checkpoint than the index says.
+  /// Throws if a fetched file, which may be whole, is another checkpoint than the index says.
   static void require_entry(Manifest const& manifest, ArchivedCheckpoint const& entry,
                             std::filesystem::path const& file) {
     if (manifest.step == entry.step && manifest.serial == entry.serial) return;
@@ -155,7 +158,7 @@ class Archive {
                        .why = "it has step " + std::to_string(manifest.step) + " and serial " +
                               std::to_string(manifest.serial) + ", and the index says " +
                               std::to_string(entry.step) + " and " + std::to_string(entry.serial),
-                       .fix = "Look at archive/index.json of the run, and at who changed it."});
+                       .fix = "Check archive/index.json of the run, and what changed it."});
   }
 
   std::filesystem::path index_path() const { return run_.folder() / "archive" / "index.json"; }
@@ -164,14 +167,14 @@ class Archive {
     return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
   }
 
-  /// Where packed files are made: in the folder where they will stay, if it is one.
+  /// Where packed files are made: directly in the destination if it is a folder.
   std::filesystem::path staging() const {
     auto const* folder = std::get_if<ColdFolder>(&storage_);
     return folder != nullptr ? folder->folder : run_.folder() / "archive";
   }
 
-  /// Names of files that are being made, for this run and no other that shares the folder; the same
-  /// in every attempt, so that a crash leaves one and the next move() finds it.
+  /// Prefix of the names of partial files. It is unique to this run, because runs may share the
+  /// folder, and the same in every attempt, so that the next move() finds what a crash left.
   std::string temporary_prefix() const {
     std::error_code ignored;
     auto const where = std::filesystem::weakly_canonical(run_.folder(), ignored).string();
@@ -185,7 +188,7 @@ class Archive {
     }
   }
 
-  /// What moving the folder would lose; empty if nothing.
+  /// The files that moving the folder would lose; empty if none.
   static std::string stray(SavedCheckpoint const& checkpoint) {
     for (auto const& path : entries_of(checkpoint.folder)) {
       std::string const name = path.filename().string();
@@ -209,7 +212,7 @@ class Archive {
     return true;
   }
 
-  /// Brings it to cold storage, looks at it there, and enters it into the index.
+  /// Uploads the checkpoint, verifies it there, and adds it to the index.
   void copy(SavedCheckpoint const& checkpoint, std::chrono::system_clock::time_point now) {
     run_.require_lock();
     if (std::holds_alternative<ColdCommand>(storage_)) create_folders(staging());
@@ -240,11 +243,11 @@ class Archive {
     }
   }
 
-  /// Throws unless cold storage has what was put there.
+  /// Throws unless cold storage holds what was stored.
   void check(std::filesystem::path const& packed, detail::ColdObject const& object) const {
     auto const* command = std::get_if<ColdCommand>(&storage_);
     if (command != nullptr && !command->verify.empty()) {
-      // The packed file is what it will be compared with, so that has to be right itself.
+      // The packed file is the reference for the comparison, so verify it first.
       detail::verify_packed(packed, object);
       detail::run_command(detail::for_object(command->verify, packed, object),
                           {.patience = command->patience});
@@ -254,22 +257,22 @@ class Archive {
     }
   }
 
-  /// Calls `use` with a file that holds what cold storage has.
+  /// Calls `use` with a local file that holds what cold storage holds.
   template <class Use>
   void with_object(detail::ColdObject const& object, Use&& use) const {
     if (std::holds_alternative<ColdFolder>(storage_)) return use(staging() / object.name);
     auto const& command = std::get<ColdCommand>(storage_);
     if (command.get.empty()) {
-      throw SettingsError({.what = "cold storage gives nothing back",
+      throw SettingsError({.what = "cold storage has no command that fetches",
                            .where = "ColdCommand::get",
                            .why = "it is empty",
                            .fix = "Write the command that fetches {name} to {file}."});
     }
     create_folders(staging());
     auto const fetched = staging() / (temporary_prefix() + "fetched-" + object.name);
-    remove_tree(fetched);  // of a restore that crashed
+    remove_tree(fetched);  // left by a crashed restore
     Removing const guard{fetched};
-    // What is in cold storage may not be what was put there, and must not fill the disk.
+    // Cold storage may return something else, which must not fill the disk.
     detail::run_command(detail::for_object(command.get, fetched, object),
                         {.patience = command.patience, .largest_file = object.size + spare_bytes});
     use(fetched);

@@ -21,21 +21,21 @@
 
 namespace frugal {
 
-/// A checkpoint that lies in cold storage.
+/// A checkpoint in cold storage.
 struct ArchivedCheckpoint {
-  std::string name;           ///< of the file there
+  std::string name;           ///< of the file in cold storage
   std::uint64_t step = 0;     ///< optimizer steps done
   std::uint64_t serial = 0;   ///< counts the saves of the run
-  std::uint64_t size = 0;     ///< of the file there, in bytes
-  std::uint64_t hash = 0;     ///< of the file there: XXH3, 64 bits
-  std::int64_t saved_at = 0;  ///< seconds since 1970, UTC: the checkpoint
-  std::int64_t moved_at = 0;  ///< seconds since 1970, UTC: the move
+  std::uint64_t size = 0;     ///< of that file, in bytes
+  std::uint64_t hash = 0;     ///< of that file: XXH3, 64 bits
+  std::int64_t saved_at = 0;  ///< of the checkpoint: seconds since 1970, UTC
+  std::int64_t moved_at = 0;  ///< of the move: seconds since 1970, UTC
 };
 
-/// archive/index.json of a run: what was moved to cold storage. Replaced by one rename.
+/// archive/index.json of a run: the checkpoints in cold storage. Replaced atomically by a rename.
 class ArchiveIndex {
  public:
-  /// Empty if there is no such file yet; FormatError if it is no index.
+  /// Empty if the file does not exist yet; FormatError if it is not an index.
   explicit ArchiveIndex(std::filesystem::path path) : path_(std::move(path)) {
     std::error_code failure;
     if (!std::filesystem::exists(path_, failure) && !failure) return;
@@ -46,12 +46,12 @@ class ArchiveIndex {
         {.what = "the index of the archive is damaged",
          .where = path_.string(),
          .why = "",
-         .fix = "Move it away; the archived files themselves are not affected."});
+         .fix = "Move the index away; the archived files themselves are not affected."});
     auto const all = fields.parse(text, "frugal archive");
     if (fields.version(all) > newest_version) {
-      throw NewerFormatError({.what = "the index of the archive is of a newer format",
+      throw NewerFormatError({.what = "the index of the archive has a newer format",
                               .where = path_.string(),
-                              .why = "this library knows versions up to 1",
+                              .why = "this library reads versions up to 1",
                               .fix = "Update frugal."});
     }
     fields.only(all, {"format", "version", "checkpoints"});
@@ -65,15 +65,15 @@ class ArchiveIndex {
                           .moved_at = fields.time(each, "moved_at")});
       fields.only(each, {"name", "step", "serial", "size", "xxh3", "saved_at", "moved_at"});
       if (!detail::is_file_name(entries_.back().name)) {
-        fields.fail(each, "a file has a name that is none");
+        fields.fail(each, "a file has an invalid name");
       }
     }
   }
 
-  /// The newest first.
+  /// Newest first.
   std::vector<ArchivedCheckpoint> const& entries() const noexcept { return entries_; }
 
-  /// Adds an entry, or replaces the one of this name, durably.
+  /// Adds an entry, or replaces the one with this name. Durable on return.
   void put(ArchivedCheckpoint entry) {
     auto const same = [&](ArchivedCheckpoint const& other) { return other.name == entry.name; };
     entries_.erase(std::remove_if(entries_.begin(), entries_.end(), same), entries_.end());
@@ -96,7 +96,7 @@ class ArchiveIndex {
     text += "\n}\n";
     auto partial = path_;
     partial += ".partial";
-    remove_tree(partial);  // of a crash
+    remove_tree(partial);  // left by a crash
     File file = File::create(partial);
     file.write(detail::bytes_of(text));
     file.sync();

@@ -9,10 +9,10 @@
 
 namespace frugal::detail {
 
-/// Gathers what is written into blocks that O_DIRECT takes: aligned in memory, in whole sectors.
+/// Collects written bytes into blocks fit for O_DIRECT: aligned in memory, in whole sectors.
 class BlockBuffer {
  public:
-  static constexpr std::size_t sector = 4096;  ///< no disk and no file system wants more
+  static constexpr std::size_t sector = 4096;  ///< no disk or file system needs more
   static constexpr std::size_t capacity = std::size_t{4} << 20;
 
   BlockBuffer() : bytes_(static_cast<std::byte*>(::operator new(capacity, alignment))) {}
@@ -20,7 +20,7 @@ class BlockBuffer {
   BlockBuffer& operator=(BlockBuffer const&) = delete;
   ~BlockBuffer() { ::operator delete(bytes_, alignment); }
 
-  /// Takes as many bytes as there is room for, and returns the others.
+  /// Takes as many bytes as fit, and returns the rest.
   std::span<std::byte const> take(std::span<std::byte const> bytes) {
     std::size_t const count = std::min(bytes.size(), capacity - size_);
     if (count != 0) std::memcpy(bytes_ + size_, bytes.data(), count);

@@ -25,8 +25,7 @@
 
 namespace frugal {
 
-/// A committed checkpoint: its folder, and what its manifest says. That its files are still what
-/// they were, verify() says.
+/// A committed checkpoint: its folder and its manifest. verify() checks the files against it.
 struct SavedCheckpoint {
   std::filesystem::path folder;
   Manifest manifest;
@@ -38,7 +37,8 @@ struct SavedCheckpoint {
 namespace detail {
 
 inline constexpr std::string_view gold_name = "gold";
-/// Folders that are being made or removed; whoever holds the lock may remove those it finds.
+/// Prefix of folders that are being made or removed. The holder of the lock may remove any it
+/// finds.
 inline constexpr std::string_view temporary_prefix = ".tmp-";
 
 inline FormatError damaged(std::filesystem::path const& file, std::string why) {
@@ -48,9 +48,9 @@ inline FormatError damaged(std::filesystem::path const& file, std::string why) {
                       .fix = "Use another checkpoint, or restore this one from a copy."});
 }
 
-/// Whether an error says something about the checkpoint. Too many open files, or a right that is
-/// missing, say something about this process: to take an older checkpoint then would lose training
-/// that is all there.
+/// Whether an error means that the checkpoint is damaged. Too many open files, or a missing
+/// permission, are faults of this process: falling back to an older checkpoint would then lose good
+/// training.
 inline bool is_damage(StoreError const& error) {
   if (auto const* call = dynamic_cast<IoError const*>(&error)) {
     return call->code == EIO || call->code == ENOENT || call->code == ENOTDIR ||
@@ -60,20 +60,20 @@ inline bool is_damage(StoreError const& error) {
          dynamic_cast<NewerFormatError const*>(&error) == nullptr;
 }
 
-/// The later save decides, and not the higher step: who went back to an earlier state and goes on
-/// from there has left the higher steps behind. The clock has no say.
+/// Whether `one` is the newer save, by serial rather than by step: after a rollback the later save
+/// may have the lower step. The clock does not matter.
 inline bool newer(Manifest const& one, Manifest const& other) {
   return one.serial != other.serial ? one.serial > other.serial : one.step > other.step;
 }
 
 inline constexpr std::size_t read_size = std::size_t{1} << 20;
 
-/// Opens a file of a checkpoint. FormatError if it is no file, or of another size than it should.
+/// Opens a file of a checkpoint. FormatError if it is not a regular file or has the wrong size.
 inline File open_file_of(SavedCheckpoint const& checkpoint, FileEntry const& entry) {
   auto const path = checkpoint.folder / entry.name;
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) throw io_error("stat", path, errno);
-  // Opening a pipe would wait for ever.
+  // Opening a pipe would block for ever.
   if (!S_ISREG(status.st_mode)) throw damaged(path, "it is no file");
   File file = File::open(path);
   if (std::uint64_t const size = file.size(); size != entry.size) {
@@ -85,7 +85,7 @@ inline File open_file_of(SavedCheckpoint const& checkpoint, FileEntry const& ent
 
 inline void verify_file(SavedCheckpoint const& checkpoint, FileEntry const& entry) {
   File file = open_file_of(checkpoint, entry);
-  // Not cleared, and no larger than the file: a clear of 1 MiB was nine tenths of a small check.
+  // Uninitialised, and no larger than the file: clearing 1 MiB took nine tenths of a small check.
   std::size_t const size = std::min<std::size_t>(read_size, entry.size + 1);
   auto const buffer = std::make_unique_for_overwrite<std::byte[]>(size);
   Hash hash;
@@ -98,14 +98,14 @@ inline void verify_file(SavedCheckpoint const& checkpoint, FileEntry const& entr
   }
 }
 
-/// Files from this size on are read by a thread each: weights and optimizer side by side.
+/// Each file of at least this size is read by its own thread, so that weights and optimizer state
+/// are read in parallel.
 inline constexpr std::uint64_t worth_a_thread = std::uint64_t{64} << 20;
 
 }  // namespace detail
 
 /// Reads every file of a checkpoint and compares it with the manifest. FormatError names the first
-/// that differs, IoError the first that cannot be read. Other files in the folder are nobody's
-/// business.
+/// file that differs, IoError the first that cannot be read. Ignores other files in the folder.
 inline void verify(SavedCheckpoint const& checkpoint) {
   std::vector<std::exception_ptr> faults(checkpoint.manifest.files.size());
   auto const read = [&](std::size_t i) noexcept {
@@ -126,7 +126,7 @@ inline void verify(SavedCheckpoint const& checkpoint) {
         continue;
       }
     } catch (std::system_error const&) {
-      // There is no thread to be had.
+      // No thread available.
     }
     here.push_back(i);
   }

@@ -26,22 +26,22 @@
 
 namespace frugal {
 
-/// A folder among the checkpoints that is none any more.
+/// A folder among the checkpoints that is not a valid checkpoint.
 struct Damage {
   std::filesystem::path folder;
   std::string why;
 };
 
-/// What lies in a folder of checkpoints.
+/// The contents of a folder of checkpoints.
 struct CheckpointList {
-  std::vector<SavedCheckpoint> whole;  ///< with a manifest that reads, newest first
-  std::vector<Damage> damaged;         ///< by name
+  std::vector<SavedCheckpoint> whole;  ///< with a readable manifest; newest first
+  std::vector<Damage> damaged;         ///< sorted by name
 };
 
 namespace detail {
 
-/// The step that a folder's name says, if it has the form that a commit gives: step-00000500, or
-/// step-00000500.2. People may give others.
+/// The step in a folder's name, if the name has the form that commit() gives: step-00000500 or
+/// step-00000500.2. Users may rename folders.
 inline std::optional<std::uint64_t> step_of_name(std::string_view name) {
   constexpr std::string_view prefix = "step-";
   if (!name.starts_with(prefix)) return std::nullopt;
@@ -57,8 +57,8 @@ inline std::optional<std::uint64_t> step_of_name(std::string_view name) {
 
 }  // namespace detail
 
-/// Reads the manifest of a folder. StoreError if it cannot be read, FormatError if it is damaged,
-/// or is of another step than the folder's name says.
+/// Reads the manifest of a folder. StoreError if it cannot be read, FormatError if it is damaged or
+/// its step differs from the one in the folder's name.
 inline SavedCheckpoint read_checkpoint(std::filesystem::path const& folder) {
   auto const path = folder / Manifest::file_name;
   struct stat status{};
@@ -83,23 +83,23 @@ inline SavedCheckpoint read_checkpoint(std::filesystem::path const& folder) {
           .gold = std::filesystem::exists(folder / detail::gold_name, ignored)};
 }
 
-/// Reads the manifests of all checkpoints in a folder, whatever their folders are called, as long
-/// as the name does not say another step. Folders that begin with a dot are not looked at. What is
-/// no damage is thrown: to take an older checkpoint because the newest is from a newer library
-/// (NewerFormatError), or may not be read by this user, would lose training in silence.
+/// Reads the manifests of all checkpoints in a folder. A folder may have any name that does not
+/// state another step; names that begin with a dot are skipped. Errors other than damage are
+/// thrown: silently taking an older checkpoint because the newest was written by a newer library
+/// (NewerFormatError), or because this user may not read it, would lose training.
 inline CheckpointList list_checkpoints(std::filesystem::path const& folder) {
   CheckpointList list;
   std::error_code ignored;
   for (auto const& path : entries_of(folder)) {
     if (path.filename().string().starts_with('.')) continue;
-    // Where the look fails, reading says why.
+    // If this fails, the read below reports why.
     auto const status = std::filesystem::status(path, ignored);
     if (std::filesystem::exists(status) && !std::filesystem::is_directory(status)) continue;
     try {
       list.whole.push_back(read_checkpoint(path));
     } catch (StoreError const& error) {
       if (!detail::is_damage(error)) throw;
-      // Retention of a trainer may have taken it between the look and the reading.
+      // A trainer's retention may have deleted it since the directory was listed.
       if (std::filesystem::exists(path, ignored)) list.damaged.push_back({path, error.what()});
     }
   }

@@ -24,7 +24,7 @@
 
 namespace frugal::detail {
 
-/// A descriptor that is closed with its owner.
+/// Owns a file descriptor and closes it.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -45,7 +45,7 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// What a program may take at most.
+/// Limits of a program.
 struct ProcessLimits {
   std::chrono::seconds patience{std::chrono::hours(24 * 365)};             ///< from start to end
   std::uint64_t largest_file = std::numeric_limits<std::uint64_t>::max();  ///< in bytes
@@ -56,18 +56,18 @@ struct ProcessEnd {
   enum class How { exited, killed, not_started, late, unknown };
 
   How how = How::unknown;
-  int code = 0;      ///< of the exit, of the signal, or an errno
-  std::string said;  ///< the end of its output and of its complaints
+  int code = 0;      ///< exit code, signal number or errno
+  std::string said;  ///< the end of its output and error output
 };
 
-/// A program that runs in a process group of its own, with an empty input.
+/// A program that runs in its own process group, with empty input.
 ///
-/// A watcher stands between: a process of its own that waits for the program and says through a
-/// pipe how it ended. So the answer does not hang on what this process does with SIGCHLD: one that
-/// ignores it, or has another part that reaps every child, would never learn it.
+/// A watcher process waits for the program and reports through a pipe how it ended. So the result
+/// does not depend on this process's SIGCHLD handling: a process that ignores SIGCHLD, or in which
+/// another part reaps every child, would lose the exit status.
 class ChildProcess {
  public:
-  /// IoError where there is no process or descriptor to be had. `command` is not empty.
+  /// IoError if no process or descriptor is available. `command` must not be empty.
   ChildProcess(std::vector<std::string> const& command, ProcessLimits const& limits)
       : deadline_(Clock::now() + limits.patience) {
     auto [said, says] = pipe_of(command[0]);
@@ -81,10 +81,10 @@ class ChildProcess {
     watcher_ = ::fork();
     if (watcher_ < 0) throw io_error("fork", command[0], errno);
     if (watcher_ == 0) watch(arguments.data(), limits, says.get(), ends.get());
-    ::setpgid(watcher_, watcher_);  // both sides do it, so that neither has to wait for the other
+    ::setpgid(watcher_, watcher_);  // both sides call it, so neither has to wait for the other
     said_ = std::move(said);
     end_ = std::move(end);
-    // Who was started in the background may hold the pipe for ever: what is there is all.
+    // A background process of the program may hold the pipe open for ever: read only what is there.
     ::fcntl(said_.get(), F_SETFL, O_NONBLOCK);
   }
   ChildProcess(ChildProcess const&) = delete;
@@ -94,8 +94,8 @@ class ChildProcess {
     reap();
   }
 
-  /// Waits until it ends, once. What is late is killed with this object, and all that it has
-  /// started; and so is everything where this process is killed itself.
+  /// Waits until the program ends or is late. Call once. The destructor kills a late program with
+  /// all of its children; they also die if this process is killed.
   ProcessEnd wait() {
     ProcessEnd out;
     while (true) {
@@ -138,16 +138,16 @@ class ChildProcess {
 
   static void tell(int pipe, ProcessEnd::How how, int code) {
     Message const message{.how = how, .code = code};
-    (void)!::write(pipe, &message, sizeof message);  // nobody reads it where this fails
+    (void)!::write(pipe, &message, sizeof message);  // on failure nobody reads it
   }
 
-  /// The watcher, and in its child the program. Between fork and exec only calls that are safe in a
-  /// signal handler: another thread may have held any lock.
+  /// The watcher, and in its child the program. Between fork and exec only async-signal-safe calls
+  /// are allowed: another thread may have held any lock.
   [[noreturn]] static void watch(char** arguments, ProcessLimits const& limits, int says,
                                  int ends) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::signal(SIGCHLD, SIG_DFL);  // for both: programs count on it, too
+    ::signal(SIGCHLD, SIG_DFL);  // for both: programs rely on the default too
     pid_t const program = ::fork();
     if (program < 0) {
       tell(ends, ProcessEnd::How::not_started, errno);
@@ -159,7 +159,7 @@ class ChildProcess {
         rlimit const size{.rlim_cur = limits.largest_file, .rlim_max = limits.largest_file};
         ::setrlimit(RLIMIT_FSIZE, &size);
       }
-      // Out of the way of 0, 1 and 2, which may have been closed.
+      // Above 0, 1 and 2, which may have been closed.
       says = ::fcntl(says, F_DUPFD_CLOEXEC, 3);
       ends = ::fcntl(ends, F_DUPFD_CLOEXEC, 3);
       int const nothing = ::open("/dev/null", O_RDONLY);
@@ -174,7 +174,7 @@ class ChildProcess {
     int status = 0;
     while (::waitpid(program, &status, 0) < 0 && errno == EINTR) {
     }
-    // After a program that was not started this comes second, and is not read.
+    // If the program did not start, this is the second message, and nobody reads it.
     if (WIFSIGNALED(status)) {
       tell(ends, ProcessEnd::How::killed, WTERMSIG(status));
     } else {
@@ -183,14 +183,14 @@ class ChildProcess {
     ::_exit(0);
   }
 
-  /// Milliseconds until the deadline, rounded up, as poll() has them.
+  /// Milliseconds until the deadline, rounded up, for poll().
   int left() const {
     auto const left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
     return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
   }
 
-  /// Takes what is there; false at the end, and where there is nothing more now.
+  /// Reads what is available. False at the end, and when nothing more is available now.
   bool listen(std::string& text) const {
     std::array<char, 4096> piece;
     ssize_t const got = ::read(said_.get(), piece.data(), piece.size());
@@ -200,12 +200,12 @@ class ChildProcess {
     return got > 0;
   }
 
-  /// The group, so that what a shell has started goes with it.
+  /// Kills the group, so that the children of a shell die too.
   void kill() const {
     if (watcher_ > 0) ::kill(-watcher_, SIGKILL);
   }
   void reap() {
-    // Where SIGCHLD is ignored this waits as well, and then says ECHILD.
+    // If SIGCHLD is ignored, this also waits, and then returns ECHILD.
     while (watcher_ > 0 && ::waitpid(watcher_, nullptr, 0) < 0 && errno == EINTR) {
     }
     watcher_ = 0;

@@ -15,26 +15,27 @@
 
 namespace frugal {
 
-/// Cold storage that is a folder, such as a slow disk or a mount. It has to be there: a folder that
-/// is missing is a disk that is not mounted, more often than not.
+/// Cold storage in a folder, such as a slow disk or a mount. The folder must exist: a missing
+/// folder is usually a disk that is not mounted.
 struct ColdFolder {
   std::filesystem::path folder;
 };
 
-/// Cold storage behind a program, such as a cloud's own. In every argument {file} stands for a file
-/// here, {name} for the name there, {size} for its bytes and {hash} for its XXH3. Exit code 0 means
-/// that it is done.
+/// Cold storage behind a program, such as a cloud provider's command line. In every argument,
+/// {file} stands for the local file, {name} for the remote name, {size} for the size in bytes and
+/// {hash} for the XXH3 hash. Exit code 0 means success.
 ///
 ///     ColdCommand{.put = {"aws", "s3", "cp", "{file}", "s3://bucket/demo/{name}"},
 ///                 .get = {"aws", "s3", "cp", "s3://bucket/demo/{name}", "{file}"}}
 ///
-/// Nothing is deleted here that was not seen there: by reading it back with `get`, or, where that
-/// would cost too much, by `verify`, which has to compare it with {file} or {size} and {hash}.
+/// A local checkpoint is deleted only after its remote copy was verified: read back with `get`, or,
+/// where that costs too much, checked by `verify`, which must compare it with {file}, or with
+/// {size} and {hash}.
 struct ColdCommand {
   Command put;
   Command get;
   Command verify;
-  /// For each command: who hangs would keep the run's lock for ever.
+  /// Time limit of each command: one that hangs would hold the run's lock for ever.
   std::chrono::seconds patience = std::chrono::hours(6);
 };
 
@@ -42,7 +43,7 @@ using ColdStorage = std::variant<ColdFolder, ColdCommand>;
 
 namespace detail {
 
-/// One file on its way to cold storage or back.
+/// A file on its way to or from cold storage.
 struct ColdObject {
   std::string name;
   std::uint64_t size = 0;  ///< in bytes
@@ -53,7 +54,7 @@ inline bool mentions(Command const& command, std::string_view key) {
   return words_of(command).find(key) != std::string::npos;
 }
 
-/// SettingsError for storage that could not be trusted with anything.
+/// SettingsError for storage that cannot be used safely.
 inline void require_usable(ColdStorage const& storage) {
   auto const fail = [](std::string where, std::string why, std::string fix) {
     throw SettingsError({.what = "cold storage cannot be used",
@@ -67,7 +68,7 @@ inline void require_usable(ColdStorage const& storage) {
   }
   auto const& command = std::get<ColdCommand>(storage);
   if (command.patience.count() <= 0) {
-    fail("ColdCommand::patience", "it is not above 0", "Give the time that a command may take.");
+    fail("ColdCommand::patience", "it is not above 0", "Give the seconds that a command may take.");
   }
   if (!mentions(command.put, "{file}") || !mentions(command.put, "{name}")) {
     fail("ColdCommand::put", "it does not mention both {file} and {name}",
@@ -75,7 +76,7 @@ inline void require_usable(ColdStorage const& storage) {
   }
   if (command.get.empty() && command.verify.empty()) {
     fail("ColdCommand::get", "neither get nor verify is there",
-         "Give one: nothing is deleted here that was not seen there.");
+         "Give one: a local file is deleted only after it was verified there.");
   }
   if (!command.get.empty() &&
       (!mentions(command.get, "{file}") || !mentions(command.get, "{name}"))) {

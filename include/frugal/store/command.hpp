@@ -16,7 +16,7 @@
 
 namespace frugal {
 
-/// A program and its arguments, started without a shell: nothing in a name is ever interpreted.
+/// A program and its arguments. It is started without a shell, so names are never interpreted.
 using Command = std::vector<std::string>;
 
 namespace detail {
@@ -33,7 +33,7 @@ inline Command filled(Command command, std::map<std::string, std::string> const&
       if (value == values.end()) {
         out += argument[at++];
       } else {
-        out += value->second;  // not looked at again: a name may have braces in it
+        out += value->second;  // not expanded again: a name may contain braces
         at = end + 1;
       }
     }
@@ -48,14 +48,14 @@ inline std::string words_of(Command const& command) {
   return out;
 }
 
-/// Starts a command and waits for it. StoreError unless it ends with 0, and in time; the end of
-/// what it said is in the text.
+/// Runs a command and waits for it. StoreError unless it exits with 0 in time; the text quotes the
+/// end of its output.
 inline void run_command(Command const& command, ProcessLimits const& limits = {}) {
   auto const fail = [&](std::string why) {
     throw StoreError({.what = "a command of the archive failed",
                       .where = words_of(command),
                       .why = std::move(why),
-                      .fix = "Try the command by hand; nothing was deleted because of it."});
+                      .fix = "Run the command by hand; nothing was deleted."});
   };
   if (command.empty()) fail("it is empty");
   ProcessEnd const end = ChildProcess(command, limits).wait();
@@ -79,7 +79,7 @@ inline void run_command(Command const& command, ProcessLimits const& limits = {}
           "it had not ended after " + std::to_string(limits.patience.count()) + " s and was killed";
       break;
     case ProcessEnd::How::unknown:
-      how = "somebody killed the process that waited for it";
+      how = "the process that waited for it was killed";
       break;
   }
   std::string_view text = end.said;

@@ -33,14 +33,14 @@ inline std::string step_name(std::uint64_t step) {
   return name;
 }
 
-/// A name for what is being made or removed, new in every call.
+/// A unique name for a folder that is being made or removed; new in every call.
 inline std::string temporary_name(std::string const& of) {
   static std::atomic<unsigned> count{0};
   return std::string(temporary_prefix) + of + "-" + std::to_string(::getpid()) + "-" +
          std::to_string(count++);
 }
 
-/// For what does not matter if it fails: the next start removes what is left.
+/// For clean-up that may fail: the next start removes the rest.
 inline void try_remove_tree(std::filesystem::path const& path) noexcept {
   std::error_code ignored;
   std::filesystem::remove_all(path, ignored);
@@ -48,16 +48,16 @@ inline void try_remove_tree(std::filesystem::path const& path) noexcept {
 
 }  // namespace detail
 
-/// Writes one checkpoint beside the place where it will stand, and puts it there in one instant.
+/// Writes one checkpoint under a temporary name and publishes it atomically.
 ///
-/// Every file is fsynced, then the manifest, then the folder; then it gets its name, and the folder
-/// above is fsynced. Whoever looks, at any moment and after any crash, sees the checkpoint whole or
-/// not at all. A writer that goes without commit() takes everything with it.
+/// It fsyncs every file, then the manifest, then the folder; then it renames the folder and fsyncs
+/// the parent. At any moment, and after any crash, readers see the whole checkpoint or none. A
+/// writer destroyed without commit() removes everything that it wrote.
 class CheckpointWriter {
  public:
   using Sink = Hashed<File>;
 
-  /// `checkpoints` is a folder that is there.
+  /// `checkpoints` is an existing folder.
   CheckpointWriter(std::filesystem::path checkpoints, std::uint64_t step, std::uint64_t serial)
       : checkpoints_(std::move(checkpoints)) {
     manifest_.step = step;
@@ -77,9 +77,8 @@ class CheckpointWriter {
     if (!temporary_.empty()) detail::try_remove_tree(temporary_);
   }
 
-  /// Writes one file: `fill(sink)` calls sink.write(std::span<std::byte const>) as often as it
-  /// likes. `expected`, in bytes, takes the disk space beforehand. When this returns, the disk has
-  /// it.
+  /// Writes one file: `fill(sink)` calls sink.write(std::span<std::byte const>) any number of
+  /// times. `expected`, in bytes, reserves disk space first. On return the file is on disk.
   template <class Fill>
   void add(std::string name, Fill&& fill, std::uint64_t expected = 0) {
     require_open();
@@ -101,13 +100,13 @@ class CheckpointWriter {
     manifest_.files.push_back({std::move(name), sink.size(), sink.digest()});
   }
 
-  /// Puts it in its place. If this throws, the checkpoints are those that were there before.
+  /// Publishes the checkpoint. If this throws, the existing checkpoints are unchanged.
   ///
-  /// An older save of the same step is replaced, not removed first; but one that is marked gold
-  /// stays, and the new one gets a name with a number behind it.
+  /// An older save of the same step is replaced atomically. If that one is marked gold, it stays,
+  /// and the new one gets a numbered name.
   SavedCheckpoint commit(std::map<std::string, double> const& metrics = {}) {
     require_open();
-    // As they will read again: JSON has no infinities, and no text that is not UTF-8.
+    // Store metrics as they will read again: JSON has no infinities and no text outside UTF-8.
     for (auto const& [name, value] : metrics) {
       manifest_.metrics[detail::as_utf8(name)] =
           std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
@@ -152,8 +151,8 @@ class CheckpointWriter {
     return other;
   }
 
-  /// A checkpoint whose name may not survive a crash is taken back: it would look like one that is
-  /// safe, and older ones might be deleted because of it.
+  /// Takes back a checkpoint whose name may not survive a crash. It would look safe, and retention
+  /// might delete older ones because of it.
   template <class Undo>
   void sync_or(Undo&& undo) {
     try {
@@ -162,7 +161,7 @@ class CheckpointWriter {
       try {
         undo();
       } catch (StoreError const&) {
-        temporary_.clear();  // it stands there whole; nothing in it is to be removed
+        temporary_.clear();  // it is published whole; remove nothing from it
       }
       throw;
     }
@@ -177,14 +176,14 @@ class CheckpointWriter {
 
   void require_open() const {
     if (!temporary_.empty()) return;
-    throw StoreError({.what = "this checkpoint was committed before",
+    throw StoreError({.what = "this checkpoint is committed already",
                       .where = (checkpoints_ / name_).string(),
                       .why = "",
                       .fix = "Begin a new one for each save."});
   }
 
   std::filesystem::path checkpoints_;
-  std::filesystem::path temporary_;  ///< empty once it is committed
+  std::filesystem::path temporary_;  ///< empty after commit()
   std::string name_;
   Manifest manifest_;
 };

@@ -13,15 +13,14 @@
 namespace frugal {
 
 static_assert(std::endian::native == std::endian::little,
-              "frugal: stored tensors are little-endian and are used where they lie, so this "
-              "machine's byte order will not do. Build for a little-endian target.");
+              "frugal: stored tensors are little-endian and are used in place, so a big-endian "
+              "machine cannot read them. Build for a little-endian target.");
 
-/// Element types of stored tensors, by increasing alignment, and among equals in the order of the
+/// Element types of stored tensors, ordered by alignment, and among equals in the order of the
 /// format's reference implementation: files are laid out by it, from the last to the first.
 ///
 /// Source  github.com/huggingface/safetensors, safetensors/src/tensor.rs, `Dtype`; the narrow
-/// floats
-///         are those of the OCP Microscaling Formats specification 1.0.
+///         floats are those of the OCP Microscaling Formats specification 1.0.
 enum class Dtype : std::uint8_t {
   boolean,
   f4,
@@ -66,12 +65,12 @@ static_assert(dtype_cards.size() == static_cast<std::size_t>(Dtype::u64) + 1);
 
 }  // namespace detail
 
-/// The name that a safetensors header gives the type: "F32".
+/// The type's name in a safetensors header, such as "F32".
 constexpr std::string_view dtype_name(Dtype dtype) {
   return detail::dtype_cards[static_cast<std::size_t>(dtype)].name;
 }
 
-/// The type of that name, or nothing; upper and lower case differ.
+/// The type with that name, or nothing. Case-sensitive.
 constexpr std::optional<Dtype> dtype_of(std::string_view name) {
   for (std::size_t i = 0; i < detail::dtype_cards.size(); ++i) {
     if (detail::dtype_cards[i].name == name) return static_cast<Dtype>(i);
@@ -79,21 +78,20 @@ constexpr std::optional<Dtype> dtype_of(std::string_view name) {
   return std::nullopt;
 }
 
-/// Bits of one element: 4 and 6 for the types that are packed, a multiple of 8 for all others.
+/// Bits of one element: 4 or 6 for packed types, a multiple of 8 for all others.
 constexpr unsigned dtype_bits(Dtype dtype) {
   return detail::dtype_cards[static_cast<std::size_t>(dtype)].bits;
 }
 
-/// What the address of an element has to be a multiple of, in bytes. A complex number is two
-/// floats.
+/// Alignment of an element's address, in bytes. A complex number is two floats.
 constexpr std::size_t dtype_alignment(Dtype dtype) {
   if (dtype == Dtype::c64) return 4;
   return dtype_bits(dtype) <= 8 ? 1 : dtype_bits(dtype) / 8;
 }
 
-/// Bits of a tensor, or nothing where they do not fit into 64 bits. A shape without extents is a
-/// scalar. An extent of 0 makes a tensor empty and excuses no overflow of the others: strides are
-/// products of extents too.
+/// Size of a tensor in bits, or nothing if it exceeds 64 bits. A shape without extents is a scalar.
+/// An extent of 0 makes a tensor empty, but overflow of the other extents is still refused: strides
+/// are products of extents too.
 constexpr std::optional<std::uint64_t> tensor_bits(Dtype dtype,
                                                    std::span<std::uint64_t const> shape) {
   std::uint64_t bits = dtype_bits(dtype);

@@ -20,8 +20,8 @@
 
 namespace frugal {
 
-/// An open file. Every call that can fail is looked at and throws a StoreError that names the file,
-/// the call and the reason.
+/// An open file. Every failed call throws a StoreError that names the file, the call and the
+/// reason.
 ///
 /// A write or an fsync that failed is final: the kernel may already have dropped the pages it could
 /// not write, and a second fsync would then succeed over a file that has holes (Rebello et al.,
@@ -29,11 +29,11 @@ namespace frugal {
 /// error at every later call.
 class File {
  public:
-  /// A new file to write; it must not be there yet.
+  /// Creates a file for writing; it must not exist.
   static File create(std::filesystem::path path) {
     return File(std::move(path), O_WRONLY | O_CREAT | O_EXCL);
   }
-  /// A file that is there, to read.
+  /// Opens an existing file for reading.
   static File open(std::filesystem::path path) { return File(std::move(path), O_RDONLY); }
 
   File(File&& other) noexcept
@@ -46,13 +46,13 @@ class File {
         handed_over_(other.handed_over_) {}
   File& operator=(File&&) = delete;
 
-  /// Closes without looking at the result: who has written calls close() before.
+  /// Closes and ignores the result: writers call close() first.
   ~File() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
 
-  /// Writes all of it at the end of what was written before. The disk begins with it at once, so
-  /// that sync() has less to wait for; the end of a file with reserve() waits for sync().
+  /// Appends all bytes. Write-back starts at once, so that sync() has less to wait for; the tail of
+  /// a file with reserve() waits for sync().
   void write(std::span<std::byte const> bytes) {
     require_sound();
     if (!blocks_) {
@@ -79,18 +79,18 @@ class File {
     return got;
   }
 
-  /// Bytes that the file has now.
+  /// Current size of the file in bytes.
   std::uint64_t size() const {
     struct stat status{};
     if (::fstat(descriptor_, &status) != 0) throw detail::io_error("fstat", path_, errno);
     return static_cast<std::uint64_t>(status.st_size);
   }
 
-  /// Takes the disk space of a file that will have `bytes`, so that a full disk shows now and not
-  /// after minutes of writing. File systems that cannot do that are let off.
+  /// Reserves disk space for `bytes`, so that a full disk shows now and not after minutes of
+  /// writing. Does nothing on file systems without support.
   ///
-  /// Large files then go to the disk past the page cache: it takes them at its own pace instead of
-  /// the kernel's, no second copy of them is made, and what the run reads stays in the cache.
+  /// Large files are then written past the page cache (O_DIRECT). The disk takes them at its own
+  /// pace, no second copy is made, and the data that the run reads stays cached.
   void reserve(std::uint64_t bytes) {
     require_sound();
     if (bytes == 0 || bytes > std::uint64_t{std::numeric_limits<off_t>::max()}) return;
@@ -106,8 +106,8 @@ class File {
     }
   }
 
-  /// Waits until the disk has all that was written. An interrupted call has said nothing about the
-  /// data, so it is made again; any other failure is final.
+  /// Waits until everything written is on disk. EINTR says nothing about the data, so the call is
+  /// retried; any other failure is final.
   void sync() {
     require_sound();
     put_the_rest();
@@ -125,7 +125,7 @@ class File {
     int const result = descriptor < 0 ? 0 : ::close(descriptor);
     int const code = errno;
     require_sound();
-    // Linux has closed it also when it says EINTR, and a second close could hit another's file.
+    // Linux closes the descriptor even on EINTR; a second close could hit another file's.
     if (result != 0 && code != EINTR) fail("close", code);
   }
 
@@ -139,13 +139,13 @@ class File {
     while (!bytes.empty()) {
       ssize_t const wrote = ::write(descriptor_, bytes.data(), bytes.size());
       if (wrote < 0 && errno == EINTR) continue;
-      // It was a wish: a file system may take the flag, and then no such write.
+      // O_DIRECT is a wish: a file system may accept the flag and then refuse the write.
       if (wrote < 0 && errno == EINVAL && direct_ && set_direct(false)) continue;
-      // POSIX has no meaning for 0 here; without this it would be tried for ever.
+      // POSIX gives 0 no meaning here; without this the loop would never end.
       if (wrote <= 0) fail("write", wrote == 0 ? EIO : errno);
       bytes = bytes.subspan(static_cast<std::size_t>(wrote));
       written_ += wrote;
-      // After half a sector the rest is aligned no more.
+      // After a partial sector the rest is unaligned.
       if (direct_ && static_cast<std::size_t>(wrote) % detail::BlockBuffer::sector != 0) {
         set_direct(false);
       }
@@ -158,7 +158,7 @@ class File {
     if (!direct_) begin_write_back();
   }
 
-  /// What is left is no whole number of sectors.
+  /// Writes the remainder, which is not a whole number of sectors.
   void put_the_rest() {
     if (!blocks_) return;
     if (direct_) set_direct(false);
@@ -166,7 +166,7 @@ class File {
     blocks_.reset();
   }
 
-  /// Past the page cache, or through it. False where the file system cannot.
+  /// Switches O_DIRECT on or off. False if the file system refuses.
   bool set_direct(bool wanted) {
     int const flags = ::fcntl(descriptor_, F_GETFL);
     int const changed = wanted ? flags | O_DIRECT : flags & ~O_DIRECT;
@@ -175,11 +175,11 @@ class File {
     return true;
   }
 
-  /// Left alone, the kernel waits for seconds, or for a share of all memory, before it writes.
+  /// By default the kernel waits for seconds, or for a share of all memory, before it writes back.
   void begin_write_back() noexcept {
     constexpr off_t step = off_t{8} << 20;
     if (written_ - handed_over_ < step) return;
-    // No error is lost with the result: sync() reports what the disk could not take.
+    // Ignoring the result loses no error: sync() reports what the disk could not take.
     (void)::sync_file_range(descriptor_, handed_over_, written_ - handed_over_,
                             SYNC_FILE_RANGE_WRITE);
     handed_over_ = written_;
@@ -204,10 +204,10 @@ class File {
   std::filesystem::path path_;
   int descriptor_ = -1;
   std::optional<IoError> failure_;
-  std::unique_ptr<detail::BlockBuffer> blocks_;  ///< of a large file, until it is synced
+  std::unique_ptr<detail::BlockBuffer> blocks_;  ///< of a large file, until sync()
   bool direct_ = false;
   off_t written_ = 0;      ///< bytes
-  off_t handed_over_ = 0;  ///< bytes that the disk was told to begin with
+  off_t handed_over_ = 0;  ///< bytes whose write-back has started
 };
 
 }  // namespace frugal

@@ -9,8 +9,8 @@
 
 namespace frugal::detail {
 
-/// Which file a name means, whatever it is called: two names with one of these are one file, and a
-/// name that has another one than before means another file.
+/// The identity of a file, whatever its name: two names with equal ids are one file, and a name
+/// whose id has changed means another file.
 struct FileId {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -21,7 +21,7 @@ struct FileId {
     return {.device = status.st_dev, .inode = status.st_ino};
   }
 
-  /// A symbolic link is a file of its own. Nothing if there is none; errno then says why.
+  /// A symbolic link counts as its own file. Nothing if there is no file; errno then says why.
   static std::optional<FileId> of(std::filesystem::path const& path) noexcept {
     struct stat status{};
     if (::lstat(path.c_str(), &status) != 0) return std::nullopt;

@@ -16,8 +16,8 @@
 
 namespace frugal {
 
-/// Makes the entries of a folder durable: what was created, renamed or removed in it.
-/// A file system that knows no fsync of folders says EINVAL and is let off.
+/// Makes a folder's entries durable: everything created, renamed or removed in it. File systems
+/// without fsync of folders return EINVAL, which is ignored.
 inline void sync_folder(std::filesystem::path const& path) {
   int descriptor = -1;
   do {
@@ -33,14 +33,14 @@ inline void sync_folder(std::filesystem::path const& path) {
   if (result != 0 && code != EINVAL) throw detail::io_error("fsync", path, code);
 }
 
-/// Renames, replacing what can be replaced. Durable after sync_folder of the folder above.
+/// Renames, replacing the target if the system allows it. Durable after sync_folder of the parent.
 inline void rename_path(std::filesystem::path const& from, std::filesystem::path const& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) throw detail::io_error("rename", to, errno);
 }
 
-/// Renames to a name that must be free; false, and nothing done, if it is taken. At no moment is
-/// something replaced, unless the file system lacks the call and somebody else takes the name
-/// between the look and the rename.
+/// Renames to a name that must be free. Returns false, and does nothing, if the name is taken.
+/// Never replaces anything, unless the file system lacks renameat2 and another process takes the
+/// name between the check and the rename.
 inline bool rename_to_free(std::filesystem::path const& from, std::filesystem::path const& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
   if (errno == EEXIST) return false;
@@ -53,7 +53,7 @@ inline bool rename_to_free(std::filesystem::path const& from, std::filesystem::p
   return true;
 }
 
-/// Exchanges two names in one instant; false, and nothing done, where the file system cannot.
+/// Exchanges two names atomically. Returns false, and does nothing, if the file system cannot.
 inline bool exchange_paths(std::filesystem::path const& one, std::filesystem::path const& other) {
   if (::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) {
     return true;
@@ -62,27 +62,38 @@ inline bool exchange_paths(std::filesystem::path const& one, std::filesystem::pa
   throw detail::io_error("renameat2", other, errno);
 }
 
-/// Makes one folder; it must not be there yet.
+/// Creates one folder; it must not exist.
 inline void create_folder(std::filesystem::path const& path) {
   if (::mkdir(path.c_str(), 0777) != 0) throw detail::io_error("mkdir", path, errno);
 }
 
-/// Makes a folder and those above it, durably; what is there already is left as it is.
-inline void create_folders(std::filesystem::path const& path) {
+namespace detail {
+
+inline void create_folders_to(std::filesystem::path const& path,
+                              std::filesystem::path const& wanted) {
   std::error_code ignored;
   if (path.empty() || std::filesystem::is_directory(path, ignored)) return;
   std::filesystem::path const above =
       path.has_filename() ? path.parent_path() : path.parent_path().parent_path();
-  create_folders(above);
-  if (::mkdir(path.c_str(), 0777) != 0 &&
-      (errno != EEXIST || !std::filesystem::is_directory(path, ignored))) {
-    throw detail::io_error("mkdir", path, errno);
+  create_folders_to(above, wanted);
+  if (::mkdir(path.c_str(), 0777) != 0) {
+    int const code = errno;
+    if (code != EEXIST || !std::filesystem::is_directory(path, ignored)) {
+      throw folder_error(wanted, path, code);
+    }
   }
   sync_folder(above.empty() ? "." : above);
 }
 
-/// What lies in a folder, by name; nothing if there is no such folder. StoreError if it cannot be
-/// read: that must not look like an empty one.
+}  // namespace detail
+
+/// Creates a folder and its parents, durably. Existing ones are unchanged.
+inline void create_folders(std::filesystem::path const& path) {
+  detail::create_folders_to(path, path);
+}
+
+/// The entries of a folder, sorted by name; empty if the folder does not exist. StoreError if it
+/// cannot be read: that must not look like an empty folder.
 inline std::vector<std::filesystem::path> entries_of(std::filesystem::path const& folder) {
   std::vector<std::filesystem::path> entries;
   std::error_code failure;
@@ -101,7 +112,7 @@ inline std::vector<std::filesystem::path> entries_of(std::filesystem::path const
   return entries;
 }
 
-/// Removes a file, or a folder with all that is in it; nothing there is no error.
+/// Removes a file, or a folder with its contents. A missing path is no error.
 inline void remove_tree(std::filesystem::path const& path) {
   std::error_code failure;
   do {

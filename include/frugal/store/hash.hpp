@@ -13,8 +13,8 @@
 
 namespace frugal {
 
-/// XXH3, 64 bits, of bytes that come piece by piece; how they are cut makes no difference. It finds
-/// damage and does not resist forgery. The algorithm is frozen since xxHash 0.8.0.
+/// Incremental XXH3, 64 bits; the result does not depend on how the bytes are split. It detects
+/// damage but not forgery. The algorithm is frozen since xxHash 0.8.0.
 class Hash {
  public:
   Hash() : state_(XXH3_createState()) {
@@ -26,7 +26,7 @@ class Hash {
     XXH3_64bits_update(state_.get(), bytes.data(), bytes.size());
   }
 
-  /// Of all bytes so far; more may follow.
+  /// The hash of all bytes so far; more may follow.
   std::uint64_t digest() const { return XXH3_64bits_digest(state_.get()); }
 
   static std::uint64_t of(std::span<std::byte const> bytes) {
@@ -41,22 +41,22 @@ class Hash {
   std::unique_ptr<XXH3_state_t, Free> state_;
 };
 
-/// 16 hexadecimal digits in lower case.
+/// 16 lower-case hexadecimal digits.
 inline std::string hex_of(std::uint64_t hash) {
   std::string text(16, '0');
   for (std::size_t i = text.size(); i-- > 0; hash >>= 4) text[i] = "0123456789abcdef"[hash & 15];
   return text;
 }
 
-/// Hands what is written on to a sink (anything with `write(std::span<std::byte const>)`), and
-/// hashes and counts it on the way.
+/// Forwards writes to a sink (anything with `write(std::span<std::byte const>)`), and hashes and
+/// counts the bytes.
 template <class Sink>
 class Hashed {
  public:
   explicit Hashed(Sink& sink) : sink_(sink) {}
 
   void write(std::span<std::byte const> bytes) {
-    // In pieces, so that the sink finds in the cache what the hash has just read.
+    // In pieces, so that the sink finds the bytes that were just hashed in the cache.
     while (!bytes.empty()) {
       auto const piece = bytes.first(std::min(bytes.size(), piece_size));
       hash_.update(piece);

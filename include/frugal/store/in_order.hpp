@@ -9,7 +9,8 @@
 
 namespace frugal::detail {
 
-/// The positions of `count` items in order; `before(a, b)` compares the items at two positions.
+/// The positions of `count` items in sorted order; `before(a, b)` compares the items at two
+/// positions.
 inline std::vector<std::size_t> positions_in_order(
     std::size_t count, std::function<bool(std::size_t, std::size_t)> const& before) {
   std::vector<std::size_t> positions(count);
@@ -19,8 +20,8 @@ inline std::vector<std::size_t> positions_in_order(
   return positions;
 }
 
-/// Sorts a list of anything. std::sort is compiled anew for each type and each comparison, some ten
-/// kilobytes of code each time; this sorts positions, once for all of them, and moves the items.
+/// Sorts a list of any type. std::sort is instantiated for each type and comparison, some ten
+/// kilobytes of code each time. This sorts positions, compiled once, and moves the items.
 template <class T, class Before>
 void put_in_order(std::vector<T>& items, Before before) {
   std::vector<T> sorted;

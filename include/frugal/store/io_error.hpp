@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/store/permissions.hpp>
 
 #include <cerrno>
 #include <filesystem>
@@ -12,7 +13,7 @@
 
 namespace frugal {
 
-/// A call to the operating system that failed; `code` is its errno.
+/// A failed system call; `code` is its errno.
 struct IoError : StoreError {
   IoError(Fault fault, int code_) : StoreError(std::move(fault)), code(code_) {}
 
@@ -23,48 +24,90 @@ struct IoError : StoreError {
 
 namespace frugal::detail {
 
-/// What to do about an errno of the file system, as a sentence.
-inline std::string mend_of(int code) {
+/// What to do about a file-system errno, as a sentence.
+inline std::string fix_of(int code) {
   switch (code) {
     case ENOSPC:
-      return "Make room on that disk, keep fewer checkpoints, or give a run directory on another "
+      return "Make room on that disk, keep fewer checkpoints, or set a run directory on another "
              "disk.";
     case EDQUOT:
-      return "The quota of this user is used up: delete files, have it raised, or give a run "
-             "directory on another disk.";
+      return "Delete files or raise the quota of this user, which is used up; or set a run "
+             "directory "
+             "on another disk.";
     case EROFS:
-      return "Give a run directory on a disk that can be written. A disk that became read-only by "
+      return "Set a run directory on a disk that can be written. A disk that became read-only by "
              "itself has errors: see the kernel's log.";
     case EACCES:
     case EPERM:
-      return "Give this user the right to it, or give another run directory.";
+      return "Give this user write permission there (chown, chmod), or set another run directory.";
     case EIO:
-      return "The disk, or the way to it, reports errors: see the kernel's log, and give a run "
+      return "See the kernel's log, since the disk or its connection reports errors; and set a run "
              "directory on another disk.";
     case ESTALE:
-      return "The file server lost the file: look at the mount, then start again.";
+      return "Check the mount, since the file server lost the file; then start again.";
     case ENOENT:
+      return "Check the path, and whether something else removed the file or folder.";
     case ENOTDIR:
-      return "Look at the path, and whether somebody else removed what was there.";
+    case EEXIST:
+      return "Check the path: a file is where a folder is needed, or the name is taken. Remove it, "
+             "or "
+             "set another run directory.";
     case EMFILE:
     case ENFILE:
-      return "Too many files are open: raise the limit (ulimit -n), or close some.";
+      return "Raise the limit of open files (ulimit -n), or close some.";
     case EFBIG:
-      return "Raise the limit of a file's size (ulimit -f), or give another file system.";
+      return "Raise the limit of a file's size (ulimit -f), or set a run directory on another file "
+             "system.";
     case ENAMETOOLONG:
-      return "Give a run directory with a shorter path.";
+      return "Set a run directory with a shorter path.";
     default:
-      return "Look at the disk and at the rights of the folder, then start again.";
+      return "Check the disk and the permissions of the folder, then start again.";
   }
 }
 
-/// The error of a call that failed with `code`, an errno.
+/// The text of an errno, with the owner and the mode of what refuses where that is the reason.
+inline std::string why_of(std::filesystem::path const& path, int code) {
+  std::string why = std::generic_category().message(code);
+  if (code != EACCES && code != EPERM) return why;
+  std::string const permissions = permissions_text(path);
+  return permissions.empty() ? why : why + "; " + permissions;
+}
+
+/// The error of a call that failed with errno `code`.
 inline IoError io_error(std::string_view call, std::filesystem::path const& path, int code) {
   return IoError({.what = "the call " + std::string(call) + " failed",
                   .where = path.string(),
-                  .why = std::generic_category().message(code),
-                  .fix = mend_of(code)},
+                  .why = why_of(path, code),
+                  .fix = fix_of(code)},
                  code);
+}
+
+/// The first folder on the way to a path that does not exist; the path itself if all do.
+inline std::filesystem::path first_missing(std::filesystem::path const& path) {
+  std::filesystem::path at;
+  std::error_code failure;
+  for (std::filesystem::path const& part : path) {
+    at /= part;
+    if (!std::filesystem::is_directory(at, failure)) break;
+  }
+  return at;
+}
+
+/// The error of a folder that is wanted and cannot be made, or is none: `failed` is the folder, of
+/// those that lead to it, at which that failed.
+inline IoError folder_error(std::filesystem::path const& wanted,
+                            std::filesystem::path const& failed, int code) {
+  std::error_code ignored;
+  bool const is_file = (code == EEXIST || code == ENOTDIR) &&
+                       std::filesystem::exists(nearest_existing(failed), ignored) &&
+                       !std::filesystem::is_directory(nearest_existing(failed), ignored);
+  return IoError(
+      {.what = "the folder " + failed.string() + " cannot be created",
+       .where = wanted == failed ? std::string() : "on the way to " + wanted.string(),
+       .why = "mkdir: " + (is_file ? "'" + nearest_existing(failed).string() + "' is not a folder"
+                                   : why_of(failed, code)),
+       .fix = fix_of(code)},
+      code);
 }
 
 }  // namespace frugal::detail

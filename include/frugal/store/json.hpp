@@ -16,29 +16,28 @@
 
 namespace frugal::detail {
 
-/// A JSON value: what small files and answers are read into. Numbers stay as they are written, so
-/// that each keeps all of its bits.
+/// A JSON value, for small files and HTTP answers. Numbers keep their text, so that no bit is lost.
 class Json {
  public:
   enum class Kind : unsigned char { null, boolean, number, text, array, object };
 
-  /// Nothing for what is no JSON, or is nested deeper than 64; `error` then says where and why.
+  /// Nothing if the text is not JSON, or nests deeper than 64; `error` then says where and why.
   static std::optional<Json> parse(std::string text, JsonError* error = nullptr);
 
   Kind kind() const { return kind_; }
   bool is(Kind kind) const { return kind_ == kind; }
 
-  /// Of an object's member; empty for other values.
+  /// The key of an object's member; empty for other values.
   std::string const& name() const { return name_; }
-  /// Of a text, and the digits of a number.
+  /// The text of a string, or the digits of a number.
   std::string const& text() const { return text_; }
   bool truth() const { return truth_; }
-  /// Byte of the text at which it begins.
+  /// Byte offset in the text at which the value begins.
   std::size_t at() const { return at_; }
-  /// Of an array, and an object's members in their order.
+  /// The elements of an array, or the members of an object in their order.
   std::vector<Json> const& items() const { return items_; }
 
-  /// The first member of that name, if this is an object and has one.
+  /// The first member with that name, if this is an object that has one.
   Json const* find(std::string_view name) const {
     if (kind_ != Kind::object) return nullptr;
     auto const found = std::find_if(items_.begin(), items_.end(),
@@ -46,8 +45,8 @@ class Json {
     return found == items_.end() ? nullptr : &*found;
   }
 
-  /// Numbers of that type; nothing for others, and for other values. A double is any number that
-  /// it holds; one with a point or an exponent is no whole number.
+  /// The number as that type; nothing if it does not fit, or is not a number. as_double takes any
+  /// finite number; a number with a point or an exponent is not an integer.
   std::optional<std::uint64_t> as_unsigned() const { return number<std::uint64_t>(); }
   std::optional<std::int64_t> as_signed() const { return number<std::int64_t>(); }
   std::optional<double> as_double() const { return number<double>(); }
@@ -72,7 +71,7 @@ class Json {
   bool truth_ = false;
 };
 
-/// What RapidJSON calls.
+/// The handler that RapidJSON calls.
 class Json::Builder : public NumbersAsWritten {
  public:
   explicit Builder(JsonStream const& stream) : stream_(stream) {}
@@ -109,7 +108,7 @@ class Json::Builder : public NumbersAsWritten {
  private:
   static constexpr std::size_t deepest = 64;
 
-  /// Of which `size` bytes were read.
+  /// A value whose token is the last `size` bytes.
   Json of(Kind kind, std::size_t size) const {
     Json value;
     value.kind_ = kind;
@@ -140,8 +139,8 @@ class Json::Builder : public NumbersAsWritten {
   }
 
   JsonStream const& stream_;
-  std::vector<Json> open_;  // from the root to the one that is being filled
-  std::string name_;        // of the member that comes next
+  std::vector<Json> open_;  // from the root to the value that is being filled
+  std::string name_;        // of the next member
 };
 
 inline std::optional<Json> Json::parse(std::string text, JsonError* error) {

@@ -12,13 +12,13 @@
 #include <string>
 #include <string_view>
 
-// Reading JSON is RapidJSON's: of the libraries that Debian, vcpkg and Conan have it costs an
-// including file least (docs/design.md). Only this file names it.
+// frugal reads JSON with RapidJSON: of the libraries in Debian, vcpkg and Conan it costs an
+// including file the least (docs/design.md). Only this file includes it.
 namespace frugal::detail {
 
-/// A text that is parsed where it stands: texts in it lose their escapes in place, so views of them
-/// hold for as long as the text does. RapidJSON's own stream for this looks for a NUL as its end,
-/// and beyond it after half a character.
+/// Input that is parsed in place: escapes are decoded inside the text, so views into it stay valid
+/// as long as the text. RapidJSON's own in-situ stream looks for a terminating NUL, and reads past
+/// it after an incomplete character.
 class JsonStream {
  public:
   using Ch = char;
@@ -30,16 +30,16 @@ class JsonStream {
   std::size_t Tell() const { return static_cast<std::size_t>(at_ - begin_); }
 
   char* PutBegin() { return text_ = put_ = at_; }
-  // What is written is never longer than what was read, but for half a character at the end.
+  // The output is never longer than the input, except after an incomplete character at the end.
   void Put(char c) {
     if (put_ != end_) *put_++ = c;
   }
   void Flush() {}
   std::size_t PutEnd(char* begin) { return static_cast<std::size_t>(put_ - begin); }
 
-  /// What was read last, `size` characters of it.
+  /// The last `size` characters read.
   std::string_view last(std::size_t size) const { return {at_ - size, size}; }
-  /// Where the last text began, behind its quotation mark.
+  /// Where the last string began, after its quotation mark.
   std::size_t text_began() const { return static_cast<std::size_t>(text_ - begin_); }
   bool at_end() const { return at_ == end_; }
 
@@ -51,7 +51,7 @@ class JsonStream {
   char* text_ = nullptr;
 };
 
-/// What handlers have in common: RapidJSON wants these five, and never calls them here.
+/// Members that all handlers share: RapidJSON requires these five, and never calls them here.
 struct NumbersAsWritten {
   bool Int(int) { return false; }
   bool Uint(unsigned) { return false; }
@@ -61,18 +61,18 @@ struct NumbersAsWritten {
 };
 
 struct JsonError {
-  std::size_t at = 0;  ///< byte of the text
-  std::string why;     ///< in RapidJSON's words
+  std::size_t at = 0;  ///< byte offset in the text
+  std::string why;     ///< RapidJSON's description
 };
 
-/// A handler asks this of every text and key: RapidJSON 1.1.0 takes the second half of a surrogate
-/// pair for a character.
+/// Whether a text is valid UTF-8. Handlers check every string and key: RapidJSON 1.1.0 accepts a
+/// lone low surrogate as a character.
 inline bool is_json_text(std::string_view text) { return is_utf8(text); }
 
-/// Calls the handler for everything in a text, and says what is wrong with it: nothing if it is
-/// JSON (RFC 8259) in UTF-8. A handler has RapidJSON's members, gets numbers as they are written by
-/// RawNumber, and ends the parsing by false or an exception. It is called deeper for every nesting,
-/// so it has to end that.
+/// Calls the handler for every token of a text and returns what is wrong; nothing if the text is
+/// JSON (RFC 8259) in UTF-8. A handler has RapidJSON's members, receives numbers as text through
+/// RawNumber, and aborts by returning false or throwing. The parser recurses for every nesting
+/// level, so the handler must limit the depth.
 template <class Handler>
 std::optional<JsonError> parse_json(JsonStream& text, Handler& handler) {
   constexpr unsigned flags = rapidjson::kParseInsituFlag | rapidjson::kParseValidateEncodingFlag |
@@ -80,7 +80,7 @@ std::optional<JsonError> parse_json(JsonStream& text, Handler& handler) {
   rapidjson::Reader reader;
   rapidjson::ParseResult const result = reader.Parse<flags>(text, handler);
   if (result.IsError()) return JsonError{result.Offset(), GetParseError_En(result.Code())};
-  // A NUL is to RapidJSON the end of its input.
+  // RapidJSON treats a NUL as the end of its input.
   if (!text.at_end()) return JsonError{text.Tell(), "Something follows the value."};
   return std::nullopt;
 }

@@ -18,14 +18,13 @@
 
 namespace frugal::detail {
 
-/// Reads fields of JSON files that frugal writes. Whatever is missing, unknown, there twice or of
-/// another kind than it has to be is the Fault that is given, with a `why` that names it and the
-/// byte at which it stands, as a FormatError.
+/// Reads fields of JSON files that frugal writes. A missing, unknown, duplicate or mistyped field
+/// throws the given Fault as a FormatError; its `why` names the field and its byte offset.
 class JsonFields {
  public:
   explicit JsonFields(Fault fault) : fault_(std::move(fault)) {}
 
-  /// An object whose "format" is `format`.
+  /// Parses an object whose "format" is `format`.
   Json parse(std::string_view text, std::string_view format) const {
     JsonError error;
     std::optional<Json> all = Json::parse(std::string(text), &error);
@@ -39,14 +38,14 @@ class JsonFields {
     return *std::move(all);
   }
 
-  /// From 1 on; what is newer than is known here, the caller finds out.
+  /// The version, at least 1. The caller checks for versions newer than it knows.
   std::uint64_t version(Json const& all) const {
     std::uint64_t const version = number(all, "version");
     if (version == 0) fail(member(all, "version"), "there was never a version 0");
     return version;
   }
 
-  /// Nothing but these, and each once: what is not known here cannot be judged.
+  /// Refuses unknown and duplicate members: an unknown member cannot be judged.
   void only(Json const& parent, std::initializer_list<std::string_view> names) const {
     for (Json const& item : members(parent)) {
       if (std::find(names.begin(), names.end(), item.name()) == names.end()) {
@@ -70,7 +69,7 @@ class JsonFields {
     return value.items();
   }
 
-  /// The members, each of another name.
+  /// The members of an object; their names are unique.
   std::vector<Json> const& object(Json const& parent, char const* name) const {
     Json const& value = member(parent, name);
     if (!value.is(Json::Kind::object)) fail(value, "\"" + std::string(name) + "\" is no object");
@@ -91,33 +90,33 @@ class JsonFields {
     return static_cast<std::int64_t>(number(parent, name));
   }
 
-  /// Empty if it is no string; then it is no name either.
+  /// Empty if it is not a string; no valid name is empty.
   std::string text(Json const& parent, char const* name) const {
     Json const& value = member(parent, name);
     return value.is(Json::Kind::text) ? value.text() : std::string();
   }
 
-  /// As hex_of writes it.
+  /// A hash in the form of hex_of.
   std::uint64_t hash(Json const& parent, char const* name) const {
     std::uint64_t out = 0;
     Json const& value = member(parent, name);
     std::string const digits = text(parent, name);
     for (char const c : digits) {
       auto const digit = std::string_view("0123456789abcdef").find(c);
-      if (digit == std::string_view::npos) fail(value, "a hash has a digit that is none");
+      if (digit == std::string_view::npos) fail(value, "a hash has an invalid digit");
       out = out << 4U | digit;
     }
     if (digits.size() != 16) fail(value, "a hash does not have 16 digits");
     return out;
   }
 
-  /// Of the file as a whole.
+  /// Throws a fault of the whole file.
   [[noreturn]] void fail(std::string why) const {
     Fault fault = fault_;
     fault.why = std::move(why);
     throw FormatError(std::move(fault));
   }
-  /// Of a value in it.
+  /// Throws a fault of one value.
   [[noreturn]] void fail(Json const& value, std::string why) const {
     fail_at(value.at(), std::move(why));
   }

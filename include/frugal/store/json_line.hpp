@@ -10,8 +10,8 @@
 
 namespace frugal::detail {
 
-/// One flat JSON object on one line: {"event":"step","step":100,"loss":0.71}. Bytes that are no
-/// UTF-8 become U+FFFD: a log's line reads whatever a path or an error has in it.
+/// One flat JSON object on one line: {"event":"step","step":100,"loss":0.71}. Bytes that are not
+/// UTF-8 become U+FFFD, so that any path or error text gives a readable line.
 class JsonLine {
  public:
   JsonLine& add(std::string_view key, std::string_view text) {
@@ -31,7 +31,7 @@ class JsonLine {
     return *this;
   }
 
-  /// The object, with its line's end.
+  /// The object, with a line feed.
   std::string str() && {
     line_ += line_.empty() ? "{}\n" : "}\n";
     return std::move(line_);

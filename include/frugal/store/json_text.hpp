@@ -9,12 +9,12 @@
 #include <string>
 #include <string_view>
 
-// Writing JSON, by hand: whoever includes what writes a checkpoint would pay for a JSON library,
-// which takes as long to compile as all of the rest. What reads JSON uses one.
+// Writes JSON by hand: otherwise everything that includes the checkpoint writer would pay for a
+// JSON library, which takes as long to compile as all the rest. Reading uses a library.
 namespace frugal::detail {
 
-/// Bytes of the character that begins `text`, or nothing if those are no UTF-8 (The Unicode
-/// Standard, table 3-7: no overlong forms, no surrogates, nothing beyond U+10FFFF).
+/// Length in bytes of the first character of `text`, or nothing if it is not UTF-8 (The Unicode
+/// Standard, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF).
 inline std::optional<std::size_t> utf8_character(std::string_view text) {
   auto const at = [&](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
@@ -42,7 +42,7 @@ inline std::optional<std::size_t> utf8_character(std::string_view text) {
 
 inline bool is_utf8(std::string_view text) {
   auto const is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
-  // Most text is ASCII throughout.
+  // Most text is pure ASCII.
   auto at = std::find_if_not(text.begin(), text.end(), is_ascii);
   while (at != text.end()) {
     auto const size = utf8_character(text.substr(static_cast<std::size_t>(at - text.begin())));
@@ -52,7 +52,7 @@ inline bool is_utf8(std::string_view text) {
   return true;
 }
 
-/// The text, with U+FFFD in place of every byte that belongs to no character.
+/// The text, with each byte that is not part of a valid character replaced by U+FFFD.
 inline std::string as_utf8(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -63,8 +63,8 @@ inline std::string as_utf8(std::string_view text) {
   return out;
 }
 
-/// Appends a JSON string. `text` has to be UTF-8, and goes as it is but for what RFC 8259, section
-/// 7, wants escaped; in its short form where there is one, as most writers do.
+/// Appends a JSON string. `text` must be UTF-8. Escapes only what RFC 8259, section 7, requires, in
+/// the short form where one exists, as most writers do.
 inline void append_json(std::string& out, std::string_view text) {
   constexpr std::string_view special = "\b\f\n\r\t\"\\";
   constexpr std::string_view letters = "bfnrt\"\\";
@@ -91,8 +91,8 @@ inline void append_json(std::string& out, std::string_view text) {
   out += '"';
 }
 
-/// Appends the shortest digits that read back as the same double; null for what is not finite,
-/// which JSON has no word for.
+/// Appends the shortest digits that read back as the same double; null for a non-finite number,
+/// which JSON cannot express.
 inline void append_json(std::string& out, double number) {
   if (!std::isfinite(number)) {
     out += "null";

@@ -22,21 +22,21 @@ namespace frugal {
 
 /// How a lock is held.
 enum class LockBy {
-  automatic,   ///< kernel where the file system can, else owner_file
-  kernel,      ///< flock: vanishes with its owner, however that one ends
+  automatic,   ///< kernel if the file system supports it, else owner_file
+  kernel,      ///< flock: released whenever the owner ends, however it ends
   owner_file,  ///< a file that names its owner, for file systems without flock
 };
 
-/// Keeps a second trainer out of a run directory for as long as it lives.
+/// Locks a run directory against a second trainer for the lifetime of this object.
 ///
-/// The file stays when the lock is gone: removing it would let two owners lock two files of one
-/// name. It is empty after an orderly end; else it names who left it behind.
+/// The file stays after the lock is released: removing it would let two owners lock two files with
+/// one name. After an orderly end it is empty; otherwise it names the owner that died.
 ///
-/// Two trainers find each other also where only one of them has the kernel's lock: each says first
-/// that it is here, and then looks for the other.
+/// Two trainers detect each other even if only one of them uses the kernel's lock: each announces
+/// itself first and then looks for the other.
 class RunLock {
  public:
-  /// LockError if somebody alive holds it; StoreError if the file cannot be made, or is a link.
+  /// LockError if a live owner holds it; StoreError if the file cannot be created, or is a link.
   explicit RunLock(std::filesystem::path path, LockBy by = LockBy::automatic)
       : path_(std::move(path)) {
     open();
@@ -51,17 +51,17 @@ class RunLock {
   RunLock& operator=(RunLock const&) = delete;
 
   ~RunLock() {
-    // Nothing can be done about a failure, and a filled file only costs the next owner a remark.
+    // A failure here cannot be handled; a non-empty file only costs the next owner a note.
     if (::ftruncate(descriptor_, 0) != 0) errno = 0;
     owner_file_.reset();
     ::close(descriptor_);
   }
 
-  /// Who held it before and did not come to an orderly end.
+  /// The previous owner, if it did not end in order.
   std::optional<LockOwner> const& left_by() const noexcept { return left_by_; }
 
-  /// LockError unless the name that was locked still means the file that is locked. The lock moves
-  /// with a folder that is renamed, and what is written by name goes to whatever stands there now.
+  /// LockError unless the locked name still refers to the locked file. The lock moves with a
+  /// renamed folder, while writes by name go to whatever has that name now.
   void require_held() const {
     detail::require_same_file(path_, id_);
     if (owner_file_) owner_file_->require_held();
@@ -70,7 +70,7 @@ class RunLock {
  private:
   void open() {
     do {
-      // A link would have its target emptied.
+      // Opening through a link would truncate its target.
       descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     } while (descriptor_ < 0 && errno == EINTR);
     if (descriptor_ < 0 && errno == ELOOP) {
@@ -105,19 +105,18 @@ class RunLock {
     }
   }
 
-  /// LockError if whom the file names may be at work.
+  /// LockError if the owner named in the file may be alive.
   void require_gone(LockOwner const& owner, bool by_kernel) const {
     auto const life = owner.life();
     bool gone = life == LockOwner::Life::dead;
-    // The kernel's lock says of other machines that their owner is gone; a file does not.
+    // A kernel lock proves that an owner on another machine is gone; a file does not.
     gone = gone || (life == LockOwner::Life::unknown && by_kernel);
-    // A program that has started itself anew by exec() has lost the kernel's lock, and kept its
-    // number.
+    // A program that restarted itself with exec() lost the kernel's lock and kept its process id.
     gone = gone || (owner.pid == ::getpid() && by_kernel);
     if (!gone) throw detail::lock_refusal(path_, owner, detail::removal_hint({path_}));
   }
 
-  /// False where the file system has no such locks.
+  /// False if the file system has no such locks.
   bool take_kernel_lock(LockBy by) {
     int result = 0;
     do {
@@ -131,7 +130,7 @@ class RunLock {
   }
 
   void write(std::string const& text) {
-    // For the error text of others only; on a full disk the lock itself holds all the same.
+    // Only for other processes' error text; on a full disk the lock holds all the same.
     if (::ftruncate(descriptor_, 0) != 0 ||
         ::pwrite(descriptor_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
       errno = 0;
@@ -141,7 +140,7 @@ class RunLock {
   std::filesystem::path path_;
   std::optional<detail::OwnerFile> owner_file_;  ///< empty with a kernel lock
   int descriptor_ = -1;
-  detail::FileId id_;  ///< of what is open
+  detail::FileId id_;  ///< of the open file
   std::optional<LockOwner> left_by_;
 };
 

@@ -28,19 +28,19 @@ inline std::string host_name() {
   return name.data();
 }
 
-/// Who holds a lock, so precisely that a process that got the same number later is another.
+/// The owner of a lock, precise enough to tell it from a later process with the same id.
 struct LockOwner {
   enum class Life { alive, dead, unknown };
 
   std::int64_t pid = 0;
   std::string host;
-  std::string boot;           ///< of the machine; a number of Linux
-  std::uint64_t started = 0;  ///< of the process, in ticks since the boot
-  std::string since;          ///< when the lock was taken, for people
+  std::string boot;           ///< boot id of the machine, from Linux
+  std::uint64_t started = 0;  ///< start of the process, in ticks since boot
+  std::string since;          ///< when the lock was taken, for human readers
 
   bool operator==(LockOwner const&) const = default;
 
-  /// This process, now.
+  /// The current process.
   static LockOwner here() {
     std::time_t const now = std::time(nullptr);
     std::tm parts{};
@@ -61,7 +61,7 @@ struct LockOwner {
     return out.str();
   }
 
-  /// Nothing for an empty or strange text.
+  /// Nothing for an empty or malformed text.
   static std::optional<LockOwner> parse(std::string const& text) {
     LockOwner owner;
     std::istringstream in(text);
@@ -73,10 +73,10 @@ struct LockOwner {
     return owner;
   }
 
-  /// Of another machine nothing can be known from here.
+  /// Unknown for an owner on another machine.
   Life life() const {
     if (host != host_name() || pid > std::numeric_limits<pid_t>::max()) return Life::unknown;
-    if (boot != boot_id()) return Life::dead;  // the machine has been started again since
+    if (boot != boot_id()) return Life::dead;  // the machine has rebooted since
     if (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) return Life::dead;
     auto const now = start_of(pid);
     return now && *now != started ? Life::dead : Life::alive;
@@ -93,8 +93,8 @@ struct LockOwner {
     return id.empty() ? "unknown" : id;
   }
 
-  /// Field 22 of /proc/PID/stat (proc(5)). The name before it may hold blanks and brackets. 0 for a
-  /// zombie, which holds a number but nothing else any more.
+  /// Field 22 of /proc/PID/stat (proc(5)). The name before it may contain spaces and parentheses. 0
+  /// for a zombie, which has only its process id left.
   static std::optional<std::uint64_t> start_of(std::int64_t pid) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
     std::string line;
@@ -123,7 +123,7 @@ inline std::optional<LockOwner> read_owner(std::filesystem::path const& path) {
 }
 
 inline void write_small_file(std::filesystem::path const& path, std::string const& text) {
-  ::unlink(path.c_str());  // of a process that had this number before
+  ::unlink(path.c_str());  // left by an earlier process with this id
   File file = File::create(path);
   file.write(std::as_bytes(std::span<char const>(text.data(), text.size())));
   file.sync();

@@ -16,39 +16,39 @@
 
 namespace frugal {
 
-/// A checkpoint of a newer format than this library knows: whole perhaps, and not to be judged
-/// here.
+/// A checkpoint in a newer format than this library knows. It may be whole; this library cannot
+/// tell.
 struct NewerFormatError : FormatError {
   using FormatError::FormatError;
 };
 
-/// One file of a checkpoint, as it was written.
+/// One file of a checkpoint, as written.
 struct FileEntry {
-  std::string name;        ///< without any folder
+  std::string name;        ///< without a folder
   std::uint64_t size = 0;  ///< in bytes
   std::uint64_t hash = 0;  ///< XXH3, 64 bits
 
   bool operator==(FileEntry const&) const = default;
 };
 
-/// What a checkpoint consists of: manifest.json, which is written after everything else.
+/// The contents of a checkpoint: manifest.json, written last.
 ///
-/// Its last line holds the hash of all bytes before it, so that a change to the manifest is found
-/// like one to any other file. The rest is plain JSON for whoever wants to read it.
+/// Its last line holds the hash of all bytes before it, so that a changed manifest is detected like
+/// any other changed file. The rest is plain JSON that anything can read.
 struct Manifest {
   static constexpr std::string_view file_name = "manifest.json";
   static constexpr std::uint64_t newest_version = 1;
-  static constexpr std::size_t largest = std::size_t{16} << 20;  ///< bytes that are read at most
-  /// One that is larger was not counted: the next would have no room in a number of JSON.
+  static constexpr std::size_t largest = std::size_t{16} << 20;  ///< read limit, in bytes
+  /// Larger serials are rejected: they would leave no room for the next in a JSON number.
   static constexpr std::uint64_t largest_serial = std::uint64_t{1} << 62;
 
-  std::uint64_t step = 0;     ///< optimizer steps done
-  std::uint64_t serial = 0;   ///< counts the saves of a run; decides which one is the newest
-  std::int64_t saved_at = 0;  ///< seconds since 1970, UTC; only ages are made of it
-  std::map<std::string, double> metrics;  ///< of this step; one that is not finite reads as NaN
+  std::uint64_t step = 0;                 ///< optimizer steps done
+  std::uint64_t serial = 0;               ///< counts the saves of a run; the highest is the newest
+  std::int64_t saved_at = 0;              ///< seconds since 1970, UTC; used only for ages
+  std::map<std::string, double> metrics;  ///< at this step; a non-finite value reads back as NaN
   std::vector<FileEntry> files;
 
-  /// What parse_manifest (manifest_reader.hpp) reads.
+  /// The text that parse_manifest (manifest_reader.hpp) reads.
   std::string text() const;
 };
 
@@ -58,7 +58,7 @@ inline std::span<std::byte const> bytes_of(std::string_view text) {
   return std::as_bytes(std::span<char const>(text.data(), text.size()));
 }
 
-/// A name that cannot lead out of the checkpoint's folder, nor to the manifest itself.
+/// Whether a name can neither leave the checkpoint's folder nor mean the manifest.
 inline bool is_file_name(std::string_view name) {
   return !name.empty() && name.size() <= 255 && name.front() != '.' &&
          name != Manifest::file_name && is_utf8(name) &&
@@ -69,7 +69,7 @@ inline bool is_file_name(std::string_view name) {
 
 inline constexpr std::string_view manifest_seal = ",\n  \"xxh3\": \"";
 
-/// The lines of an array or object, each by `append(out, element)`.
+/// Appends the lines of an array or object, each by `append(out, element)`.
 template <class Elements, class Append>
 void append_lines(std::string& out, char open, char close, Elements const& elements,
                   Append&& append) {
@@ -97,7 +97,7 @@ inline std::string Manifest::text() const {
   add("saved_at", static_cast<std::uint64_t>(std::max<std::int64_t>(saved_at, 0)));
   out += ",\n  \"metrics\": ";
   detail::append_lines(out, '{', '}', metrics, [&](auto const& metric) {
-    // A name may be any bytes: a save does not fail for it.
+    // A name may hold any bytes; a save must not fail because of it.
     detail::append_json(out, detail::as_utf8(metric.first));
     out += ": ";
     detail::append_json(out, metric.second);

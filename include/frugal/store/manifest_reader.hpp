@@ -18,15 +18,16 @@ namespace frugal {
 
 namespace detail {
 
-/// Reads the fields of a manifest whose hash was right.
+/// Reads the fields of a manifest whose hash matched.
 inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
                               std::filesystem::path const& where) {
   auto const all = fields.parse(text, "frugal checkpoint");
   if (std::uint64_t const version = fields.version(all); version > Manifest::newest_version) {
     throw NewerFormatError(
-        {.what = "the checkpoint is of a newer format",
+        {.what = "the checkpoint has a newer format",
          .where = where.string(),
-         .why = "its version is " + std::to_string(version) + ", and this library knows up to " +
+         .why = "its version is " + std::to_string(version) +
+                ", and this library reads versions up to " +
                 std::to_string(Manifest::newest_version),
          .fix = "Update frugal, or move this checkpoint out of the run directory."});
   }
@@ -48,7 +49,7 @@ inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
   for (Json const& file : fields.array(all, "files")) {
     FileEntry entry{.name = fields.text(file, "name"), .size = 0, .hash = 0};
     fields.only(file, {"name", "size", "xxh3"});
-    if (!is_file_name(entry.name)) fields.fail(file, "a file has a name that is none");
+    if (!is_file_name(entry.name)) fields.fail(file, "a file has an invalid name");
     entry.size = fields.number(file, "size");
     if (std::any_of(out.files.begin(), out.files.end(),
                     [&](FileEntry const& other) { return other.name == entry.name; })) {
@@ -62,8 +63,8 @@ inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
 
 }  // namespace detail
 
-/// The manifest that Manifest::text wrote; `where` is the file's path, for errors. FormatError for
-/// what is damaged or is no manifest, NewerFormatError for a version that is not known here.
+/// Parses the text of Manifest::text; `where` is the file's path, for errors. FormatError if it is
+/// damaged or not a manifest, NewerFormatError for an unknown version.
 inline Manifest parse_manifest(std::string_view text, std::filesystem::path const& where) {
   detail::JsonFields const fields(
       {.what = "the manifest of a checkpoint is damaged",

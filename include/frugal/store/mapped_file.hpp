@@ -17,21 +17,21 @@
 
 namespace frugal {
 
-/// A whole file as memory, read-only; the kernel is told that it will be read from front to back.
+/// Maps a whole file into memory, read-only, and advises the kernel of sequential access.
 ///
-/// The bytes are those of the file that had the path when it was opened: renaming another over it,
-/// or removing it, changes nothing. Shortening the file in place while it is mapped is not guarded
-/// against: touching a page behind the new end is a SIGBUS.
+/// The bytes are those of the file that had the path when it was opened: renaming another file over
+/// it, or removing it, changes nothing. Truncating the mapped file in place is not guarded against:
+/// touching a page behind the new end raises SIGBUS.
 ///
-/// Errors  StoreError naming the file and the call: what is not there or may not be read, and what
-///         is no regular file (folders, pipes, devices), which is never waited for.
+/// Errors  StoreError naming the file and the call, if the file does not exist, is not readable, or
+///         is not regular (folders, pipes, devices). Never blocks on one of these.
 class MappedFile {
  public:
   /// No file, no bytes.
   MappedFile() = default;
 
   explicit MappedFile(std::filesystem::path const& path) {
-    // Without O_NONBLOCK, opening a pipe waits for its writer; regular files do not care.
+    // Without O_NONBLOCK, opening a pipe waits for its writer; regular files are unaffected.
     int const file = open(path);
     struct stat about{};
     if (::fstat(file, &about) != 0) fail(file, path, "fstat");
@@ -48,7 +48,7 @@ class MappedFile {
       void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
       if (data == MAP_FAILED) fail(file, path, "mmap");
       data_ = static_cast<std::byte const*>(data);
-      // Advice: where it is not taken, reading is slower and no less right.
+      // Advice only: without it, reading is slower but correct.
       (void)::madvise(data, size_, MADV_SEQUENTIAL);
     }
     ::close(file);
@@ -66,7 +66,7 @@ class MappedFile {
     if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
   }
 
-  /// The same place in memory for as long as this lives, moves included.
+  /// The address is stable for the lifetime of this object, moves included.
   std::span<std::byte const> bytes() const noexcept { return {data_, size_}; }
 
  private:

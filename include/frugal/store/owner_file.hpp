@@ -19,14 +19,14 @@
 
 namespace frugal::detail {
 
-/// `hint` is added to what to do about it.
+/// `hint` is appended to the fix.
 inline LockError lock_refusal(std::filesystem::path const& lock,
                               std::optional<LockOwner> const& owner, std::string const& hint) {
-  std::string fix = "Stop that one, or give another run directory.";
+  std::string fix = "Stop that trainer, or set another run directory.";
   if (!hint.empty()) fix += " " + hint;
   return LockError({.what = "another trainer works in this run directory",
                     .where = lock.string(),
-                    .why = owner ? "it is " + owner->words() : "it has not said who it is",
+                    .why = owner ? "it is " + owner->words() : "the lock does not name it",
                     .fix = std::move(fix)});
 }
 
@@ -36,28 +36,28 @@ inline std::string removal_hint(std::initializer_list<std::filesystem::path> fil
   return "If that process is gone for certain, remove " + names + ".";
 }
 
-/// LockError unless a name means the file that was locked by it.
+/// LockError unless the name still refers to the file that was locked.
 inline void require_same_file(std::filesystem::path const& path, FileId const& held) {
   auto const now = FileId::of(path);
   if (now == held) return;
   if (!now && errno != ENOENT && errno != ENOTDIR) throw io_error("lstat", path, errno);
-  throw LockError({.what = "this run has lost its run directory",
-                   .where = path.string(),
-                   .why = now ? "another file has this name than the one that was locked: the "
-                                "folder was renamed, or replaced"
-                              : "the file that was locked has no longer this name: the folder "
-                                "was renamed, or removed",
-                   .fix = "Start again with the folder that is meant; nothing was written to "
-                          "this one, or deleted in it, since."});
+  throw LockError(
+      {.what = "this run has lost its run directory",
+       .where = path.string(),
+       .why =
+           now ? "the lock file is not the one that was locked: the folder was renamed or replaced"
+               : "the lock file is gone: the folder was renamed or removed",
+       .fix = "Start again with the right folder; nothing was written to this one, or deleted in "
+              "it, since."});
 }
 
-/// The lock of file systems without flock: a file `lock.owner` that names its owner. It goes with
-/// its owner's orderly end; of one that was killed on this machine it can be known that it is dead.
+/// The lock for file systems without flock: a file `lock.owner` that names its owner. An orderly
+/// end removes it; an owner killed on this machine can be recognised as dead.
 class OwnerFile {
  public:
   static std::filesystem::path path_of(std::filesystem::path lock) { return lock += ".owner"; }
 
-  /// LockError unless the file `path`, which is there, is a dead owner's.
+  /// LockError unless the existing file `path` belongs to a dead owner.
   static void require_dead(std::filesystem::path const& path, std::filesystem::path const& lock) {
     auto const owner = read_owner(path);
     if (owner && owner->life() == LockOwner::Life::dead) return;
@@ -73,8 +73,8 @@ class OwnerFile {
       auto const id = FileId::of(mine);
       if (!id) throw io_error("lstat", mine, errno);
       id_ = *id;
-      // link() is atomic also over networks, where O_EXCL was not always. There it may also say
-      // EEXIST of its own deed, when the answer to the first try was lost.
+      // link() is atomic also over networks, where O_EXCL was not always. Over a network it may
+      // also return EEXIST after its own success, if the reply to the first attempt was lost.
       if (::link(mine.c_str(), path_.c_str()) != 0) {
         int const code = errno;
         if (FileId::of(path_) != id) {
@@ -90,7 +90,7 @@ class OwnerFile {
   }
   OwnerFile(OwnerFile const&) = delete;
   OwnerFile& operator=(OwnerFile const&) = delete;
-  /// In a folder that was renamed away, and has a follower, the file is another trainer's by now.
+  /// If the folder was renamed and replaced, the file now belongs to another trainer.
   ~OwnerFile() {
     if (FileId::of(path_) == id_) ::unlink(path_.c_str());
   }
@@ -98,8 +98,8 @@ class OwnerFile {
   void require_held() const { require_same_file(path_, id_); }
 
  private:
-  /// Two that find the same dead owner must not both win, nor one remove the other's new file: who
-  /// makes the folder may replace, the other is refused.
+  /// Two trainers that find the same dead owner must not both win, and neither may remove the
+  /// other's new file: the one that creates the folder may replace it, the other is refused.
   void replace_dead_owner(std::filesystem::path const& mine) {
     auto door = lock_;
     door += ".takeover";

@@ -33,7 +33,7 @@ inline std::string read_text(std::filesystem::path const& path) {
   return text;
 }
 
-/// Reads from `next(buffer)` until it gives 0.
+/// Reads from `next(buffer)` until it returns 0.
 template <class Next, class Take>
 void pump(Next&& next, Take&& take) {
   auto const buffer = std::make_unique<std::byte[]>(read_size);
@@ -49,9 +49,9 @@ inline std::uint64_t hash_of(std::filesystem::path const& path) {
   return hash.digest();
 }
 
-/// Packs a checkpoint into one new file, the manifest first, and fsyncs it. The name of the object
-/// has the hash of the manifest in it, so two checkpoints never share one. FormatError if a file of
-/// the checkpoint is not what the manifest says, as verify() has it.
+/// Packs a checkpoint into one new file, manifest first, and fsyncs it. The object's name contains
+/// the manifest's hash, so that two checkpoints never share one. FormatError if a file of the
+/// checkpoint differs from the manifest, as in verify().
 inline ColdObject pack(SavedCheckpoint const& checkpoint, std::filesystem::path const& to,
                        int level) {
   File file = File::create(to);
@@ -72,7 +72,7 @@ inline ColdObject pack(SavedCheckpoint const& checkpoint, std::filesystem::path 
   }
   writer.finish();
   file.sync();
-  // What is read back afterwards should come from the disk, as far as the kernel follows advice.
+  // Drops the page cache, so that reading back comes from the disk. The kernel may ignore this.
   (void)::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
   file.close();
   return {.name = step_name(checkpoint.step()) + "-" + hex_of(Hash::of(bytes_of(manifest))) +
@@ -81,11 +81,11 @@ inline ColdObject pack(SavedCheckpoint const& checkpoint, std::filesystem::path 
           .hash = sink.digest()};
 }
 
-/// Reads a packed checkpoint to its end. Every file, the manifest included, goes to
-/// `take(name)(bytes)`, and is compared with the manifest. FormatError for whatever differs.
+/// Reads a packed checkpoint to its end. Passes every file, the manifest included, to
+/// `take(name)(bytes)` and compares it with the manifest. FormatError for any difference.
 ///
-/// Nothing is believed before the manifest is read, and nothing that it does not list is taken, so
-/// an archive can neither write elsewhere nor grow beyond what its manifest says.
+/// Trusts nothing before it has read the manifest, and takes nothing that the manifest does not
+/// list, so an archive can neither write elsewhere nor grow beyond what its manifest says.
 template <class Take>
 Manifest unpack(std::filesystem::path const& from, Take&& take) {
   TarReader reader(from);
@@ -119,7 +119,7 @@ Manifest unpack(std::filesystem::path const& from, Take&& take) {
   return manifest;
 }
 
-/// Reads a packed checkpoint and keeps its manifest alone.
+/// Verifies a packed checkpoint and returns its manifest.
 inline Manifest verify_packed(std::filesystem::path const& file, ColdObject const& object) {
   if (File::open(file).size() != object.size || hash_of(file) != object.hash) {
     throw FormatError({.what = "an archived checkpoint is damaged",
@@ -130,7 +130,7 @@ inline Manifest verify_packed(std::filesystem::path const& file, ColdObject cons
   return unpack(file, [](std::string const&) { return [](std::span<std::byte const>) {}; });
 }
 
-/// Unpacks a checkpoint to its place among the others, in one instant, like a commit.
+/// Unpacks a checkpoint among the others and publishes it atomically, like a commit.
 inline SavedCheckpoint unpack_to(std::filesystem::path const& file,
                                  std::filesystem::path const& checkpoints) {
   auto const temporary = checkpoints / temporary_name("restore");

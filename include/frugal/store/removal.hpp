@@ -14,30 +14,30 @@
 
 namespace frugal {
 
-/// What became of checkpoints that were to go.
+/// The result of deleting checkpoints.
 struct Removal {
-  std::vector<SavedCheckpoint> removed;  ///< no checkpoint any more
-  std::vector<Damage> left;              ///< what is still there, and why
+  std::vector<SavedCheckpoint> removed;  ///< no longer checkpoints
+  std::vector<Damage> left;              ///< what could not be deleted, and why
 };
 
 }  // namespace frugal
 
 namespace frugal::detail {
 
-/// Deletes the files of checkpoints that have lost their names, as far as it goes. A file that
-/// somebody holds open over a network, or a right that is missing, is no reason to end a run: what
-/// cannot be deleted is told, and tried again.
+/// Deletes the files of checkpoints that have lost their names, as far as possible. A file that
+/// another process holds open over a network, or a missing permission, must not end a run: a failed
+/// deletion is reported, and retried at the next call.
 class Deleter {
  public:
-  /// `moved`: folders in `checkpoints` that have lost their names. And those that an earlier call
-  /// left.
+  /// `moved`: folders in `checkpoints` that have lost their names. Also retries those that earlier
+  /// calls could not delete.
   void remove(std::filesystem::path const& checkpoints, std::vector<std::filesystem::path> moved,
               Removal& out) {
     if (!moved.empty()) {
       try {
         sync_folder(checkpoints);
       } catch (StoreError const& error) {
-        // The old names may come back, and would name folders that are half empty.
+        // The old names may come back after a crash, and would name half-empty folders.
         for (auto const& path : moved) leave(path, error.fault().why, out);
         moved.clear();
       }
@@ -58,7 +58,8 @@ class Deleter {
     if (told_.insert(path).second) left_.push_back({path, why});
   }
 
-  /// What was left since this was asked last; each once, however often it is tried.
+  /// What could not be deleted since the last call of this function; each path is reported once,
+  /// however often it is retried.
   std::vector<Damage> take_left() { return std::exchange(left_, {}); }
 
  private:

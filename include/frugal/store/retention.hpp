@@ -17,27 +17,28 @@
 
 namespace frugal {
 
-/// Checkpoints kept for what they measured.
+/// Keeps checkpoints with the best values of a metric.
 struct BestBy {
-  std::string metric;    ///< its name in the manifest; checkpoints without it, or NaN, do not count
-  bool highest = false;  ///< which way is better
-  std::size_t count = 1;  ///< how many; of equals the newest
+  std::string metric;     ///< its name in the manifest; checkpoints without it, or with NaN, do not
+                          ///< count
+  bool highest = false;   ///< which direction is better
+  std::size_t count = 1;  ///< how many to keep; of equals the newest
 };
 
-/// Which checkpoints are kept. Those marked gold are, whatever is said here: a mark is a file named
-/// `gold` in the checkpoint's folder, so that anybody can set it with `touch` and see it with `ls`,
-/// and it travels with the folder; the manifest is sealed and would not bear it. Gold takes
-/// nobody's place: the numbers here are of the others.
+/// Which checkpoints are kept. Gold checkpoints are always kept. The gold mark is a file named
+/// `gold` in the checkpoint's folder: anybody can set it with `touch` and see it with `ls`, and it
+/// travels with the folder, while the manifest is sealed by its hash. Gold checkpoints do not count
+/// towards the numbers here.
 struct Retention {
-  std::size_t last = 3;      ///< the newest; at least 1
-  std::vector<BestBy> best;  ///< and the best by each of these
-  std::uint64_t every = 0;   ///< and for ever all whose step is a multiple of it; 0: none
+  std::size_t last = 3;      ///< the newest ones; at least 1
+  std::vector<BestBy> best;  ///< plus the best by each of these metrics
+  std::uint64_t every = 0;   ///< plus, for ever, all whose step is a multiple of it; 0: none
 };
 
-/// Which of `checkpoints` to delete, newest first. A function of its arguments alone.
+/// The checkpoints to delete, newest first. A pure function of its arguments.
 ///
-/// Of two saves of one step the older is superseded: only gold keeps it.
-/// SettingsError if nothing at all would be kept.
+/// Of two saves of one step, the older is superseded: only a gold mark keeps it. SettingsError if
+/// nothing at all would be kept.
 inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> checkpoints,
                                                    Retention const& retention) {
   if (retention.last == 0) {
@@ -50,7 +51,7 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
     if (detail::newer(a.manifest, b.manifest)) return true;
     return !detail::newer(b.manifest, a.manifest) && a.folder < b.folder;
   });
-  std::vector<std::size_t> live;  // the newest save of each step, where that one is not gold
+  std::vector<std::size_t> live;  // the newest save of each step, unless it is gold
   std::vector<std::uint64_t> steps;
   for (std::size_t i = 0; i < checkpoints.size(); ++i) {
     std::uint64_t const step = checkpoints[i].step();
@@ -62,7 +63,7 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
   for (std::size_t n = 0; n < std::min(retention.last, live.size()); ++n) kept[live[n]] = true;
   for (std::size_t const i : live) {
     std::uint64_t const step = checkpoints[i].step();
-    // Step 0 is where every run begins, and no milestone.
+    // Every run begins with step 0; it is no milestone.
     if (retention.every != 0 && step != 0 && step % retention.every == 0) kept[i] = true;
   }
   for (BestBy const& best : retention.best) {
@@ -74,7 +75,7 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
     };
     std::vector<std::size_t> left = live;
     for (std::size_t n = 0; n < best.count; ++n) {
-      // Of equals the first, which is the newest. A comparison with NaN is false.
+      // Of equals take the first, which is the newest. A comparison with NaN is false.
       std::size_t first = left.size();
       for (std::size_t k = 0; k < left.size(); ++k) {
         double const value = measured(left[k]);
@@ -92,19 +93,18 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
   return out;
 }
 
-/// Deletes what plan_retention says, and returns what became of it. The last valid checkpoint is
-/// never deleted: if none of those that are kept can be read back whole, neither is one that would
-/// go. What is damaged counts for nothing and is not touched.
+/// Deletes what plan_retention selects, and returns the result. Never deletes the last valid
+/// checkpoint: if none of the kept ones can be read back whole, one that would be deleted is kept.
+/// Damaged checkpoints do not count and are not touched.
 ///
-/// Where the checkpoints cannot be read now, nothing is deleted and the reason is in `left`: the
-/// save before is safe, and the next one tries again. LockError if the folder is another one by
-/// now.
+/// If the checkpoints cannot be read now, nothing is deleted and the reason is in `left`: the
+/// previous save is safe, and the next one tries again. LockError if the folder has been replaced.
 inline Removal retain(RunDirectory& run, Retention const& retention) {
   std::vector<SavedCheckpoint> gone;
   run.require_lock();
   try {
     std::vector<SavedCheckpoint> valid = run.list().whole;
-    // From the newest on until one of them is valid. Damaged ones before it do not use up a place.
+    // From the newest until one is valid. Damaged ones before it do not count towards the limits.
     auto const first =
         std::find_if(valid.begin(), valid.end(),
                      [&](SavedCheckpoint const& checkpoint) { return run.holds(checkpoint); });

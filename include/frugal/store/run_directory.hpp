@@ -24,14 +24,14 @@
 
 namespace frugal {
 
-/// What somebody wants of a run directory.
+/// How a run directory is opened.
 enum class Access {
-  train,     ///< made if it is not there; locked
-  maintain,  ///< has to be there; locked
-  read,      ///< has to be there; not locked, and nothing is changed
+  train,     ///< creates it if missing; locks it
+  maintain,  ///< it must exist; locks it
+  read,      ///< it must exist; takes no lock and changes nothing
 };
 
-/// The newest checkpoint that is whole, and what was newer and is not.
+/// The newest valid checkpoint, and the damaged ones that are newer.
 struct NewestValid {
   std::optional<SavedCheckpoint> checkpoint;
   std::vector<Damage> damaged;
@@ -42,21 +42,21 @@ struct NewestValid {
 ///     runs/demo/  lock  checkpoints/step-00000500/{..., manifest.json}
 class RunDirectory {
  public:
-  /// LockError if another trainer has it; StoreError if it is not there or cannot be made.
+  /// LockError if another trainer holds it; StoreError if it does not exist or cannot be created.
   explicit RunDirectory(std::filesystem::path folder, Access access = Access::train,
                         LockBy lock_by = LockBy::automatic)
       : folder_(std::move(folder)) {
     std::error_code failure;
     if (access == Access::train) {
       create_folders(checkpoints_folder());
-      sync_folder(folder_);  // a start that made it may have died before it did this
+      sync_folder(folder_);  // an earlier start may have died before it did this
     } else if (!std::filesystem::is_directory(folder_, failure)) {
       throw detail::io_error("open", folder_, failure ? failure.value() : ENOENT);
     }
     if (access == Access::read) return;
     lock_ = std::make_unique<RunLock>(folder_ / "lock", lock_by);
     if (auto const& owner = lock_->left_by()) {
-      notes_.push_back("the run was left without an orderly end by " + owner->words());
+      notes_.push_back("the run was not ended in order by " + owner->words());
     }
     remove_temporaries();
     CheckpointList const found = list_checkpoints(checkpoints_folder());
@@ -68,18 +68,18 @@ class RunDirectory {
   std::filesystem::path const& folder() const noexcept { return folder_; }
   std::filesystem::path checkpoints_folder() const { return folder_ / "checkpoints"; }
 
-  /// What was found when it was opened and is worth telling: an owner that died, temporaries that
-  /// were removed, or could not be.
+  /// Findings of the opening, worth a log line: an owner that died, temporaries that were or could
+  /// not be removed.
   std::vector<std::string> const& notes() const noexcept { return notes_; }
 
   CheckpointList list() const { return list_checkpoints(checkpoints_folder()); }
 
-  /// Reads checkpoints whole, from the newest on, until one is as it was written.
-  /// NewerFormatError if one is of a newer library; IoError if a right or a descriptor is missing.
+  /// Reads checkpoints in full, from the newest, until one is valid. NewerFormatError if a newer
+  /// library wrote one; IoError if a permission or a descriptor is missing.
   NewestValid newest_valid() {
     CheckpointList list = this->list();
     NewestValid out;
-    // Which step those had is not known: they may have been the newest, so all are reported.
+    // Their steps are unknown: any of them may have been the newest, so all are reported.
     out.damaged = std::move(list.damaged);
     for (SavedCheckpoint& checkpoint : list.whole) {
       try {
@@ -96,16 +96,16 @@ class RunDirectory {
     return out;
   }
 
-  /// Begins a checkpoint; it counts from commit() on. LockError, here and wherever something is
+  /// Begins a checkpoint, which counts from commit(). LockError, here and wherever something is
   /// written or deleted, if the folder is no longer the one that was locked.
   CheckpointWriter begin(std::uint64_t step) {
     require_lock();
     if (next_serial_ > Manifest::largest_serial) {
-      throw StoreError({.what = "this run directory has no number left for another save",
+      throw StoreError({.what = "this run directory has no serial number for another save",
                         .where = folder_.string(),
                         .why = "one of its checkpoints has serial " +
                                std::to_string(Manifest::largest_serial) + ", the largest",
-                        .fix = "Go on in another folder; no run saves so often by itself."});
+                        .fix = "Continue in another folder; no run saves so often by itself."});
     }
     return CheckpointWriter(checkpoints_folder(), step, next_serial_++);
   }
@@ -118,14 +118,15 @@ class RunDirectory {
     return checkpoint;
   }
 
-  /// True if its files are what they were; reads them only if they changed since it was known.
+  /// Whether its files are intact. Reads them only if they changed since the last check.
   bool holds(SavedCheckpoint const& checkpoint) { return verified_.holds(checkpoint); }
 
-  /// Removes checkpoints: first all names go, durably, then the files; a crash between leaves
-  /// temporaries for the next start. Those that are gold by now stay.
+  /// Removes checkpoints: first renames all of them, durably, then deletes the files. A crash in
+  /// between leaves temporaries for the next start. Skips checkpoints that were marked gold
+  /// meanwhile.
   ///
-  /// A file that somebody holds open over a network, or a right that is missing, is no reason to
-  /// end a run: what cannot be deleted is told, and tried again at the next call.
+  /// A file that another process holds open over a network, or a missing permission, must not end a
+  /// run: a failed deletion is reported and retried at the next call.
   Removal remove(std::vector<SavedCheckpoint> const& checkpoints) {
     Removal out;
     std::vector<std::filesystem::path> moved;
@@ -137,8 +138,8 @@ class RunDirectory {
       try {
         rename_path(checkpoint.folder, to);
         std::error_code ignored;
-        // Looked at here, where nobody expects the folder any more, so that a mark made a moment
-        // ago is not overlooked.
+        // Check again under the new name, which nobody else uses, so that a mark made a moment ago
+        // is not overlooked.
         if (std::filesystem::exists(to / detail::gold_name, ignored)) {
           rename_path(to, checkpoint.folder);
           continue;
@@ -155,40 +156,43 @@ class RunDirectory {
     return out;
   }
 
-  /// For retention that could not find out what is to go: it is told like a failed deletion.
+  /// For retention that could not read the checkpoints: reported like a failed deletion.
   Removal could_not_look(StoreError const& error) {
     Removal out;
     deleter_.leave(checkpoints_folder(), error.fault().where + ": " + error.fault().why, out);
     return out;
   }
 
-  /// What could not be deleted since this was asked last; each once, however often it is tried.
+  /// What could not be deleted since the last call; each path is reported once, however often it is
+  /// retried.
   std::vector<Damage> take_left() { return deleter_.take_left(); }
 
-  /// StoreError unless it was opened for changes; LockError if the folder is another one by now.
+  /// StoreError unless opened for changes; LockError if the folder has been replaced.
   void require_lock() const {
     if (lock_) return lock_->require_held();
-    throw StoreError({.what = "the run directory was opened for reading alone",
+    throw StoreError({.what = "the run directory was opened for reading only",
                       .where = folder_.string(),
                       .why = "",
                       .fix = "Open it with Access::train or Access::maintain."});
   }
 
  private:
-  /// What a crash left. Under the lock nobody else is at work, so all of it is garbage.
+  /// Removes what a crash left. Under the lock no other process is at work, so all of it is
+  /// garbage.
   void remove_temporaries() {
     for (auto const& path : entries_of(checkpoints_folder())) {
       if (!path.filename().string().starts_with(detail::temporary_prefix)) continue;
       std::error_code failure;
-      // Marked while it was being deleted, by a process that could not give it its name back.
+      // Marked gold while it was being deleted, by a process that could not rename it back.
       if (std::filesystem::exists(path / detail::gold_name, failure)) {
-        notes_.push_back(path.string() + " is marked gold and stays: give it back its name");
+        notes_.push_back(path.string() + " is marked gold and stays: rename it back");
         continue;
       }
       std::filesystem::remove_all(path, failure);
-      notes_.push_back(failure ? path.string() + " was left by a crash and cannot be removed: " +
-                                     failure.message()
-                               : path.string() + " was left by a crash and is removed");
+      notes_.push_back(
+          failure ? path.string() +
+                        " is a remnant of a crash and cannot be removed: " + failure.message()
+                  : path.string() + " is a remnant of a crash and was removed");
     }
   }
 

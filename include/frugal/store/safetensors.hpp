@@ -20,24 +20,23 @@
 
 namespace frugal {
 
-/// The tensors of a safetensors file, in the order in which their bytes lie.
+/// The tensors of a safetensors file, in the order of their bytes.
 ///
 /// Cost    reading the header; the tensors' bytes are not touched.
 /// Format  huggingface/safetensors, README, section "Format": the header's length as a
 ///         little-endian uint64, the header in JSON, the bytes. Where it leaves open what a reader
-///         takes, this one is strict: see docs/store/safetensors.md.
-/// Errors  FormatError with file, tensor and byte for everything that is not so. What is given out
-///         lies inside the file whatever it says.
+///         accepts, this one is strict: see docs/store/safetensors.md.
+/// Errors  FormatError with file, tensor and byte for every violation. Every view that this returns
+///         lies inside the file, whatever the header says.
 class Safetensors {
  public:
-  /// A file that is in memory, and stays there for as long as the tensors are looked at; errors
-  /// call it `name`.
+  /// Parses a file in memory, which must outlive the tensors; errors call it `name`.
   static Safetensors parse(std::span<std::byte const> bytes, std::string name) {
     return Safetensors(bytes, std::move(name));
   }
 
-  /// A file on disk, mapped into memory for as long as this lives; MappedFile has the conditions.
-  /// Errors  StoreError too, where it cannot be opened.
+  /// Maps a file on disk for the lifetime of this object; see MappedFile for the conditions.
+  /// Errors  also StoreError, if it cannot be opened.
   static Safetensors open(std::filesystem::path const& path) {
     MappedFile file(path);
     Safetensors tensors(file.bytes(), path.string());
@@ -47,7 +46,7 @@ class Safetensors {
 
   std::size_t size() const noexcept { return header_.tensors.size(); }
 
-  /// The i-th, i below size().
+  /// The i-th tensor; i must be below size().
   TensorView operator[](std::size_t i) const {
     auto const& tensor = header_.tensors[i];
     return {.name = tensor.name,
@@ -56,7 +55,7 @@ class Safetensors {
             .bytes = data_.subspan(tensor.begin, tensor.end - tensor.begin)};
   }
 
-  /// By name, in logarithmic time.
+  /// Finds a tensor by name in logarithmic time.
   std::optional<TensorView> find(std::string_view name) const {
     auto const at = std::lower_bound(
         by_name_.begin(), by_name_.end(), name,
@@ -65,16 +64,16 @@ class Safetensors {
     return (*this)[*at];
   }
 
-  /// By name. Errors  FormatError if there is none.
+  /// Finds a tensor by name. FormatError if there is none.
   TensorView at(std::string_view name) const {
     if (auto const tensor = find(name)) return *tensor;
     detail::safetensors_fail(name_, detail::safetensors_tensor(name), detail::safetensors_no_place,
                              "the file does not have the tensor",
                              "it has " + std::to_string(size()) + " others",
-                             "Give a file that was written for this model.");
+                             "Use a file that was written for this model.");
   }
 
-  /// The value of a key of the file's metadata.
+  /// The value of a metadata key.
   std::optional<std::string_view> metadata(std::string_view key) const {
     auto const& texts = header_.metadata;
     auto const at = std::lower_bound(
@@ -84,7 +83,7 @@ class Safetensors {
     return at->value;
   }
 
-  /// All of it, sorted by key, as pairs.
+  /// All metadata as pairs, sorted by key.
   std::vector<std::pair<std::string_view, std::string_view>> metadata() const {
     std::vector<std::pair<std::string_view, std::string_view>> all;
     all.reserve(header_.metadata.size());
@@ -92,7 +91,7 @@ class Safetensors {
     return all;
   }
 
-  /// What errors call the file.
+  /// The file's name in errors.
   std::string const& name() const noexcept { return name_; }
 
  private:
@@ -100,7 +99,7 @@ class Safetensors {
     std::string_view json = header_of(bytes);
     std::uint64_t const data_at = detail::safetensors_length_bytes + json.size();
     data_ = bytes.subspan(data_at);
-    // Up to 100 MB of spaces need no parser.
+    // Up to 100 MB of padding need no parser.
     json = json.substr(0, json.find_last_not_of(' ') + 1);
     header_ = detail::SafetensorsHeaderReader(json, name_).read();
     by_name_ = detail::SafetensorsLayout(header_, name_, data_at, data_.size()).check();
@@ -116,14 +115,14 @@ class Safetensors {
     std::memcpy(&length, bytes.data(), length_bytes);
     if (length > detail::safetensors_most_header) {
       damaged(
-          0, "this is no safetensors file, or its header is too large",
+          0, "this is not a safetensors file, or its header is too large",
           "a header has at most 100000000 bytes, and this one claims " + std::to_string(length));
     }
     std::string_view const json(reinterpret_cast<char const*>(bytes.data()) + length_bytes,
                                 std::min(length, bytes.size() - length_bytes));
-    // Asked before its end is: of another format's file, the length means nothing.
+    // Checked before the end: in a file of another format the length means nothing.
     if (length == 0 || (!json.empty() && json.front() != '{')) {
-      damaged(length == 0 ? 0 : length_bytes, "this is no safetensors file",
+      damaged(length == 0 ? 0 : length_bytes, "this is not a safetensors file",
               length == 0 ? "its header is empty"
                           : "a header begins with {, and this one with " +
                                 detail::safetensors_quoted(json.substr(0, 1)));

@@ -12,8 +12,8 @@
 
 namespace frugal::detail {
 
-/// What a file says, fit for an error: quoted, printable ASCII, and short. A hostile name may be
-/// megabytes long, or move a terminal's cursor.
+/// A name from a file, made safe for an error text: quoted, printable ASCII, and short. A hostile
+/// name may be megabytes long, or move a terminal's cursor.
 inline std::string safetensors_quoted(std::string_view text) {
   constexpr std::size_t most = 100;
   constexpr char digits[] = "0123456789abcdef";
@@ -33,13 +33,13 @@ inline std::string safetensors_quoted(std::string_view text) {
   return out;
 }
 
-/// Where there is no byte to name.
+/// For faults without a byte offset.
 inline constexpr std::uint64_t safetensors_no_place = std::numeric_limits<std::uint64_t>::max();
 
-/// What to do about a damaged file.
+/// The fix for a damaged file.
 inline constexpr char safetensors_mend[] = "Use another copy of the file, or write it again.";
 
-/// Throws FormatError. `part` is what lies in the file at `byte`: a tensor, the metadata, or empty.
+/// Throws FormatError. `part` is the part of the file at `byte`: a tensor, the metadata, or empty.
 [[noreturn]] inline void safetensors_fail(std::string const& file, std::string const& part,
                                           std::uint64_t byte, std::string what, std::string why,
                                           std::string fix = safetensors_mend) {
@@ -52,15 +52,15 @@ inline constexpr char safetensors_mend[] = "Use another copy of the file, or wri
                      .fix = std::move(fix)});
 }
 
-/// "tensor "encoder.weight"", as errors name it.
+/// "tensor "encoder.weight"", as in errors.
 inline std::string safetensors_tensor(std::string_view name) {
   return "tensor " + safetensors_quoted(name);
 }
 
-/// What the format knows by name, and how large a header may be, in bytes.
+/// The metadata key of the format, and the header limit in bytes.
 inline constexpr std::string_view safetensors_metadata_key = "__metadata__";
 inline constexpr std::uint64_t safetensors_most_header = 100'000'000;
-/// The header's length stands before it.
+/// The header's length precedes the header.
 inline constexpr std::uint64_t safetensors_length_bytes = 8;
 
 }  // namespace frugal::detail

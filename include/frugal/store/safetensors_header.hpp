@@ -19,8 +19,8 @@
 
 namespace frugal::detail {
 
-/// What the header says of a tensor, unchecked: `begin` and `end` in bytes from the first byte of
-/// data, `rank` extents from `extents[shape]` on, `offset` where in the file its name stands.
+/// A tensor as the header describes it, unchecked: `begin` and `end` in bytes from the first byte
+/// of data, `rank` extents from `extents[shape]`, `offset` of its name in the file.
 struct SafetensorsEntry {
   std::string_view name;
   std::uint64_t begin = 0;
@@ -37,23 +37,23 @@ struct SafetensorsText {
   std::uint64_t offset = 0;
 };
 
-/// A header as it stands in the file, in its order. Everything in it is a fixed number of bytes for
-/// each byte of the file, so a hostile header cannot make it much larger than itself.
+/// A header as it stands in the file, in file order. Memory is a fixed number of bytes per byte of
+/// the file, so that a hostile header cannot expand.
 struct SafetensorsHeader {
-  std::unique_ptr<char[]> text;  ///< what the names and the metadata point into
+  std::unique_ptr<char[]> text;  ///< storage of the names and the metadata
   std::vector<std::uint64_t> extents;
   std::vector<SafetensorsEntry> tensors;
   std::vector<SafetensorsText> metadata;
 };
 
-/// Reads the JSON of a header, event by event: a document tree would drop duplicate keys unseen,
+/// Reads the JSON of a header event by event: a document tree would silently drop duplicate keys
 /// and take many times the header's memory.
 class SafetensorsHeaderReader : public NumbersAsWritten {
  public:
-  /// `json` without the padding; `name` is that of the file, for errors.
+  /// `json` without the padding; `name` is the file's name, for errors.
   SafetensorsHeaderReader(std::string_view json, std::string const& name)
       : name_(name), json_(json), stream_(nullptr, 0) {
-    // Texts are read where they stand, so views into this copy hold.
+    // Strings are parsed in place, so that views into this copy stay valid.
     header_.text = std::make_unique_for_overwrite<char[]>(json.size());
     std::copy(json.begin(), json.end(), header_.text.get());
     stream_ = JsonStream(header_.text.get(), json.size());
@@ -63,20 +63,19 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
     if (auto const error = parse_json(stream_, *this)) {
       if (state_ == State::done) {
         safetensors_fail(name_, "", safetensors_length_bytes + previous_,
-                         "something else than spaces follows the header's object", "");
+                         "the header's object is followed by more than spaces", "");
       }
       safetensors_fail(name_, part(), safetensors_length_bytes + error->at, "the header is no JSON",
                        "RapidJSON says " + safetensors_quoted(error->why));
     }
     if (previous_ != json_.size()) {
       safetensors_fail(name_, "", safetensors_length_bytes + previous_,
-                       "something else than spaces follows the header's object", "");
+                       "the header's object is followed by more than spaces", "");
     }
     return std::move(header_);
   }
 
-  // What RapidJSON calls. It goes on for as long as it gets true; here it is told otherwise by
-  // exceptions alone.
+  // RapidJSON calls these. true means continue; faults are reported by exceptions alone.
 
   bool StartObject() {
     switch (state_) {
@@ -123,8 +122,8 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
     if (!dtype) {
       damaged("the element type is unknown",
               "the header says " + safetensors_quoted(text) +
-                  ", which is none of the types from BOOL to U64 that are known here",
-              "It may be of a newer version of the format: look for a newer frugal.");
+                  ", which is not one of the known types from BOOL to U64",
+              "Update frugal: the file may have a newer version of the format.");
     }
     header_.tensors.back().dtype = *dtype;
     return to(State::fields);
@@ -231,7 +230,7 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
             "expected dtype, shape and data_offsets, found " + safetensors_quoted(name));
   }
 
-  /// Where in the file the token stands that is looked at now.
+  /// File offset of the current token.
   std::uint64_t offset() const {
     std::size_t at = previous_;
     while (at < json_.size() &&
@@ -271,10 +270,10 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
   std::string const& name_;
   std::string_view json_;
   JsonStream stream_;         ///< over the header's own copy of the text
-  std::size_t previous_ = 0;  ///< behind the token before the one looked at
+  std::size_t previous_ = 0;  ///< end of the previous token
   SafetensorsHeader header_;
   State state_ = State::root;
-  unsigned fields_ = 0;  ///< of the tensor, one bit each
+  unsigned fields_ = 0;  ///< of the current tensor, one bit each
   bool metadata_seen_ = false;
 };
 

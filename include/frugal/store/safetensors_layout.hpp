@@ -15,17 +15,17 @@
 
 namespace frugal::detail {
 
-/// Checks a header against the bytes of data that follow it, and sorts its tensors by where they
-/// lie. After it, every tensor's range is inside the data, of the size that its shape and dtype
-/// demand, and every byte of data belongs to exactly one tensor.
+/// Checks a header against the bytes of data that follow it, and sorts its tensors by offset.
+/// Afterwards every tensor's range lies inside the data and has the size that its shape and dtype
+/// require, and every byte of data belongs to exactly one tensor.
 class SafetensorsLayout {
  public:
   SafetensorsLayout(SafetensorsHeader& header, std::string const& name, std::uint64_t data_at,
                     std::uint64_t data_size)
       : header_(header), name_(name), data_at_(data_at), data_size_(data_size) {}
 
-  /// Gives the offsets of the tensors in order of their names. Binary search over it cannot be
-  /// slowed down by chosen names, as a hash table can.
+  /// Returns the tensors' indices sorted by name. Unlike a hash table, binary search over them
+  /// cannot be slowed down by chosen names.
   std::vector<std::uint32_t> check() {
     auto const by_range = [](auto const& a, auto const& b) {
       if (a.begin != b.begin) return a.begin < b.begin;
@@ -81,7 +81,7 @@ class SafetensorsLayout {
     auto const bits =
         tensor_bits(tensor.dtype, std::span(header_.extents).subspan(tensor.shape, tensor.rank));
     if (!bits) {
-      fail(tensor, tensor.offset, "the tensor is absurdly large",
+      fail(tensor, tensor.offset, "the tensor is too large",
            "the product of its extents does not fit into 64 bits");
     }
     if (*bits % 8 != 0) {

@@ -20,24 +20,24 @@
 
 namespace frugal {
 
-/// What can be written to: `write` takes all of the bytes, or throws.
+/// A sink: `write` takes all of the bytes, or throws.
 template <class T>
 concept ByteSink = requires(T& sink, std::span<std::byte const> bytes) { sink.write(bytes); };
 
-/// Writes tensors as a safetensors file: the same tensors and metadata give the same bytes, in
-/// whatever order they come, and those are the bytes that the format's reference implementation
-/// writes (up to its order of metadata, which is arbitrary).
+/// Writes tensors as a safetensors file. The same tensors and metadata give the same bytes, in any
+/// order of arguments: the bytes that the format's reference implementation writes (except for its
+/// order of metadata, which is arbitrary).
 ///
-/// Cost    the header; the tensors go from where they are to the sink. Their bytes are looked at by
-///         `write` alone, so a plan can be made once and written whenever they have changed.
-/// Errors  FormatError naming the tensor for what the format cannot hold or what no reader would
-///         take: two tensors of one name, the name __metadata__, text that is not UTF-8, bytes that
-///         do not fit shape and dtype, more than 100,000,000 bytes of header.
+/// Cost    the header; tensors go from their memory to the sink. Only `write` reads their bytes, so
+///         a plan can be made once and written again whenever they have changed.
+/// Errors  FormatError naming the tensor for anything that the format cannot hold or readers
+///         refuse: duplicate names, the name __metadata__, text that is not UTF-8, bytes that do
+///         not fit shape and dtype, more than 100,000,000 bytes of header.
 class SafetensorsWriter {
  public:
   using Metadata = std::map<std::string, std::string>;
 
-  /// The tensors' bytes have to outlive the writer, names and shapes need not; errors call the file
+  /// The tensors' bytes must outlive the writer, names and shapes need not; errors call the file
   /// `name`.
   explicit SafetensorsWriter(std::vector<TensorView> tensors, Metadata const& metadata = {},
                              std::string name = "safetensors")
@@ -52,14 +52,14 @@ class SafetensorsWriter {
     for (TensorView const& tensor : tensors) data_.push_back(tensor.bytes);
   }
 
-  /// Bytes of the whole file.
+  /// Size of the whole file in bytes.
   std::uint64_t size() const noexcept { return header_.size() + data_size_; }
 
-  /// The file, from its first byte to its last.
+  /// Writes the file from first to last byte.
   template <ByteSink Sink>
   void write(Sink& sink) const {
     sink.write(std::as_bytes(std::span(header_)));
-    // Small tensors are gathered: a call to the system for each would cost more than the copy.
+    // Small tensors are gathered: a system call for each would cost more than the copy.
     std::unique_ptr<std::byte[]> gathered;
     std::size_t filled = 0;
     auto const flush = [&] {
@@ -89,8 +89,8 @@ class SafetensorsWriter {
     auto const bits = tensor_bits(tensor.dtype, tensor.shape);
     std::string const type(dtype_name(tensor.dtype));
     if (!bits) {
-      refuse(tensor.name, "the tensor is absurdly large",
-             "the product of its extents does not fit into 64 bits", "Look at its shape.");
+      refuse(tensor.name, "the tensor is too large",
+             "the product of its extents does not fit into 64 bits", "Check its shape.");
     }
     if (*bits % 8 != 0) {
       refuse(tensor.name, "the tensor ends within a byte",
@@ -137,7 +137,7 @@ class SafetensorsWriter {
     for (TensorView const& tensor : tensors) describe(tensor);
     if (header_.back() == ',') header_.pop_back();
     header_ += '}';
-    // So that the first tensor is aligned, and with it, by their order, all others.
+    // Padding aligns the first tensor, and by their order all others.
     header_.resize((header_.size() + 7) / 8 * 8, ' ');
     std::uint64_t const length = header_.size() - detail::safetensors_length_bytes;
     if (length > detail::safetensors_most_header) {
@@ -178,7 +178,7 @@ class SafetensorsWriter {
   }
 
   std::string name_;
-  std::string header_;  ///< with its length before it
+  std::string header_;  ///< with its length in front
   std::vector<std::span<std::byte const>> data_;
   std::uint64_t data_size_ = 0;
 };

@@ -7,8 +7,8 @@
 
 namespace frugal::detail {
 
-/// Blocks every signal in the calling thread while it lives, but those that a fault of the thread
-/// itself raises: to block these hides the fault.
+/// Blocks every signal in the calling thread for the lifetime of this object, except those that a
+/// fault of the thread itself raises: blocking these would hide the fault.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -27,8 +27,8 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
-/// A thread in which no handler ever runs: SIGTERM and SIGUSR1 go to the program's own threads. The
-/// mask is inherited, so there is no moment at which the new thread takes a signal.
+/// Starts a thread that runs no signal handler: SIGTERM and SIGUSR1 go to the program's own
+/// threads. The mask is inherited, so the new thread never takes a signal.
 template <class Work>
 std::thread signal_free_thread(Work work) {
   BlockedSignals const blocked;

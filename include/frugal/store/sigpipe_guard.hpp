@@ -9,15 +9,15 @@
 
 namespace frugal::detail {
 
-/// While it lives, a write to a pipe that nobody reads fails with EPIPE in this thread and does
-/// nothing else: the process's own handling of SIGPIPE, which by default ends it, is left alone.
-/// errno outlives it.
+/// For its lifetime, a write to a pipe without a reader fails with EPIPE in this thread and has no
+/// other effect. The process's own handling of SIGPIPE, which by default ends it, is unchanged, and
+/// so is errno.
 class SigpipeGuard {
  public:
   SigpipeGuard() {
     sigset_t pending;
     ::sigpending(&pending);
-    // One that waits already is somebody else's, and stays.
+    // A signal that is already pending belongs to other code, and stays pending.
     if (::sigismember(&pending, SIGPIPE) == 1) return;
     ::sigemptyset(&set_);
     ::sigaddset(&set_, SIGPIPE);

@@ -28,18 +28,18 @@ struct FreeEntry {
   void operator()(archive_entry* entry) const noexcept { archive_entry_free(entry); }
 };
 
-/// Writes a tar file compressed with zstd (`tar --zstd -tf` reads it) to a sink. The same files
-/// give the same bytes: owner, rights and time are set, not taken.
+/// Writes a zstd-compressed tar file (`tar --zstd -tf` reads it) to a sink. The same files give the
+/// same bytes: owner, permissions and time are set, not copied.
 template <class Sink>
 class TarWriter {
  public:
-  /// `level` as the program zstd has it, 1 to 19. Weights hardly shrink with higher ones.
+  /// `level` of zstd, 1 to 19. Higher levels hardly shrink weights.
   TarWriter(Sink& sink, std::filesystem::path where, int level)
       : sink_(sink), where_(std::move(where)), handle_(archive_write_new()) {
     if (!handle_) throw std::bad_alloc();
     require(archive_write_set_format_pax_restricted(handle_.get()));
-    // Names go as they are: to translate them takes a locale, and programs start with one that has
-    // ASCII alone.
+    // Names are stored as they are: translation needs a locale, and programs start in one that
+    // knows ASCII alone.
     require(archive_write_set_format_option(handle_.get(), "pax", "hdrcharset", "BINARY"));
     require(archive_write_add_filter_zstd(handle_.get()));
     require(archive_write_set_filter_option(handle_.get(), "zstd", "compression-level",
@@ -51,14 +51,14 @@ class TarWriter {
   TarWriter& operator=(TarWriter const&) = delete;
   ~TarWriter() {
     if (closed_) return;
-    // Given up. Failed first, or closing would write the rest of the entry as zeros; and closed,
-    // or libarchive 3.6 would not free what it has.
+    // Abandoned. Fail first, or closing would write the rest of the entry as zeros; then close, or
+    // libarchive 3.6 would leak.
     given_up_ = true;
     archive_write_fail(handle_.get());
     archive_write_close(handle_.get());
   }
 
-  /// Begins a file, of which exactly `size` bytes have to follow.
+  /// Begins a file; exactly `size` bytes must follow.
   void begin(std::string const& name, std::uint64_t size, std::int64_t time) {
     std::unique_ptr<archive_entry, FreeEntry> const entry(archive_entry_new());
     if (!entry) throw std::bad_alloc();
@@ -73,7 +73,7 @@ class TarWriter {
   void write(std::span<std::byte const> bytes) {
     while (!bytes.empty()) {
       la_ssize_t const wrote = archive_write_data(handle_.get(), bytes.data(), bytes.size());
-      // 0: more than begin() was told.
+      // 0: more bytes than begin() announced.
       if (wrote <= 0) require(wrote == 0 ? ARCHIVE_FATAL : static_cast<int>(wrote));
       bytes = bytes.subspan(static_cast<std::size_t>(wrote));
     }
@@ -85,7 +85,7 @@ class TarWriter {
   }
 
  private:
-  // An exception may not pass through a C library: it waits until the call is back.
+  // An exception must not pass through a C library: it is kept until the call returns.
   static la_ssize_t take(archive*, void* self, void const* data, std::size_t size) {
     auto& writer = *static_cast<TarWriter*>(self);
     try {
@@ -97,7 +97,7 @@ class TarWriter {
     return static_cast<la_ssize_t>(size);
   }
 
-  // A warning is none here: it would be a file that is not stored as it is.
+  // Treat warnings as errors: a warning means that a file is not stored as it is.
   void require(int result) {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     if (result == ARCHIVE_OK) return;
@@ -111,14 +111,14 @@ class TarWriter {
 
   Sink& sink_;
   std::filesystem::path where_;
-  std::exception_ptr failure_;  ///< of the sink, until it is thrown
-  bool given_up_ = false;       ///< the sink gets nothing any more
+  std::exception_ptr failure_;  ///< of the sink, until rethrown
+  bool given_up_ = false;       ///< the sink receives nothing more
   bool closed_ = false;
   std::unique_ptr<archive, FreeArchive> handle_;
 };
 
-/// Reads such a file, one entry after the other. FormatError for what is damaged, and for entries
-/// that are no plain files.
+/// Reads such a file, one entry after the other. FormatError for damage, and for entries that are
+/// not plain files.
 class TarReader {
  public:
   struct Entry {
@@ -134,7 +134,7 @@ class TarReader {
     require(archive_read_open_fd(handle_.get(), file_.descriptor(), std::size_t{1} << 18));
   }
 
-  /// Nothing at the end.
+  /// The next entry; nothing at the end.
   std::optional<Entry> next() {
     archive_entry* entry = nullptr;
     int const result = archive_read_next_header(handle_.get(), &entry);

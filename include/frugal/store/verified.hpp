@@ -15,16 +15,16 @@
 
 namespace frugal::detail {
 
-/// Remembers which checkpoints were found whole, so that gigabytes are not read again at every
-/// save. A checkpoint of which any file was written to, replaced or removed since is not believed.
+/// Caches which checkpoints are valid, so that gigabytes are not read again at every save. An entry
+/// expires when any file of the checkpoint is written to, replaced or removed.
 class Verified {
  public:
-  /// It was verified just now, or written and fsynced.
+  /// Call it after the checkpoint was verified, or written and fsynced.
   void remember(SavedCheckpoint const& checkpoint) {
     if (auto const stamps = stamps_of(checkpoint)) known_[checkpoint.folder] = *stamps;
   }
 
-  /// True if it is whole; reads it if that is not known. What is no damage is thrown.
+  /// Whether the checkpoint is valid; reads it if that is unknown. Throws errors other than damage.
   bool holds(SavedCheckpoint const& checkpoint) {
     auto const known = known_.find(checkpoint.folder);
     if (known != known_.end() && stamps_of(checkpoint) == known->second) return true;
@@ -43,7 +43,7 @@ class Verified {
  private:
   struct Stamp {
     std::uint64_t device, inode;
-    std::int64_t size, changed_s, changed_ns;  // ctime: no program can set it back
+    std::int64_t size, changed_s, changed_ns;  // ctime: programs cannot set it back
     bool operator==(Stamp const&) const = default;
   };
 

@@ -10,20 +10,20 @@
 #include <utility>
 #include <vector>
 
-/// The texts of a progress display; no terminal and no clock in here, so that they can be tested.
+/// The texts of a progress display, without terminal or clock, so that they can be tested.
 namespace frugal::watch {
 
-/// What one redraw shows.
+/// The contents of one redraw.
 struct BarLine {
-  std::uint64_t epoch = 0;                ///< complete epochs before the one that is shown
-  std::optional<std::uint64_t> epochs{};  ///< epochs of the run, if they are limited
+  std::uint64_t epoch = 0;                ///< completed epochs before the current one
+  std::optional<std::uint64_t> epochs{};  ///< epochs of the run, if limited
   std::uint64_t step = 0;
   std::optional<std::uint64_t> total_steps{};
   double samples_per_second = 0;
-  std::optional<double> utilisation{};  ///< of the device's peak
+  std::optional<double> utilisation{};  ///< fraction of the device's peak
   std::optional<double> seconds_left{};
   double loss = 0;
-  bool mean = false;             ///< is the loss the mean of the epoch, and not the last one?
+  bool mean = false;             ///< whether the loss is the epoch's mean rather than the last one
   std::string metric{};          ///< name of the watched metric
   std::optional<double> best{};  ///< its best value so far
   std::vector<std::pair<std::string, double>> more{};  ///< behind all that, by name
@@ -36,11 +36,11 @@ inline std::string short_number(double value) {
   return text;
 }
 
-/// 950, 12.3k, 4.56M: a rate that keeps its width.
+/// A rate of constant width: 950, 12.3k, 4.56M.
 inline std::string rate_text(double value) {
   char text[32];
   char const* unit = "";
-  // 999.5 has three digits only as 1e+03.
+  // 999.5 rounds to 1000, which %.3g prints as 1e+03.
   if (value >= 999.5e6) {
     value /= 1e9;
     unit = "G";

@@ -6,7 +6,7 @@
 
 namespace frugal::detail {
 
-/// "1.5 KiB", for messages.
+/// A size for messages: "1.5 KiB".
 inline std::string bytes_text(double bytes) {
   char const* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes: M, K, N of products [M, K] x [K, N]; B batch, H heads, S positions, D width of a head; of
-// a convolution input [B, C, ...], weight [C', C / groups, ...], both ... spatial.
+// a convolution input [B, C, ...], weight [C', C / groups, ...], where ... are spatial.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -27,20 +27,20 @@ inline std::uint64_t elements(Shape shape) {
   return count;
 }
 
-/// 2 M K N, times the batch of a batched product. A multiplication and an addition are two.
+/// 2 M K N, times the batch of a batched product: a multiply-add counts as two.
 inline std::uint64_t product_flops(Shape a, Shape b) {
   return b.empty() ? 0 : 2 * elements(a) * static_cast<std::uint64_t>(b.back());
 }
 
-/// Each weight meets each position of the output, or of the input where the convolution is
-/// transposed.
+/// Each weight is applied at each position of the output, or of the input for a transposed
+/// convolution.
 inline std::uint64_t convolution_flops(Shape weight, Shape positions) {
   if (positions.size() < 2) return 0;
   return 2 * elements(weight) * static_cast<std::uint64_t>(positions[0]) *
          elements(positions.slice(2));
 }
 
-/// Scores of all pairs and their sum over values; a causal mask is not looked at.
+/// Scores of all pairs and their weighted sums of values; a causal mask is ignored.
 inline std::uint64_t attention_flops(Shape q_BHSD, Shape k_BHSD, Shape v_BHSD, std::uint64_t of_d,
                                      std::uint64_t of_v) {
   if (q_BHSD.size() != 4 || k_BHSD.size() != 4 || v_BHSD.size() != 4) return 0;
@@ -50,7 +50,7 @@ inline std::uint64_t attention_flops(Shape q_BHSD, Shape k_BHSD, Shape v_BHSD, s
           of_v * static_cast<std::uint64_t>(v_BHSD[3]));
 }
 
-/// What an operator was called with and what it gave: shapes, empty for what is no tensor.
+/// Input and output shapes of an operator call; empty for arguments that are not tensors.
 struct CallShapes {
   std::vector<std::vector<std::int64_t>> inputs;
   std::vector<std::vector<std::int64_t>> outputs;
@@ -64,8 +64,8 @@ std::uint64_t of_product(CallShapes const& call) {
   return product_flops(call.input(First), call.input(First + 1));
 }
 
-/// The positions that each weight meets. Which way a convolution goes is told by its channels;
-/// where there are as many on both sides, it is taken for transposed if it makes its input larger.
+/// The positions at which each weight is applied. The channels tell a transposed convolution from a
+/// plain one; if both sides have equally many, it counts as transposed if it enlarges its input.
 inline Shape positions(Shape input, Shape weight, Shape output) {
   if (input.size() < 3 || input.size() != weight.size() || input.size() != output.size()) return {};
   bool const along = weight[0] == output[1];
@@ -80,8 +80,8 @@ inline std::uint64_t of_convolution(CallShapes const& call) {
   return convolution_flops(weight, positions(call.input(0), weight, call.output(0)));
 }
 
-/// (grad_output, input, weight, ...) -> gradients of input, weight and bias, those that are wanted:
-/// as many as forward for each of the first two.
+/// (grad_output, input, weight, ...) -> the requested gradients of input, weight and bias: each of
+/// the first two costs as much as forward.
 inline std::uint64_t of_convolution_backward(CallShapes const& call) {
   Shape const weight = call.input(2);
   std::uint64_t const parts = std::uint64_t{!call.output(0).empty()} + !call.output(1).empty();
@@ -93,7 +93,7 @@ inline std::uint64_t of_attention(CallShapes const& call) {
   return attention_flops(call.input(0), call.input(1), call.input(2), 1, 1);
 }
 
-/// (grad, query, key, value, ...): the scores once more, and four products.
+/// (grad, query, key, value, ...): recomputed scores, and four products.
 inline std::uint64_t of_attention_backward(CallShapes const& call) {
   return attention_flops(call.input(1), call.input(2), call.input(3), 3, 2);
 }
@@ -103,7 +103,7 @@ struct CountedOperator {
   std::uint64_t (*flops)(CallShapes const&);
 };
 
-// What others are made of (linear, matmul, einsum) calls these; each is counted once.
+// Composite operators (linear, matmul, einsum) call these, so that each is counted once.
 inline constexpr std::array counted_operators{
     CountedOperator{"aten::mm", of_product<0>},
     CountedOperator{"aten::addmm", of_product<1>},
@@ -126,11 +126,11 @@ inline constexpr std::array counted_operators{
 
 }  // namespace detail
 
-/// Counts the floating-point operations of products, convolutions and attention that a thread asks
-/// LibTorch for, and autograd's threads on its behalf. Rules of torch.utils.flop_counter, but for
-/// the backward pass of grouped convolutions, which it counts as if they had one group.
+/// Counts the floating-point operations of matrix products, convolutions and attention that a
+/// thread submits, autograd's threads included. Follows torch.utils.flop_counter, except for the
+/// backward pass of grouped convolutions, which that counts as if they had one group.
 ///
-/// One counter in the process counts at a time: LibTorch's callbacks carry no data.
+/// Only one counter per process is active at a time: LibTorch's callbacks carry no data.
 class FlopCounter {
  public:
   FlopCounter() = default;
@@ -138,14 +138,14 @@ class FlopCounter {
   FlopCounter& operator=(FlopCounter const&) = delete;
   ~FlopCounter() { close(); }
 
-  /// Begins at 0. False while another counter is open: try again later.
+  /// Starts from 0. False while another counter is open: try again later.
   bool open() {
     FlopCounter* nobody = nullptr;
     if (!active_.compare_exchange_strong(nobody, this)) return nobody == this;
     flops_ = 0;
     return true;
   }
-  /// From here on what this thread does is counted, until pause(), in the same thread.
+  /// Counts this thread's operations until pause(), which must be called in the same thread.
   void count() {
     if (handle_ != 0) return;
     handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&begin, &end)
@@ -158,7 +158,7 @@ class FlopCounter {
     at::removeCallback(handle_);
     handle_ = 0;
   }
-  /// What was counted since open().
+  /// The count since open().
   std::uint64_t close() {
     pause();
     FlopCounter* self = this;
@@ -167,7 +167,7 @@ class FlopCounter {
   }
 
  private:
-  /// An operator that is counted, between its call and its return.
+  /// A counted operator, between its call and its return.
   struct Call : at::ObserverContext {
     explicit Call(detail::CountedOperator const& known) : counted(known) {}
     detail::CountedOperator const& counted;
@@ -179,8 +179,8 @@ class FlopCounter {
     for (detail::CountedOperator const& known : detail::counted_operators) {
       if (known.name != name) continue;
       auto call = std::make_unique<Call>(known);
-      // Not RecordFunction::inputs(), which in a program without NDEBUG asserts what a LibTorch
-      // with it does not keep.
+      // Not RecordFunction::inputs(): in a program without NDEBUG it asserts an invariant that a
+      // LibTorch built with NDEBUG does not maintain.
       call->shapes.inputs = torch::profiler::impl::inputSizes(function);
       return call;
     }

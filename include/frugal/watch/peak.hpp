@@ -9,18 +9,18 @@
 #include <string_view>
 #include <system_error>
 
-/// What a device could do at most; no tensor in here.
+/// Peak performance of devices, without tensors.
 namespace frugal::watch {
 
-/// Floating-point operations per second, dense, by the makers' data sheets. 0: it has none.
+/// Dense floating-point operations per second, from the vendors' data sheets. 0: not supported.
 struct Peak {
-  std::string_view model;  ///< a part of the device's name
+  std::string_view model;  ///< a substring of the device's name
   double fp32;             ///< without TF32
   double bf16;
-  double fp16;  ///< with sums in FP32
+  double fp16;  ///< with FP32 accumulation
 };
 
-// Of several that fit, the first: "H100 PCIe" stands before "H100".
+// The first match wins: "H100 PCIe" stands before "H100".
 inline constexpr std::array peaks{
     Peak{"H200", 67e12, 989e12, 989e12},   Peak{"H100 PCIe", 51e12, 756e12, 756e12},
     Peak{"H100", 67e12, 989e12, 989e12},   Peak{"A100", 19.5e12, 312e12, 312e12},
@@ -30,8 +30,8 @@ inline constexpr std::array peaks{
     Peak{"V100-PCIE", 14e12, 0, 112e12},   Peak{"Tesla T4", 8.1e12, 0, 65e12},
 };
 
-/// `format` is FP32, BF16 or FP16. Nothing for a device that is not in the table, or that lacks
-/// the format.
+/// `format` is FP32, BF16 or FP16. Nothing for a device that is not in the table or does not
+/// support the format.
 inline std::optional<double> peak_flops(std::string_view model, std::string_view format) {
   for (Peak const& peak : peaks) {
     if (model.find(peak.model) == std::string_view::npos) continue;
@@ -44,8 +44,8 @@ inline std::optional<double> peak_flops(std::string_view model, std::string_view
   return std::nullopt;
 }
 
-/// The model of the machine's NVIDIA GPUs as their driver tells it, empty where there are none, or
-/// several models. Read from a file, so that nothing of CUDA has to be linked.
+/// The model of the machine's NVIDIA GPUs, from their driver; empty if there are none, or several
+/// models. Read from a file, to avoid linking CUDA.
 inline std::string gpu_model(std::filesystem::path const& driver = "/proc/driver/nvidia/gpus") {
   std::string model;
   std::error_code error;

@@ -18,22 +18,22 @@ namespace frugal {
 /// One optimizer step of a range test.
 struct RatePoint {
   double rate = 0;  ///< learning rate of the step
-  double loss = 0;  ///< of its window, before the step
+  double loss = 0;  ///< loss of its window, before the step
   double smoothed = 0;
 };
 
-/// What a range test found: the loss over a learning rate that grows by a constant factor a step.
-/// Printed, it is a drawing in plain characters.
+/// The result of a learning-rate range test: the loss over a learning rate that grows by a constant
+/// factor per step. Printing it draws the curve in plain characters.
 struct RateCurve {
   std::vector<RatePoint> points;
-  bool diverged = false;  ///< it ended before its last rate, for the loss had grown too far
-  /// The rate at which the smoothed loss falls fastest; nothing where it never falls.
+  bool diverged = false;  ///< stopped before the last rate because the loss had grown too far
+  /// The rate at which the smoothed loss falls fastest; nothing if it never falls.
   std::optional<double> suggestion{};
 };
 
 namespace detail {
 
-/// Exponential mean of losses, corrected for its beginning at 0 (Kingma and Ba, 2015, section 3).
+/// Exponential moving average of losses with bias correction (Kingma and Ba, 2015, section 3).
 class Smoothing {
  public:
   explicit Smoothing(double keep) : keep_(keep) {}
@@ -49,15 +49,16 @@ class Smoothing {
   double share_ = 1;
 };
 
-/// The point with the lowest slope of the smoothed loss, of those behind the first tenth, whose
-/// smoothing has not settled. A slope is that of the line through a tenth of the points around it
-/// (least squares): that of two neighbours tells how batches differ before it tells anything else.
+/// The point with the steepest descent of the smoothed loss, ignoring the first tenth of the
+/// points, in which the smoothing has not settled. The slope is a least-squares fit over the
+/// surrounding tenth of the points: that of two neighbours would mostly show the difference between
+/// batches.
 inline std::optional<double> steepest(std::vector<RatePoint> const& points) {
   std::size_t const half = std::max<std::size_t>(points.size() / 20, 1);
   std::optional<double> rate;
   double lowest = 0;
   for (std::size_t i = std::max(points.size() / 10, half); i + half < points.size(); ++i) {
-    double slope = 0;  // times a constant
+    double slope = 0;  // up to a constant factor
     for (std::size_t k = 1; k <= half; ++k) {
       slope += static_cast<double>(k) * (points[i + k].smoothed - points[i - k].smoothed);
     }
@@ -68,12 +69,12 @@ inline std::optional<double> steepest(std::vector<RatePoint> const& points) {
   return rate;
 }
 
-/// Rows of text, the highest loss on top; what is above the picture is a '^' in its first row.
+/// Rows of text, highest loss first; a value above the range is drawn as '^' in the first row.
 inline std::vector<std::string> drawn(std::vector<RatePoint> const& points, std::size_t rows,
                                       std::size_t columns) {
   double lowest = std::numeric_limits<double>::infinity();
   for (RatePoint const& point : points) lowest = std::min(lowest, point.smoothed);
-  // A loss that has run away would press everything else into one row.
+  // A diverged loss would squeeze everything else into one row.
   double highest = points.front().smoothed;
   for (RatePoint const& point : points) {
     if (point.smoothed == lowest) break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainers whose saves are broken at one call to the file system after another, by the shim.
+// Trainers whose saves fail at one call to the file system after another, through the shim.
 #pragma once
 
 #include "outcome.hpp"
@@ -20,11 +20,11 @@
 
 namespace frugal_test::fault {
 
-/// What is done at a call.
+/// The fault at a call.
 struct Fault {
   std::string act;       ///< of the shim
-  bool lasting = false;  ///< from that call on
-  std::string error{};   ///< what strerror says, if it is one that has to be said
+  bool lasting = false;  ///< also at all later calls
+  std::string error{};   ///< the required text of strerror, if the error must be reported
 };
 
 struct Call {
@@ -34,7 +34,7 @@ struct Call {
 
 class BrokenCalls {
  public:
-  /// Every `stride`-th of what there is to try, from `first` on.
+  /// Tries every `stride`-th case, from `first` on.
   BrokenCalls(std::uint64_t stride, std::uint64_t first) : stride_(stride), next_(first % stride) {
     arm_ = reinterpret_cast<void (*)()>(::dlsym(RTLD_DEFAULT, "frugal_fault_arm"));
     if (arm_ == nullptr) throw std::runtime_error("the shim is not loaded: give --shim");
@@ -80,8 +80,8 @@ class BrokenCalls {
       {.act = "EIO", .lasting = true, .error = "Input/output error"},
       {.act = "EROFS", .lasting = true, .error = "Read-only file system"}};
 
-  // Two epochs, of which the second and the third save are broken. Nothing is deleted in the second
-  // and something in the third.
+  // Two epochs with faults in the second and the third save. The second deletes nothing, the third
+  // something.
   struct Scenario {
     Scenario(bool async, frugal::OnFailure policy)
         : job{.folder = scratch / "run", .epochs = 2, .async = async, .on_failure = policy},
@@ -106,15 +106,15 @@ class BrokenCalls {
     return std::find(calls.begin(), calls.end(), call) != calls.end();
   }
 
-  /// What may fail without a word: tidying up, texts for people, and what file systems may lack and
-  /// is looked at elsewhere.
+  /// Whether a fault at this call needs no report: clean-up, texts for people, and calls that file
+  /// systems may lack and that are checked elsewhere.
   static bool may_be_ignored(Call const& call) {
     static std::vector<std::string> const calls{"unlink",    "rmdir",     "pwrite", "close",
                                                 "fallocate", "renameat2", "rename", "open"};
     return std::find(calls.begin(), calls.end(), call.name) != calls.end();
   }
 
-  /// Starts the job with a fault at its k-th call. Nothing if the run was preempted by the fault.
+  /// Starts the job with a fault at its k-th call. Nothing if the fault preempted the run.
   End start(Scenario const& scenario, Fault const& fault, std::size_t k, std::string& words) const {
     std::filesystem::remove_all(scenario.job.folder);
     std::filesystem::create_directories(scenario.job.folder);
@@ -168,13 +168,13 @@ class BrokenCalls {
     });
     require(end_of_saves != calls.end(), "the saves are not those that were to be broken");
     calls.erase(end_of_saves, calls.end());
-    // What comes last belongs to the next save, which may be the one at the end.
+    // The last calls belong to the next save, which may be the one at the end.
     while (calls.back().path.ends_with("/metrics.jsonl")) calls.pop_back();
     require(calls.size() > 40, "the shim does not count");
     return calls;
   }
 
-  /// The last step whose save was through before the k-th call.
+  /// The last step whose save was complete before the k-th call.
   static std::uint64_t last_good(Scenario const& scenario, std::vector<Call> const& calls,
                                  std::size_t k) {
     std::uint64_t step = scenario.job.async ? 3 : 5;
@@ -195,8 +195,8 @@ class BrokenCalls {
     End const end = start(scenario, fault, k, words);
     auto const calls = calls_of(scenario);
     Call const call = k <= calls.size() ? calls[k - 1] : Call{};
-    // Two threads do not always come to their calls in one order: now and then the k-th is one that
-    // this cannot happen to.
+    // Two threads do not always make their calls in the same order: occasionally this fault cannot
+    // happen at the k-th call.
     bool const writes = call.name.starts_with("write");
     if ((fault.act == "short" || fault.act == "tear") && !writes) return;
     if (fault.act == "EINTR" && !is_interruptible(call.name)) return;
@@ -217,7 +217,7 @@ class BrokenCalls {
             std::string const& words, std::vector<Call> const& calls) {
     Job const& job = scenario.job;
     require(calls.size() >= k, "the call was not made");
-    // Whatever happened, what was safe is safe, and nothing that stands there is half.
+    // Whatever happened, safe checkpoints are still safe, and none is incomplete.
     auto const newest = newest_in(job.folder);
     require(newest.damaged.empty(), "a checkpoint is damaged");
     require(newest.checkpoint && newest.checkpoint->step() >= last_good(scenario, calls, k),
@@ -233,7 +233,7 @@ class BrokenCalls {
       look_at_failure(scenario, fault, k, end, words, calls);
     }
     if (end.exited(0) && fault.error.empty()) return;
-    // And the next start, of a machine that is well, ends as if nothing had been.
+    // The next start, on a healthy machine, ends as if nothing had happened.
     Job again = job;
     again.on_failure = frugal::OnFailure::Stop;
     run_to_the_end(again, scenario.scratch / "words");
@@ -261,32 +261,32 @@ class BrokenCalls {
       require(end.exited(0), "it was to go on");
       Outcome expected = scenario.expected;
       Outcome const got = facts_in(job.folder);
-      // A disk that stays full takes no lines of the log either; what it took before is there.
+      // A disk that stays full takes no more log lines; earlier ones are there.
       if (fault.lasting && got.metrics.size() < expected.metrics.size()) {
         expected.metrics.resize(got.metrics.size());
       }
       require_same_facts(got, expected);
       if (told) {
         require(advice.find(fault.error) != std::string::npos, "the advice does not say why");
-        // A disk that stays full takes no line of the log either.
+        // A disk that stays full takes no log line either.
         require(fault.lasting || log.find("\"checkpoint_failed\"") != std::string::npos,
                 "the log does not say that a checkpoint failed");
         ++went_on_;
       }
     }
-    // A log that cannot be written is an advice, whatever the run does about its checkpoints.
+    // A log that cannot be written gives a note in advice, whatever the run does about checkpoints.
     bool const of_log = advice.find("metrics.jsonl cannot be") != std::string::npos;
-    // A deletion comes after its save, which is whole: it is told, and tried again at the next.
+    // A deletion follows its save, which is complete: it is reported, and retried at the next.
     bool const of_deletion = advice.find("cannot be deleted") != std::string::npos;
     bool const noticed = of_log || of_deletion || (stops ? end.exited(3) : told);
     require(noticed || may_be_ignored(call), "the failure was not noticed");
-    // The kernel may have dropped what it could not write, and a second fsync would say nothing.
+    // The kernel may have dropped what it could not write, and a second fsync would not report it.
     if (call.name == "fsync") {
       require(noticed, "a failed fsync was not noticed");
       bool const again = std::any_of(
           calls.begin() + static_cast<std::ptrdiff_t>(k), calls.end(),
           [&](Call const& later) { return later.name == "fsync" && later.path == call.path; });
-      // Later saves fsync the folder and the log again, for what is new in them.
+      // Later saves fsync the folder and the log again, for their new contents.
       bool const of_one_save = call.path.find("/.tmp-") != std::string::npos;
       require(!again || ((!stops || of_deletion) && !of_one_save), "a failed fsync was made again");
     }

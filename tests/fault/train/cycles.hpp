@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process that resumes, trains a little, is told to go and saves, again and again.
+// One process that resumes, trains briefly, is preempted and saves, again and again.
 #pragma once
 
 #include "outcome.hpp"
@@ -16,12 +16,12 @@
 
 namespace frugal_test::fault {
 
-/// What a process holds.
+/// The resources that a process holds.
 struct Held {
   std::size_t threads = 0;
   std::size_t descriptors = 0;
   std::size_t temporaries = 0;
-  std::uint64_t kib = 0;  ///< of memory, resident
+  std::uint64_t kib = 0;  ///< resident memory
 
   static Held now(std::filesystem::path const& folder) {
     std::ifstream file("/proc/self/statm");
@@ -42,7 +42,7 @@ struct Held {
   }
 };
 
-/// Two steps a cycle; SIGTERM comes in the second one's batch.
+/// Two steps per cycle; SIGTERM comes in the second one's batch.
 inline frugal::Report cycle(std::filesystem::path const& folder, std::uint64_t steps, bool told,
                             std::shared_ptr<Mlp> const& module) {
   int batches = 0;
@@ -55,7 +55,7 @@ inline frugal::Report cycle(std::filesystem::path const& folder, std::uint64_t s
                           frugal::Settings{.run = folder, .steps = steps, .seed = 7},
                           frugal::Optimize<frugal::AdamW>{},
                           frugal::Log<frugal::Every<1>>{},
-                          frugal::Spot<frugal::SigtermSave>{.then = frugal::Preempted::Return},
+                          frugal::Spot<frugal::SigtermSave>{},
                           frugal::Checkpoint<frugal::Every<1>, frugal::Keep<2>, frugal::Async>{}};
   frugal::Prefetch train(frugal::Resident(support::samples(43), {.batch = 4, .shuffle = true}));
   return trainer.fit(train);
@@ -73,7 +73,7 @@ inline nlohmann::json cycles(std::uint64_t count) {
     auto module = std::make_shared<Mlp>(shape);
     for (std::uint64_t i = 0; i < count; ++i) {
       module = std::make_shared<Mlp>(shape);
-      // The last one may end by itself in the step in which it is told to go.
+      // The last run may end by itself in the step in which it is preempted.
       frugal::Report const report = cycle(scratch / "run", steps, true, module);
       require(report.steps == 2 * (i + 1),
               "cycle " + std::to_string(i) + " ended at step " + std::to_string(report.steps));
@@ -92,7 +92,7 @@ inline nlohmann::json cycles(std::uint64_t count) {
             "descriptors: " + std::to_string(early.descriptors) + " and then " +
                 std::to_string(late.descriptors));
     require(late.temporaries == 0, "temporaries are left");
-    // The heap's own holes; a leak of one small state a cycle would be 20 MiB.
+    // Tolerance for heap fragmentation; a leak of one small state per cycle would be 20 MiB.
     require(late.kib <= early.kib + 2048,
             "memory: " + std::to_string(early.kib) + " KiB and then " + std::to_string(late.kib));
     auto const whole = std::make_shared<Mlp>(shape);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainers that find their newest checkpoint damaged, in one bit or by its end.
+// Trainers that find their newest checkpoint damaged, by one bit or by truncation.
 #pragma once
 
 #include "outcome.hpp"
@@ -19,7 +19,8 @@ namespace frugal_test::fault {
 
 class Damages {
  public:
-  /// About so many flips and half as many cuts, spread evenly over all files of a checkpoint.
+  /// About so many bit flips and half as many truncations, spread evenly over all files of a
+  /// checkpoint.
   nlohmann::json run(std::uint64_t positions) {
     std::filesystem::create_directories(whole_.folder);
     run_to_the_end(whole_, scratch_ / "words");
@@ -40,7 +41,7 @@ class Damages {
 
   struct Damage {
     std::filesystem::path file;
-    std::uint64_t at = 0;  ///< a bit, or the byte it is cut off at
+    std::uint64_t at = 0;  ///< a bit, or the byte of the truncation
     bool cut = false;
   };
 
@@ -55,7 +56,7 @@ class Damages {
     std::uint64_t const flips = std::min(positions, 8 * bytes_);
     std::uint64_t const cuts = std::min(positions / 2, bytes_);
     for (auto const& [file, size] : files) {
-      // At least the first and the last of each, however few are tried.
+      // At least the first and the last of each.
       std::uint64_t const flipped =
           std::min(8 * size, std::max<std::uint64_t>(2, flips * size / bytes_));
       for (std::uint64_t i = 0; i < flipped; ++i) {

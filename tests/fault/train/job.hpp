@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The job that tests/fault/train.cpp breaks: small, and with all that a resume can get wrong.
+// The job of tests/fault/train.cpp: small, with everything that a resume can get wrong.
 #pragma once
 
 #include <frugal/frugal.hpp>
@@ -23,16 +23,16 @@ namespace frugal_test::fault {
 using namespace frugal::literals;
 using support::Mlp;
 
-/// Where a start is. Whether a save is under way, the folder tells.
+/// What a start is doing. Whether it is saving, the folder shows.
 enum class Where : int { starting, window, mid_window, validation, ending };
 
-/// What a start says of itself while it lives, in memory that it shares with its parent.
+/// Progress of a start while it lives, in memory shared with its parent.
 struct Told {
   std::atomic<Where> where{Where::starting};
-  std::atomic<std::uint64_t> step{0};        ///< 0 until it has done one
+  std::atomic<std::uint64_t> step{0};        ///< 0 until the first is done
   std::atomic<std::uint64_t> training{0};    ///< batches begun
   std::atomic<std::uint64_t> validation{0};  ///< likewise
-  std::atomic<int> position{0};              ///< of a test that tries many in one process
+  std::atomic<int> position{0};              ///< of a test that tries many cases in one process
 };
 
 namespace kinds {
@@ -41,20 +41,20 @@ struct ids : frugal::observer_kind {
 };
 }  // namespace kinds
 
-/// Numbers of a contiguous kLong tensor. Not const_data_ptr<T>(): clang names that template
-/// otherwise than the g++ that built LibTorch, and does not find it.
+/// Numbers of a contiguous kLong tensor. Not const_data_ptr<T>(): clang mangles that template's
+/// name differently from the g++ that built LibTorch, and does not find it.
 inline std::span<std::int64_t const> ids_in(at::Tensor const& tensor) {
   return {static_cast<std::int64_t const*>(tensor.const_data_ptr()),
           static_cast<std::size_t>(tensor.numel())};
 }
 
-/// Keeps which samples were trained on, in their order. The objective notes those of a window,
-/// which count once its step is done.
+/// Records which samples were trained on, in order. The objective records those of a window, which
+/// count once its step is done.
 struct Ids {
   using kind = kinds::ids;
   using listens = frugal::list<frugal::on::fit_begin, frugal::on::step, frugal::on::validated,
                                frugal::on::fit_end>;
-  // A validation may be broken off, and the step is done all the same.
+  // A validation may be interrupted although the step is done.
   using before = frugal::list<frugal::kinds::validate>;
 
   std::vector<std::int64_t>* window = nullptr;
@@ -98,11 +98,11 @@ constexpr std::int64_t features = 6;
 constexpr std::int64_t sample_count =
     203;  // 26 batches of 8, the last of 3; 9 windows, the last of 2
 
-/// Cross entropy of data [B, 7], whose last column is the sample's number.
+/// Cross entropy of data [B, 7], with the sample's number in the last column.
 struct Objective {
   std::vector<std::int64_t>* window;
   Told* told;
-  bool forgets = false;  ///< draws from the generator once a start: what no resume can know
+  bool forgets = false;  ///< draws from the generator once per start, which no resume can know
 
   frugal::Loss operator()(std::shared_ptr<Mlp>& module, frugal::Batch const& batch) const {
     if (forgets && told->training == 0) at::rand({1});
@@ -135,7 +135,7 @@ struct Job {
   bool forgets = false;  ///< does not resume exactly
 };
 
-// Two ways to save; all else is alike.
+// Two ways to save; otherwise equal.
 using Background = frugal::Checkpoint<frugal::Every<3>, frugal::Keep<2>, frugal::Async>;
 using Foreground = frugal::Checkpoint<frugal::Every<5>, frugal::Keep<2>, frugal::KeepBest<>>;
 
@@ -155,7 +155,7 @@ frugal::Report fit_with(Job const& job, Told& told, std::shared_ptr<Mlp> const& 
       frugal::EarlyStop<frugal::Patience<3>>{.min_delta = 0.002},
       frugal::Log<frugal::Every<2>>{},
       Ids{.window = &window, .told = &told},
-      frugal::Spot<frugal::SigtermSave>{},
+      frugal::Spot<frugal::SigtermSave>{.then = frugal::Preempted::Exit},
       checkpoint};
   frugal::Prefetch train(
       frugal::Resident(numbered(sample_count, 91), {.batch = 8, .shuffle = true}));
@@ -163,13 +163,13 @@ frugal::Report fit_with(Job const& job, Told& told, std::shared_ptr<Mlp> const& 
   return trainer.fit(train, valid);
 }
 
-/// Runs the job, or what is left of it. A run that is preempted does not return.
+/// Runs the job, or the rest of it. A preempted run does not return.
 inline frugal::Report fit(Job const& job, Told& told, std::shared_ptr<Mlp> const& module) {
   return job.async ? fit_with<Background>(job, told, module)
                    : fit_with<Foreground>(job, told, module);
 }
 
-/// What the process itself has at the end: all but seconds, and every number by its bits.
+/// The process's results at the end: everything but seconds, with every number by its bits.
 inline nlohmann::json facts_of(frugal::Report const& report, Mlp const& module) {
   nlohmann::json out{{"epochs", report.epochs},
                      {"steps", report.steps},
@@ -192,17 +192,17 @@ inline nlohmann::json facts_of(frugal::Report const& report, Mlp const& module) 
   return out;
 }
 
-/// Beside the run's folder, in which nothing may be writable.
+/// Next to the run's folder, which may be read-only.
 inline std::filesystem::path facts_of(std::filesystem::path const& folder) {
   return folder.string() + ".facts";
 }
 
-/// Beside it as well: what a process that came to its end has said, a line each.
+/// Also next to it: the advice of completed processes, one per line.
 inline std::filesystem::path advice_of(std::filesystem::path const& folder) {
   return folder.string() + ".advice";
 }
 
-/// Runs the job and leaves its facts and its advice.
+/// Runs the job and writes its facts and its advice.
 inline frugal::Report run(Job const& job, Told& told) {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
   frugal::Report report = fit(job, told, module);

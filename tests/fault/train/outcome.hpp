@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run has left when it is over, and how two runs differ.
+// The results of a completed run, and the differences between two runs.
 #pragma once
 
 #include "start.hpp"
@@ -25,7 +25,7 @@ inline std::vector<std::string> temporaries_in(std::filesystem::path const& fold
   return found;
 }
 
-/// The save that is being written, if one is.
+/// The save that is being written, if any.
 inline bool is_saving(std::filesystem::path const& folder) {
   std::error_code ignored;
   for (auto const& each : std::filesystem::directory_iterator(folder / "checkpoints", ignored)) {
@@ -38,7 +38,7 @@ inline frugal::NewestValid newest_in(std::filesystem::path const& folder) {
   return frugal::RunDirectory(folder, frugal::Access::read).newest_valid();
 }
 
-/// The lines of the log that tell of training, without the clock's.
+/// The log's training lines, without times.
 inline std::vector<nlohmann::json> metrics_in(std::filesystem::path const& folder) {
   std::vector<nlohmann::json> lines;
   for (auto const& text : support::lines_of(support::text_of(folder / "metrics.jsonl"))) {
@@ -64,7 +64,7 @@ struct Outcome {
   std::vector<std::int64_t> ids;
 };
 
-/// All of it but the checkpoint.
+/// Everything except the checkpoint.
 inline Outcome facts_in(std::filesystem::path const& folder) {
   auto facts = nlohmann::json::parse(support::text_of(facts_of(folder)), nullptr, false);
   require(facts.is_object(), "the run has not come to its end");
@@ -88,18 +88,18 @@ inline Outcome outcome_in(std::filesystem::path const& folder) {
   out.optimizer = support::text_of(at / "optimizer.safetensors");
   out.state = nlohmann::json::parse(support::text_of(at / "state.json"));
   out.state.erase("seconds");
-  // The log has the lines of the starts, and seconds have digits.
+  // The log also contains lines of the starts, and the digits of seconds vary.
   out.state.at("values").erase("policies/Log/size");
   out.state.at("values").erase("policies/Log/tail");
-  // What was told of starts that were disturbed, and the saves that failed in them.
+  // Records of disturbed starts, and of their failed saves.
   out.state.at("values").erase("policies/Checkpoint/failures");
   std::vector<std::string> told;
   for (auto const& [path, value] : out.state.at("values").items()) {
     if (path.starts_with("run/advice")) told.push_back(path);
   }
   for (std::string const& path : told) out.state.at("values").erase(path);
-  // A save of the last step is as good as one of the end, which has these two beyond it; the facts
-  // have the loss.
+  // A save of the last step is equivalent to one of the end, which additionally has these two; the
+  // facts contain the loss.
   out.state.at("values").erase("policies/Log/ended_at");
   out.state.at("values").erase("run/epoch_loss");
   auto const tensors = frugal::Safetensors::open(at / "optimizer.safetensors");
@@ -109,7 +109,7 @@ inline Outcome outcome_in(std::filesystem::path const& folder) {
   return out;
 }
 
-/// Each sample once in each epoch, and at most once in one that was not finished.
+/// Each sample once per epoch, and at most once in an incomplete one.
 inline void require_each_once(std::vector<std::int64_t> const& ids, std::uint64_t epochs) {
   auto const count = static_cast<std::size_t>(sample_count);
   require(ids.size() / count == epochs || ids.size() == epochs * count,
@@ -149,7 +149,7 @@ inline void require_same(Outcome const& got, Outcome const& expected) {
   }
 }
 
-/// Starts the job until it ends, as it is meant to; throws what it said if it does not.
+/// Starts the job until it ends in the expected way; otherwise throws its output.
 inline void run_to_the_end(Job const& job, std::filesystem::path const& words) {
   Start start(words, [&](Told& told) {
     run(job, told);

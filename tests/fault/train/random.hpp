@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs that are killed at random instants, and started again, must end as one that was not.
+// Runs that are killed at random instants, and restarted, must end like an undisturbed one.
 #pragma once
 
 #include "outcome.hpp"
@@ -19,15 +19,15 @@
 
 namespace frugal_test::fault {
 
-/// What is done to a start, and what it was doing then.
+/// The kill of a start, and what the start was doing then.
 struct Kill {
   enum class How { kill, term, term_twice, term_and_kill };
   enum class Aim { anywhere, mid_window, validation, saving };
 
   How how = How::kill;
   Aim aim = Aim::anywhere;
-  double after = 0;      ///< seconds from the start, before it is aimed
-  double on_target = 0;  ///< seconds from where it was aimed at
+  double after = 0;      ///< seconds from the start, before aiming
+  double on_target = 0;  ///< seconds from the target
   double second = 0;     ///< seconds to the second signal
   std::string where{};   ///< what the start was doing
   std::uint64_t step = 0;
@@ -40,14 +40,14 @@ struct Kill {
   }
 };
 
-/// How many kills were made, and where they fell.
+/// The number of kills, and where they fell.
 using Tally = std::map<std::string, std::map<std::string, std::uint64_t>>;
 
 class RandomKills {
  public:
   explicit RandomKills(std::uint64_t seed, bool forgets = false) : seed_(seed), forgets_(forgets) {}
 
-  /// One run, which is a function of the seed and its number but for the machine's own timing.
+  /// One run, determined by the seed and its number except for the machine's timing.
   void run(std::uint64_t number) {
     std::mt19937_64 random(seed_ * 1000003 + number);
     Scratch const scratch;
@@ -59,7 +59,7 @@ class RandomKills {
     auto const wanted = 1 + random() % 5;
     std::vector<Kill> kills;
     try {
-      // A signal may come too late: then the run is over, and is run again.
+      // The signal may come too late: then the run is over, and is repeated.
       for (int attempt = 0; kills.empty(); ++attempt) {
         require(attempt < 20, "no kill has hit in 20 runs");
         std::filesystem::remove_all(job.folder);
@@ -111,7 +111,7 @@ class RandomKills {
     std::uint64_t steps = 0;
   };
 
-  /// The same job where nobody disturbs it.
+  /// The same job, undisturbed.
   Reference const& reference(Job job) {
     auto& known = references_[{job.seed, job.async}];
     if (known) return *known;
@@ -154,7 +154,7 @@ class RandomKills {
     return "";
   }
 
-  /// Starts the job and kills it. True if it came to its end first.
+  /// Starts the job and kills it. True if it ended first.
   bool one_start(Job const& job, Reference const& expected, Kill kill,
                  std::filesystem::path const& words, std::vector<Kill>& kills) {
     Start start(words, [&](Told& told) {
@@ -166,7 +166,7 @@ class RandomKills {
                        Where const now = told.where;
                        if (kill.aim == Kill::Aim::mid_window) return now == Where::mid_window;
                        if (kill.aim == Kill::Aim::validation) return now == Where::validation;
-                       // What an earlier start left is not a save.
+                       // Remains of an earlier start are not a save.
                        if (kill.aim == Kill::Aim::saving) {
                          return now != Where::starting && is_saving(job.folder);
                        }
@@ -188,7 +188,7 @@ class RandomKills {
     End const end = start.wait();
     kill.step = told.step;
     bool const is_over = told.where == Where::ending;
-    // Which way it may end: by the signal, by 75, or by itself where the signal came too late.
+    // The ways it may end: by the signal, with 75, or by itself if the signal came too late.
     if (end.exited(0)) {
       require(kill.step == expected.steps, "exit code 0 before the end");
       return true;
@@ -260,7 +260,7 @@ inline nlohmann::json random_kills(std::uint64_t first, std::uint64_t runs, std:
   return kills.report();
 }
 
-/// A job that does not resume exactly has to be found out, or the others prove nothing.
+/// A job that does not resume exactly must be detected, or the other results prove nothing.
 inline nlohmann::json finds_what_forgets(std::uint64_t seed) {
   RandomKills kills(seed, /*forgets=*/true);
   std::string found;

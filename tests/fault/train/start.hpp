@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts of the job, each a fork of a process that has loaded LibTorch and has one thread.
+// Starts of the job, each a fork of a single-threaded process that has loaded LibTorch.
 #pragma once
 
 #include "job.hpp"
@@ -26,7 +26,7 @@
 
 namespace frugal_test::fault {
 
-/// What a test finds wrong.
+/// A violation found by a test.
 struct Violation : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -35,8 +35,8 @@ inline void require(bool holds, std::string const& what) {
   if (!holds) throw Violation(what);
 }
 
-/// A folder that goes when the test does; in memory where that can be had. A kill loses nothing
-/// that the kernel has, so the disk makes no difference.
+/// A temporary folder, in memory if possible. A kill loses nothing that the kernel has, so the disk
+/// makes no difference.
 class Scratch {
  public:
   Scratch() {
@@ -59,8 +59,9 @@ class Scratch {
   std::filesystem::path path_;
 };
 
-/// The threads of this process, once those that were joined are gone: the kernel wakes the joiner
-/// first and takes the thread off its list a moment later. One that stays is counted after 5 s.
+/// The threads of this process, after joined ones have disappeared: the kernel wakes the joiner
+/// first and removes the thread from its list a moment later. A thread that stays is counted after
+/// 5 s.
 inline std::size_t threads_left() {
   using Clock = std::chrono::steady_clock;
   auto const end = Clock::now() + std::chrono::seconds(5);
@@ -85,8 +86,8 @@ struct End {
   }
 };
 
-/// A start of a body in a process of its own: 0 done, 3 a StoreError, 4 another exception, and what
-/// the body makes of it; words go to a file. One that hangs is killed by SIGALRM.
+/// Runs a body in its own process: 0 success, 3 a StoreError, 4 another exception, or the body's
+/// own status; output goes to a file. SIGALRM kills one that hangs.
 class Start {
  public:
   template <class Body>
@@ -99,7 +100,7 @@ class Start {
     }();
     told_ = ::new (told) Told;
     words_ = words;
-    // What another thread holds at a fork is held for ever in the child.
+    // Locks that another thread holds at a fork stay locked in the child for ever.
     if (threads_left() != 1) throw std::runtime_error("the parent has threads");
     std::cout.flush();
     std::fflush(nullptr);
@@ -157,7 +158,7 @@ class Start {
   pid_t pid_ = 0;
 };
 
-/// Waits so long, or until the process has ended; true if it lives.
+/// Waits that long, or until the process ends; true if it lives.
 inline bool pass(Start const& start, double seconds) {
   auto const until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (start.lives()) {
@@ -169,7 +170,7 @@ inline bool pass(Start const& start, double seconds) {
   return false;
 }
 
-/// Waits until something is so, or the process has ended; true if it is so.
+/// Waits until the condition holds, or the process ends; true if the condition holds.
 template <class Condition>
 bool pass_until(Start const& start, Condition condition) {
   while (!condition()) {

@@ -47,8 +47,8 @@ using Split = Accumulate<Auto>;
 
 enum class Where { forward, backward, bad_alloc, nested };
 
-/// Memory that holds so many samples, less from a training step on: cross entropy that runs out of
-/// it, behind what has changed statistics and generators.
+/// Simulated memory that holds a given number of samples, fewer from some step on: cross entropy
+/// that runs out of it after statistics and generators have changed.
 struct Tight {
   std::int64_t holds = 1 << 20;
   std::int64_t later = 1 << 20;
@@ -57,7 +57,7 @@ struct Tight {
   std::uint64_t* step = nullptr;
   int* passes = nullptr;
 
-  /// The gradient of what this is given cannot be had.
+  /// Fails in backward.
   struct Fails : torch::autograd::Function<Fails> {
     static at::Tensor forward(torch::autograd::AutogradContext*, at::Tensor const& loss) {
       return loss.clone();
@@ -139,7 +139,7 @@ Result run(Plan plan, Ps const&... policies) {
   return result;
 }
 
-TEST_CASE("a batch is cut into as few parts as the limit allows, of sizes that differ by one") {
+TEST_CASE("a batch is split into as few parts as the limit allows, of sizes that differ by one") {
   for (std::int64_t batch = 1; batch < 40; ++batch) {
     for (std::int64_t most = 0; most < 45; ++most) {
       Parts const parts(batch, most);
@@ -189,16 +189,16 @@ TEST_CASE("a split step is that of the whole batch: FP32, BF16, FP16, ragged las
       }
     }
   };
-  // Nine steps of roundings of 2^-24, 2^-9 and 2^-11, of numbers near one.
+  // Rounding errors of nine steps, 2^-24, 2^-9 and 2^-11, of numbers near one.
   check(frugal::Precision<frugal::FP32>{}, 1e-6, 1e-6);
   check(frugal::Precision<frugal::BF16>{}, 5e-3, 5e-3);
   check(frugal::Precision<frugal::FP16>{}, 2e-3, 2e-3);
 }
 
-TEST_CASE("micro-batches count by their weights, as PyTorch's big batch has them") {
+TEST_CASE("micro-batches count by their weights, as in PyTorch's big batch") {
   TrainingFile const file;
   Json const& which = case_named(file.file.at("cases"), "accumulate, weighted");
-  // What is 8 batches in windows of 4 there is two whole batches here.
+  // 8 batches in windows of 4 there correspond to two whole batches here.
   for (std::int64_t const most : {0, 1, 7, 12}) {
     CAPTURE(most);
     auto const net = file.network();
@@ -207,7 +207,7 @@ TEST_CASE("micro-batches count by their weights, as PyTorch's big batch has them
     std::vector<std::pair<at::Tensor, at::Tensor>> batches;
     for (auto const& each : all) {
       at::Tensor target = each.rows.target.clone();
-      // Every third label is padding, and none of the first three: weights are unequal.
+      // Every second label from the fourth on is padding, so the weights are unequal.
       for (std::int64_t i = 3; i < target.size(0); i += 2) target[i] = -100;
       batches.emplace_back(each.rows.data, target);
     }
@@ -238,14 +238,14 @@ TEST_CASE("micro-batches count by their weights, as PyTorch's big batch has them
   CHECK(which.at("window") == 4);
 }
 
-/// A run that struck at `step` is one that was stopped there and told.
+/// A run that ran out of memory at `step` equals one that was stopped there and given the size.
 template <class... Ps>
 void equals_told(Where where, Ps const&... policies) {
   CAPTURE(static_cast<int>(where));
   Plan struck{.memory = {.later = 7, .from = 4, .where = where}};
   auto const a = run(struck, policies...);
   CHECK(a.micro_batch == 4);
-  // The same run, whole for four steps, then saved, and gone on with told to split.
+  // The same run, unsplit for four steps, then saved, and resumed with the split given.
   std::map<std::uint64_t, Frozen> saved;
   auto const before =
       run({.memory = {.where = where}}, policies..., Resume{.after_step = &saved, .stop_at = 4});
@@ -262,14 +262,14 @@ void equals_told(Where where, Ps const&... policies) {
   CHECK(a.seen.rates.size() == before.seen.rates.size() + b.seen.rates.size());
 }
 
-TEST_CASE("a run in which memory ran out is, bit for bit, one that was told to split from there") {
+TEST_CASE("a run that ran out of memory is, bit for bit, one with the split given from there") {
   equals_told(Where::forward, Optimize<frugal::AdamW>{});
   equals_told(Where::backward, Optimize<frugal::AdamW>{});
   equals_told(Where::bad_alloc, Optimize<SGD>{.lr = 0.1});
   equals_told(Where::nested, Optimize<SGD>{.lr = 0.1});
 }
 
-TEST_CASE("so it is with every policy that takes part in a window") {
+TEST_CASE("so is a run with every policy that takes part in a window") {
   equals_told(Where::forward, Optimize<frugal::AdamW>{}, frugal::Precision<frugal::BF16>{},
               frugal::ClipNorm<>{});
   equals_told(Where::backward, Optimize<frugal::AdamW>{}, frugal::Precision<frugal::FP16>{},
@@ -284,7 +284,7 @@ TEST_CASE("so it is with every policy that takes part in a window") {
               }});
 }
 
-TEST_CASE("LBFGS, which computes a window again, is split in the middle of a step as well") {
+TEST_CASE("LBFGS, which evaluates a window again, is split in the middle of a step as well") {
   auto const lbfgs = Optimize<frugal::Any>{.make = [](std::vector<at::Tensor> parameters) {
     return std::make_unique<torch::optim::LBFGS>(
         std::move(parameters), torch::optim::LBFGSOptions(0.1).max_iter(3).history_size(4));
@@ -303,14 +303,14 @@ TEST_CASE("LBFGS, which computes a window again, is split in the middle of a ste
     CHECK(report.samples == 88);
     return std::pair(tensors_of(*module), trainer.policy<k::accumulate>().micro_batch());
   };
-  // The first call is the window's own; the second is asked for by the optimizer.
+  // The first call is the window's own; the optimizer requests the second.
   auto const [first, halved] = fit(0, 1);
   CHECK(halved == 8);
   CHECK(same_bits(first, fit(8, 0).first));
   auto const [second, in_the_middle] = fit(0, 2);
   CHECK(in_the_middle == 8);
   for (auto const& [name, tensor] : second) CHECK(tensor.isfinite().all().item<bool>());
-  // Without dropout the parts do not matter, whenever memory ran out.
+  // Without dropout the split does not matter, whenever memory ran out.
   auto const plain = run({.dropout = 0, .norm = false}, lbfgs);
   auto const split = run({.memory = {.later = 7, .from = 2}, .dropout = 0, .norm = false}, lbfgs);
   for (auto const& [name, tensor] : plain.tensors) {
@@ -318,7 +318,7 @@ TEST_CASE("LBFGS, which computes a window again, is split in the middle of a ste
   }
 }
 
-TEST_CASE("BatchNorm in a batch that is split is worth an advice, and only there") {
+TEST_CASE("BatchNorm in a split batch gives a note in advice, and only there") {
   auto const speaks = [](frugal::Report const& report) {
     return std::any_of(report.advice.begin(), report.advice.end(), [](std::string const& line) {
       return line.find("BatchNorm takes its statistics of each micro-batch") != std::string::npos;
@@ -330,10 +330,10 @@ TEST_CASE("BatchNorm in a batch that is split is worth an advice, and only there
   CHECK(speaks(run({.memory = {.holds = 15}, .norm = true}, Optimize<SGD>{}).report));
 }
 
-TEST_CASE("a window is halved until it fits, and what does not fit one by one is a MemoryError") {
+TEST_CASE("a window is halved until it fits, and a single sample that does not is a MemoryError") {
   auto const result = run({.memory = {.holds = 3}, .norm = false}, Optimize<SGD>{});
   CHECK(result.micro_batch == 2);
-  // 16 in one, 8 in one, 4 in one; then 16 twos and all that follows.
+  // 16 in one, 8 in one, 4 in one; then 16 twos, and all that follows.
   CHECK(result.passes == 3 + 3 * 22);
   CHECK(result.counters.back().micro_batch == 3 * 22);
   CHECK(result.report.advice.size() == 3);
@@ -345,7 +345,7 @@ TEST_CASE("a window is halved until it fits, and what does not fit one by one is
   for (at::Tensor const& parameter : module->parameters()) CHECK_FALSE(parameter.grad().defined());
 }
 
-TEST_CASE("other errors than those of memory go through as they are") {
+TEST_CASE("errors other than out-of-memory pass through unchanged") {
   auto const fit = [](auto objective) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{}, Optimize<SGD>{},
                             Split{}};
@@ -369,7 +369,7 @@ TEST_CASE("other errors than those of memory go through as they are") {
                   frugal::SettingsError);
 }
 
-TEST_CASE("a run that resumes is split as the run before was") {
+TEST_CASE("a resumed run is split like the original one") {
   auto const fit = [](std::filesystem::path const& where, std::uint64_t steps, std::int64_t holds) {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
     frugal::Trainer trainer{module,
@@ -391,11 +391,11 @@ TEST_CASE("a run that resumes is split as the run before was") {
   }
 }
 
-TEST_CASE("Rollback forgets the losses of a window that is made anew, and not what memory holds") {
-  // Losses grow from window to window: their mean decides what is a jump.
+TEST_CASE("Rollback forgets the losses of a retried window, but not the memory limit") {
+  // Losses grow from window to window: a jump is judged by their mean.
   equals_told(Where::backward, Optimize<SGD>{.lr = 0.05},
               frugal::Rollback<frugal::Every<100>>{.jump = 1e6});
-  // NaN at step 6 takes the run back to step 3, from before memory ran out at step 4.
+  // NaN at step 6 takes the run back to step 3, before memory ran out at step 4.
   int bad = 0;
   std::uint64_t step = 0;
   int failed = 0;
@@ -417,12 +417,12 @@ TEST_CASE("Rollback forgets the losses of a window that is made anew, and not wh
                           Spy{.each_step = [&](frugal::Counters const& at) { step = at.step; }}};
   auto const report = trainer.fit(Resident(samples(44), {.batch = 16}));
   CHECK(bad > 0);
-  CHECK(failed == 2);  // 16 and 8; when the run comes there again it is split already
+  CHECK(failed == 2);  // 16 and 8; when the run gets there again it is split already
   CHECK(report.steps == 8);
   CHECK(trainer.policy<k::accumulate>().micro_batch() == 4);
 }
 
-TEST_CASE("a range test in which memory runs out finds the rate that one told to split finds") {
+TEST_CASE("a range test that runs out of memory finds the same rate as with the split given") {
   auto const suggestion = [](std::int64_t most, Tight memory) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), memory, frugal::Settings{},
                             Optimize<SGD>{.lr = 0.1}, Split{.samples = most}};
@@ -435,7 +435,7 @@ TEST_CASE("a range test in which memory runs out finds the rate that one told to
   CHECK(suggestion(4, {}) == suggestion(0, {.holds = 7, .where = Where::backward}));
 }
 
-/// Writes events down, by a letter each.
+/// Records events, one letter each.
 struct Listens {
   struct kind : frugal::observer_kind {
     static constexpr std::string_view name = "test.Listens";
@@ -462,7 +462,7 @@ struct Listens {
   };
 };
 
-TEST_CASE("who counts within a window is told that it is made anew") {
+TEST_CASE("counters within a window are notified of the retry") {
   std::string text;
   std::uint64_t step = 0;
   frugal::Trainer trainer{std::make_shared<Mlp>(),

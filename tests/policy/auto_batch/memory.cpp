@@ -9,7 +9,7 @@
 
 namespace frugal_test::policy_auto_batch_memory {
 
-/// A memory that is scripted.
+/// A scripted memory.
 struct FakeMemory {
   std::int64_t has = 1000;
   std::int64_t took = 0;
@@ -20,7 +20,7 @@ struct FakeMemory {
   void after_failure() { ++failures; }
 };
 
-TEST_CASE("a step fits if it neither fails nor takes of the margin") {
+TEST_CASE("a step fits if it neither fails nor uses the margin") {
   FakeMemory memory;
   auto const takes = [&](std::int64_t bytes) {
     return frugal::detail::fits(memory, 0.25, [&](std::int64_t most) {
@@ -39,7 +39,7 @@ TEST_CASE("a step fits if it neither fails nor takes of the margin") {
       std::domain_error);
 }
 
-TEST_CASE("the CPU's memory is the module's and what comes from then on, up to the limit") {
+TEST_CASE("the CPU's memory is the module's and later allocations, up to the limit") {
   frugal::detail::HostMeter::install();
   torch::nn::Linear net(100, 10);  // 4040 bytes
   frugal::detail::HostMemory memory(10000, *net);

@@ -10,7 +10,7 @@
 
 namespace frugal_test::policy_auto_batch_search {
 
-TEST_CASE("the search finds the largest number that fits, in few and different questions") {
+TEST_CASE("the search finds the largest number that fits, with few calls and no repetition") {
   for (std::int64_t most = 1; most <= 130; ++most) {
     for (std::int64_t limit = 0; limit <= most; ++limit) {
       std::vector<std::int64_t> asked;

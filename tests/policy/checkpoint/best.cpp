@@ -70,7 +70,7 @@ TEST_CASE("a NaN is no improvement, and the first number after it is one") {
   CHECK(best.look(measured(1.9, 0.1)));
 }
 
-TEST_CASE("a NaN that an earlier version has saved as the best is beaten by any number") {
+TEST_CASE("a NaN that an earlier version saved as the best is beaten by any number") {
   BestSoFar best = both();
   Lists<true> reader{{{"best.loss", {std::nan("")}}, {"best.accuracy", {}}}};
   best.persist(reader);

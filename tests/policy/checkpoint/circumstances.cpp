@@ -19,7 +19,7 @@ struct Fixture {
   frugal::AnyRun run{.root = *module, .settings = settings};
 };
 
-TEST_CASE("threads, and where it is known the length of an epoch, are remembered") {
+TEST_CASE("the number of threads, and an epoch's length if known, are recorded") {
   Fixture the;
   Circumstances const unknown = circumstances_of(the.run);
   CHECK(unknown.at("threads") == static_cast<std::uint64_t>(at::get_num_threads()));
@@ -29,7 +29,7 @@ TEST_CASE("threads, and where it is known the length of an epoch, are remembered
   CHECK(circumstances_of(the.run).at("steps_per_epoch") == 11);
 }
 
-TEST_CASE("what is the same, or not known, is not told") {
+TEST_CASE("equal or unknown values are not reported") {
   Fixture the;
   the.run.horizon.steps_per_epoch = 11;
   compare_circumstances(the.run, circumstances_of(the.run));
@@ -39,7 +39,7 @@ TEST_CASE("what is the same, or not known, is not told") {
   CHECK(the.run.advice.empty());
 }
 
-TEST_CASE("each difference is told, with both numbers") {
+TEST_CASE("each difference is reported, with both numbers") {
   Fixture the;
   the.run.horizon.steps_per_epoch = 11;
   Circumstances saved = circumstances_of(the.run);
@@ -47,9 +47,9 @@ TEST_CASE("each difference is told, with both numbers") {
   compare_circumstances(the.run, saved);
   REQUIRE(the.run.advice.size() == 3);
   std::string const threads = std::to_string(at::get_num_threads());
-  CHECK(the.run.advice[0].find(" threads and goes on with " + threads) != std::string::npos);
+  CHECK(the.run.advice[0].find(" threads and continues with " + threads) != std::string::npos);
   CHECK(the.run.advice[1].find("threads between operators") != std::string::npos);
-  CHECK(the.run.advice[2].find("12 steps in an epoch and goes on with 11") != std::string::npos);
+  CHECK(the.run.advice[2].find("12 steps in an epoch and continues with 11") != std::string::npos);
 }
 
 }  // namespace frugal_test::checkpoint_circumstances

@@ -17,7 +17,7 @@ using namespace support;
 using namespace support::dying_runs;
 namespace fr = frugal;
 
-/// Runs three epochs of 11 steps, and saves at each one's end, with its validation.
+/// Runs three epochs of 11 steps, and saves at the end of each, with its validation.
 void run_with_checkpoints(std::filesystem::path const& folder) {
   Job const job{.folder = folder};
   run(job, fr::Optimize<fr::AdamW>{.lr = 0.05},
@@ -25,7 +25,7 @@ void run_with_checkpoints(std::filesystem::path const& folder) {
       fr::Checkpoint<fr::Every<1, fr::Epoch>, fr::Keep<10>>{});
 }
 
-/// The best of what the manifests say, by hand.
+/// The best by the manifests, computed by hand.
 fr::SavedCheckpoint best_by_hand(std::filesystem::path const& run, std::string const& metric,
                                  bool highest) {
   auto const list = fr::RunDirectory(run, fr::Access::read).list().whole;
@@ -54,7 +54,7 @@ TEST_CASE("the latest and the best checkpoint of a run, by any metric of its val
         best_by_hand(folder.path(), "accuracy", true).folder);
 }
 
-TEST_CASE("damaged checkpoints are passed over") {
+TEST_CASE("damaged checkpoints are skipped") {
   TemporaryFolder const folder;
   run_with_checkpoints(folder.path());
   auto const best = fr::best_checkpoint(folder.path());
@@ -67,14 +67,13 @@ TEST_CASE("damaged checkpoints are passed over") {
 TEST_CASE("a run without checkpoints, or without the metric, is an error that says what there is") {
   TemporaryFolder const folder;
   CHECK_THROWS_WITH_AS(fr::latest_checkpoint(folder.path()),
-                       doctest::Contains("its folder has none"), fr::StoreError);
+                       doctest::Contains("its folder has no checkpoint"), fr::StoreError);
   run_with_checkpoints(folder.path());
   CHECK_THROWS_WITH_AS(fr::best_checkpoint(folder.path(), "f1", fr::Better::higher),
                        doctest::Contains("there are: accuracy, loss"), fr::StoreError);
 }
 
-TEST_CASE(
-    "weights are loaded from a run, a checkpoint or a file, and what did not match is listed") {
+TEST_CASE("weights load from a run, a checkpoint or a file, and mismatches are listed") {
   TemporaryFolder const folder;
   run_with_checkpoints(folder.path());
   auto const checkpoint = fr::best_checkpoint(folder.path());
@@ -96,7 +95,7 @@ TEST_CASE(
   CHECK(other.named_parameters()["head"].sum().item<double>() == 2);
 }
 
-TEST_CASE("weights of another shape are refused, and nothing is touched") {
+TEST_CASE("weights of another shape are refused, and nothing is changed") {
   TemporaryFolder const folder;
   run_with_checkpoints(folder.path());
   Mlp wider({.hidden = 9, .dropout = 0.3, .norm = true});

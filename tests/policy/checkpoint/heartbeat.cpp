@@ -15,7 +15,7 @@ namespace frugal_test::checkpoint_heartbeat {
 using frugal::detail::Heartbeat;
 using support::TemporaryFolder;
 
-TEST_CASE("the last beat is what is read") {
+TEST_CASE("the last beat is read") {
   TemporaryFolder const folder;
   {
     Heartbeat const heart(folder / "heartbeat");
@@ -28,7 +28,7 @@ TEST_CASE("the last beat is what is read") {
   CHECK(last->seconds == 0.5);
 }
 
-TEST_CASE("no heartbeat, an empty one and garbage are nothing") {
+TEST_CASE("a missing, empty or malformed heartbeat is nothing") {
   TemporaryFolder const folder;
   CHECK_FALSE(Heartbeat::read(folder / "heartbeat"));
   std::ofstream(folder / "empty").flush();
@@ -37,7 +37,7 @@ TEST_CASE("no heartbeat, an empty one and garbage are nothing") {
   CHECK_FALSE(Heartbeat::read(folder / "garbage"));
 }
 
-TEST_CASE("numbers that no run could have written are nothing") {
+TEST_CASE("impossible numbers are nothing") {
   TemporaryFolder const folder;
   auto const reads = [&](std::string const& text) {
     std::ofstream(folder / "heartbeat") << text;
@@ -54,7 +54,7 @@ TEST_CASE("numbers that no run could have written are nothing") {
   }
 }
 
-TEST_CASE("a heartbeat does not write to where a symbolic link leads") {
+TEST_CASE("a heartbeat does not follow a symbolic link") {
   TemporaryFolder const folder;
   std::ofstream(folder / "thesis.txt") << "three years of work";
   std::filesystem::create_symlink("thesis.txt", folder / "heartbeat");

@@ -20,9 +20,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double day = 86400;
 
-/// Expected wall time of a run of `work` seconds with a checkpoint of `cost` seconds each
-/// `interval` seconds, on machines that live `lifetime` seconds (Poisson), restarts free: Daly's
-/// complete model (2006), equation 20.
+/// Expected wall time of a run of `work` seconds with a checkpoint of `cost` seconds every
+/// `interval` seconds, on machines with a lifetime of `lifetime` seconds (Poisson) and free
+/// restarts: Daly's complete model (2006), equation 20.
 double expected_time(double work, double interval, double cost, double lifetime) {
   return lifetime * (std::exp((interval + cost) / lifetime) - 1) * work / interval;
 }
@@ -30,7 +30,7 @@ double expected_time(double work, double interval, double cost, double lifetime)
 TEST_CASE("Daly's interval loses less than one that is shorter or longer") {
   for (double const cost : {1.0, 30.0, 300.0, 1800.0}) {
     for (double const lifetime : {3600.0, 6 * 3600.0, day}) {
-      if (cost > lifetime / 3) continue;  // his estimate is for checkpoints that are cheap
+      if (cost > lifetime / 3) continue;  // his estimate holds for cheap checkpoints
       CAPTURE(cost);
       CAPTURE(lifetime);
       double const best = interval_of_daly(cost, lifetime);
@@ -41,20 +41,20 @@ TEST_CASE("Daly's interval loses less than one that is shorter or longer") {
   }
 }
 
-TEST_CASE("Daly's interval is Young's where a checkpoint is cheap") {
+TEST_CASE("Daly's interval is Young's if a checkpoint is cheap") {
   CHECK(interval_of_daly(1, day) == doctest::Approx(std::sqrt(2 * day)).epsilon(0.01));
 }
 
-TEST_CASE("a checkpoint that takes longer than a machine lives is made once in its life") {
+TEST_CASE("a checkpoint that takes longer than a machine lives is made once per lifetime") {
   CHECK(interval_of_daly(100, 50) == 50);
 }
 
-TEST_CASE("an automatic interval keeps the stalls under the share") {
+TEST_CASE("an automatic interval keeps the stalls below the share") {
   double const seconds = automatic_interval({.stall = 7, .write = 0}, 0.035, std::nullopt);
   CHECK(7 / (7 + seconds) == doctest::Approx(0.035));
 }
 
-TEST_CASE("a thread that writes has at most a tenth of the time") {
+TEST_CASE("a writing thread takes at most a tenth of the time") {
   CHECK(automatic_interval({.stall = 0.001, .write = 4}, 0.035, std::nullopt) == 40);
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("with a machine's lifetime, the automatic interval is Daly's") {
   CHECK(automatic_interval({.stall = 30, .write = 0}, 0.035, day) == interval_of_daly(30, day));
 }
 
-/// Steps at which a cadence says that a save is due, looked at only when it wants to be.
+/// Steps at which a cadence makes a save due, queried only when the cadence asks.
 template <class Cadence>
 struct Walk {
   std::vector<std::uint64_t> due;
@@ -116,15 +116,15 @@ TEST_CASE("a cadence in seconds is due within a second of its time, however long
   }
 }
 
-TEST_CASE("between saves the clock is looked at some times a second, not at each step") {
+TEST_CASE("between saves the clock is read a few times per second, not at each step") {
   Walk<Every<3600, Second>> const walk(1'000'000, std::chrono::microseconds(50));  // 50 s
   CHECK(walk.due.empty());
   CHECK(walk.looks < 150);
   CHECK(walk.looks > 50);
 }
 
-TEST_CASE("Every<Auto> spaces its saves by what they cost") {
-  // 0.1 s a save and 3.5% of the time: about one save in 2.8 s.
+TEST_CASE("Every<Auto> spaces its saves by their cost") {
+  // 0.1 s per save and 3.5% of the time: about one save every 2.8 s.
   Walk<Every<Auto>> const walk(60'000, std::chrono::milliseconds(1));
   CHECK(walk.due.size() >= 15);
   CHECK(walk.due.size() <= 22);

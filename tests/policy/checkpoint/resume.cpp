@@ -41,7 +41,7 @@ TEST_CASE("a damaged checkpoint is reported, and the one before it is used") {
   CHECK(same_bits(outcome.tensors, run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}).tensors));
 }
 
-TEST_CASE("a run without a whole checkpoint begins anew, and says why") {
+TEST_CASE("a run without a whole checkpoint starts over, and reports why") {
   TemporaryFolder const folder;
   Job job{.folder = folder.path(), .dies_at = 3};
   run(job, Optimizer{}, frugal::Checkpoint<Every<1000>>{});
@@ -58,7 +58,7 @@ TEST_CASE("a run without a whole checkpoint begins anew, and says why") {
   CHECK(told);
 }
 
-/// The error of a second start with something changed; its module is as it was made.
+/// The error of a second start with a change; its module is untouched.
 template <class... Ps>
 std::string refusal(Job const& job, Ps const&... policies) {
   auto const module = std::make_shared<Mlp>(job.shape);
@@ -107,7 +107,7 @@ TEST_CASE("a checkpoint of another run is refused with the first difference name
         "'policies/EarlyStop/best': it was not saved");
 }
 
-/// The newest checkpoint of a folder, as frugal wrote it before version 2 of state.json.
+/// Rewrites the newest checkpoint of a folder in the format before version 2 of state.json.
 void write_version_1(std::filesystem::path const& folder, frugal::detail::Slots const& recipe) {
   frugal::RunDirectory directory(folder);
   frugal::SavedCheckpoint const saved = *directory.newest_valid().checkpoint;
@@ -130,8 +130,7 @@ void write_version_1(std::filesystem::path const& folder, frugal::detail::Slots 
   directory.commit(writer, saved.manifest.metrics);
 }
 
-TEST_CASE(
-    "a checkpoint of the version before is gone on from, in the same bits and without advice") {
+TEST_CASE("a checkpoint of the previous version resumes with the same bits and without advice") {
   using namespace frugal::literals;
   TemporaryFolder const folder;
   frugal::ClipNorm<0.5_r> const clip;
@@ -160,7 +159,7 @@ TEST_CASE(
   CHECK(steps(folder / "old" / "metrics.jsonl") == steps(folder / "whole" / "metrics.jsonl"));
 }
 
-TEST_CASE("one of the version before that another compiler has spelt is taken, with an advice") {
+TEST_CASE("one of the previous version with another compiler's spelling resumes, with advice") {
   using namespace frugal::literals;
   TemporaryFolder const folder;
   frugal::ClipNorm<0.5_r> const clip;
@@ -175,7 +174,7 @@ TEST_CASE("one of the version before that another compiler has spelt is taken, w
   CHECK(advises(resumed.report, "Clip is ClipNorm<(Rational){1l,2l}> there"));
 }
 
-TEST_CASE("another number of threads, or another length of an epoch, is told at a resume") {
+TEST_CASE("another number of threads, or another epoch length, is reported at a resume") {
   TemporaryFolder const folder;
   Job job{.folder = folder.path(), .dies_at = 6};
   run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
@@ -185,7 +184,7 @@ TEST_CASE("another number of threads, or another length of an epoch, is told at 
   Outcome const resumed =
       run(job, Optimizer{}, frugal::Accumulate<1>{}, frugal::Checkpoint<Every<4>>{});
   at::set_num_threads(threads);
-  CHECK(advises(resumed.report, std::to_string(threads) + " threads and goes on with " +
+  CHECK(advises(resumed.report, std::to_string(threads) + " threads and continues with " +
                                     std::to_string(threads + 1)));
   CHECK_FALSE(advises(resumed.report, "steps in an epoch"));
 
@@ -193,32 +192,27 @@ TEST_CASE("another number of threads, or another length of an epoch, is told at 
                          frugal::Settings{.run = job.folder, .epochs = 4, .seed = job.seed},
                          Optimizer{}, frugal::Checkpoint<Every<4>>{}};
   frugal::Resident train(samples(51), {.batch = 4, .shuffle = true});
-  CHECK(advises(longer.fit(train, train), "43 samples in an epoch and goes on with 51"));
+  CHECK(advises(longer.fit(train, train), "43 samples in an epoch and continues with 51"));
 }
 
-TEST_CASE("another number of samples is told where the steps of an epoch are as many as before") {
+TEST_CASE("another number of samples, or of steps from as many, is named in the advice") {
   TemporaryFolder const folder;
   Job const job{.folder = folder.path(), .epochs = 1};
   run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
-  frugal::Trainer trainer{std::make_shared<Mlp>(job.shape), frugal::CrossEntropy{},
-                          frugal::Settings{.run = job.folder, .epochs = 4, .seed = job.seed},
-                          Optimizer{}, frugal::Checkpoint<Every<4>>{}};
-  frugal::Resident train(samples(42), {.batch = 4, .shuffle = true});
-  CHECK(advises(trainer.fit(train, train), "43 samples in an epoch and goes on with 42"));
+  auto const resumed_with = [&](std::int64_t count, std::int64_t batch) {
+    TemporaryFolder const copy;
+    std::filesystem::copy(folder.path(), copy.path(), std::filesystem::copy_options::recursive);
+    frugal::Trainer trainer{std::make_shared<Mlp>(job.shape), frugal::CrossEntropy{},
+                            frugal::Settings{.run = copy.path(), .epochs = 4, .seed = job.seed},
+                            Optimizer{}, frugal::Checkpoint<Every<4>>{}};
+    frugal::Resident train(samples(count), {.batch = batch, .shuffle = true});
+    return trainer.fit(train, train);
+  };
+  CHECK(advises(resumed_with(42, 4), "43 samples in an epoch and continues with 42"));
+  CHECK(advises(resumed_with(43, 8), "11 steps in an epoch and continues with 6"));
 }
 
-TEST_CASE("as many samples in other batches are told as well") {
-  TemporaryFolder const folder;
-  Job const job{.folder = folder.path(), .epochs = 1};
-  run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
-  frugal::Trainer trainer{std::make_shared<Mlp>(job.shape), frugal::CrossEntropy{},
-                          frugal::Settings{.run = job.folder, .epochs = 4, .seed = job.seed},
-                          Optimizer{}, frugal::Checkpoint<Every<4>>{}};
-  frugal::Resident train(samples(43), {.batch = 8, .shuffle = true});
-  CHECK(advises(trainer.fit(train, train), "11 steps in an epoch and goes on with 6"));
-}
-
-TEST_CASE("a checkpoint with the state of a policy that is gone is refused") {
+TEST_CASE("a checkpoint with the state of an absent policy is refused") {
   TemporaryFolder const folder;
   Job const job{.folder = folder.path(), .epochs = 1};
   run(job, Optimizer{}, frugal::EarlyStop<frugal::Patience<3>>{}, frugal::Checkpoint<Every<4>>{});
@@ -239,7 +233,7 @@ TEST_CASE("observers that only show may come and go between two starts") {
   CHECK(last.report.resumed->step == 16);
 }
 
-TEST_CASE("a start that is refused writes nothing into the log of the run that is there") {
+TEST_CASE("a refused start writes nothing into the log of the existing run") {
   TemporaryFolder const folder;
   frugal::RunDirectory const first(folder.path());
   CHECK_THROWS_AS(
@@ -248,7 +242,7 @@ TEST_CASE("a start that is refused writes nothing into the log of the run that i
   CHECK(text_of(folder / "metrics.jsonl").empty());
 }
 
-TEST_CASE("weights of which no name fits are refused") {
+TEST_CASE("weights without any matching name are refused") {
   TemporaryFolder const folder;
   torch::nn::Linear linear(6, 3);
   frugal::Trainer trainer{linear, frugal::CrossEntropy{},
@@ -258,7 +252,7 @@ TEST_CASE("weights of which no name fits are refused") {
   trainer.fit(train);
   CHECK_THROWS_WITH_AS(run({.folder = folder / "run"}, Optimizer{},
                            Weights{.resume = frugal::Resume::Weights, .from = folder / "donor"}),
-                       doctest::Contains("no name of a tensor there is one of a tensor here"),
+                       doctest::Contains("no tensor there has the name of a tensor here"),
                        frugal::StateError);
 }
 
@@ -283,7 +277,7 @@ TEST_CASE("a checkpoint of other dtypes is refused") {
 
 using Files = std::map<std::string, std::string>;
 
-/// Replaces the newest checkpoint by one that is whole by its manifest, with other files.
+/// Replaces the newest checkpoint by one with other files and a valid manifest.
 template <class Change>
 void forge(std::filesystem::path const& folder, Change&& change) {
   frugal::RunDirectory directory(folder);
@@ -300,7 +294,7 @@ void forge(std::filesystem::path const& folder, Change&& change) {
   directory.commit(writer);
 }
 
-/// What a resume from a forged checkpoint says; the module is as it was made.
+/// The error of a resume from a forged checkpoint; the module is untouched.
 template <class Change>
 std::string said_of_forged(Change&& change) {
   TemporaryFolder const folder;
@@ -340,7 +334,7 @@ TEST_CASE("a checkpoint whose manifest does not list a file is not resumed from 
   }
 }
 
-TEST_CASE("weights are not taken from a file that the manifest beside it does not list") {
+TEST_CASE("weights are not taken from a file that its manifest does not list") {
   TemporaryFolder const folder;
   run({.folder = folder / "donor", .epochs = 1}, Optimizer{}, Weights{});
   auto const checkpoint = newest_in(folder / "donor");
@@ -355,7 +349,7 @@ TEST_CASE("weights are not taken from a file that the manifest beside it does no
   }
 }
 
-TEST_CASE("weights of a checkpoint that is named are held against its manifest") {
+TEST_CASE("weights of a named checkpoint are checked against its manifest") {
   TemporaryFolder const folder;
   run({.folder = folder / "donor", .epochs = 1}, Optimizer{}, Weights{});
   auto const from = newest_in(folder / "donor");
@@ -386,7 +380,7 @@ auto generator(at::Tensor const& state) {
   };
 }
 
-TEST_CASE("a generator's state that LibTorch would not take is refused with its name") {
+TEST_CASE("a generator state that LibTorch would not accept is refused with its name") {
   at::Tensor const good = at::globalContext().defaultGenerator(at::kCPU).get_state();
   for (at::Tensor const& state :
        {at::zeros({3}, at::kByte), good.to(at::kFloat), at::zeros_like(good)}) {
@@ -398,7 +392,7 @@ TEST_CASE("a generator's state that LibTorch would not take is refused with its 
   }
 }
 
-TEST_CASE("a count of what was not saved is refused before there is memory for it") {
+TEST_CASE("a count of items that were not saved is refused before memory is allocated for it") {
   std::uint64_t const many = std::uint64_t{1} << 62;
   CHECK(said_of_forged(edited("policies/Checkpoint/best.loss", many))
             .find("'policies/Checkpoint/best.loss': its items were not saved") !=
@@ -407,12 +401,12 @@ TEST_CASE("a count of what was not saved is refused before there is memory for i
         std::string::npos);
 }
 
-TEST_CASE("a state of another step than its manifest's is refused") {
+TEST_CASE("a state with another step than its manifest is refused") {
   CHECK(said_of_forged(edited("counters/step", 7)).find("it is of step 7, and the manifest says") !=
         std::string::npos);
 }
 
-TEST_CASE("a checkpoint with a state of version 1 goes on in the same bits") {
+TEST_CASE("a checkpoint with a state of version 1 resumes with the same bits") {
   TemporaryFolder const folder;
   using Saves = frugal::Checkpoint<Every<4>, frugal::KeepBest<>>;
   Outcome const whole = run({.folder = folder / "whole"}, Optimizer{}, Saves{});
@@ -440,7 +434,7 @@ TEST_CASE("a checkpoint with a state of version 1 goes on in the same bits") {
   CHECK(same_bits(resumed.tensors, whole.tensors));
 }
 
-TEST_CASE("a state of a newer version is refused, not passed over") {
+TEST_CASE("a state of a newer version is refused, not skipped") {
   TemporaryFolder const folder;
   Job const job{.folder = folder.path(), .epochs = 1};
   run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
@@ -473,7 +467,7 @@ TEST_CASE("Resume::Weights takes the weights alone and begins at step 0") {
   }
 }
 
-TEST_CASE("a run that began with another's weights goes on with its own") {
+TEST_CASE("a run that began with another run's weights resumes with its own") {
   TemporaryFolder const folder;
   run({.folder = folder / "donor"}, Optimizer{}, Weights{});
   frugal::Checkpoint<Every<4>> const saves{.resume = frugal::Resume::Weights,
@@ -485,7 +479,7 @@ TEST_CASE("a run that began with another's weights goes on with its own") {
   CHECK(same_bits(resumed.tensors, whole.tensors));
 }
 
-TEST_CASE("weights without a match are listed, and those that fit are taken") {
+TEST_CASE("weights without a match are listed, and the others are loaded") {
   TemporaryFolder const folder;
   Job job{.folder = folder / "donor", .epochs = 1};
   Outcome const donor = run(job, Optimizer{}, Weights{});
@@ -507,10 +501,11 @@ TEST_CASE("Resume::Weights from a folder without a checkpoint is an error") {
   std::filesystem::create_directories(folder / "empty");
   CHECK_THROWS_WITH_AS(run({.folder = folder / "run"}, Optimizer{},
                            Weights{.resume = frugal::Resume::Weights, .from = folder / "empty"}),
-                       doctest::Contains("it has no checkpoint that is whole"), frugal::StoreError);
+                       doctest::Contains("it has no complete checkpoint"), frugal::StoreError);
 }
 
-TEST_CASE("Resume::Never begins at step 0 beside what is there, and its saves are the newest") {
+TEST_CASE(
+    "Resume::Never begins at step 0 in a folder with checkpoints, and its saves are the newest") {
   TemporaryFolder const folder;
   Job job{.folder = folder.path()};
   run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});

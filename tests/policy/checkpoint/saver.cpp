@@ -27,8 +27,8 @@ using frugal::Keep;
 using frugal::OnFailure;
 using Optimizer = frugal::Optimize<frugal::AdamW>;
 
-/// Takes the folder of checkpoints away in the middle of a run, and gives it back. Asks for a save
-/// one step after it has gone.
+/// Removes the folder of checkpoints in the middle of a run, and restores it. Requests a save one
+/// step after the removal.
 struct Saboteur {
   using kind = support::kinds::restore;
   using listens = frugal::list<frugal::on::step>;
@@ -36,7 +36,7 @@ struct Saboteur {
   std::filesystem::path folder;
   std::uint64_t away_at = 0;  ///< step
   std::uint64_t back_at = 0;  ///< step
-  bool* saved = nullptr;      ///< what the save was told
+  bool* saved = nullptr;      ///< result of the save
 
   template <class Context>
   struct State {
@@ -53,7 +53,7 @@ struct Saboteur {
       auto const place = folder / "checkpoints";
       auto const aside = folder / "aside";
       if (phase.counters().step == away_at) {
-        phase.save();  // nothing is being written when the folder goes
+        phase.save();  // so that no write is in progress when the folder goes
         std::filesystem::rename(place, aside);
         write_text(place, "no folder");
       }
@@ -78,7 +78,7 @@ void reports_a_failure(Policy policy) {
   CHECK((steps_in(folder.path()) == Steps{0, 4, 6}));
 }
 
-TEST_CASE("a checkpoint that cannot be written ends the run, and the last good one is there") {
+TEST_CASE("a checkpoint that cannot be written ends the run, and the last good one stays") {
   reports_a_failure(frugal::Checkpoint<Every<4>>{});
   reports_a_failure(frugal::Checkpoint<Every<4>, Async>{});
 }
@@ -96,14 +96,14 @@ void goes_on(Policy policy) {
   CHECK(text_of(folder / "metrics.jsonl").find("checkpoint_failed") != std::string::npos);
 }
 
-TEST_CASE("or it is reported and tried again at the next time, as the user chooses") {
+TEST_CASE("or it is reported and retried at the next time, as the user chooses") {
   goes_on(frugal::Checkpoint<Every<4>>{});
   goes_on(frugal::Checkpoint<Every<4>, Async>{});
 }
 
-TEST_CASE("failures are one line of advice, the last of them and how many there were") {
+TEST_CASE("failures are one line of advice, with the last of them and their number") {
   TemporaryFolder const folder;
-  // Nothing at 8 and 12, and as much in the second run, whose count goes on.
+  // Nothing at 8 and 12, and as much in the second run, whose count continues.
   auto const start = [&](std::uint64_t epochs, std::uint64_t away) {
     return run({.folder = folder.path(), .epochs = epochs}, Optimizer{},
                frugal::Checkpoint<Every<4>>{.on_failure = OnFailure::GoOn},
@@ -139,12 +139,12 @@ void reports_its_end(Policy policy) {
   CHECK(report.exit_code() == 74);
 }
 
-TEST_CASE("a run whose end could not be saved says so in its report, and in its exit code") {
+TEST_CASE("a run whose end could not be saved reports that, also in its exit code") {
   reports_its_end(frugal::Checkpoint<Every<4>>{});
   reports_its_end(frugal::Checkpoint<Every<4>, Async>{});
 }
 
-TEST_CASE("a run whose saves failed, but not its last one, is saved") {
+TEST_CASE("a run with failed saves, but not the last one, is saved") {
   TemporaryFolder const folder;
   auto const report = run({.folder = folder.path()}, Optimizer{},
                           frugal::Checkpoint<Every<4>, Async>{.on_failure = OnFailure::GoOn},
@@ -154,7 +154,7 @@ TEST_CASE("a run whose saves failed, but not its last one, is saved") {
   CHECK(report.exit_code() == 0);
 }
 
-TEST_CASE("who asks for a save that a thread cannot write is told that it is not there") {
+TEST_CASE("a requested save that a thread cannot write returns false") {
   TemporaryFolder const folder;
   bool saved = true;
   run({.folder = folder.path()}, Optimizer{},
@@ -163,7 +163,7 @@ TEST_CASE("who asks for a save that a thread cannot write is told that it is not
   CHECK_FALSE(saved);
 }
 
-/// Does something to the run's folder in the middle of the run.
+/// Changes the run's folder in the middle of the run.
 struct Meddler {
   using kind = support::kinds::restore;
   using listens = frugal::list<frugal::on::step>;
@@ -179,7 +179,7 @@ struct Meddler {
     explicit State(Meddler const& settings) : deed(settings.deed), at(settings.at) {}
     void on_step(frugal::Step<Context>& phase) {
       if (phase.counters().step != at) return;
-      phase.save();  // nothing is being written meanwhile
+      phase.save();  // so that no write is in progress
       deed();
     }
   };
@@ -187,7 +187,7 @@ struct Meddler {
 
 template <class Policy>
 void leaves_another_run_alone(Policy policy) {
-  policy.on_failure = OnFailure::GoOn;  // which does not go on with another run's folder
+  policy.on_failure = OnFailure::GoOn;  // which does not continue with another run's folder
   TemporaryFolder const folder;
   auto const here = folder / "a";
   std::unique_ptr<frugal::RunDirectory> other;
@@ -207,7 +207,7 @@ void leaves_another_run_alone(Policy policy) {
   CHECK_FALSE(std::filesystem::exists(here / "metrics.jsonl"));
 }
 
-TEST_CASE("a run whose folder was renamed leaves the run that has the name now alone") {
+TEST_CASE("a run whose folder was renamed does not touch the run that has the name now") {
   leaves_another_run_alone(frugal::Checkpoint<Every<4>, Keep<1>>{});
   leaves_another_run_alone(frugal::Checkpoint<Every<4>, Keep<1>, Async>{});
 }
@@ -215,7 +215,7 @@ TEST_CASE("a run whose folder was renamed leaves the run that has the name now a
 template <class Policy>
 void advises_of_what_stays(Policy policy) {
   TemporaryFolder const folder;
-  // What is being deleted gets a longer name, and this one is as long as a name can be.
+  // Deletion needs a longer name, and this one is as long as a name can be.
   Meddler const meddler{.deed =
                             [&] {
                               std::filesystem::rename(
@@ -225,17 +225,17 @@ void advises_of_what_stays(Policy policy) {
                         .at = 10};
   frugal::Report const report = run({.folder = folder.path()}, Optimizer{}, policy, meddler).report;
   CHECK(report.steps == 33);
-  CHECK(advises(report, "a checkpoint that is to go cannot be deleted"));
+  CHECK(advises(report, "an old checkpoint cannot be deleted"));
   CHECK_FALSE(advises(report, "a checkpoint was not written"));
   CHECK(steps_in(folder.path()).size() == 2);
 }
 
-TEST_CASE("a checkpoint that cannot be deleted is told, and the run goes on") {
+TEST_CASE("a checkpoint that cannot be deleted is reported, and the run continues") {
   advises_of_what_stays(frugal::Checkpoint<Every<4>, Keep<1>>{});
   advises_of_what_stays(frugal::Checkpoint<Every<4>, Keep<1>, Async>{});
 }
 
-/// Looks, whenever a save takes the run's state, which checkpoint is the newest on the disk.
+/// Records the newest checkpoint on disk whenever a save takes the run's state.
 struct Looking {
   using kind = support::kinds::restore;
   using listens = frugal::list<frugal::on::step>;
@@ -247,7 +247,7 @@ struct Looking {
   struct State {
     std::filesystem::path folder;
     std::vector<std::string>* newest;
-    at::Tensor large = at::zeros({1 << 20});  // takes longer to write than a step takes
+    at::Tensor large = at::zeros({1 << 20});  // takes longer to write than a step
     explicit State(Looking const& settings) : folder(settings.folder), newest(settings.newest) {}
     void on_step(frugal::Step<Context>&) {}
     template <class Archive>
@@ -262,7 +262,7 @@ struct Looking {
   };
 };
 
-TEST_CASE("a thread has written the last snapshot before the next one takes its memory") {
+TEST_CASE("a thread has written the last snapshot before the next one reuses its memory") {
   TemporaryFolder const folder;
   std::vector<std::string> newest;
   run({.folder = folder.path()}, Optimizer{}, frugal::Checkpoint<Every<1>, Async, Keep<1>>{},
@@ -279,7 +279,7 @@ TEST_CASE("a second trainer in the same folder is refused, naming the first") {
                        doctest::Contains("process "), frugal::LockError);
 }
 
-TEST_CASE("settings without sense are refused") {
+TEST_CASE("invalid settings are refused") {
   TemporaryFolder const folder;
   using Auto = frugal::Checkpoint<Every<frugal::Auto>>;
   CHECK_THROWS_WITH_AS(run({.folder = {}}, Optimizer{}, Auto{}),
@@ -290,7 +290,7 @@ TEST_CASE("settings without sense are refused") {
                   frugal::SettingsError);
 }
 
-TEST_CASE("the log of a resumed run has the lines of one that was not, and what the resume cost") {
+TEST_CASE("the log of a resumed run has the lines of an uninterrupted one, and the resume's cost") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, std::vector<std::uint64_t> const& deaths) {
     run_to_the_end({.folder = folder / name}, deaths, Optimizer{}, frugal::Log<Every<2>>{},
@@ -313,12 +313,12 @@ TEST_CASE("the log of a resumed run has the lines of one that was not, and what 
   CHECK(killed == whole);
   REQUIRE(resumes.size() == 2);
   CHECK(resumes[0].at("step") == 4);
-  // The heart beats with the steps at first: 6 were done, and 4 were saved.
+  // At first the heartbeat follows the steps: 6 were done, and 4 were saved.
   CHECK(resumes[0].at("steps_repeated") <= 2);
   CHECK(resumes[0].at("seconds_lost") >= 0.0);
 }
 
-TEST_CASE("a run that was copied without its log goes on with a new one, and is told") {
+TEST_CASE("a run that was copied without its log continues with a new one, and reports that") {
   TemporaryFolder const folder;
   Job job{.folder = folder.path(), .dies_at = 15};
   CHECK(run(job, Optimizer{}, frugal::Log<Every<2>>{}, frugal::Checkpoint<Every<4>>{}).died);
@@ -326,17 +326,17 @@ TEST_CASE("a run that was copied without its log goes on with a new one, and is 
   job.dies_at = 0;
   frugal::Report const report =
       run(job, Optimizer{}, frugal::Log<Every<2>>{}, frugal::Checkpoint<Every<4>>{}).report;
-  CHECK(advises(report, "it goes on with lines missing"));
+  CHECK(advises(report, "its lines from then are missing"));
   auto const lines = lines_of(text_of(folder / "metrics.jsonl"));
   REQUIRE_FALSE(lines.empty());
   CHECK(nlohmann::json::parse(lines.front()).at("event") == "begin");
-  // Where it is all there, no more is said than that.
+  // If all of it is there, nothing else is said.
   Job const again{.folder = folder.path(), .epochs = 4};
   CHECK(run(again, Optimizer{}, frugal::Log<Every<2>>{}, frugal::Checkpoint<Every<4>>{})
             .report.advice == report.advice);
 }
 
-TEST_CASE("a checkpoint before a resumed run's first line does not count what is to be cut") {
+TEST_CASE("a checkpoint before a resumed run's first line does not count lines to be cut") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, std::vector<std::uint64_t> const& deaths) {
     run_to_the_end({.folder = folder / name}, deaths, Optimizer{}, frugal::Log<Every<8>>{},
@@ -350,12 +350,12 @@ TEST_CASE("a checkpoint before a resumed run's first line does not count what is
     }
     return lines;
   };
-  // The second start goes on from step 12, saves step 15 and then logs step 16; the third goes on
-  // from 15.
+  // The second start continues from step 12, saves step 15 and then logs step 16; the third
+  // continues from 15.
   CHECK(start("killed", {14, 5}) == start("whole", {}));
 }
 
-TEST_CASE("memory of a snapshot is taken once") {
+TEST_CASE("memory of a snapshot is allocated once") {
   frugal::StateDict memory;
   at::Tensor const value = at::arange(6, at::kFloat).view({2, 3});
   void const* first = nullptr;

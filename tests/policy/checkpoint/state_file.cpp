@@ -31,7 +31,7 @@ std::string why(std::string const& text) {
   return "nothing is wrong";
 }
 
-TEST_CASE("a state file gives back every value, bit for bit and of its type") {
+TEST_CASE("a state file returns every value, bit for bit and with its type") {
   double const payload = std::bit_cast<double>(std::uint64_t{0x7ff8000000001234});
   std::vector<StateDict::Value> const values{
       std::monostate{},
@@ -95,7 +95,7 @@ TEST_CASE("a state file is JSON to other readers, also without any value") {
   CHECK(read.at("values").at("c").at("bits") == "7ff8000000000000");
 }
 
-TEST_CASE("a state file of version 1 has no circumstances, and is known by its number") {
+TEST_CASE("a state file of version 1 has no circumstances, and is recognised by its number") {
   StateFile file;
   file.recipe = {{"clip", "NoClip"}};
   std::string text = file.text();
@@ -112,7 +112,7 @@ TEST_CASE("a state file of version 1 has no circumstances, and is known by its n
   CHECK(read.recipe.at("clip") == "NoClip");
 }
 
-TEST_CASE("what is wrong with a state file is named") {
+TEST_CASE("faults in a state file are named") {
   std::string const good = StateFile{}.text();
   auto const with = [&](std::string const& from, std::string const& to) {
     std::string text = good;
@@ -154,7 +154,7 @@ TEST_CASE("what is wrong with a state file is named") {
   CHECK_THROWS_AS(parsed(with("\"version\": 2", "\"version\": 3")), frugal::NewerFormatError);
 }
 
-TEST_CASE("an error in a state file names the byte at which it stands") {
+TEST_CASE("an error in a state file names its byte offset") {
   StateFile file;
   file.values = {{"a", std::uint64_t{1}}};
   std::string text = file.text();
@@ -168,7 +168,7 @@ TEST_CASE("an error in a state file names the byte at which it stands") {
   }
 }
 
-/// As StateWriter has it: the length under the path, the items below.
+/// As StateWriter writes it: the length under the path, the items below.
 template <class T>
 void add_list(StateFile& file, std::string const& path, std::vector<T> const& list) {
   file.values[path] = std::uint64_t{list.size()};
@@ -190,7 +190,7 @@ StateFile with_lists() {
   file.values["deep"] = std::uint64_t{2};
   add_list<double>(file, "deep.0", {1.5, 2.5});
   add_list<std::uint64_t>(file, "deep.1", {7});
-  file.values["count"] = std::uint64_t{2};  // of nothing that is here
+  file.values["count"] = std::uint64_t{2};  // of missing items
   return file;
 }
 
@@ -201,12 +201,12 @@ bool same(StateFile const& one, StateFile const& other) {
   return a == b;
 }
 
-TEST_CASE("lists of numbers are arrays in lines of a hundred bytes, and read back as they were") {
+TEST_CASE("lists of numbers are arrays in lines of a hundred bytes, and read back unchanged") {
   StateFile const file = with_lists();
   std::string const text = file.text();
   CHECK(same(parsed(text), file));
   CHECK(text.size() <
-        40'000);  // 3,360 numbers of up to 8 digits; with a line for each it is 100 kB
+        40'000);  // 3,360 numbers of up to 8 digits; with a line for each it would be 100 kB
   std::size_t longest = 0, begin = 0;
   for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     longest = std::max(longest, end - begin);
@@ -236,7 +236,7 @@ TEST_CASE("a state file of version 1, with a member for each item, still reads")
     }
   }
   CHECK(same(parsed(text + "}}"), file));
-  // An array is of version 2.
+  // Arrays belong to version 2.
   CHECK(why("{\"format\": \"frugal state\", \"version\": 1, \"seed\": 0, \"seconds\": 0.0, "
             "\"weights\": \"\", \"recipe\": {}, \"values\": {\"a\": [1]}}") ==
         R"(the value of "a" is none)");

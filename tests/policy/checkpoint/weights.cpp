@@ -7,7 +7,7 @@
 
 namespace frugal_test::policy_checkpoint_weights {
 
-TEST_CASE("what was loaded reads one line a name that has no counterpart") {
+TEST_CASE("the report of a load has one line per name without a counterpart") {
   frugal::LoadedWeights loaded;
   loaded.file = "runs/demo/model.safetensors";
   loaded.matched = {"first.weight", "first.bias"};

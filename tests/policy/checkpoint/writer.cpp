@@ -18,7 +18,7 @@ namespace frugal_test::checkpoint_writer {
 
 using frugal::detail::BackgroundWriter;
 
-TEST_CASE("jobs are done one after the other, in the order in which they came") {
+TEST_CASE("jobs run one after the other, in the order of submission") {
   std::vector<int> done;
   {
     BackgroundWriter writer([] {});
@@ -28,7 +28,7 @@ TEST_CASE("jobs are done one after the other, in the order in which they came") 
   for (int i = 0; i < 100; ++i) CHECK(done[static_cast<std::size_t>(i)] == i);
 }
 
-TEST_CASE("whoever submits does not wait for the job") {
+TEST_CASE("submitting does not wait for the job") {
   std::promise<void> gate;
   BackgroundWriter writer([] {});
   writer.submit([opened = gate.get_future().share()] { opened.wait(); });
@@ -36,7 +36,7 @@ TEST_CASE("whoever submits does not wait for the job") {
   writer.wait();
 }
 
-TEST_CASE("what a job throws waits to be taken, once, and is told of at once") {
+TEST_CASE("a job's exception is kept to be taken, once, and reported at once") {
   std::atomic<int> told{0};
   BackgroundWriter writer([&] { ++told; });
   writer.submit([] { throw std::runtime_error("no space"); });
@@ -48,7 +48,7 @@ TEST_CASE("what a job throws waits to be taken, once, and is told of at once") {
   CHECK_FALSE(writer.take_failure());
 }
 
-TEST_CASE("a job after one that failed is done all the same") {
+TEST_CASE("a job after a failed one runs too") {
   bool done = false;
   BackgroundWriter writer([] {});
   writer.submit([] { throw 1; });
@@ -58,7 +58,7 @@ TEST_CASE("a job after one that failed is done all the same") {
   CHECK(writer.take_failure());
 }
 
-TEST_CASE("destruction waits for the job under way") {
+TEST_CASE("destruction waits for the running job") {
   std::promise<void> begun;
   std::promise<void> gate;
   std::atomic<bool> done{false};
@@ -75,7 +75,7 @@ TEST_CASE("destruction waits for the job under way") {
   CHECK(done);
 }
 
-TEST_CASE("signals are not for the thread that writes, and the others keep theirs") {
+TEST_CASE("the writing thread takes no signals, and the others still do") {
   sigset_t in_writer;
   sigset_t here;
   BackgroundWriter writer([] {});

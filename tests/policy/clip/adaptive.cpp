@@ -25,7 +25,7 @@ std::shared_ptr<Parts> weights_of(Json const& file) {
   return std::make_shared<Parts>(start);
 }
 
-TEST_CASE("gradients are clipped by unit, as the paper's formula has it") {
+TEST_CASE("gradients are clipped by unit, by the paper's formula") {
   Json const file = reference("clip.json");
   int cases = 0;
   for (Json const& which : file.at("adaptive")) {
@@ -42,7 +42,7 @@ TEST_CASE("gradients are clipped by unit, as the paper's formula has it") {
       at::Tensor const expected = clipped[i].is_null()
                                       ? at::zeros_like(found)
                                       : tensor_in(clipped[i], found.sizes().vec(), at::kDouble);
-      // The weights are about 1: their difference has the rounding of that.
+      // The weights are about 1, so their difference has that rounding error.
       CHECK(distance(found, expected) <= 3e-7 * (1 + expected.abs().max().item<double>()));
     }
   }
@@ -62,7 +62,7 @@ TEST_CASE("gradients below their limits keep their bits") {
   CHECK(same_bits(tensors_of(*module), tensors_of(*plain)));
 }
 
-TEST_CASE("what is left out is not clipped") {
+TEST_CASE("skipped parameters are not clipped") {
   auto const module =
       std::make_shared<Parts>(std::vector<at::Tensor>{at::ones({1}), at::ones({1})});
   frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0},
@@ -82,8 +82,7 @@ std::string refused(Policy const& policy) {
   });
 }
 
-TEST_CASE(
-    "settings that clip everything, or nothing, are refused when they are given at run time") {
+TEST_CASE("run-time settings that clip everything, or nothing, are refused") {
   for (double const value : {0.0, -1.0, std::nan("")}) {
     CHECK(contains(refused(ClipAdaptive<>{.share = value}), "ClipAdaptive::share"));
     CHECK(contains(refused(ClipAdaptive<>{.least = value}), "ClipAdaptive::least"));

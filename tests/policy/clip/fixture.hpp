@@ -18,7 +18,7 @@ inline std::shared_ptr<Parts> parts_of(Json const& file) {
   return std::make_shared<Parts>(start);
 }
 
-/// Undefined where a parameter has none.
+/// Undefined for parameters without a gradient.
 inline Table gradients_of(Json const& file, Json const& name) {
   Table table;
   Json const& gradients = file.at("gradients").at(name.get<std::string>());

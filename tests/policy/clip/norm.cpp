@@ -22,7 +22,7 @@ TEST_CASE("ClipNorm clips what PyTorch's clip_grad_norm_ clips, in a run") {
     ++cases;
     CAPTURE(which.dump().substr(0, 60));
     auto const module = parts_of(file);
-    // A step of rate 1 from zero is the clipped gradient's negative.
+    // A step of rate 1 from zero is minus the clipped gradient.
     frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0},
                     ClipNorm<>{.max_norm = which.at("max_norm")}}
         .fit(std::vector<Table>{gradients_of(file, which.at("gradients"))});
@@ -43,7 +43,7 @@ TEST_CASE("ClipNorm clips what PyTorch's clip_grad_norm_ clips, in a run") {
 
 using ClipContext = frugal::Context<std::shared_ptr<Parts>, ClipNorm<>>;
 
-TEST_CASE("the norm that is reported is the total norm before clipping") {
+TEST_CASE("the reported norm is the total norm before clipping") {
   Json const file = reference("clip.json");
   for (Json const& which : file.at("norms")) {
     if (which.at("norm_type") != "2") continue;
@@ -76,7 +76,7 @@ TEST_CASE("gradients below the limit keep their bits") {
   }
 }
 
-TEST_CASE("what is clipped is the gradient of the whole window") {
+TEST_CASE("the gradient of the whole window is clipped") {
   // Two micro-batches of gradients 3 and 1: their mean is 2, and clips to 1.5.
   auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
   Seen seen;
@@ -93,7 +93,7 @@ TEST_CASE("what is clipped is the gradient of the whole window") {
   CHECK(module->parameters()[0].item<double>() == doctest::Approx(-1.5).epsilon(1e-6));
 }
 
-TEST_CASE("clipping reads no scalar through LibTorch, whether it bites or not") {
+TEST_CASE("clipping reads no scalar through LibTorch, above or below the limit") {
   auto const per_step = [](auto policy) {
     auto const run = [&](std::size_t steps) {
       return operators_of([&] {
@@ -115,7 +115,7 @@ TEST_CASE("clipping reads no scalar through LibTorch, whether it bites or not") 
   }
 }
 
-TEST_CASE("ClipNorm refuses a limit that is not positive when it is given at run time") {
+TEST_CASE("ClipNorm refuses a run-time limit that is not positive") {
   for (double const limit : {0.0, -1.0, std::nan("")}) {
     std::string const text = error_of<frugal::SettingsError>([&] {
       frugal::Trainer{std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})}), Linear{},

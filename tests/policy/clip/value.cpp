@@ -46,7 +46,7 @@ TEST_CASE("the limit in the type is that of the settings") {
   CHECK(at::equal(module->parameters()[0], at::tensor({-0.25F, 0.25F, -0.125F})));
 }
 
-TEST_CASE("a NaN among the gradients stays one") {
+TEST_CASE("a NaN among the gradients stays NaN") {
   using Context = frugal::Context<std::shared_ptr<Parts>, ClipValue<>>;
   auto module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({2})});
   frugal::Settings const settings;
@@ -60,7 +60,7 @@ TEST_CASE("a NaN among the gradients stays one") {
   CHECK(run.gradients.tensors()[0][1].item<float>() == 1.0F);
 }
 
-TEST_CASE("ClipValue refuses a limit that is not positive when it is given at run time") {
+TEST_CASE("ClipValue refuses a run-time limit that is not positive") {
   for (double const limit : {0.0, -1.0, std::nan("")}) {
     std::string const text = error_of<frugal::SettingsError>([&] {
       frugal::Trainer{std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})}), Linear{},

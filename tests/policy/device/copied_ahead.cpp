@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CopiedAhead on the CPU, where it is the source; tests/device has a device to copy to.
+// CopiedAhead on the CPU, where it is the source itself; tests/device has a device to copy to.
 #include <frugal/data/resident.hpp>
 #include <frugal/policy/device/copied_ahead.hpp>
 
@@ -27,7 +27,7 @@ TEST_CASE("on the CPU the batches are the source's own, read one at a time") {
   placed.seek({});
   auto const first = placed.next();
   CHECK(source.next()->target.size(0) == 4);
-  CHECK(rest(placed).size() == 3);  // one was taken past it
+  CHECK(rest(placed).size() == 3);  // one batch was read past it
 }
 
 TEST_CASE("on the CPU CopiedAhead adds no operator to a batch") {

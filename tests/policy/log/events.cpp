@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a log has when its run is saved, killed, resumed and taken back.
+// The contents of a log whose run is saved, killed, resumed and rolled back.
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ std::vector<Json> events_in(std::filesystem::path const& path) {
   return all;
 }
 
-/// A run of 10 steps that saves at each fourth, to be killed before a micro-batch.
+/// A run of 10 steps that saves at every fourth, killed before a micro-batch.
 template <class... Ps>
 frugal::Report saves(std::filesystem::path const& folder, int dies_at, Ps const&... policies) {
   struct Gone {};
@@ -66,7 +66,7 @@ TEST_CASE("a log that is a pipe does not end the run at its first save") {
   ::close(reader);
 }
 
-TEST_CASE("a log whose reader goes away is an advice, and the run goes on") {
+TEST_CASE("a log whose reader goes away gives a note in advice, and the run continues") {
   TemporaryFolder const folder;
   auto const path = folder / "pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
@@ -81,21 +81,21 @@ TEST_CASE("a log whose reader goes away is an advice, and the run goes on") {
   CHECK(report.advice[0].find("Broken pipe") != std::string::npos);
 }
 
-/// Moves a file after a step, as logrotate does.
+/// Moves a file after a step, like logrotate.
 Spy rotates(std::filesystem::path const& file, std::uint64_t step) {
   return {.each_step = [=](frugal::Counters const& now) {
     if (now.step == step) std::filesystem::rename(file, file.string() + ".1");
   }};
 }
 
-TEST_CASE("a log that is rotated goes on in the moved file, and a resumed run in a new one") {
+TEST_CASE("a rotated log continues in the moved file, and a resumed run in a new one") {
   TemporaryFolder const folder;
   auto const file = folder / "metrics.jsonl";
   // Steps 1 to 6 and a save at 4 in the file that is moved after step 2; killed in step 7.
   saves(folder.path(), 7, Log<Every<1>>{}, rotates(file, 2));
   CHECK_FALSE(std::filesystem::exists(file));
   CHECK(events_in(folder / "metrics.jsonl.1").back().at("step") == 6);
-  // What somebody else has put there by now is longer than the log was, and stays.
+  // Another program's file there is longer than the log was, and is not changed.
   std::string const other(4000, 'x');
   std::ofstream(file) << other << '\n';
   CHECK(saves(folder.path(), 0, Log<Every<1>>{}).steps == 10);
@@ -107,14 +107,14 @@ TEST_CASE("a log that is rotated goes on in the moved file, and a resumed run in
   CHECK(events.back().at("event") == "end");
 }
 
-/// How often each event is in a log.
+/// The number of each event in a log.
 std::map<std::string, int> counts(std::filesystem::path const& file) {
   std::map<std::string, int> found;
   for (Json const& event : events_in(file)) ++found[event.at("event").get<std::string>()];
   return found;
 }
 
-/// 11 steps an epoch, of which two windows have a loss that is no number.
+/// 11 steps per epoch, with two windows whose loss is NaN.
 template <class Lines = Every<100>, class... Ps>
 frugal::Report broken(std::filesystem::path const& folder, int dies_at, Ps const&... policies) {
   struct Gone {};
@@ -137,9 +137,9 @@ frugal::Report broken(std::filesystem::path const& folder, int dies_at, Ps const
   }
 }
 
-TEST_CASE("two returns to one kept state are two lines") {
+TEST_CASE("two rollbacks to one kept state are two lines") {
   TemporaryFolder const folder;
-  // With a line for each step: those of the first return stand before the second one.
+  // With a line for each step: those of the first rollback stand before the second one.
   broken<Every<1>>(folder.path(), 0, frugal::Rollback<Every<100>>{});
   auto found = counts(folder / "metrics.jsonl");
   CHECK(found["rollback"] == 2);
@@ -147,7 +147,7 @@ TEST_CASE("two returns to one kept state are two lines") {
   CHECK(found["step"] == 9);
 }
 
-TEST_CASE("an event that is saved before its line is in the log of the run that resumes") {
+TEST_CASE("an event that is saved before its line is in the log of the resumed run") {
   TemporaryFolder const folder;
   // Back to step 0 at batch 4, a save at step 2, and no line of a step before the end.
   using Saves = frugal::Checkpoint<Every<2>>;
@@ -169,7 +169,7 @@ TEST_CASE("whenever a run is killed, its log has each event once, and a line for
   REQUIRE(whole.steps == 9);
   auto const expected = counts(folder / "whole/metrics.jsonl");
   REQUIRE(expected.at("rollback") == 2);
-  // Before, between and after the two returns, at a save and beside it.
+  // Before, between and after the two rollbacks, at a save and off it.
   for (int const dies_at : {1, 4, 5, 7, 9, 11, 14, 16, 20}) {
     CAPTURE(dies_at);
     auto const run = folder / std::to_string(dies_at);
@@ -178,7 +178,7 @@ TEST_CASE("whenever a run is killed, its log has each event once, and a line for
       ++starts;
       return broken(run, dies_at_batch, rollback, saves);
     };
-    // Twice at that place: where nothing was saved in between, both resumes are of one checkpoint.
+    // Dies twice there: if nothing was saved in between, both resumes use the same checkpoint.
     for (int i = 0; i < 2; ++i) start(dies_at);
     frugal::Report const report = start(0);
     CHECK(report.steps == whole.steps);

@@ -24,7 +24,7 @@ using support::text_of;
 
 bool none(std::string_view) { return false; }
 
-TEST_CASE("lines are appended, to what is there as well, and are there at once") {
+TEST_CASE("lines are appended, to existing ones as well, and are there at once") {
   TemporaryFolder const folder;
   std::ofstream(folder / "log") << "before\n";
   LogFile file(folder / "log");
@@ -35,7 +35,7 @@ TEST_CASE("lines are appended, to what is there as well, and are there at once")
   CHECK(file.mark().size == 15);
 }
 
-TEST_CASE("what is beyond a mark is cut off, but for lines that are kept, and more is appended") {
+TEST_CASE("lines after a mark are cut off, except kept ones, and more are appended") {
   TemporaryFolder const folder;
   LogFile file(folder / "log");
   REQUIRE(file.append("a\n"));
@@ -47,7 +47,7 @@ TEST_CASE("what is beyond a mark is cut off, but for lines that are kept, and mo
   CHECK(text_of(folder / "log") == "a\nkeep this\nkeep that\nd\n");
 }
 
-TEST_CASE("another process cuts at the mark of the one before it") {
+TEST_CASE("another process cuts at the mark of the previous one") {
   TemporaryFolder const folder;
   LogFile::Mark mark;
   {
@@ -61,7 +61,7 @@ TEST_CASE("another process cuts at the mark of the one before it") {
   CHECK(text_of(folder / "log") == "a\n");
 }
 
-TEST_CASE("another file of that name is not cut, however long it is") {
+TEST_CASE("another file with that name is not cut, however long it is") {
   TemporaryFolder const folder;
   LogFile first(folder / "log");
   REQUIRE(first.append("the first line\n"));
@@ -72,12 +72,12 @@ TEST_CASE("another file of that name is not cut, however long it is") {
   std::string const before = text_of(folder / "log");
   CHECK(second.cut(mark, none));
   CHECK(text_of(folder / "log") == before);
-  // The first goes on where it was moved to.
+  // The first one continues in the moved file.
   REQUIRE(first.append("on\n"));
   CHECK(text_of(folder / "log.1") == "the first line\non\n");
 }
 
-TEST_CASE("a mark of an empty file cuts nothing: nobody knows which file that was") {
+TEST_CASE("a mark of an empty file cuts nothing: which file that was is unknown") {
   TemporaryFolder const folder;
   LogFile file(folder / "log");
   LogFile::Mark const mark = file.mark();
@@ -86,13 +86,13 @@ TEST_CASE("a mark of an empty file cuts nothing: nobody knows which file that wa
   CHECK(text_of(folder / "log") == "a\n");
 }
 
-TEST_CASE("a length of which no more is known is taken at its word") {
+TEST_CASE("a length without further information is trusted") {
   TemporaryFolder const folder;
   LogFile file(folder / "log");
   REQUIRE(file.append("a\nb\n"));
   CHECK(file.cut(file.mark_at(2), none));
   CHECK(text_of(folder / "log") == "a\n");
-  CHECK(file.cut(file.mark_at(100), none));  // it is shorter
+  CHECK(file.cut(file.mark_at(100), none));  // the file is shorter
   CHECK(text_of(folder / "log") == "a\n");
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("a pipe is appended to and never cut") {
   ::close(reader);
 }
 
-TEST_CASE("a pipe that nobody reads any more is a write that fails, and no signal") {
+TEST_CASE("a write to a pipe without a reader fails, without a signal") {
   TemporaryFolder const folder;
   auto const path = folder / "pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
@@ -125,7 +125,7 @@ TEST_CASE("a pipe that nobody reads any more is a write that fails, and no signa
   CHECK(errno == EPIPE);
 }
 
-TEST_CASE("a write that fails says why, and leaves no half of a line") {
+TEST_CASE("a failed write says why, and leaves no half line") {
   LogFile full("/dev/full");
   REQUIRE(full.open());
   CHECK_FALSE(full.append("a\n"));

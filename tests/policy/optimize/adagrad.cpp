@@ -13,7 +13,7 @@ TEST_CASE("Optimize<Adagrad> follows torch.optim.Adagrad for 100 steps in every 
   CHECK(compare_all<Adagrad>("Adagrad") == 6);
 }
 
-TEST_CASE("Adagrad resumed from saved state ends in the same bits, missing gradients included") {
+TEST_CASE("Adagrad resumed from saved state ends with the same bits, missing gradients included") {
   resumes(Optimize<Adagrad>{.lr_decay = 0.1, .initial_accumulator = 0.5},
           case_named(fixture().file.at("cases"), "adagrad, absent gradients"));
 }

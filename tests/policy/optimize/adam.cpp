@@ -27,7 +27,7 @@ TEST_CASE("Optimize<Adam> follows torch.optim.Adam for 100 steps in every refere
   CHECK(compare_all<Adam>("Adam") == 6);
 }
 
-TEST_CASE("AdamW resumed from saved state ends in the same bits, missing gradients included") {
+TEST_CASE("AdamW resumed from saved state ends with the same bits, missing gradients included") {
   Json const& which = case_named(fixture().file.at("cases"), "adamw, absent gradients");
   Optimize<AdamW> policy{.lr = 1e-2, .weight_decay = 0.1, .amsgrad = true};
   resumes(policy, which);
@@ -35,7 +35,7 @@ TEST_CASE("AdamW resumed from saved state ends in the same bits, missing gradien
   resumes(policy, which);
 }
 
-TEST_CASE("Adam resumed from saved state ends in the same bits, missing gradients included") {
+TEST_CASE("Adam resumed from saved state ends with the same bits, missing gradients included") {
   resumes(Optimize<Adam>{.lr = 1e-2, .weight_decay = 0.1},
           case_named(fixture().file.at("cases"), "adam, absent gradients"));
 }
@@ -52,6 +52,7 @@ TEST_CASE_TEMPLATE("Adam and AdamW refuse settings out of range and name them", 
   double const nan = std::nan("");
   CHECK(contains(refusal(Optimize<A>{.lr = -1.0}), "lr is -1"));
   CHECK(contains(refusal(Optimize<A>{.lr = nan}), "lr is nan"));
+  CHECK(contains(refusal(Optimize<A>{.lr = HUGE_VAL}), "lr is inf"));
   CHECK(contains(refusal(Optimize<A>{.beta1 = 1.0}), "beta1 is 1"));
   CHECK(contains(refusal(Optimize<A>{.beta1 = -0.1}), "beta1 is -0.1"));
   CHECK(contains(refusal(Optimize<A>{.beta2 = 1.5}), "beta2 is 1.5"));

@@ -13,6 +13,8 @@
 
 #include "policy/optimize/fixture.hpp"
 
+#include <limits>
+
 namespace frugal_test::policy_optimize_any {
 
 using namespace frugal_test::policy_optimize;
@@ -76,8 +78,8 @@ TEST_CASE("the schedule's factor multiplies the rate of every group of a torch o
   CHECK(second == std::vector<double>{-0.25, -0.75});
 }
 
-/// Half of |A x - b|^2 averaged over the rows of a batch: convex, with a minimum known in closed
-/// form. Shapes: N = 12 rows, F = 3 unknowns.
+/// Half of |A x - b|^2 averaged over the rows of a batch: convex, with a closed-form minimum.
+/// Shapes: N = 12 rows, F = 3 unknowns.
 struct Convex {
   at::Tensor a_NF = table({12, 3}, 70, 0);
   at::Tensor b_N = table({12}, 70, 1);
@@ -114,7 +116,7 @@ Optimize<Any> lbfgs() {
       torch::optim::LBFGSOptions(1.0).max_iter(20).line_search_fn("strong_wolfe"));
 }
 
-TEST_CASE("LBFGS computes the window again along its line and reaches a convex minimum") {
+TEST_CASE("LBFGS evaluates the window again along its line and reaches a convex minimum") {
   Convex const problem;
   int calls = 0;
   auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({3})});
@@ -143,7 +145,7 @@ TEST_CASE("LBFGS sees all micro-batches of a window as one big batch") {
   CHECK(distance(cut->parameters()[0], problem.minimum()) < 1e-4);
 }
 
-TEST_CASE("what LBFGS sees on its line is clipped like what it begins with") {
+TEST_CASE("the gradients of LBFGS's line search are clipped like the first ones") {
   Convex const problem;
   int calls = 0;
   int clipped = 0;
@@ -157,12 +159,12 @@ TEST_CASE("what LBFGS sees on its line is clipped like what it begins with") {
   CHECK(clipped == calls);
 }
 
-TEST_CASE("a torch optimizer resumed from saved state ends in the same bits") {
+TEST_CASE("a torch optimizer resumed from saved state ends with the same bits") {
   auto const tables = fixture().tables(case_named(fixture().file.at("cases"), "adamw"));
   auto const check = [&](Optimize<Any> const& policy) {
     std::map<std::uint64_t, Frozen> saved;
     auto const whole = std::make_shared<Parts>(fixture().start);
-    // With a schedule: the rate that was saved is that of one step, not the one to go on from.
+    // With a schedule: the saved rate is that of one step, not the base for the next.
     frugal::Schedule<frugal::Warmup<10>, frugal::Cosine> const schedule;
     frugal::Settings const settings{.steps = 40};
     frugal::Trainer{whole, Linear{}, settings, policy, schedule, Resume{.after_step = &saved}}.fit(
@@ -182,7 +184,7 @@ TEST_CASE("a torch optimizer resumed from saved state ends in the same bits") {
   check(any<torch::optim::SGD>(torch::optim::SGDOptions(1e-2).momentum(0.9)));
 }
 
-TEST_CASE("LBFGS resumed from saved state ends in the same bits") {
+TEST_CASE("LBFGS resumed from saved state ends with the same bits") {
   Convex const problem;
   int calls = 0;
   std::map<std::uint64_t, Frozen> saved;
@@ -218,7 +220,7 @@ TEST_CASE("the state of another torch optimizer is refused") {
   CHECK(contains(refused(sgd, adam), "does not fit the optimizer"));
 }
 
-TEST_CASE("Optimize<Any> without a function, or with one that makes nothing, is refused") {
+TEST_CASE("Optimize<Any> without a function, or with one that returns nothing, is refused") {
   auto const refusal = [](Optimize<Any> const& policy) {
     return error_of<frugal::SettingsError>([&] {
       frugal::Trainer{std::make_shared<Parts>(fixture().start), Linear{}, frugal::Settings{},
@@ -228,6 +230,8 @@ TEST_CASE("Optimize<Any> without a function, or with one that makes nothing, is 
   };
   CHECK(contains(refusal({}), "make was not set"));
   CHECK(contains(refusal({.make = [](auto) { return nullptr; }}), "make returned nothing"));
+  double const infinity = std::numeric_limits<double>::infinity();
+  CHECK(contains(refusal(any<torch::optim::SGD>(torch::optim::SGDOptions(infinity))), "lr is inf"));
 }
 
 }  // namespace frugal_test::policy_optimize_any

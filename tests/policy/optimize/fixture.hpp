@@ -13,7 +13,7 @@ namespace frugal_test::policy_optimize {
 
 using namespace frugal_test::support;
 
-/// The gradients of one step; undefined where a parameter has none.
+/// The gradients of one step; undefined for parameters without one.
 struct Table {
   std::vector<at::Tensor> gradients;
 };
@@ -29,7 +29,7 @@ struct frugal::batch_traits<frugal_test::policy_optimize::Table> {
 
 namespace frugal_test::policy_optimize {
 
-/// Parameters p0, p1, ... that start at given values.
+/// Parameters p0, p1, ... with given initial values.
 struct Parts : torch::nn::Module {
   explicit Parts(std::vector<at::Tensor> const& start) {
     for (std::size_t i = 0; i < start.size(); ++i) {
@@ -38,7 +38,7 @@ struct Parts : torch::nn::Module {
   }
 };
 
-/// sum over the parameters of (p * g).sum(): its gradient at p is g, to the bit.
+/// Sum over the parameters of (p * g).sum(): its gradient at p is exactly g.
 struct Linear {
   template <class Module>
   at::Tensor operator()(Module& module, Table const& table) const {
@@ -63,7 +63,7 @@ struct Fixture {
     }
   }
 
-  /// The table of one case, all of its 100 steps.
+  /// The table of one case, with all of its 100 steps.
   std::vector<Table> tables(Json const& which) const {
     std::vector<Table> all;
     for (std::uint32_t step = 1; step <= 100; ++step) {
@@ -118,7 +118,7 @@ void configure(frugal::Optimize<Algorithm>& to, Json const& from) {
   to.maximize = from.at("maximize");
 }
 
-/// Do the groups differ in nothing but what frugal's groups have: rate and weight decay?
+/// Whether the groups differ only in what frugal's groups support: rate and weight decay.
 inline bool groups_fit(Json const& groups) {
   for (Json group : groups) {
     Json first = groups.front();
@@ -143,14 +143,14 @@ inline frugal::ParameterGroup group_of(Json const& from) {
           .weight_decay = from.at("weight_decay").get<double>()};
 }
 
-/// Rounding apart, frugal and PyTorch compute the same. The float64 run in the file is what both
-/// aim at; `rounding` is how far PyTorch's float32 run is from it, the result of about ten
-/// roundings a step in one order. Another order of the same operations (the fused kernels', some
-/// of them with fused multiply-add) is a second draw of the same errors: four times is generous
-/// for that, and a wrong formula is off by thousands of times.
+/// frugal and PyTorch compute the same up to rounding. The file's float64 run is the exact result
+/// of both; `rounding` is the distance of PyTorch's float32 run from it, the result of about ten
+/// roundings per step in one order. Another order of the same operations (the fused kernels', some
+/// of them with fused multiply-add) is a second draw of the same errors: a factor of four is
+/// generous for that, and a wrong formula is off by a factor of thousands.
 inline constexpr double roundings = 4;
 
-/// Trains 100 steps of a case and compares the parameters at every step that the file has.
+/// Trains 100 steps of a case and compares the parameters at every step in the file.
 template <class Policy>
 void compare(Policy const& policy, Json const& which, std::vector<int> const& compared) {
   auto const module = std::make_shared<Parts>(fixture().start);
@@ -174,7 +174,7 @@ void compare(Policy const& policy, Json const& which, std::vector<int> const& co
   CHECK(looks == 4);
 }
 
-/// Every case of one optimizer; returns how many there were.
+/// Compares every case of one optimizer; returns how many there were.
 template <class Algorithm>
 int compare_all(std::string const& optimizer) {
   int cases = 0;
@@ -193,7 +193,8 @@ int compare_all(std::string const& optimizer) {
       continue;
     }
     // Groups that differ in momentum or the like are two recipes here. Each parameter's path
-    // depends on its own gradients alone, so each group is compared in a run of its own settings.
+    // depends on its own gradients alone, so each group is compared in a separate run with its
+    // settings.
     for (Json const& group : groups) {
       configure(policy, group);
       compare(policy, which, group.at("parameters").get<std::vector<int>>());
@@ -202,7 +203,7 @@ int compare_all(std::string const& optimizer) {
   return cases;
 }
 
-/// Stopped after some steps, saved, loaded into a fresh run: the same bits as never stopped.
+/// Stopped after some steps, saved, and loaded into a fresh run: the bits of an uninterrupted run.
 template <class Policy>
 void resumes(Policy const& policy, Json const& which) {
   std::vector<Table> const tables = fixture().tables(which);
@@ -225,7 +226,7 @@ void resumes(Policy const& policy, Json const& which) {
   }
 }
 
-/// The message of the error that `body` throws; fails the test when it throws none of that type.
+/// The message of the error that `body` throws; fails the test if it throws no error of that type.
 template <class Error, class Body>
 std::string error_of(Body&& body) {
   try {

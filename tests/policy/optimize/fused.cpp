@@ -30,7 +30,7 @@ std::vector<at::Tensor> zeros(std::size_t parameters, std::int64_t size = 2) {
   return all;
 }
 
-/// Numbers that differ from element to element.
+/// Numbers that differ in every element.
 at::Tensor number_tensor(std::vector<std::int64_t> const& shape, std::uint32_t which) {
   at::Tensor values = at::empty(shape);
   for (std::int64_t i = 0; i < values.numel(); ++i) {
@@ -57,7 +57,7 @@ TEST_CASE("saved moments carry the parameters' names") {
 template <class Algorithm>
 std::string refusal(Frozen const& from, std::vector<at::Tensor> const& start,
                     Optimize<Algorithm> const& policy) {
-  // Only the optimizer's state is at fault here, so only the module is left as it is.
+  // Only the optimizer's state is wrong here, so only the module is left unchanged.
   struct Load {
     static void into(frugal::StateDict const& memory, std::vector<at::Tensor> const& parts,
                      Optimize<Algorithm> const& optimizer) {
@@ -96,7 +96,7 @@ TEST_CASE("saved moments of another dtype are refused and the parameter is named
       contains(refusal(saved.at(2), {at::zeros({2}, at::kDouble)}, policy), "p0/momentum_buffer"));
 }
 
-TEST_CASE("a parameter that the saved state does not know is refused and named") {
+TEST_CASE("a parameter that is missing from the saved state is refused and named") {
   std::map<std::uint64_t, Frozen> saved;
   Optimize<Adagrad> const policy;
   frugal::Trainer{std::make_shared<Parts>(zeros(1)), Linear{}, frugal::Settings{}, policy,
@@ -121,7 +121,7 @@ struct Tied : torch::nn::Module {
   }
 };
 
-TEST_CASE("tied weights are updated once a step") {
+TEST_CASE("tied weights are updated once per step") {
   auto const module = std::make_shared<Tied>();
   // The objective uses both names: the gradient is 2, and the step is 2 lr, not 4 lr.
   frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<SGD>{.lr = 0.25}}.fit(ones(2, 1));
@@ -142,8 +142,8 @@ TEST_CASE_TEMPLATE("a frozen parameter keeps its bits, weight decay or not", A, 
   CHECK_FALSE(at::equal(before.at("p0"), after.at("p0")));
 }
 
-TEST_CASE_TEMPLATE("a parameter that is unfrozen in mid-run trains from there as from a start", A,
-                   AdamW, Adam, SGD, Adagrad) {
+TEST_CASE_TEMPLATE("a parameter that is unfrozen during a run trains as from a start", A, AdamW,
+                   Adam, SGD, Adagrad) {
   Optimize<A> const policy{.lr = 0.1, .weight_decay = 0.1};
   auto const tables = fixture().tables(fixture().file.at("cases").front());
   auto const module = std::make_shared<Parts>(fixture().start);
@@ -153,7 +153,7 @@ TEST_CASE_TEMPLATE("a parameter that is unfrozen in mid-run trains from there as
   }};
   frugal::Trainer{module, Linear{}, frugal::Settings{.steps = 10}, policy, spy}.fit(tables);
 
-  // The same parameter alone, over the gradients that it saw.
+  // The same parameter alone, with the gradients that it received.
   auto const alone = std::make_shared<Parts>(std::vector<at::Tensor>{fixture().start[1]});
   std::vector<Table> seen;
   for (std::size_t step = 4; step < 10; ++step) seen.push_back({{tables[step].gradients[1]}});
@@ -179,7 +179,7 @@ TEST_CASE("a sparse gradient is refused and the parameter is named") {
   CHECK(contains(text, "'words.weight' has a sparse gradient"));
 }
 
-TEST_CASE("parameters of two dtypes train side by side, each by its own kernel call") {
+TEST_CASE("parameters of two dtypes train together, each by its own kernel call") {
   auto const module =
       std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({2}), at::zeros({2}, at::kDouble)});
   auto const operators = operators_of([&] {
@@ -190,7 +190,7 @@ TEST_CASE("parameters of two dtypes train side by side, each by its own kernel c
   CHECK(at::equal(module->parameters()[1], at::full({2}, -1.0, at::kDouble)));
 }
 
-/// What a step dispatches once everything is warm: the difference of two runs.
+/// The operators of a step after warm-up: the difference of two runs.
 template <class Policy>
 std::map<std::string, int> per_step(Policy const& policy) {
   auto const run = [&](std::size_t steps) {
@@ -224,8 +224,8 @@ TEST_CASE("an update is one kernel call however many parameters, and no other op
   count(per_step(Optimize<Adagrad>{}), "aten::_fused_adagrad_");
 }
 
-TEST_CASE("once counters have parted no step reads them") {
-  // The first parameter misses the second step; after that all have a gradient again.
+TEST_CASE("after counters diverge no step reads them") {
+  // The first parameter misses the second step; then all have a gradient again.
   auto const run = [&](std::size_t steps) {
     auto tables = ones(7, steps);
     tables[1].gradients[0] = at::Tensor();
@@ -242,7 +242,7 @@ TEST_CASE("once counters have parted no step reads them") {
   CHECK(reads(many) == reads(few));
 }
 
-/// Leaves gradients row by row in memory, however the parameters lie.
+/// Produces gradients in row-major layout, whatever the parameters' layout.
 struct RowByRow {
   using kind = support::kinds::restore;
   using listens = frugal::list<frugal::on::backward>;
@@ -258,7 +258,7 @@ struct RowByRow {
   };
 };
 
-TEST_CASE_TEMPLATE("a gradient that lies otherwise than its parameter is the same gradient", A,
+TEST_CASE_TEMPLATE("a gradient with another layout than its parameter is the same gradient", A,
                    AdamW, Adam, SGD, Adagrad) {
   std::vector<at::Tensor> const start{number_tensor({4, 3, 2, 2}, 1), number_tensor({5}, 2)};
   std::vector<at::Tensor> last{start[0].contiguous(at::MemoryFormat::ChannelsLast), start[1]};
@@ -276,17 +276,17 @@ TEST_CASE_TEMPLATE("a gradient that lies otherwise than its parameter is the sam
   }
 }
 
-/// A parameter that is every second column of something larger.
+/// A parameter that is every second column of a larger tensor.
 struct Sparse : torch::nn::Module {
   Sparse() { register_parameter("columns", at::zeros({4, 6}).slice(1, 0, 6, 2)); }
 };
 
-TEST_CASE("a parameter with gaps in memory is refused, and its name said") {
+TEST_CASE("a parameter with gaps in memory is refused and named") {
   frugal::Trainer trainer{std::make_shared<Sparse>(), Linear{}, frugal::Settings{},
                           Optimize<AdamW>{}};
   std::vector<Table> const tables{{{at::ones({4, 3})}}};
   std::string const text = error_of<frugal::SettingsError>([&] { trainer.fit(tables); });
-  CHECK(contains(text, "'columns' does not lie in memory without gaps"));
+  CHECK(contains(text, "'columns' is not contiguous in memory"));
 }
 
 }  // namespace frugal_test::policy_optimize_fused

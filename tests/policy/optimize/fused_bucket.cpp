@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that an overflow undoes where only the device sees it: in a recipe with FP16 and a GPU.
+// Steps that an overflow undoes on the device alone: in a recipe with FP16 and a GPU.
 #include <doctest/doctest.h>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -15,7 +15,7 @@ namespace frugal_test::policy_optimize_fused_bucket {
 using frugal::Optimize;
 using frugal::SGD;
 
-/// Two parameters in one bucket, and the numbers that their gradients are drawn from.
+/// Two parameters in one bucket, and the numbers from which their gradients are drawn.
 struct Pair {
   Pair() {
     at::NoGradGuard const no_gradients;
@@ -26,7 +26,7 @@ struct Pair {
     }
   }
 
-  /// `overflow` is 0 or 1; where it is not given, nothing looks for one.
+  /// `overflow` is 0 or 1; without it there is no flag.
   void step(int number, bool of_both, std::optional<double> overflow) {
     at::NoGradGuard const no_gradients;
     auto random = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(number));
@@ -57,7 +57,7 @@ struct Step {
   bool overflows;
 };
 
-/// The steps that overflow leave no trace: the others are all there was.
+/// Steps that overflow leave no trace: the result is that of the other steps alone.
 void leaves_no_trace(std::vector<Step> const& steps) {
   Pair with;
   Pair without;
@@ -77,12 +77,12 @@ TEST_CASE("SGD with dampening: a first step that overflows is not the first") {
   leaves_no_trace({{true, true}, {true, true}, {true, false}, {true, true}, {true, false}});
 }
 
-TEST_CASE("SGD with dampening: so it is where a parameter begins later than the others") {
+TEST_CASE("SGD with dampening: so it is if a parameter begins later than the others") {
   leaves_no_trace({{false, true}, {false, false}, {true, true}, {true, false}, {true, false}});
   leaves_no_trace({{false, false}, {true, true}, {false, true}, {true, false}, {true, true}});
 }
 
-TEST_CASE("SGD with dampening takes two kernels a step until a save has read its counters") {
+TEST_CASE("SGD with dampening takes two kernels per step until a save has read its counters") {
   Pair pair;
   auto const kernels = [&](int number) {
     return support::operators_of([&] { pair.step(number, true, 0); }).at("aten::_fused_sgd_");

@@ -16,7 +16,7 @@ ParameterGroup selecting(std::string const& wanted, double lr) {
           .lr = lr};
 }
 
-/// How far each parameter moves in one step of gradient 1: its learning rate.
+/// Each parameter's movement in one step of gradient 1: its learning rate.
 std::vector<double> rates(std::vector<ParameterGroup> groups) {
   auto const module = std::make_shared<Parts>(
       std::vector<at::Tensor>{at::zeros({1}), at::zeros({1}), at::zeros({1})});
@@ -36,14 +36,14 @@ TEST_CASE("a parameter that no group selects uses the optimizer's own settings")
   CHECK(rates({selecting("p1", 0.5)}) == std::vector<double>{1.0, 0.5, 1.0});
 }
 
-TEST_CASE("of several groups that select a parameter the first has it") {
+TEST_CASE("the first of several groups that select a parameter applies") {
   CHECK(rates({selecting("p1", 0.5),
                {.name = "all",
                 .selects = [](std::string_view, at::Tensor const&) { return true; },
                 .lr = 0.25}}) == std::vector<double>{0.25, 0.5, 0.25});
 }
 
-TEST_CASE("a group without a rate of its own has the optimizer's") {
+TEST_CASE("a group without its own rate has the optimizer's") {
   CHECK(rates({frugal::group_by_prefix("p")}) == std::vector<double>{1.0, 1.0, 1.0});
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("a prefix selects the parameters whose names begin with it") {
   CHECK_FALSE(group.selects("a.head.weight", {}));
 }
 
-TEST_CASE("biases and norms are what has at most one dimension, and decay by nothing") {
+TEST_CASE("biases and norms have at most one dimension, and no weight decay") {
   auto const group = frugal::no_decay_for_biases_and_norms();
   CHECK(group.selects("bias", at::zeros({3})));
   CHECK(group.selects("scale", at::zeros({})));

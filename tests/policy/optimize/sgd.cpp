@@ -3,6 +3,8 @@
 
 #include "policy/optimize/fixture.hpp"
 
+#include <limits>
+
 namespace frugal_test::policy_optimize_sgd {
 
 using namespace frugal_test::policy_optimize;
@@ -13,7 +15,7 @@ TEST_CASE("Optimize<SGD> follows torch.optim.SGD for 100 steps in every referenc
   CHECK(compare_all<SGD>("SGD") == 9);
 }
 
-TEST_CASE("SGD resumed from saved state ends in the same bits, missing gradients included") {
+TEST_CASE("SGD resumed from saved state ends with the same bits, missing gradients included") {
   Json const& which = case_named(fixture().file.at("cases"), "sgd, absent gradients");
   resumes(Optimize<SGD>{.lr = 1e-2}, which);
   resumes(Optimize<SGD>{.lr = 1e-2, .momentum = 0.9, .dampening = 0.5, .weight_decay = 0.1}, which);
@@ -28,6 +30,7 @@ std::string refusal(Optimize<SGD> const& policy) {
 
 TEST_CASE("SGD refuses settings out of range and names them") {
   CHECK(contains(refusal({.lr = -1.0}), "lr is -1"));
+  CHECK(contains(refusal({.lr = std::numeric_limits<double>::infinity()}), "lr is inf"));
   CHECK(contains(refusal({.momentum = -0.5}), "momentum is -0.5"));
   CHECK(contains(refusal({.momentum = 0.9, .dampening = std::nan("")}), "dampening is nan"));
   CHECK(contains(refusal({.weight_decay = -0.5}), "weight_decay is -0.5"));

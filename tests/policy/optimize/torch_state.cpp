@@ -20,7 +20,7 @@ namespace frugal_test::policy_optimize_torch_state {
 using frugal::detail::save_by_place;
 using Parameters = std::vector<at::Tensor>;
 
-/// Twelve parameters whose addresses rise or fall.
+/// Twelve parameters with rising or falling addresses.
 Parameters parameters(bool rising) {
   Parameters made;
   for (int i = 0; i < 12; ++i) made.push_back(at::zeros({2}));
@@ -71,7 +71,7 @@ void saves_the_same_bytes(Options const& options) {
   CHECK((bytes_of(*one) != bytes_of(*other)));
 }
 
-TEST_CASE("equal states of a torch optimizer are equal bytes, wherever its parameters lie") {
+TEST_CASE("equal states of a torch optimizer are equal bytes, wherever its parameters are") {
   saves_the_same_bytes<torch::optim::Adam>(torch::optim::AdamOptions(0.1).amsgrad(true));
   saves_the_same_bytes<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(0.9));
 }
@@ -86,8 +86,8 @@ TEST_CASE("so are those of LBFGS, which has one state for all parameters") {
   CHECK((bytes_of(*make(parameters(true))) == bytes_of(*make(parameters(false)))));
 }
 
-/// An update, a save, an update; and the second update again by another optimizer that has loaded
-/// what was saved. Returns both ends.
+/// An update, a save, an update; and the second update repeated by another optimizer that has
+/// loaded the save. Returns both results.
 template <class Save>
 std::pair<at::Tensor, at::Tensor> both_ends(Save&& save) {
   torch::optim::AdamOptions const options(0.1);
@@ -114,7 +114,7 @@ std::pair<at::Tensor, at::Tensor> both_ends(Save&& save) {
   return {at::cat(all).detach(), at::cat(others).detach()};
 }
 
-TEST_CASE("LibTorch loads what is saved so, and still what Optimizer::save has written") {
+TEST_CASE("LibTorch loads this form, and Optimizer::save's form still loads") {
   auto const [end, resumed] =
       both_ends([](auto const& optimizer, auto& out) { save_by_place(optimizer, out); });
   CHECK(end.equal(resumed));
@@ -124,7 +124,7 @@ TEST_CASE("LibTorch loads what is saved so, and still what Optimizer::save has w
   CHECK(end.equal(old_end));
 }
 
-/// An optimizer of the user's, with a form of its own.
+/// A user-defined optimizer with its own saved form.
 struct Mine : torch::optim::SGD {
   using SGD::SGD;
   void save(torch::serialize::OutputArchive& archive) const override {
@@ -132,7 +132,7 @@ struct Mine : torch::optim::SGD {
   }
 };
 
-TEST_CASE("an optimizer of your own is saved as it saves itself") {
+TEST_CASE("a user-defined optimizer is saved by its own save()") {
   torch::serialize::OutputArchive archive;
   save_by_place(Mine(parameters(true), torch::optim::SGDOptions(0.1)), archive);
   std::ostringstream out;

@@ -25,12 +25,12 @@ TEST_CASE("a flag in host memory is read at once") {
   CHECK((read(queue, {0, 1, 0, 1}) == std::vector{false, true, false, true}));
 }
 
-TEST_CASE("a flag with a lag is read so many windows later") {
+TEST_CASE("a flag with a lag is read that many windows later") {
   FlagQueue queue(2);
   CHECK((read(queue, {1, 0, 1, 0, 0, 0}) == std::vector{false, false, true, false, true, false}));
 }
 
-TEST_CASE("a flag that is overwritten after it was handed over keeps its value") {
+TEST_CASE("a flag that is overwritten after it was enqueued keeps its value") {
   FlagQueue queue(1);
   at::Tensor const shared = flag(1);
   CHECK_FALSE(queue.next(shared));
@@ -39,7 +39,7 @@ TEST_CASE("a flag that is overwritten after it was handed over keeps its value")
   CHECK_FALSE(queue.next(shared));
 }
 
-TEST_CASE("what waits survives a resume") {
+TEST_CASE("pending flags survive a resume") {
   frugal::StateDict memory;
   FlagQueue before(2);
   read(before, {1, 0, 1});

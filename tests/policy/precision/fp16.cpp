@@ -17,8 +17,8 @@
 
 namespace frugal_test::policy_precision_fp16 {
 
-/// A row that is the gradient, and what one of its elements is replaced with on the way back. The
-/// loss itself is finite: it is the gradients that overflow.
+/// A row that is the gradient, and the replacement for one of its elements in backward. The loss
+/// itself is finite: only the gradients overflow.
 struct Scripted {
   at::Tensor row;
   double element = 0;  ///< infinity, NaN, or 0 for a finite row
@@ -42,7 +42,7 @@ using namespace frugal_test::support;
 using frugal::FP16;
 using frugal::Precision;
 
-/// One weight vector, whose gradient is what the batch says.
+/// One weight vector whose gradient is the batch.
 struct Vector : torch::nn::Module {
   explicit Vector(at::Tensor const& start) : weight(register_parameter("weight", start.clone())) {}
   at::Tensor weight;
@@ -70,12 +70,12 @@ struct Objective {
   }
 };
 
-/// What the scaler and the loop had after each window.
+/// The state of scaler and loop after each window.
 struct Told {
   std::vector<at::Tensor> weights;
   std::vector<double> scales;
   std::vector<std::int64_t> good_steps;
-  std::vector<frugal::Counters> steps;  ///< of on_step alone
+  std::vector<frugal::Counters> steps;  ///< of on_step only
   std::vector<double> factors;          ///< learning-rate factors, likewise
 };
 
@@ -85,7 +85,7 @@ struct watch : frugal::observer_kind {
 };
 }  // namespace kinds
 
-/// Reads the scaler's state through its own persistence, after every update.
+/// Reads the scaler's state through its persist(), after every update.
 struct Watch {
   using kind = kinds::watch;
   using listens = frugal::list<frugal::on::update, frugal::on::step>;
@@ -162,7 +162,7 @@ TEST_CASE("weights are those of PyTorch's GradScaler after every step, overflowi
   }
 }
 
-/// Follows every case of the file; `resumed`: from a scale that is saved and loaded at every step.
+/// Follows every case of the file; `resumed`: saves and loads the scale at every step.
 void check_scales(bool resumed) {
   Json const file = reference("loss_scaling.json");
   for (Json const& which : file.at("cases")) {
@@ -194,7 +194,7 @@ TEST_CASE("scale and growth are those of PyTorch's GradScaler after every step")
   check_scales(false);
 }
 
-TEST_CASE("so they are when every step goes on from a scale that was saved") { check_scales(true); }
+TEST_CASE("they are too when every step loads a saved scale") { check_scales(true); }
 
 TEST_CASE("a skipped step advances neither the schedule nor a cadence in steps") {
   Json const file = reference("loss_scaling.json");
@@ -206,7 +206,7 @@ TEST_CASE("a skipped step advances neither the schedule nor a cadence in steps")
     CHECK(told.factors[i] != told.factors[i - 1]);
 }
 
-TEST_CASE("what a skipped window consumed is counted with the next step") {
+TEST_CASE("the samples of a skipped window are counted with the next step") {
   Json const file = reference("loss_scaling.json");
   Told const told = train(file, case_named(file.at("cases"), "backs off, AdamW"),
                           frugal::Optimize<frugal::AdamW>{.lr = 0.1});
@@ -221,7 +221,7 @@ TEST_CASE("what a skipped window consumed is counted with the next step") {
   CHECK((samples == std::vector<std::uint64_t>{1, 3, 6, 7, 8, 9}));
 }
 
-TEST_CASE("one overflowing micro-batch takes its window with it, and no other") {
+TEST_CASE("one overflowing micro-batch skips its window, and no other") {
   Json const file = reference("loss_scaling.json");
   Json const& script = file.at("scripts").at("backs off");
   std::vector<Scripted> batches;
@@ -267,7 +267,7 @@ TEST_CASE("accumulated micro-batches equal the one big batch in FP16, to its rou
   }
 }
 
-TEST_CASE("an objective that leaves autocast finds it switched off again") {
+TEST_CASE("an objective that escapes autocast has it disabled again") {
   TrainingFile const file;
   auto batches = file.batches({40});
   frugal::Trainer trainer{file.network(), RowWeighted{false}, frugal::Settings{.epochs = 1},
@@ -297,7 +297,7 @@ std::string refused(frugal::LossScaling const& scaling) {
   return message_of<frugal::SettingsError>([&] { trainer.fit(batches); });
 }
 
-TEST_CASE("scaling out of range is refused, with what to write") {
+TEST_CASE("invalid scaling settings are refused, with what to write") {
   double const infinity = std::numeric_limits<double>::infinity();
   CHECK(refused({.initial = 0}).find("initial scale is 0") != std::string::npos);
   CHECK(refused({.initial = infinity}).find("Set a number above 0") != std::string::npos);
@@ -318,7 +318,7 @@ TEST_CASE("weights in FP16 are refused by name") {
   CHECK(text.find("'2.weight' is in FP16") != std::string::npos);
 }
 
-TEST_CASE("a run whose gradients never become finite is given up, and says so") {
+TEST_CASE("a run whose gradients never become finite fails with an error that says so") {
   Json const file = reference("loss_scaling.json");
   Scripted const bad{tensor_in(file.at("start"), {6}), std::numeric_limits<double>::quiet_NaN(), 0};
   std::vector<Scripted> batches(50, bad);

@@ -21,7 +21,7 @@ using frugal::FP32;
 using frugal::Precision;
 using All = Precision<frugal::FromEnv<FP32, BF16, FP16>>;
 
-/// FRUGAL_PRECISION has a value while this lives.
+/// Sets FRUGAL_PRECISION for its lifetime.
 class Environment {
  public:
   explicit Environment(char const* value) {
@@ -51,21 +51,20 @@ void equals(char const* value) {
   CHECK(chosen.losses == written.losses);
 }
 
-TEST_CASE("the environment picks a format, and the run is that format's in its bits") {
+TEST_CASE("the environment selects a format, and the run has that format's bits") {
   equals<FP32>("FP32");
   equals<BF16>("BF16");
   equals<BF16>("bf16");
   equals<FP16>("FP16");
 }
 
-TEST_CASE("without a word from the environment the first format is taken") {
+TEST_CASE("without the variable the first format is used") {
   equals<FP32>("");
   Environment const nothing(nullptr);
   CHECK((Precision<frugal::FromEnv<BF16, FP32>>::chosen() == "BF16"));
 }
 
-TEST_CASE(
-    "a value that is unknown, or not compiled in, is refused with the list of those that are") {
+TEST_CASE("a value that is unknown, or not compiled in, is refused with the list of formats") {
   for (char const* const value : {"FP8", "bfloat16", " BF16", "FP16"}) {
     CAPTURE(value);
     Environment const environment(value);
@@ -79,7 +78,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a run goes on in the format in which it was saved, or not at all") {
+TEST_CASE("a run resumes in the format in which it was saved, or not at all") {
   TrainingFile const file;
   auto const save = [&](frugal::StateDict& memory) {
     Environment const environment("BF16");

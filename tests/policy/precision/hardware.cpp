@@ -23,7 +23,7 @@ TEST_CASE("a GPU without BF16 is refused, and the error names FP16") {
   }
 }
 
-TEST_CASE("a GPU that multiplies FP16 no faster gets a hint") {
+TEST_CASE("a GPU that multiplies FP16 no faster gets a recommendation") {
   CHECK(frugal::detail::fp16_caution(std::nullopt).empty());
   CHECK(frugal::detail::fp16_caution(Capability{7, 0}).empty());
   CHECK_FALSE(frugal::detail::fp16_caution(Capability{6, 1}).empty());
@@ -35,7 +35,7 @@ TEST_CASE("a feature of the CPU is found as a whole word") {
   CHECK_FALSE(frugal::detail::cpu_has_any({"fp_"}));
 }
 
-TEST_CASE("a device that is no GPU has no capability") {
+TEST_CASE("a device that is not a GPU has no capability") {
   CHECK_FALSE(frugal::detail::capability_of(c10::Device(c10::kCPU)).has_value());
 }
 

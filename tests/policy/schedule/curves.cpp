@@ -22,8 +22,8 @@ std::vector<double> factors(Schedule<Parts...> const& schedule) {
 }
 
 /// PyTorch multiplies each rate by a quotient to get the next, 40 times; frugal computes each from
-/// the step alone. 40 roundings of a double are below 1e-14, and quotients of small rates lose a
-/// few digits more.
+/// the step alone. 40 roundings of a double are below 1e-14; quotients of small rates lose a few
+/// more digits.
 constexpr double rounding = 1e-12;
 
 struct Against {
@@ -47,7 +47,7 @@ struct Against {
 TEST_CASE("every curve has the factors of torch's scheduler, sequences of them too") {
   Against against;
   against("constant", Schedule<Constant<>>{});
-  // One third is no decimal literal, but a run-time setting.
+  // One third is not a decimal literal, but it can be a run-time setting.
   Constant<4> third;
   third.value = 1.0 / 3;
   against("constant, a third for 4 steps", Schedule<Constant<4>, Constant<>>{.parts = {third, {}}});
@@ -84,8 +84,8 @@ TEST_CASE("a curve's settings may be given at run time") {
         factors(Schedule<Warmup<5>, CosineDecay<0.1_r>>{}));
 }
 
-TEST_CASE("warm restarts far into a run take no longer than at its begin") {
-  // Periods are skipped by a division: a walk over 2^62 of them would not come back.
+TEST_CASE("warm restarts far into a run take no longer than at its beginning") {
+  // Periods are skipped by a division: a loop over 2^62 of them would never end.
   CosineRestarts<3> const restarts;
   CHECK(restarts.factor((std::uint64_t{1} << 62) / 3 * 3, 0) == 1.0);
   CHECK(restarts.factor((std::uint64_t{1} << 62) / 3 * 3 + 1, 0) == restarts.factor(1, 0));

@@ -10,7 +10,7 @@ namespace frugal_test::policy_schedule_plateau {
 using namespace frugal;
 using namespace frugal_test::support;
 
-/// Patience as a number, for a table of cases: also 0, which PyTorch knows and Patience does not.
+/// Patience as a number, for a table of cases; 0 too, which PyTorch allows and Patience does not.
 template <int N>
 struct Waits {
   static constexpr int validations = N;
@@ -87,7 +87,7 @@ TEST_CASE("Plateau lowers the rate where ReduceLROnPlateau does, on every record
   CHECK(cases == 17);
 }
 
-TEST_CASE("a reduction of less than a hundred-millionth is none, as in PyTorch") {
+TEST_CASE("a reduction of less than a hundred-millionth does not count, as in PyTorch") {
   Plateau<0.1_r, Waits<0>> plateau;
   Plateau<0.1_r, Waits<0>>::Memory memory;
   plateau.observe(1.0, memory);

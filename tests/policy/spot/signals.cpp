@@ -18,7 +18,7 @@ using frugal::detail::PreemptionSignals;
 int mine = 0;
 void handler_of_mine(int) { ++mine; }
 
-/// The program's own handler of a signal, for the span of a test.
+/// Installs the program's own signal handler for the duration of a test.
 struct OwnHandler {
   explicit OwnHandler(int signal) : signal_(signal) {
     mine = 0;
@@ -43,7 +43,7 @@ TEST_CASE("SIGTERM sets the flag and does nothing else") {
   CHECK(mine == 0);
 }
 
-TEST_CASE("the former handler is there again afterwards") {
+TEST_CASE("the former handler is restored afterwards") {
   OwnHandler const own(SIGTERM);
   {
     PreemptionSignals const signals;
@@ -52,7 +52,7 @@ TEST_CASE("the former handler is there again afterwards") {
   CHECK(mine == 1);
 }
 
-TEST_CASE("a new watch begins without the signal of the one before") {
+TEST_CASE("a new watch begins without the previous one's signal") {
   OwnHandler const own(SIGTERM);
   {
     PreemptionSignals const signals;
@@ -61,7 +61,7 @@ TEST_CASE("a new watch begins without the signal of the one before") {
   CHECK_FALSE(PreemptionSignals().asked());
 }
 
-TEST_CASE("SIGUSR1 is taken in a SLURM job, and elsewhere left to the program") {
+TEST_CASE("SIGUSR1 is handled in a SLURM job, and elsewhere not") {
   OwnHandler const own(SIGUSR1);
   ::unsetenv("SLURM_JOB_ID");
   {
@@ -83,7 +83,7 @@ TEST_CASE("SIGUSR1 is taken in a SLURM job, and elsewhere left to the program") 
   CHECK(mine == 2);
 }
 
-TEST_CASE("two watches at once are both told, and the last to go puts the handler back") {
+TEST_CASE("two watches at once both see the signal, and the last one restores the handler") {
   OwnHandler const own(SIGTERM);
   auto first = std::make_unique<PreemptionSignals>();
   PreemptionSignals* const second = new PreemptionSignals;
@@ -99,7 +99,7 @@ TEST_CASE("two watches at once are both told, and the last to go puts the handle
 TEST_CASE("a process that is about to end keeps the handler") {
   struct sigaction before{};
   ::sigaction(SIGTERM, nullptr, &before);
-  // In a child: what is kept cannot be put back.
+  // In a child process, because this cannot be undone.
   pid_t const child = ::fork();
   if (child == 0) {
     {

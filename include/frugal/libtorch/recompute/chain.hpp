@@ -20,7 +20,7 @@ using torch::nn::AnyModule;
 using torch::nn::AnyValue;
 using Arguments = std::vector<AnyValue>;
 
-/// AnyModule takes its arguments one by one, and keeps what takes them all to itself.
+/// AnyModule takes its arguments one by one; its overload for a vector is private.
 inline AnyValue call_any(AnyModule& module, Arguments arguments) {
   auto const with = [&]<std::size_t... Is>(std::index_sequence<Is...>) {
     return module.any_forward(std::move(arguments[Is])...);
@@ -40,19 +40,19 @@ inline AnyValue call_any(AnyModule& module, Arguments arguments) {
       throw ModuleError({.what = "a segmented Sequential is called with " +
                                  std::to_string(arguments.size()) + " arguments",
                          .where = "Recompute",
-                         .why = "four is the most that it passes on",
-                         .fix = "Give them to it as a tuple or a vector."});
+                         .why = "it passes on four at most",
+                         .fix = "Pass them as a tuple or a vector."});
   }
 }
 
-/// Members of a Sequential that followed each other in one forward pass, each on what the one
-/// before had returned: a frame that grows while it is recorded.
+/// Consecutive members of a Sequential in one forward pass, each applied to the previous result: a
+/// frame that grows while it is recorded.
 class ChainFrame final : public Frame {
  public:
   explicit ChainFrame(Arguments const& inputs) : inputs_(inputs) {}
 
   AnyValue add(AnyModule const& module, Arguments arguments) {
-    // Somebody may have drawn a number since the last one.
+    // Other code may have drawn random numbers since the last link.
     links_.push_back({module, Surroundings(inputs_.devices())});
     return record([&] { return call_any(links_.back().module, std::move(arguments)); });
   }

@@ -19,8 +19,8 @@
 
 namespace frugal::detail {
 
-/// How deep this thread is in functions that are recomputed, or are segments that need not be. What
-/// a policy would segment in there is left whole: the second time has to be like the first.
+/// Nesting depth of recomputed functions, or of segments exempt from it, in this thread. Policies
+/// do not segment inside: the second call must be like the first.
 inline thread_local int inside_segment = 0;
 
 class Inside {
@@ -31,20 +31,20 @@ class Inside {
   ~Inside() { --inside_segment; }
 };
 
-/// Ends a recomputation when all has been saved that backward can ask for. No std::exception, so
-/// that no function's catch holds it up.
+/// Ends a recomputation once it has saved everything that backward can need. Not a std::exception,
+/// so that a catch in the function does not stop it.
 struct Enough {};
 
-/// One tensor that an operator of a recomputed function has saved: nothing, until backward asks.
+/// A tensor that an operator of a recomputed function saved; empty until backward needs it.
 struct Slot {
   at::Tensor value{};
   std::vector<std::int64_t> sizes;
   at::ScalarType type;
-  std::int64_t version;  ///< of a parameter, which does not change between forward and backward
+  std::int64_t version;  ///< of a parameter, which must not change between forward and backward
 };
 
-/// Puts buffers aside for the span of a recomputation, which works on copies: BatchNorm counts a
-/// batch once.
+/// Replaces buffers by copies for the duration of a recomputation, so that BatchNorm counts a batch
+/// once.
 class KeepBuffers {
  public:
   explicit KeepBuffers(std::vector<at::Tensor> buffers) : buffers_(std::move(buffers)) {
@@ -56,7 +56,7 @@ class KeepBuffers {
   KeepBuffers(KeepBuffers const&) = delete;
   KeepBuffers& operator=(KeepBuffers const&) = delete;
   ~KeepBuffers() {
-    // In reverse: one that is there twice had its own copy put aside the second time.
+    // In reverse: the second entry of a duplicate holds its temporary copy.
     for (std::size_t i = kept_.size(); i-- > 0;) buffers_[i].set_data(kept_[i]);
   }
 
@@ -65,10 +65,10 @@ class KeepBuffers {
   std::vector<at::Tensor> kept_;
 };
 
-/// One call of a function whose activations are not kept. While it is called first, each tensor
-/// that an operator would save becomes an empty slot. The first slot that backward asks for has the
-/// function called again, with each slot filled in turn: the graph is that of the first call, and
-/// only the values come from the second.
+/// One call of a function whose activations are not kept. During the first call, each tensor that
+/// an operator saves becomes an empty slot. The first slot that backward needs triggers a second
+/// call, which fills the slots in order: the graph is that of the first call, only the values come
+/// from the second.
 class Frame : public std::enable_shared_from_this<Frame> {
  public:
   Frame() = default;
@@ -76,7 +76,7 @@ class Frame : public std::enable_shared_from_this<Frame> {
   Frame& operator=(Frame const&) = delete;
   virtual ~Frame() = default;
 
-  /// The first call, or a part of it.
+  /// Runs the first call, or a part of it.
   template <class Body>
   decltype(auto) record(Body&& body) {
     Recording how(shared_from_this());
@@ -86,7 +86,7 @@ class Frame : public std::enable_shared_from_this<Frame> {
   }
 
  private:
-  /// The whole of the function once more, on its inputs and in its surroundings.
+  /// Calls the whole function again, on its inputs and with its saved surroundings.
   virtual void call_again() = 0;
 
   struct Recorded final : SavedTensors::Hooks {
@@ -104,7 +104,7 @@ class Frame : public std::enable_shared_from_this<Frame> {
     std::shared_ptr<Frame> frame;
   };
 
-  // The function may run a backward pass of its own, so its tensors are kept here as well.
+  // The function may run its own backward pass, so its tensors are kept here as well.
   struct Captured final : SavedTensors::Hooks {
     Captured(Frame& owner, std::size_t& position) : frame(owner), next(position) {}
     void call_pack_hook(at::Tensor const& tensor) override {
@@ -125,7 +125,7 @@ class Frame : public std::enable_shared_from_this<Frame> {
     std::size_t next = 0;
   };
 
-  /// Of a parameter, or of a view of one such as a Linear's transposed weight.
+  /// Version of a parameter, or of a view of one such as a Linear's transposed weight.
   static std::int64_t version_of(at::Tensor const& tensor) {
     if (!tensor.requires_grad()) return -1;
     bool const leaf = tensor.is_leaf() || (tensor.is_view() && tensor._base().is_leaf());
@@ -141,8 +141,8 @@ class Frame : public std::enable_shared_from_this<Frame> {
   }
 
   at::Tensor value_of(Slot& slot) {
-    // Two threads of a backward pass may ask at once. One that holds this may come here again, from
-    // a backward pass inside the function.
+    // Two threads of a backward pass may get here at once. The holder may re-enter, from a backward
+    // pass inside the function.
     std::scoped_lock const lock(mutex_);
     if (!slot.value.defined()) recompute();
     if (!slot.value.defined()) refuse("the second call saved fewer tensors than the first");
@@ -156,21 +156,21 @@ class Frame : public std::enable_shared_from_this<Frame> {
     at::AutoGradMode const gradients(true);
     try {
       call_again();
-    } catch (Enough const&) {  // everything that backward asks for is there
+    } catch (Enough const&) {  // everything that backward needs is there
     } catch (std::exception const&) {
       throw;
     } catch (...) {
-      // LibTorch's threads carry no other exceptions over to whoever called backward.
-      throw ModuleError({.what = "a recomputed function threw no std::exception",
+      // LibTorch's threads forward no other exceptions to the caller of backward.
+      throw ModuleError({.what = "a recomputed function threw a value that is no std::exception",
                          .where = "recompute, in backward",
                          .why = "",
-                         .fix = "Let it throw what derives from std::exception."});
+                         .fix = "Throw types that derive from std::exception."});
     }
   }
 
   void fill(std::size_t at, at::Tensor const& tensor) {
     if (at >= slots_.size()) return;
-    // A slot whose operator has run its backward is gone.
+    // A slot whose operator has finished its backward has expired.
     if (auto const slot = slots_[at].lock()) {
       if (slot->sizes != tensor.sizes() || slot->type != tensor.scalar_type()) {
         refuse("its tensor " + std::to_string(at) + " is now " + shape_text(tensor));
@@ -187,11 +187,11 @@ class Frame : public std::enable_shared_from_this<Frame> {
     throw ModuleError({.what = "a recomputed function did not do what it did the first time",
                        .where = "recompute, in backward",
                        .why = std::move(why),
-                       .fix = "Let it depend on its inputs, on parameters and on LibTorch's "
-                              "generators alone, and change weights only after backward."});
+                       .fix = "Make it depend on its inputs, on parameters and on LibTorch's "
+                              "generators only, and change weights only after backward."});
   }
 
-  std::vector<std::weak_ptr<Slot>> slots_;  ///< in the order in which they were saved
+  std::vector<std::weak_ptr<Slot>> slots_;  ///< in the order of saving
   std::recursive_mutex mutex_;
 };
 

@@ -19,7 +19,7 @@ namespace frugal {
 
 namespace detail {
 
-/// A holder of a module, or a pointer to one.
+/// A module holder, or a pointer to a module.
 template <class P>
 concept ModulePointer = requires(P& pointer) {
   requires std::derived_from<std::remove_reference_t<decltype(*pointer)>, torch::nn::Module>;
@@ -40,7 +40,7 @@ decltype(auto) call(F& f, Inputs&&... inputs) {
   }
 }
 
-/// The buffers of the modules in a function, as far as it lets them be seen.
+/// The buffers of the modules in a function, as far as its type exposes them.
 template <class F>
 std::vector<at::Tensor> buffers_in(F& f) {
   if constexpr (ModulePointer<F>) {
@@ -85,23 +85,22 @@ class RecomputedCall final : public Frame {
 
 }  // namespace detail
 
-/// Calls `f(inputs...)` and keeps none of its activations: backward calls it once more for them,
-/// with the generators and autocast as they were. Gradients are those of the plain call, bit for
-/// bit. Where gradients are off it is the plain call.
+/// Calls `f(inputs...)` without keeping its activations: backward calls it again to recompute them,
+/// with the same generator states and autocast (activation checkpointing). Gradients equal those of
+/// the plain call, bit for bit. With gradients disabled, this is the plain call.
 ///
-/// f       a function of any tensors, tuples, vectors and optionals of tensors, and other values,
-///         that returns any of these; or a holder of a module. It is copied and called again while
-///         backward runs: it captures by value, and outlives nothing that it refers to.
-/// Errors  ModuleError if f changes an input in place, or does another thing the second time.
-///         What f throws, forward or backward throws.
-/// Source  Chen et al., "Training deep nets with sublinear memory cost" (2016); without reentrant
-///         backward passes after torch.utils.checkpoint(use_reentrant=False).
+/// f       a function of tensors, tuples, vectors and optionals of tensors, and other values, that
+///         returns any of these; or a module holder. It is copied and called again during backward:
+///         capture by value, or keep alive everything that it refers to.
+/// Errors  ModuleError if f changes an input in place, or behaves differently the second time.
+///         Exceptions of f leave forward or backward.
+/// Source  Chen et al., "Training deep nets with sublinear memory cost" (2016); non-reentrant as in
+///         torch.utils.checkpoint(use_reentrant=False).
 template <class F, class... Inputs>
 auto recompute(F f, Inputs... inputs) {
-  static_assert(
-      detail::CalledAs<F, Inputs...>,
-      "frugal: the function given to recompute cannot be called with these inputs. Let it "
-      "take them by value or by const&, in the order in which they stand.");
+  static_assert(detail::CalledAs<F, Inputs...>,
+                "frugal: the function given to recompute cannot be called with these inputs. Let "
+                "it take them by value or by const&, in the order of the call.");
   if constexpr (detail::CalledAs<F, Inputs...>) {
     if (!at::GradMode::is_enabled()) return detail::call(f, std::move(inputs)...);
     std::tuple<Inputs...> values(std::move(inputs)...);

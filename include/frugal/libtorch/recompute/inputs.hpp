@@ -42,8 +42,8 @@ inline constexpr bool is_optional<std::optional<T>> = true;
 template <class T, class Visit>
 void each_tensor(T& value, Visit const& visit);
 
-/// Inside an AnyValue: a tensor, a vector of them, a tuple of two to four. What else is there is
-/// copied as it is.
+/// Visits the tensors inside an AnyValue: a tensor, a vector of them, or a tuple of two to four.
+/// Other contents are copied unchanged.
 template <class Visit>
 void each_tensor_of_any(torch::nn::AnyValue& value, Visit const& visit) {
   using T = at::Tensor;
@@ -58,8 +58,8 @@ void each_tensor_of_any(torch::nn::AnyValue& value, Visit const& visit) {
       look(std::type_identity<std::tuple<T, T, T, T>>{});
 }
 
-/// Calls `visit` on every tensor in a value: in tuples, pairs, vectors, arrays and optionals as
-/// well.
+/// Calls `visit` on every tensor in a value, including those in tuples, pairs, vectors, arrays and
+/// optionals.
 template <class T, class Visit>
 void each_tensor(T& value, Visit const& visit) {
   using V = std::remove_const_t<T>;
@@ -76,8 +76,8 @@ void each_tensor(T& value, Visit const& visit) {
   }
 }
 
-/// The inputs of a function that will be called again: their tensors are saved as an operator's
-/// would be, so that whoever decides on saved tensors decides on these, too.
+/// The inputs of a function that will be called again. Their tensors are saved like those of an
+/// operator, so that saved-tensor hooks apply to them too.
 template <class Inputs>
 class KeptInputs {
  public:
@@ -92,7 +92,7 @@ class KeptInputs {
 
   std::vector<c10::Device> const& devices() const { return devices_; }
 
-  /// The inputs anew. LibTorch's error where one was changed in place since.
+  /// The restored inputs. Throws LibTorch's error if one was changed in place since.
   Inputs restored() const {
     Inputs inputs = rest_;
     std::size_t next = 0;
@@ -100,17 +100,17 @@ class KeptInputs {
     return inputs;
   }
 
-  /// Throws ModuleError if one of them was changed in place: it could not be computed from again.
+  /// Throws ModuleError if an input was changed in place: it cannot be recomputed from.
   void require_unchanged(Inputs& inputs, std::string const& who) const {
     std::size_t next = 0;
     each_tensor(inputs, [&](at::Tensor& tensor) {
       if (version_of(tensor) == versions_[next++]) return;
-      throw ModuleError({.what = who + " changes its input " + shape_text(tensor) + " in place",
-                         .where = "recompute",
-                         .why = "backward computes it again, and what it began from is gone",
-                         .fix = "Use the operator that is not in place, or begin with a clone(); a "
-                                "module such as ReLU with inplace(true) may stand anywhere but at "
-                                "the beginning of a segment."});
+      throw ModuleError(
+          {.what = who + " changes its input " + shape_text(tensor) + " in place",
+           .where = "recompute",
+           .why = "backward computes the function again, and its input has changed by then",
+           .fix = "Use the out-of-place operator, or begin with a clone(). A module such as ReLU "
+                  "with inplace(true) may stand anywhere but at the beginning of a segment."});
     });
   }
 
@@ -119,7 +119,7 @@ class KeptInputs {
     return tensor.defined() && !tensor.is_inference() ? tensor._version() : 0;
   }
 
-  Inputs rest_;  ///< everything but the tensors
+  Inputs rest_;  ///< everything except the tensors
   std::vector<torch::autograd::SavedVariable> tensors_;
   std::vector<std::int64_t> versions_;
   std::vector<c10::Device> devices_;

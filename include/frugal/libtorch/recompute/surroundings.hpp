@@ -11,10 +11,11 @@
 
 namespace frugal::detail {
 
-/// What a computation depends on beside its inputs: where LibTorch's generators are, and autocast.
+/// The global state that a computation depends on, besides its inputs: generator states and
+/// autocast.
 class Surroundings {
  public:
-  /// As they are now, of the CPU and of these devices.
+  /// Captures the current state, of the CPU and of these devices.
   explicit Surroundings(std::vector<c10::Device> const& devices) {
     add(c10::Device(c10::kCPU));
     for (c10::Device const device : devices) {
@@ -22,7 +23,7 @@ class Surroundings {
     }
   }
 
-  /// As they are now, of the same devices as another's.
+  /// Captures the current state, of the same devices as another one.
   static Surroundings now_like(Surroundings const& other) {
     std::vector<c10::Device> devices;
     devices.reserve(other.devices_.size());
@@ -64,7 +65,7 @@ class Surroundings {
   bool cached_ = at::autocast::is_autocast_cache_enabled();
 };
 
-/// For the span of its life things are as they were `then`; afterwards as they were before.
+/// For its lifetime the state is as it was `then`; afterwards as it was before.
 class Within {
  public:
   explicit Within(Surroundings const& then) : now_(Surroundings::now_like(then)) {

@@ -18,8 +18,8 @@
 
 namespace frugal::detail {
 
-/// A window of Accumulate<Auto>: one batch of the source, in as many micro-batches as memory asks
-/// for.
+/// Executes a window of Accumulate<Auto>: one batch of the source, in as many micro-batches as
+/// memory requires.
 template <class Passes>
 class SplitExecutor {
   using Context = typename Passes::Context;
@@ -27,9 +27,10 @@ class SplitExecutor {
   static constexpr bool probes = frugal::detail::has<kinds::auto_batch, typename Context::policies>;
 
   static_assert(Splittable<Batch>,
-                "frugal: Accumulate<Auto> splits batches, and the batch_traits of this batch type "
-                "have no narrow. Give them `static B narrow(B const&, std::int64_t begin, "
-                "std::int64_t count)`.");
+                "frugal: Accumulate<Auto> splits batches, and does not know all tensors of this "
+                "batch type. Give it a member `void each_tensor(auto&& f) { f(a, b); }`, or its "
+                "batch_traits `static B narrow(B const&, std::int64_t begin, std::int64_t "
+                "count)`.");
 
  public:
   explicit SplitExecutor(Passes& passes) : run_(passes.run()), passes_(passes) {}
@@ -49,13 +50,12 @@ class SplitExecutor {
 
   at::Tensor reevaluate() {
     return passes_.reevaluate([this](auto const& batches, auto const& pass) {
-      // clang 19 misses the use of this in a bare name
+      // clang 19 does not see the use of this in an unqualified name
       this->in_parts(batches.front(), [&](Batch& part, InWindow) { pass(part); }, [] {});
     });
   }
 
-  /// Steps that are made and undone tell how large a micro-batch may be. Leaves the source where
-  /// `start` is.
+  /// Finds the micro-batch size with trial steps that are undone. Leaves the source at `start`.
   template <class Train>
   void settle(Train& source, Cursor start) {
     if constexpr (probes) probe(source, start);
@@ -71,9 +71,9 @@ class SplitExecutor {
     auto const batch = largest_batch(source, prober.look());
     source.seek(start);
     if (!batch) return;
-    std::int64_t const samples = batch_traits<Batch>::samples(*batch);
+    std::int64_t const samples = batch_samples(*batch);
     std::int64_t found = 0;
-    // The copies lie in host memory: what tries how much a device holds must not fill it.
+    // The snapshot lies in host memory: a search for the device's memory must not fill it.
     std::int64_t const live = HostMeter::live();
     Snapshot<AnyRun> before;
     before.take(run_, Part::tried);
@@ -81,9 +81,9 @@ class SplitExecutor {
     split.trying(true);
     auto const step = [&](std::int64_t each) {
       split.set(each);
-      // Behind the second of its micro-batches a window needs no more memory.
+      // After its second micro-batch a window needs no more memory.
       std::int64_t const some = std::min(samples, 2 * each);
-      return attempt(batch_traits<Batch>::narrow(*batch, 0, some));
+      return attempt(batch_narrow(*batch, 0, some));
     };
     undone(before, static_cast<AnyRun&>(run_), [&] {
       found = prober.find(Phase<Context>(run_), samples, held, step,
@@ -94,7 +94,7 @@ class SplitExecutor {
     split.set(found);
   }
 
-  /// A step that is not counted and of which no observer hears. False if it was none.
+  /// A trial step, which is not counted and which observers do not see. False if it was no step.
   bool attempt(Batch batch) {
     throw_if_preempted(run_);
     passes_.open();
@@ -109,12 +109,12 @@ class SplitExecutor {
     return passes_.release();
   }
 
-  /// Passes over a batch in micro-batches, anew and in smaller ones for as long as memory does not
-  /// suffice. What the passes have touched is put back before that, and then `told()` is called.
+  /// Runs a batch in micro-batches, and retries with smaller ones while memory runs out. Before
+  /// each retry, undoes what the passes have changed and calls `told()`.
   template <class Pass, class Undone>
   void in_parts(Batch const& batch, Pass&& pass, Undone&& told) {
     auto& split = run_.engine->template state<kinds::accumulate>();
-    std::int64_t const samples = batch_traits<Batch>::samples(batch);
+    std::int64_t const samples = batch_samples(batch);
     start_.take(run_, Part::passes);
     for (bool done = false; !done;) {
       auto const parts = split.parts(samples);
@@ -123,16 +123,15 @@ class SplitExecutor {
       try {
         [[maybe_unused]] auto const limit = memory_limit();
         for (std::int64_t i = 0; i < parts.count; ++i) {
-          Batch part = parts.count == 1
-                           ? batch
-                           : batch_traits<Batch>::narrow(batch, parts.begin(i), parts.size(i));
+          Batch part =
+              parts.count == 1 ? batch : batch_narrow(batch, parts.begin(i), parts.size(i));
           pass(part, InWindow{.first = i == 0, .last = i + 1 == parts.count});
         }
         done = true;
       } catch (...) {
         split.shrink(Phase<Context>(run_), samples);
       }
-      // Behind the handler: the error may hold on to tensors.
+      // After the handler: the error may keep tensors alive.
       if (!done) {
         start_.restore(run_);
         told();

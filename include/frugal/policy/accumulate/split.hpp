@@ -20,9 +20,9 @@ namespace frugal {
 
 namespace detail {
 
-/// How a batch is cut: into as few parts as the limit allows, of sizes that differ by one at most.
-/// Parts of one size cost no correction of the gradients, and none is left with a single sample
-/// that BatchNorm refuses unless it must be.
+/// Splits a batch into as few parts as the limit allows, of sizes that differ by at most one. Parts
+/// of equal size need no correction of the gradients, and single samples, which BatchNorm refuses,
+/// are avoided where possible.
 struct Parts {
   std::int64_t samples;  ///< of the batch
   std::int64_t count;
@@ -38,7 +38,7 @@ struct Parts {
   std::int64_t size(std::int64_t part) const { return begin(part + 1) - begin(part); }
 };
 
-/// Does a module take statistics of what it is given in training? One that is frozen does not.
+/// Whether a module has a BatchNorm layer that computes batch statistics. A frozen one does not.
 inline bool trains_batch_norm(torch::nn::Module& module) {
   bool found = false;
   each_batch_norm(module, [&](auto& layer) { found = found || layer.is_training(); });
@@ -47,29 +47,29 @@ inline bool trains_batch_norm(torch::nn::Module& module) {
 
 }  // namespace detail
 
-/// A batch of the source is one optimizer step, in as many micro-batches as memory asks for.
+/// One batch of the source makes one optimizer step, in as many micro-batches as memory requires.
 ///
-/// Lever   hours per run: an effective batch that memory does not hold, without trying by hand how
-///         much of it memory does hold.
+/// Lever   hours per run: an effective batch larger than memory holds, without searching by hand
+///         for the micro-batch size.
 /// Cost    per step the generators' states and, for a module with buffers, a grouped copy of them;
-///         a window that ran out of memory is made anew.
-/// State   the largest micro-batch; a resumed run splits as the run before did.
-/// Errors  MemoryError where memory does not hold one sample. A batch type that cannot be split
-///         does not compile.
+///         a window that ran out of memory is retried.
+/// State   the largest micro-batch; a resumed run splits like the original one.
+/// Errors  MemoryError if one sample does not fit. A batch type that cannot be split does not
+///         compile.
 ///
-/// A window whose forward or backward pass runs out of memory is rolled back (gradients,
-/// generators, buffers, counters, losses), and made anew in micro-batches of half the size; from
-/// then on all are so small. The run is then bit for bit one that was told so from there.
+/// If the forward or backward pass of a window runs out of memory, the window is rolled back
+/// (gradients, generators, buffers, counters, losses) and retried with micro-batches of half the
+/// size, which all later windows use too. From there the run is bit for bit the same as one that
+/// was given that size.
 template <>
 struct Accumulate<Auto> {
   FRUGAL_SENTENCE(and_deadline,
-                  "frugal: Accumulate<Auto> makes a step anew when memory runs out, which no "
-                  "deadline of a step can allow for. Write Accumulate<N>, or take the deadline "
-                  "out.");
-  FRUGAL_SENTENCE(and_audit,
-                  "frugal: Accumulate<Auto> splits a step as memory allows, so two runs of "
-                  "Audit<BitExact> may add up in another order. Write Accumulate<N>, or take the "
-                  "audit out.");
+                  "frugal: Accumulate<Auto> repeats a step when memory runs out, which no deadline "
+                  "of a step can allow for. Write Accumulate<N>, or remove the deadline.");
+  FRUGAL_SENTENCE(
+      and_audit,
+      "frugal: Accumulate<Auto> splits a step as memory allows, so two runs under Audit<BitExact> "
+      "may add up in different orders. Write Accumulate<N>, or remove Audit.");
 
   using kind = kinds::accumulate;
   using listens = list<on::fit_begin>;
@@ -85,11 +85,11 @@ struct Accumulate<Auto> {
   template <class Passes>
   using Executor = detail::SplitExecutor<Passes>;
 
-  /// A micro-batch has at most so many samples; 0: the whole batch, or what AutoBatch finds.
+  /// Largest micro-batch in samples; 0: the whole batch, or the size that AutoBatch finds.
   std::int64_t samples = 0;
-  Outcome<std::int64_t> left{};  ///< by fit: what `samples` came to
+  Outcome<std::int64_t> left{};  ///< set by fit: the final value of `samples`
 
-  /// Samples that a micro-batch had at most at the end of the last fit; 0: batches were not split.
+  /// Largest micro-batch, in samples, at the end of the last fit; 0: batches were not split.
   std::int64_t micro_batch() const { return left.get() == nullptr ? samples : *left.get(); }
   /// One line for explain(); empty before a fit.
   std::string finding() const {
@@ -113,38 +113,38 @@ class Accumulate<Auto>::State {
       throw SettingsError(
           {.what = "a micro-batch has at most " + std::to_string(samples_) + " samples",
            .where = "Accumulate<Auto>::samples",
-           .why = "it has one at least",
+           .why = "a micro-batch has at least one sample",
            .fix = "Give 1 or more, or 0 for the whole batch."});
     }
     left_->leave(samples_);
   }
 
-  // What follows the loop calls.
+  // Called by the loop.
 
   detail::Parts parts(std::int64_t batch) const { return {batch, samples_}; }
-  /// Is the size given, found, or of a checkpoint?
+  /// Whether the size was given, found, or loaded from a checkpoint.
   bool known() const { return known_; }
   void set(std::int64_t most) {
     samples_ = most;
     known_ = true;
     left_->leave(most);
   }
-  /// While sizes are tried, running out of memory is an answer and nothing to be mended.
+  /// During the search, running out of memory is a result, not a fault to recover from.
   void trying(bool now) { trying_ = now; }
 
-  /// Before a window that is split.
+  /// Called before a window that is split.
   void split(Phase<Context> const& phase) {
     if (trying_ || std::exchange(split_before_, true)) return;
     if (detail::trains_batch_norm(base_module(phase.module()))) {
       phase.advise(
           "Accumulate<Auto>: BatchNorm takes its statistics of each micro-batch and not of the "
-          "whole batch, so this run is not that of the whole batch; GroupNorm or LayerNorm would "
-          "not mind");
+          "whole batch, so this run differs from one with whole batches; GroupNorm and LayerNorm "
+          "do not depend on the batch");
     }
   }
 
-  /// In a handler: halves what a micro-batch may have if memory ran out, and throws on what else it
-  /// was. MemoryError if there is nothing to halve.
+  /// Call it in a handler: halves the micro-batch limit if memory ran out, and rethrows any other
+  /// error. MemoryError if the limit cannot be halved.
   void shrink(Phase<Context> const& phase, std::int64_t batch) {
     if (trying_ || !detail::is_out_of_memory(std::current_exception())) throw;
     std::int64_t const before = parts(batch).largest();
@@ -166,7 +166,7 @@ class Accumulate<Auto>::State {
     archive("samples", most);
     archive("known", is_known);
     if (!Archive::loading) return;
-    // Rollback takes the run back, and not what this process has learned of its memory.
+    // Rollback restores the run, but not what this process has learned about its memory.
     if (struck_ && (most == 0 || most > samples_)) return;
     samples_ = most;
     known_ = is_known;
@@ -176,9 +176,9 @@ class Accumulate<Auto>::State {
  private:
   [[noreturn]] static void refuse(Phase<Context> const& phase) {
     std::throw_with_nested(MemoryError(
-        {.what = "memory does not hold a step of one sample at a time",
+        {.what = "memory does not hold a step with micro-batches of one sample",
          .where = "step " + std::to_string(phase.counters().step) + ", Accumulate<Auto>",
-         .why = "forward or backward ran out of it, and one sample cannot be split",
+         .why = "forward or backward ran out of memory, and one sample cannot be split",
          .fix = "Use a smaller model or shorter samples, Precision<BF16>, Recompute<> or "
                 "Activations<BF16>, or more memory (AutoBatch::limit on the CPU)."}));
   }

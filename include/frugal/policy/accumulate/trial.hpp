@@ -10,8 +10,8 @@
 
 namespace frugal::detail {
 
-/// Of the next few batches of a source the one with most tokens: it needs most memory. Nothing
-/// where the source has none.
+/// The batch with the most tokens among the next few of a source: it needs the most memory. Nothing
+/// if the source has none.
 template <class Train>
 std::optional<batch_of<Train>> largest_batch(Train& source, std::size_t look) {
   using Batch = batch_of<Train>;
@@ -19,7 +19,7 @@ std::optional<batch_of<Train>> largest_batch(Train& source, std::size_t look) {
   for (std::size_t i = 0; i < look; ++i) {
     auto batch = source.next();
     if (!batch) break;
-    if (!largest || batch_traits<Batch>::tokens(*batch) > batch_traits<Batch>::tokens(*largest)) {
+    if (!largest || batch_tokens(*batch) > batch_tokens(*largest)) {
       largest.emplace(*std::move(batch));
     }
   }

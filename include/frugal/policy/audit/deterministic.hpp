@@ -10,14 +10,14 @@
 
 namespace frugal::detail {
 
-/// LibTorch takes deterministic kernels alone and computes FP32 in FP32 while this lives; then
-/// everything is as it was. The settings are those of the process.
+/// For its lifetime, LibTorch uses deterministic kernels only and computes FP32 in FP32. Then
+/// restores the previous settings, which are process-wide.
 class Deterministic {
  public:
   Deterministic() {
     context_.setDeterministicAlgorithms(true, /*warn_only=*/false);
     context_.setDeterministicCuDNN(true);
-    // The fastest kernel is chosen by the clock, and so is another one in another run.
+    // Benchmarking picks the fastest kernel by the clock, so another run may get another kernel.
     context_.setBenchmarkCuDNN(false);
     context_.setDeterministicMkldnn(true);
     context_.setFloat32MatmulPrecision("highest");
@@ -47,12 +47,12 @@ class Deterministic {
   bool tf32_ = context_.allowTF32CuDNN();
 };
 
-/// cuBLAS is deterministic with a workspace of a fixed size, which it takes from the environment
-/// (nullptr where it is not set) when it is first used.
+/// cuBLAS is deterministic only with a fixed workspace size, which it reads from the environment
+/// (nullptr if unset) at its first use.
 inline void require_workspace(char const* config) {
   std::string_view const value = config == nullptr ? "" : config;
   if (value == ":4096:8" || value == ":16:8") return;
-  throw SettingsError({.what = "cuBLAS would not give the same bits twice",
+  throw SettingsError({.what = "cuBLAS is not deterministic with this workspace setting",
                        .where = "Audit<BitExact>",
                        .why = "the environment's CUBLAS_WORKSPACE_CONFIG is " +
                               (value.empty() ? "not set" : "'" + std::string(value) + "'"),

@@ -14,7 +14,7 @@
 
 namespace frugal::detail {
 
-/// Bytes of a module's parameters and buffers, with those that the meter does not count apart.
+/// Bytes of a module's parameters and buffers; those that the meter does not count, separately.
 struct ModuleBytes {
   std::int64_t all = 0;
   std::int64_t not_counted = 0;
@@ -33,8 +33,7 @@ struct ModuleBytes {
   }
 };
 
-/// The memory of the CPU's tensors, up to a limit: the module's, and what is allocated from here
-/// on.
+/// Memory of the CPU's tensors, up to a limit: the module's, and allocations from here on.
 class HostMemory {
  public:
   HostMemory(std::int64_t limit, torch::nn::Module& module)
@@ -42,13 +41,13 @@ class HostMemory {
 
   std::int64_t room() const { return limit_; }
   void begin() { HostMeter::forget_peak(); }
-  /// Bytes that were taken at most since begin().
+  /// Peak of the allocated bytes since begin().
   std::int64_t taken() const { return HostMeter::peak() - base_; }
   void after_failure() {}
-  /// Allocations of this thread above `bytes` fail, for the span of what it returns.
+  /// For the lifetime of the result, allocations of this thread above `bytes` fail.
   HostMeter::Limit limit(std::int64_t bytes) const { return HostMeter::Limit(base_ + bytes); }
   HostMeter::Limit limit() const { return limit(limit_); }
-  /// Bytes that came or went in between and are not training's.
+  /// Excludes bytes that came or went in between and do not belong to training.
   void forgive(std::int64_t bytes) { base_ += bytes; }
 
  private:
@@ -57,7 +56,7 @@ class HostMemory {
   std::int64_t base_;
 };
 
-/// The memory of a device of which nothing is known but that an allocation fails.
+/// Memory of a device that reports nothing, except that an allocation fails.
 class UnknownMemory {
  public:
   UnknownMemory(c10::Device, std::int64_t) {}
@@ -74,8 +73,8 @@ using DeviceMemory = CudaMemory;
 using DeviceMemory = UnknownMemory;
 #endif
 
-/// Does a step fit, with a margin left? False where it ran out of memory or took more. `memory` is
-/// asked before and after the step.
+/// Whether a step fits with the margin. False if it ran out of memory or used more. `memory` is
+/// queried before and after the step.
 template <class Memory, class Step>
 bool fits(Memory& memory, double margin, Step&& step) {
   memory.begin();
@@ -85,7 +84,7 @@ bool fits(Memory& memory, double margin, Step&& step) {
     step(most);
   } catch (...) {
     if (!is_out_of_memory(std::current_exception())) throw;
-    failed = true;  // the exception's own grip on tensors ends with this block
+    failed = true;  // the exception may keep tensors alive until this block ends
   }
   if (failed) memory.after_failure();
   return !failed && memory.taken() <= most;

@@ -6,9 +6,9 @@
 
 namespace frugal::detail {
 
-/// The largest number from 1 to `most` that fits, found by doubling and bisecting; 0 where not even
-/// 1 does. `fits(n)` is asked at most 2 log2(most) + 2 times, each number once, and what is above
-/// a number that does not fit is taken not to fit either.
+/// The largest number from 1 to `most` that fits, by doubling and bisection; 0 if not even 1 fits.
+/// Calls `fits(n)` at most 2 log2(most) + 2 times, once per number, and assumes that everything
+/// above a number that does not fit does not fit either.
 template <class Fits>
 std::int64_t largest_that_fits(std::int64_t most, Fits&& fits) {
   std::int64_t good = 0;

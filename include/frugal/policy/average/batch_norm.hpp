@@ -5,12 +5,12 @@
 #include <ATen/core/grad_mode.h>
 
 #include <optional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/range.hpp>
+#include <frugal/data/refused_source.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/libtorch/batch_norms.hpp>
 #include <frugal/libtorch/parameters.hpp>
@@ -22,7 +22,7 @@ namespace frugal {
 
 namespace detail {
 
-/// Calls `use(layer)` for every BatchNorm of a module that keeps statistics.
+/// Calls `use(layer)` for every BatchNorm layer of a module that tracks statistics.
 template <class Use>
 void each_tracking_batch_norm(torch::nn::Module& module, Use&& use) {
   each_batch_norm(module, [&](auto& layer) {
@@ -30,8 +30,8 @@ void each_tracking_batch_norm(torch::nn::Module& module, Use&& use) {
   });
 }
 
-/// BatchNorm layers whose statistics are made anew, as the plain mean over batches, for the span of
-/// its life.
+/// For its lifetime, resets the statistics of BatchNorm layers and accumulates them as the plain
+/// mean over batches.
 class FreshStatistics {
  public:
   explicit FreshStatistics(torch::nn::Module& module) : module_(module) {
@@ -51,7 +51,7 @@ class FreshStatistics {
     each_tracking_batch_norm(module_,
                              [&](auto& layer) { layer.options.momentum(each++->momentum); });
   }
-  /// Puts back what they were; may throw, as a copy to a device may.
+  /// Restores the previous statistics; may throw, because copying to a device may.
   void undo() {
     auto each = before_.begin();
     each_tracking_batch_norm(module_, [&](auto& layer) {
@@ -73,32 +73,26 @@ class FreshStatistics {
   std::vector<Before> before_;
 };
 
-/// The module on a batch's data, or on the batch where it is a tensor.
+/// Applies the module to a batch's data.
 struct ForwardData {
-  template <class Module, class B>
+  template <class Module, HasData B>
   void operator()(Module& module, B const& batch) const {
-    if constexpr (std::is_same_v<B, at::Tensor>) {
-      forward(module, batch);
-    } else {
-      forward(module, batch.data);
-    }
+    forward(module, batch_data(batch));
   }
 };
 
 }  // namespace detail
 
-/// Computes the running statistics of every BatchNorm of a module anew, with the weights that it
-/// has now: their mean over the batches of a source, in training mode and without gradients.
-/// Averaged weights need it, for statistics of weights that were averaged are not those of their
-/// average.
+/// Recomputes the running statistics of every BatchNorm layer of a module for its current weights:
+/// the mean over the batches of a source, in training mode and without gradients. Averaged weights
+/// need this, because averaged statistics are not the statistics of the averaged weights.
 ///
-/// `pass(module, batch)` runs the module on a batch; an objective does. Modes and momenta are put
-/// back; if something throws, the statistics too. EmptySourceError for a source without a batch.
+/// `pass(module, batch)` runs the module on a batch; an objective works too. Restores modes and
+/// momenta; if something throws, the statistics too. EmptySourceError for a source without a batch.
 /// Values as torch.optim.swa_utils.update_bn.
 template <class Module, class Data, class Pass = detail::ForwardData>
 void update_batch_norm(Module& module, Data&& data, Pass&& pass = {}) {
   auto&& source = as_source(std::forward<Data>(data));
-  using source_type = std::remove_cvref_t<decltype(source)>;
   torch::nn::Module& base = base_module(module);
   at::NoGradGuard const no_gradients;
   detail::KeepModes const modes(base);
@@ -112,7 +106,7 @@ void update_batch_norm(Module& module, Data&& data, Pass&& pass = {}) {
   try {
     source.seek(Cursor{});
     while (auto batch = source.next()) {
-      batch_traits<batch_of<source_type>>::to(*batch, device);
+      batch_to(*batch, device);
       pass(module, std::as_const(*batch));
       any = true;
     }

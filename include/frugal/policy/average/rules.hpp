@@ -7,17 +7,18 @@
 
 #include <frugal/compose/rational.hpp>
 #include <frugal/error.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/run/counters.hpp>
 
 namespace frugal {
 
-/// A moment from which on something is done: `From<1000>` optimizer steps, `From<10, Epoch>`.
+/// A start: `From<1000>` optimizer steps, `From<10, Epoch>`.
 template <std::uint64_t N, class Unit = OptimizerStep>
 struct From {
   static constexpr std::uint64_t count = N;
   using unit = Unit;
 
-  /// Have so many of the unit been completed?
+  /// Whether that many units have been completed.
   static constexpr bool reached(Counters const& now) {
     if constexpr (std::same_as<Unit, OptimizerStep>) {
       return now.step >= count;
@@ -43,17 +44,26 @@ inline constexpr bool is_from = false;
 template <std::uint64_t N, class Unit>
 inline constexpr bool is_from<From<N, Unit>> = true;
 
+namespace option {
+
+struct from {
+  template <class O>
+  static constexpr bool has = is_from<O>;
+};
+
+}  // namespace option
+
 }  // namespace detail
 
 /// How weights are averaged, for Average.
 ///
-/// `cadence`          when the present weights are taken into the average
-/// `begun(counters)`  from when on; the first weights that are taken are the average
-/// `weight(taken)`    the share of the present weights in the new average, when `taken` are in the
-///                    old one; the rest is the old one's
-/// `steady`           optional; it has begun from the first step on, and its weight is always the
-///                    same, so that Graph may capture it
-/// `check()`          throws SettingsError for run-time settings without sense
+/// `cadence`          when the current weights enter the average
+/// `begun(counters)`  whether averaging has begun; the first weights taken are the average
+/// `weight(taken)`    the share of the current weights in the new average, if the old one contains
+///                   `taken` weights; the old average has the rest
+/// `steady`           optional; it averages from the first step on, with a constant weight, so that
+///                   Graph can capture it
+/// `check()`          throws SettingsError for invalid run-time settings
 template <class Rule>
 concept AverageRule = std::default_initializable<Rule> && std::copyable<Rule> &&
                       requires(Rule const& rule, Counters const& now, std::uint64_t taken) {
@@ -63,17 +73,15 @@ concept AverageRule = std::default_initializable<Rule> && std::copyable<Rule> &&
                         rule.check();
                       };
 
-/// Exponential moving average: the average keeps the share `Decay` of itself at each update.
+/// Exponential moving average: each update keeps the fraction `Decay` of the old average.
 template <Rational Decay = 0.999_r, class Cadence = Every<1>>
 struct Ema {
-  static_assert(
-      Decay.value() > 0 && Decay.value() < 1,
-      "frugal: Ema keeps a share of the average that lies between 0 and 1, both left out. "
-      "Write Ema<0.999_r>.");
+  static_assert(Decay.value() > 0 && Decay.value() < 1,
+                "frugal: Ema<decay>: the decay must be above 0 and below 1. Write Ema<0.999_r>.");
   using cadence = Cadence;
   static constexpr bool steady = true;
 
-  double decay = Decay.value();  ///< the share that is kept
+  double decay = Decay.value();  ///< the fraction that is kept
 
   bool begun(Counters const&) const { return true; }
   double weight(std::uint64_t) const { return 1 - decay; }
@@ -81,18 +89,29 @@ struct Ema {
     if (decay > 0 && decay < 1) return;
     throw SettingsError({.what = "Ema has a decay of " + std::to_string(decay),
                          .where = "Average::rule.decay",
-                         .why = "it is the share of the average that is kept",
+                         .why = "it is the fraction of the average that is kept",
                          .fix = "Give a number between 0 and 1, such as 0.999."});
   }
 };
 
-/// Stochastic weight averaging: from a moment on, the mean of the weights at a cadence.
-template <class Start, class Cadence = Every<1, Epoch>>
+/// Stochastic weight averaging: from a given start, the mean of the weights at a cadence.
+/// Options, in any order: From<...>, which is required, and a cadence.
+template <class... Options>
 struct Swa {
-  static_assert(detail::is_from<Start>,
-                "frugal: Swa is told from when on it averages. Write Swa<From<10, Epoch>>, or "
-                "Swa<From<5000>, Every<100>>.");
-  using cadence = Cadence;
+ private:
+  using classes = list<detail::option::from, detail::option::cadence>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Swa<...>: unknown option. Options: From<N> or From<N, Epoch>, and a "
+                "cadence such as Every<1, Epoch>.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Swa<...>: the same option twice. Keep one From and one cadence.");
+  static_assert((false || ... || detail::option::from::has<Options>),
+                "frugal: Swa needs the moment from which it averages. Write Swa<From<10, Epoch>>, "
+                "or Swa<From<5000>, Every<100>>.");
+  using Start = detail::option_of<detail::option::from, From<0>, Options...>;
+
+ public:
+  using cadence = detail::option_of<detail::option::cadence, Every<1, Epoch>, Options...>;
 
   bool begun(Counters const& now) const { return Start::reached(now); }
   double weight(std::uint64_t taken) const { return 1.0 / (static_cast<double>(taken) + 1.0); }

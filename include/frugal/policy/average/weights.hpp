@@ -17,14 +17,14 @@
 
 namespace frugal {
 
-/// What a fit with Average leaves: the averaged parameters, and the buffers that the module had
-/// when the fit ended. Together they are all tensors of a module, by name.
+/// The result of a fit with Average: the averaged parameters, and the module's buffers at the end
+/// of the fit. Together they are all tensors of the module, by name.
 struct AveragedWeights {
   std::map<std::string, at::Tensor> tensors;
-  std::uint64_t taken = 0;  ///< how many weights the average is of
+  std::uint64_t taken = 0;  ///< number of weights in the average
 
-  /// Copies them into a module of the same tensors: the trained one or another. StateError names
-  /// the first difference, and then nothing is touched.
+  /// Copies them into a module with the same tensors: the trained one or another. StateError names
+  /// the first difference; then nothing is changed.
   template <class Module>
   void copy_into(Module& module) const {
     torch::nn::Module& target = base_module(module);
@@ -45,7 +45,7 @@ struct AveragedWeights {
     for (auto const& item : target.named_buffers()) {
       if (item.value().defined()) match(item.key(), item.value());
     }
-    if (pairs.size() != tensors.size()) refuse("it has tensors that the module lacks");
+    if (pairs.size() != tensors.size()) refuse("there are tensors that the module lacks");
     at::NoGradGuard const no_gradients;
     for (auto& [tensor, average] : pairs) tensor.copy_(average);
   }
@@ -55,15 +55,15 @@ struct AveragedWeights {
     throw StateError({.what = "the averaged weights do not fit the module",
                       .where = "AveragedWeights::copy_into",
                       .why = std::move(why),
-                      .fix = "Give a module that is made as the trained one was."});
+                      .fix = "Give a module with the layers of the trained one."});
   }
 };
 
 namespace detail {
 
-/// Lends parameters the memory of other tensors, and gives each its own back: nothing is copied.
-/// A graph that was made before, and has saved the parameters, goes backward after it as it would
-/// have: neither their values nor their versions have changed.
+/// Swaps the memory of parameters with that of other tensors, and back, without copying. A graph
+/// that has saved the parameters still runs backward afterwards: neither their values nor their
+/// versions have changed.
 class Lent {
  public:
   explicit Lent(std::vector<at::Tensor> const& parameters) : parameters_(parameters) {
@@ -75,7 +75,7 @@ class Lent {
     for (std::size_t i = 0; i < own_.size(); ++i) parameters_[i].set_data(own_[i]);
   }
 
-  /// Apart from the constructor, so that what was lent is given back if this fails in its middle.
+  /// Separate from the constructor, so that a failure half-way is undone.
   void lend(std::vector<at::Tensor> const& others) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       own_.push_back(parameters_[i].detach());

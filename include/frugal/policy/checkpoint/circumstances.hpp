@@ -34,7 +34,7 @@ inline void compare_circumstances(AnyRun& run, Circumstances const& saved) {
     return there != saved.end() && now != here.end() && there->second != now->second;
   };
   auto const both = [&](char const* name, std::string const& unit) {
-    return std::to_string(saved.at(name)) + unit + " and goes on with " +
+    return std::to_string(saved.at(name)) + unit + " and continues with " +
            std::to_string(here.at(name));
   };
   if (differs("threads")) {
@@ -45,14 +45,14 @@ inline void compare_circumstances(AnyRun& run, Circumstances const& saved) {
   if (differs("interop_threads")) {
     run.advise("the checkpoint was made with " +
                both("interop_threads", " threads between operators") +
-               ": what a module runs side by side (at::launch) may come in another order");
+               ": parallel tasks of a module (at::launch) may end in another order");
   }
   if (differs("samples_per_epoch")) {
     run.advise("the checkpoint was made with " + both("samples_per_epoch", " samples in an epoch") +
-               ": the training data are others, and so is their order");
+               ": the training data has changed, and so has its order");
   } else if (differs("steps_per_epoch")) {
     run.advise("the checkpoint was made with " + both("steps_per_epoch", " steps in an epoch") +
-               ": its batches, or the training data, are others, and so is their order");
+               ": its batches or the training data have changed, and so has their order");
   }
 }
 

@@ -33,9 +33,10 @@ namespace detail {
 inline std::filesystem::path latest_checkpoint(std::filesystem::path const& run) {
   NewestValid newest = RunDirectory(run, Access::read).newest_valid();
   if (newest.checkpoint) return newest.checkpoint->folder;
-  detail::refuse_run(run, "the run has no checkpoint that is whole",
-                     newest.damaged.empty() ? "its folder has none" : newest.damaged.front().why,
-                     "Name Settings::run of a recipe with Checkpoint.");
+  detail::refuse_run(
+      run, "the run has no complete checkpoint",
+      newest.damaged.empty() ? "its folder has no checkpoint" : newest.damaged.front().why,
+      "Give the Settings::run of a recipe with Checkpoint.");
 }
 
 /// The folder of the checkpoint with the best value of a metric, among those that are on the disk
@@ -67,10 +68,10 @@ inline std::filesystem::path best_checkpoint(std::filesystem::path const& run,
       if (!detail::is_damage(error)) throw;
     }
   }
-  detail::refuse_run(run,
-                     "no whole checkpoint of the run has the metric '" + std::string(metric) + "'",
-                     known.empty() ? "none has a validation" : "there are: " + known,
-                     "Name a metric of Validate, in a run that validates before it saves.");
+  detail::refuse_run(
+      run, "no complete checkpoint of the run has the metric '" + std::string(metric) + "'",
+      known.empty() ? "none has a validation" : "there are: " + known,
+      "Give a metric of Validate, in a run that validates before it saves.");
 }
 
 /// `best_checkpoint<WatchAccuracy>(run)`: the metric, and which way is better, as policies name it.

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/compose/list.hpp>
+#include <frugal/compose/watching.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/formats.hpp>
 #include <frugal/policy/watched.hpp>
@@ -53,8 +55,8 @@ struct Async {};
 template <class Format>
 struct WeightsIn {
   static_assert(detail::is_half_format<Format>,
-                "frugal: weights are stored as they are or in 16 bits. Write WeightsIn<BF16> or "
-                "WeightsIn<FP16>.");
+                "frugal: WeightsIn<...>: unknown format. Options: BF16, FP16. Without WeightsIn, "
+                "weights keep their own type.");
   static constexpr c10::ScalarType type = detail::scalar_type_of<Format>;
 };
 
@@ -65,10 +67,22 @@ enum class Resume {
   Never,    ///< begins at step 0; what is there stays until retention takes it
 };
 
+/// What a run does with a checkpoint that another recipe has saved.
+enum class ChangedRecipe {
+  Refuse,        ///< StateError, which names the first difference
+  KeepWhatFits,  ///< keeps the model, the optimizer and every state that fits; tells what does not
+};
+
 /// What a run does when a checkpoint cannot be written.
 enum class OnFailure {
   Stop,  ///< the error ends it; the last checkpoint is what there is
   GoOn,  ///< it is reported, and tried again at the next time
+};
+
+/// What Ctrl-C (SIGINT) does to a run, where the program has no handler of its own for it.
+enum class OnInterrupt {
+  Save,       ///< finishes the step, saves, and has fit return; a second one exits at once
+  Terminate,  ///< ends the process at once, as without Checkpoint
 };
 
 namespace detail {
@@ -132,7 +146,7 @@ inline void require_checkpoint_settings(Settings const& settings, double share,
     fail("Checkpoint has nowhere to write", "Settings::run", "Set Settings::run to a folder.");
   }
   if (!(share > 0 && share < 1)) {
-    fail("the share of the time for checkpoints is " + std::to_string(share), "Checkpoint::share",
+    fail("the fraction of time for checkpoints is " + std::to_string(share), "Checkpoint::share",
          "Give a number between 0 and 1, such as 0.035.");
   }
   if (machine_lifetime && !(*machine_lifetime > 0)) {
@@ -140,6 +154,15 @@ inline void require_checkpoint_settings(Settings const& settings, double share,
          "Checkpoint::machine_lifetime", "Give seconds, more than 0.");
   }
 }
+
+template <class O, class Sentence>
+struct watches_of_option {
+  using type = list<>;
+};
+template <class Metric, std::size_t N, class Sentence>
+struct watches_of_option<KeepBest<Metric, N>, Sentence> {
+  using type = list<watched<Metric, Sentence>>;
+};
 
 /// All that the options of a Checkpoint say.
 template <class... Os>
@@ -153,6 +176,10 @@ struct CheckpointOptions {
       (0 + ... + int{is_cadence<Os>}) <= 1 && (0 + ... + int{is_keep<Os>}) <= 1 &&
       (0 + ... + int{is_keep_every<Os>}) <= 1 && (0 + ... + int{is_weights_in<Os>}) <= 1 &&
       (0 + ... + int{std::same_as<Os, Async>}) <= 1;
+
+  /// Of each KeepBest its metric.
+  template <class Sentence>
+  using watches = concat<typename watches_of_option<Os, Sentence>::type...>;
 
   static Retention retention() {
     Retention retention;

@@ -13,6 +13,7 @@
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/list.hpp>
+#include <frugal/compose/options.hpp>
 #include <frugal/compose/rational.hpp>
 #include <frugal/run/counters.hpp>
 
@@ -77,7 +78,8 @@ constexpr std::string name_of_value() {
 /// What fills a slot, as a checkpoint names it: "Schedule<Warmup<10>, CosineDecay<1/10, 0>>".
 ///
 /// A policy of your own may say its name itself, in a `static constexpr std::string_view identity`;
-/// one whose arguments are mixed otherwise than here is spelt as the compiler does.
+/// one whose arguments are mixed otherwise than here is spelt as the compiler does. One whose
+/// options come in any order says in which they are saved, as a type: `canonical`.
 template <class T>
 constexpr std::string recipe_name();
 
@@ -128,7 +130,7 @@ constexpr std::string recipe_name() {
   if constexpr (requires { std::string_view(T::identity); }) {
     return std::string(std::string_view(T::identity));
   } else {
-    return name_by_shape(std::type_identity<T>{}, NameShape<4>{});
+    return name_by_shape(std::type_identity<typename canonical_of<T>::type>{}, NameShape<4>{});
   }
 }
 
@@ -147,7 +149,9 @@ Slots slots_of(list<Ps...>) {
   Slots slots;
   auto const add = [&]<class P>(std::type_identity<P>) {
     if constexpr (P::kind::slot) {
-      slots.emplace(P::kind::name, SlotName{recipe_name<P>(), portable_name(type_name<P>())});
+      using Canonical = typename canonical_of<P>::type;
+      slots.emplace(P::kind::name,
+                    SlotName{recipe_name<P>(), portable_name(type_name<Canonical>())});
     }
   };
   (add(std::type_identity<Ps>{}), ...);

@@ -7,17 +7,20 @@
 #include <filesystem>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <frugal/error.hpp>
 #include <frugal/libtorch/generators.hpp>
+#include <frugal/policy/checkpoint/changed_recipe.hpp>
 #include <frugal/policy/checkpoint/circumstances.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/run/any_run.hpp>
 #include <frugal/state/module_tensors.hpp>
 #include <frugal/state/state_dict.hpp>
@@ -30,15 +33,6 @@
 #include <frugal/store/safetensors.hpp>
 
 namespace frugal::detail {
-
-[[noreturn]] inline void refuse_checkpoint(std::filesystem::path const& where, std::string why) {
-  throw StateError({.what = "this checkpoint is of another run",
-                    .where = where.string(),
-                    .why = std::move(why),
-                    .fix = "Resume with the model, recipe and seed that saved it, set "
-                           "Checkpoint::resume to Resume::Weights to take the weights alone, or "
-                           "give another Settings::run."});
-}
 
 /// Throws the first difference between a module and a file of weights.
 inline void require_same_tensors(torch::nn::Module& module, Safetensors const& file, bool half) {
@@ -77,29 +71,43 @@ inline std::string forget_other_generators(StateDict& memory, c10::Device device
   return saved_on;
 }
 
-/// Throws the first slot that is filled otherwise. Returns a line for each of which that is not
-/// known, since an earlier version has spelt it as its compiler does.
-inline std::vector<std::string> require_same_recipe(StateFile const& state, Slots const& recipe,
-                                                    std::filesystem::path const& where) {
+/// Throws the first slot that is filled otherwise and may not be. Leaves those that may. Returns a
+/// line for each of which it is not known, since an earlier version has spelt it as its compiler
+/// does.
+inline std::vector<std::string> require_recipe(std::vector<SlotChange>& slots,
+                                               RecipeRules const& rules,
+                                               std::filesystem::path const& where) {
   std::vector<std::string> doubts;
-  for (auto const& [slot, here] : recipe) {
-    auto const saved = state.recipe.find(slot);
-    std::string const there = saved == state.recipe.end() ? "nothing" : saved->second;
-    bool const old = state.version < 2;
-    NameFits const fits = old                  ? fits_old_name(there, here)
-                          : there == here.name ? NameFits::yes
-                                               : NameFits::no;
-    if (fits == NameFits::yes) continue;
-    std::string why = slot;
-    why.append(" is ").append(there).append(" there and ");
-    why.append(old ? here.compiled : here.name).append(" here");
-    if (fits == NameFits::no) refuse_checkpoint(where, std::move(why));
+  std::erase_if(slots, [&](SlotChange const& each) {
+    std::string why = each.slot;
+    why.append(" is ").append(each.there).append(" there and ").append(each.here).append(" here");
+    if (each.fits == NameFits::no) {
+      bool const may_differ = rules.keeps() && each.slot != kinds::optimizer::name;
+      if (!may_differ) refuse_recipe(where, each.slot, std::move(why));
+      return false;
+    }
     doubts.push_back(
         "the checkpoint was written by frugal before version 2 of state.json, which "
         "spelt a recipe as its compiler does: " +
         why + ". If that is not the same, stop this run");
-  }
+    return true;
+  });
   return doubts;
+}
+
+/// For a value of the checkpoint that has no place here, or the other way round.
+[[noreturn]] inline void refuse_value(std::filesystem::path const& where, std::string_view path,
+                                      std::string what, std::string const& why) {
+  std::string_view const scope = scope_in(path);
+  what += why;
+  if (scope.empty()) refuse_checkpoint(where, std::move(what));
+  refuse_recipe(where, scope, std::move(what));
+}
+
+inline std::string joined(std::vector<std::string> const& parts) {
+  std::string all;
+  for (std::string const& part : parts) all += (all.empty() ? "" : "; ") + part;
+  return all;
 }
 
 inline StateFile read_state(SavedCheckpoint const& checkpoint) {
@@ -133,21 +141,28 @@ inline void require_generators(StateDict const& memory, c10::Device device,
   }
 }
 
+/// What a resume found.
+struct LoadedRun {
+  double seconds = 0;                      ///< of training, until the checkpoint
+  std::vector<std::string> differences{};  ///< of the recipe, in words
+};
+
 /// Puts a run where the checkpoint left it. StateError names the first difference if it is of
-/// another one; the module is not touched before all is known to fit. Returns the seconds of
-/// training that it had taken.
+/// another one, and `rules` do not allow that; the module is not touched before all is known to
+/// fit.
 ///
 /// It may have been saved on another kind of device, whose generator it then has in place of this
 /// one's: the run goes on, and is told. `moves`: Start has announced as much.
-inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
-                           SavedCheckpoint const& checkpoint) {
+inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& rules, bool moves,
+                          SavedCheckpoint const& checkpoint) {
   auto const state_path = checkpoint.folder / StateFile::file_name;
   StateFile const state = read_state(checkpoint);
   if (state.seed != run.settings.seed) {
     refuse_checkpoint(state_path, "its seed is " + std::to_string(state.seed) +
                                       ", and here it is " + std::to_string(run.settings.seed));
   }
-  std::vector<std::string> const doubts = require_same_recipe(state, recipe, state_path);
+  std::vector<SlotChange> slots = changed_slots(state, recipe);
+  std::vector<std::string> const doubts = require_recipe(slots, rules, state_path);
   Safetensors const weights = Safetensors::open(file_of(checkpoint, "model.safetensors"));
   require_same_tensors(run.root, weights, !state.weights.empty());
 
@@ -167,12 +182,21 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
   require_generators(memory, run.settings.device, tensors.name());
   at::NoGradGuard const no_gradients;
   StateReader reader(memory);
+  LoadedRun loaded{.seconds = state.seconds};
   try {
-    run.persist(reader);
+    if (rules.keeps()) {
+      run.persist_progress(reader);
+      FittingStates states(run, reader, memory, rules, recipe, slots);
+      loaded.differences = states.load(state_path);
+    } else {
+      run.persist(reader);
+    }
     reader.scope("run", [&](auto& inner) { run.persist_advice(inner); });
     persist_generators(reader, run.settings.device);
   } catch (StateError const& error) {
-    refuse_checkpoint(state_path, "'" + error.fault().where + "': " + error.fault().why);
+    if (error.fault().where == state_path.string()) throw;
+    refuse_value(state_path, error.fault().where,
+                 "'" + error.fault().where + "': ", error.fault().why);
   } catch (c10::Error const& error) {
     // A policy that takes a tensor as it comes leaves it to LibTorch to refuse it.
     std::string const why = error.what_without_backtrace();
@@ -183,21 +207,26 @@ inline double load_exactly(AnyRun& run, Slots const& recipe, bool moves,
                                 ", and the manifest says " + std::to_string(checkpoint.step()));
   }
   if (auto const unread = reader.unread()) {
-    refuse_checkpoint(state_path, "it has '" + *unread + "', for which this recipe has no place");
+    refuse_value(state_path, *unread, "it has '" + *unread + "', ",
+                 "for which this recipe has no place");
   }
   copy_weights(run.root, weights);
   for (std::string const& doubt : doubts) run.advise(doubt);
+  if (!loaded.differences.empty()) {
+    run.advise("the checkpoint is of another recipe, and what fits is kept: " +
+               joined(loaded.differences));
+  }
   compare_circumstances(run, state.circumstances);
   if (std::string const here = kind_of_device(run.settings.device); saved_on != here && !moves) {
-    run.advise("the checkpoint was saved on " + saved_on + " and this run goes on on " + here +
-               ": what draws random numbers there, such as dropout, goes on with others, and sums "
-               "differ in their last bits");
+    run.advise("the checkpoint was saved on " + saved_on + " and this run continues on " + here +
+               ": random draws there, such as dropout, differ from those of the other device, and "
+               "sums differ in their last bits");
   }
   if (!state.weights.empty()) {
     run.advise("the checkpoint's weights were stored as " + state.weights +
-               ": this run does not end in the bits of one that was not stopped");
+               ": this run is not bitwise identical to one that was not stopped");
   }
-  return state.seconds;
+  return loaded;
 }
 
 }  // namespace frugal::detail

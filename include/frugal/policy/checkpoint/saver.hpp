@@ -37,6 +37,7 @@ class Saver {
  public:
   struct Options {
     Resume resume;
+    RecipeRules rules;
     std::filesystem::path from;
     OnFailure on_failure;
     Retention retention;
@@ -48,10 +49,11 @@ class Saver {
       : options_(std::move(options)),
         snapshot_(options_.async ? Copies::on_host : Copies::none, options_.weights) {}
 
-  /// Opens the run's folder and resumes. `recipe` and `moves`: see load_exactly(). `wake` is
+  /// Opens the run's folder and resumes. `recipe` and `moves`: see load_run(). `wake` is
   /// called, in any thread, when report_failure() wants to be.
   void begin(AnyRun& run, Slots recipe, bool moves, std::function<void()> wake) {
     recipe_ = std::move(recipe);
+    require_rules(options_.rules);
     directory_ = std::make_unique<RunDirectory>(run.settings.run);
     for (std::string const& note : directory_->notes()) run.advise(note);
     resume(run, moves);
@@ -139,7 +141,7 @@ class Saver {
     std::vector<std::string> damaged;
     for (Damage const& damage : newest.damaged) {
       damaged.push_back(damage.folder.string() + ": " + damage.why);
-      run.advise("a checkpoint is damaged and not used: " + damaged.back());
+      run.advise("a checkpoint is damaged and was not used: " + damaged.back());
     }
     if (newest.checkpoint && (options_.resume == Resume::Exact || elsewhere)) {
       return resume_exactly(run, moves, *newest.checkpoint, std::move(damaged));
@@ -151,22 +153,24 @@ class Saver {
 
   void resume_exactly(AnyRun& run, bool moves, SavedCheckpoint const& checkpoint,
                       std::vector<std::string> damaged) {
-    double const seconds = load_exactly(run, recipe_, moves, checkpoint);
+    LoadedRun const loaded = load_run(run, recipe_, options_.rules, moves, checkpoint);
     Resumed what{.from = checkpoint.folder.string(),
                  .step = checkpoint.step(),
                  .steps_repeated = 0,
                  .seconds_lost = 0,
-                 .damaged = std::move(damaged)};
+                 .damaged = std::move(damaged),
+                 .changed = loaded.differences};
     auto const last = Heartbeat::read(run.settings.run / "heartbeat");
     if (last && last->step > what.step) {
       what.steps_repeated = last->step - what.step;
-      what.seconds_lost = std::max(0.0, last->seconds - seconds);
+      what.seconds_lost = std::max(0.0, last->seconds - loaded.seconds);
     }
-    Event const event{"resume",
-                      {{"from", what.from},
-                       {"steps_repeated", what.steps_repeated},
-                       {"seconds_lost", what.seconds_lost}}};
-    run.go_on(std::move(what), seconds);
+    Event event{"resume",
+                {{"from", what.from},
+                 {"steps_repeated", what.steps_repeated},
+                 {"seconds_lost", what.seconds_lost}}};
+    if (!what.changed.empty()) event.fields.emplace_back("changed", joined(what.changed));
+    run.go_on(std::move(what), loaded.seconds);
     run.record(event);  // at the step and the time at which the run goes on
     saved_ = moment_of(run);
   }
@@ -190,8 +194,7 @@ class Saver {
   /// While nobody writes.
   void tell_left(AnyRun& run) {
     for (Damage const& each : directory_->take_left()) {
-      run.advise("a checkpoint that is to go cannot be deleted: " + each.folder.string() + ": " +
-                 each.why);
+      run.advise("an old checkpoint cannot be deleted: " + each.folder.string() + ": " + each.why);
     }
   }
 

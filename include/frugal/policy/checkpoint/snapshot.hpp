@@ -89,8 +89,8 @@ class StoredSnapshot {
       if (!tensor.is_floating_point() || tensor.isfinite().all().item<bool>()) continue;
       throw StoreError({.what = "the weights do not fit into 16 bits",
                         .where = "tensor '" + name + "', step " + std::to_string(step_),
-                        .why = "FP16 ends at 65504",
-                        .fix = "Write WeightsIn<BF16>, which is BF16 and has the range of float."});
+                        .why = "the largest FP16 number is 65504",
+                        .fix = "Use WeightsIn<BF16>, which has the range of float."});
     }
   }
 

@@ -68,10 +68,10 @@ struct StateFile {
     auto const all = fields.parse(text, "frugal state");
     std::uint64_t const version = fields.version(all);
     if (version > newest_version) {
-      throw NewerFormatError({.what = "the state of the checkpoint is of a newer format",
+      throw NewerFormatError({.what = "the state of the checkpoint has a newer format",
                               .where = where.string(),
                               .why = "its version is " + std::to_string(version) +
-                                     ", and this library knows up to " +
+                                     ", and this library reads versions up to " +
                                      std::to_string(newest_version),
                               .fix = "Update frugal, or set Checkpoint::resume to "
                                      "Resume::Weights."});

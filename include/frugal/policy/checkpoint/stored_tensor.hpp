@@ -65,7 +65,7 @@ inline TensorView stored_view(std::string const& name, at::Tensor const& tensor)
         {.what = "the tensor '" + name + "' cannot be stored",
          .where = "safetensors",
          .why = std::string("the format has no type ") + at::toString(tensor.scalar_type()),
-         .fix = "Store it as another type, or out of the module."});
+         .fix = "Store it as another type, or take it out of the module."});
   }
   // An int64 may be read as a uint64, and a size is never negative.
   auto const* const sizes = reinterpret_cast<std::uint64_t const*>(tensor.sizes().data());

@@ -93,12 +93,12 @@ inline std::filesystem::path weights_in(std::filesystem::path const& path) {
   if (newest.checkpoint) return file_of(*newest.checkpoint, "model.safetensors");
   throw StoreError({.what = "there are no weights",
                     .where = path.string(),
-                    .why = "it has no checkpoint that is whole",
-                    .fix = "Name a run, a checkpoint or a .safetensors file."});
+                    .why = "it has no complete checkpoint",
+                    .fix = "Give a run, a checkpoint or a .safetensors file."});
 }
 
 [[noreturn]] inline void refuse_weights(std::string const& file, std::string why) {
-  throw StateError({.what = "these weights are of another module",
+  throw StateError({.what = "these weights belong to another module",
                     .where = file,
                     .why = std::move(why),
                     .fix = "Load them into the module that saved them, or into one whose tensors "
@@ -125,7 +125,7 @@ inline LoadedWeights copy_weights(torch::nn::Module& module, Safetensors const& 
     pairs.emplace_back(tensor, saved);
   });
   if (pairs.empty()) {
-    refuse_weights(file.name(), "no name of a tensor there is one of a tensor here");
+    refuse_weights(file.name(), "no tensor there has the name of a tensor here");
   }
   // Nothing is touched before everything fits.
   for (auto& [tensor, saved] : pairs) tensor.copy_(saved);

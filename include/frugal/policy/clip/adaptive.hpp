@@ -21,8 +21,8 @@ namespace frugal {
 
 namespace detail {
 
-/// L2 norms over what feeds one output: of a matrix its rows, of a convolution's kernel its
-/// filters, of a scalar or a vector all of it. Shape [N, 1, ...] or [].
+/// L2 norms over the inputs of each output unit: over the rows of a matrix, the filters of a
+/// convolution, all of a scalar or vector. Shape [N, 1, ...] or [].
 inline at::Tensor unit_norms(at::Tensor const& tensor) {
   if (tensor.dim() <= 1) return at::linalg_vector_norm(tensor, 2);
   at::DimVector inputs;
@@ -32,13 +32,13 @@ inline at::Tensor unit_norms(at::Tensor const& tensor) {
 
 }  // namespace detail
 
-/// Scales the gradient of each output unit down to a share of the norm of that unit's weights.
+/// Limits the gradient of each output unit to a fraction of the norm of that unit's weights.
 ///
-/// Lever   runs to convergence: large batches and rates without batch normalisation.
+/// Lever   runs to convergence: large batches and high rates without batch normalisation.
 /// Cost    seven operators per parameter and step; no host sync.
 /// State   none.
-/// Errors  a share that is not positive does not compile, or throws SettingsError if it is given
-///         at run time; SettingsError for `skips` that takes every parameter.
+/// Errors  a fraction that is not positive does not compile, or throws SettingsError if it is given
+///         at run time; SettingsError for `skips` that selects every parameter.
 /// Source  Brock et al., "High-performance large-scale image recognition without normalization"
 ///         (2021), section 4.1.
 template <Rational Share = 0.01_r>
@@ -52,15 +52,16 @@ struct ClipAdaptive {
   static constexpr About about{Term::runs_to_convergence, "seven operators per parameter and step"};
   static constexpr bool capturable = true;
 
-  double share = Share.value();  ///< largest norm of a unit's gradient over that of its weights
-  double least = 1e-3;           ///< norm that is taken for weights below it, new ones mostly
-  /// Parameters that are left alone. The paper leaves out the last layer.
+  double share = Share.value();  ///< largest ratio of a unit's gradient norm to its weight norm
+  double least = 1e-3;           ///< lower bound of the weight norm, mainly for newly initialised
+                                 ///< weights
+  /// Parameters that are not clipped. The paper excludes the last layer.
   std::function<bool(std::string_view name, at::Tensor const& parameter)> skips{};
 
   template <class Context>
   class State {
    public:
-    using transient = void;  // made anew when fit begins, from the parameters' names
+    using transient = void;  // recomputed from the parameters' names when fit begins
 
     explicit State(ClipAdaptive const& settings) : settings_(settings) {}
 
@@ -74,11 +75,11 @@ struct ClipAdaptive {
         clipped_.push_back(all.tensors[i]);
       }
       if (!clipped_.empty()) return;
-      throw SettingsError({.what = "ClipAdaptive clips nothing",
-                           .where = "ClipAdaptive::skips",
-                           .why = "it takes every parameter",
-                           .fix = "Have it return true for the last layer alone, or leave "
-                                  "ClipAdaptive out."});
+      throw SettingsError(
+          {.what = "ClipAdaptive clips no parameter",
+           .where = "ClipAdaptive::skips",
+           .why = "it skips every parameter",
+           .fix = "Return true for the last layer only, or leave ClipAdaptive out."});
     }
 
     void on_gradients(Gradients<Context>&) {
@@ -88,7 +89,7 @@ struct ClipAdaptive {
         if (!gradient.defined()) continue;
         at::Tensor const limit =
             detail::unit_norms(parameter).clamp_min_(settings_.least).mul_(settings_.share);
-        // Both norms stay where they are. A NaN stays one, whatever the limit.
+        // Both norms stay on their device. A NaN stays NaN, whatever the limit.
         at::Tensor const norm = detail::unit_norms(gradient).clamp_min_(tiny);
         gradient.mul_(limit.div_(norm).clamp_max_(1.0));
       }

@@ -6,7 +6,7 @@
 
 namespace frugal {
 
-/// Leaves gradients as they are: what fills the clip slot when nothing else does.
+/// Does not change gradients: the null policy of the clip slot.
 struct NoClip {
   using kind = kinds::clip;
   using listens = list<>;

@@ -16,17 +16,17 @@
 
 namespace frugal {
 
-/// Scales the gradients of a step down to a total norm, if they are above it.
+/// Clips the total norm of a step's gradients.
 ///
 /// Lever   runs to convergence: a step on an outlier no longer ruins the run.
-/// Cost    one norm over the gradients per step, and one multiplication (on the CPU only when
-///         they are above the limit); no host sync, since the factor stays on the device
+/// Cost    one norm over the gradients per step, and one multiplication (on the CPU only above the
+///         limit); no host sync, because the factor stays on the device
 ///         (torch::nn::utils::clip_grad_norm_ reads it back).
 /// State   none. Log writes the norm before clipping as "gradient_norm".
-/// Errors  a limit that is not positive does not compile, or throws SettingsError if it is
-///         given at run time.
-/// Source  Pascanu et al., "On the difficulty of training recurrent neural networks" (2013);
-///         values as torch.nn.utils.clip_grad_norm_(norm_type=2).
+/// Errors  a limit that is not positive does not compile, or throws SettingsError if it is given at
+///         run time.
+/// Source  Pascanu et al., "On the difficulty of training recurrent neural networks" (2013); values
+///         as torch.nn.utils.clip_grad_norm_(norm_type=2).
 template <Rational Limit = 1.0_r>
 struct ClipNorm {
   static_assert(Limit.value() > 0,
@@ -43,7 +43,7 @@ struct ClipNorm {
   template <class Context>
   class State {
    public:
-    // The norm is recomputed at every step; a resumed run needs nothing of the last one.
+    // The norm is recomputed at every step, so nothing needs saving.
     using transient = void;
 
     explicit State(ClipNorm const& settings) : max_norm_(settings.max_norm) {}
@@ -61,7 +61,7 @@ struct ClipNorm {
       auto const& gradients = phase.gradients();
       if (gradients.empty()) return;
       std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
-      // In a graph a number of the host would stay what it is.
+      // In a captured graph a host number would stay constant.
       if (!captures_steps<typename Context::policies> && all_on_host(norms)) {
         phase.report_norm(clip_on_host(gradients, norms));
       } else {
@@ -75,8 +75,8 @@ struct ClipNorm {
                          [](auto const& norm) { return norm.is_cpu(); });
     }
 
-    // Scalars in host memory are numbers: no operator adds them up, and gradients below the limit
-    // are not touched at all.
+    // Scalars in host memory are plain numbers: no operator sums them, and gradients below the
+    // limit are not touched.
     double clip_on_host(std::vector<at::Tensor> const& gradients,
                         std::vector<at::Tensor> const& norms) {
       double squares = 0;
@@ -86,12 +86,12 @@ struct ClipNorm {
       }
       double const norm = std::sqrt(squares);
       double const factor = max_norm_ / (norm + tiny);
-      // Written so that a NaN norm makes the gradients NaN, as it does on a device.
+      // Written so that a NaN norm makes the gradients NaN, as on a device.
       if (!(factor >= 1)) at::_foreach_mul_(gradients, factor);
       return norm;
     }
 
-    // The factor stays where the gradients are: nobody waits for it.
+    // The factor stays on the gradients' device: no host sync.
     at::Tensor clip_on_device(std::vector<at::Tensor> const& gradients,
                               std::vector<at::Tensor>& norms) {
       for (at::Tensor& norm : norms) {

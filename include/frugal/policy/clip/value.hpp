@@ -13,13 +13,13 @@
 
 namespace frugal {
 
-/// Puts every element of the gradients between -max_value and max_value.
+/// Clamps every gradient element to the range from -max_value to max_value.
 ///
 /// Lever   runs to convergence: a step on an outlier no longer ruins the run.
-/// Cost    two passes over the gradients per step, in one grouped call each; no host sync.
+/// Cost    two passes over the gradients per step, each one grouped call; no host sync.
 /// State   none.
-/// Errors  a limit that is not positive does not compile, or throws SettingsError if it is
-///         given at run time.
+/// Errors  a limit that is not positive does not compile, or throws SettingsError if it is given at
+///         run time.
 /// Source  torch.nn.utils.clip_grad_value_.
 template <Rational Limit = 1.0_r>
 struct ClipValue {
@@ -37,7 +37,7 @@ struct ClipValue {
   template <class Context>
   class State {
    public:
-    using transient = void;  // there is nothing to remember between steps
+    using transient = void;  // no state between steps
 
     explicit State(ClipValue const& settings) : max_value_(settings.max_value) {}
 

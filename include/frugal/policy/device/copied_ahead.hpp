@@ -35,12 +35,10 @@ class CopiedAhead {
  public:
   using batch_type = batch_of<S>;
   static_assert(
-      requires(batch_type& batch) {
-        batch_traits<batch_type>::each_tensor(batch, [](at::Tensor&) {});
-      },
-      "frugal: Device copies the tensors of a batch, and has to be shown them. Give "
-      "batch_traits<YourBatch> a static each_tensor(batch, show) that calls show(tensor) for each, "
-      "or take Device out.");
+      ShowsTensors<batch_type>,
+      "frugal: Device copies the tensors of a batch, and the batch_traits of this batch type do "
+      "not list them. Write a static each_tensor(batch, f) in batch_traits<YourBatch> that calls "
+      "f(tensor) for each, or remove Device.");
 
   /// `depth`: batches on the device at a time, that which is computed with among them. The source
   /// is referred to and has to outlive this.

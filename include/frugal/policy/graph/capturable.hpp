@@ -8,34 +8,32 @@
 
 namespace frugal::detail {
 
-// What Graph demands of every policy of its recipe, those of the user's included.
+// Graph's demands on every policy of its recipe, user-defined policies included.
 
-FRUGAL_SENTENCE(
-    waits_in_graph,
-    "frugal: Graph<WholeStep> replays a step without asking the host, and a policy of this recipe "
-    "waits for the device in every step. The compiler's note names it: take it out (an optimizer "
-    "with a fused kernel, such as Optimize<AdamW>, in place of Optimize<Any>), or take "
-    "Graph<WholeStep> out.");
-FRUGAL_SENTENCE(
-    not_capturable,
-    "frugal: Graph<WholeStep> captures what policies do within a step, and a policy of this recipe "
-    "that takes part in it does not say that this may be captured. The compiler's note names it: "
-    "take it or Graph<WholeStep> out, or write `static constexpr bool capturable = true` in it if "
-    "its hooks within a step call operators alone.");
+FRUGAL_SENTENCE(waits_in_graph,
+                "frugal: Graph<WholeStep> replays a step without the host, and a policy of this "
+                "recipe waits for the device in every step. The compiler's note names the policy. "
+                "Remove it (for example, use Optimize<AdamW>, which has a fused kernel, instead of "
+                "Optimize<Any>), or remove Graph<WholeStep>.");
+FRUGAL_SENTENCE(not_capturable,
+                "frugal: Graph<WholeStep> captures the hooks within a step, and a policy of this "
+                "recipe has such a hook without declaring it capturable. The compiler's note names "
+                "the policy. Remove it or Graph<WholeStep>, or write `static constexpr bool "
+                "capturable = true` in it if these hooks call tensor operators only.");
 
 FRUGAL_SENTENCE(
     not_placeable,
     "frugal: Graph<WholeStep> captures one micro-batch for all but the first of a window, and a "
-    "policy of this recipe listens to around::micro_batch, which tells first and last. The "
-    "compiler's note names it: take it or Graph<WholeStep> out.");
+    "policy of this recipe listens to around::micro_batch, which tells the first and last "
+    "micro-batch. The compiler's note names the policy. Remove it or Graph<WholeStep>.");
 
 FRUGAL_SENTENCE(
     not_replayable,
     "frugal: Graph<WholeStep> replays a step without the module's output, and a policy of this "
-    "recipe (TrainMetrics) measures that of each training batch. Take one of the two out; Validate "
-    "measures beside Graph<WholeStep>.");
+    "recipe (TrainMetrics) measures that of each training batch. Remove one of the two; Validate "
+    "works with Graph<WholeStep>.");
 
-/// The hooks that are called while a step is captured.
+/// The hooks that are called during a capture.
 inline constexpr unsigned hooks_in_step =
     hook_mask<list<around::forward, on::loss, on::backward, on::gradients, on::update>>;
 

@@ -20,11 +20,11 @@
 
 namespace frugal::detail {
 
-/// The recordings of a step of N micro-batches, and the tensors that they read and leave.
+/// The recordings of a step of N micro-batches, and the tensors that they read and write.
 ///
-/// The first micro-batch finds no gradients and leaves its own, where they then stay; the others
-/// add theirs to these; the update has to come after the last. So there are three recordings, and
-/// one where a single micro-batch has nothing between first and last.
+/// The first micro-batch finds no gradients and allocates them, at fixed addresses; the others add
+/// to them; the update follows the last. So there are three recordings, or a single one for a
+/// single micro-batch.
 template <class Backend, std::size_t N>
 class CapturedStep {
  public:
@@ -34,24 +34,24 @@ class CapturedStep {
   Backend& backend() { return backend_; }
   bool empty() const { return recordings_.empty(); }
   bool capturing() const { return capturing_; }
-  /// `f` is called after each replay.
+  /// Registers `f` to be called after each replay.
   void defer(std::function<void()> f) { deferred_.push_back(std::move(f)); }
 
-  /// What the weights of a window's micro-batches add up to.
+  /// The total weight of a window's micro-batches.
   double window_weight() const {
     double sum = 0;
     for (std::size_t i = 0; i < N; ++i) sum += weight_;
     return sum;
   }
 
-  /// Captures the step for batches of this one's shapes. Nothing of it is done, and the parameters
-  /// have no gradients after it, also when it throws.
+  /// Captures the step for batches of this one's shapes, without executing it. Afterwards, also if
+  /// it throws, the parameters have no gradients.
   template <class Context, class Batch, class Pass, class Update>
   void capture(Run<Context>& run, Batch batch, Pass& pass, Update& update) {
     forget();
     Capturing<Context> const scope(*this, run);
-    batch_traits<Batch>::to(batch, run.settings.device);
-    batch_traits<Batch>::each_tensor(batch, [&](at::Tensor& tensor) {
+    batch_to(batch, run.settings.device);
+    batch_tensors(batch, [&](at::Tensor& tensor) {
       if (tensor.defined()) tensor = tensor.clone();
       inputs_.push_back(tensor);
     });
@@ -74,8 +74,8 @@ class CapturedStep {
     }
   }
 
-  /// Does the step with the tensors of N batches. `count(batch, loss, weight, scalars)` hears of
-  /// each; the loss and the scalars are their own copies.
+  /// Executes the step with N batches. `count(batch, loss, weight, scalars)` is called for each;
+  /// the loss and the scalars are copies.
   template <class Batch, class Count>
   void replay(std::vector<Batch> const& batches, Count&& count) {
     at::NoGradGuard const no_gradients;
@@ -102,7 +102,8 @@ class CapturedStep {
   }
 
  private:
-  /// The parameters' gradients are the recordings' for its span, and nobody's after it.
+  /// For its lifetime the parameters' gradients are those of the recordings; afterwards there are
+  /// none.
   template <class Context>
   class Capturing {
    public:
@@ -119,8 +120,8 @@ class CapturedStep {
 
    private:
     void reset() {
-      // Casts of weights that were cached before would be replayed as they were, and those that
-      // are cached now have no value yet.
+      // Clear the cache: cached casts of weights would be replayed unchanged, and those cached
+      // within the capture have no value yet.
       at::autocast::clear_cache();
       run_.parameters.reset_gradients();
       run_.gradients.clear();
@@ -129,13 +130,13 @@ class CapturedStep {
     Run<Context>& run_;
   };
 
-  /// A batch of the host goes through page-locked memory: out of other memory the host would wait
-  /// for the replay before, behind which the copy stands.
+  /// Copies a host batch through page-locked memory: from other memory the host would wait for the
+  /// previous replay, which the copy follows.
   template <class Batch>
   void copy_in(Batch const& batch) {
     std::optional<c10::Device> through;
     std::size_t at = 0;
-    batch_traits<Batch>::each_tensor(batch, [&](at::Tensor const& tensor) {
+    batch_tensors(batch, [&](at::Tensor const& tensor) {
       at::Tensor const& input = inputs_[at++];
       if (!tensor.defined()) return;
       if (!tensor.is_cpu() || input.is_cpu()) {

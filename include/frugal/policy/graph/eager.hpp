@@ -6,8 +6,7 @@
 
 namespace frugal {
 
-/// Every operator is launched by the host when its turn comes: what fills the execution slot when
-/// nothing else does.
+/// The host launches every operator in turn: the null policy of the execution slot.
 struct Eager {
   using kind = kinds::execution;
   using listens = list<>;

@@ -13,7 +13,8 @@
 
 namespace frugal::detail {
 
-/// A window of a recipe with Graph. Its batches are read first: it is replayed as a whole or not.
+/// Executes a window of a recipe with Graph. Reads all its batches first, because it is replayed as
+/// a whole or not at all.
 template <class Passes>
 class CapturedExecutor {
   using Context = typename Passes::Context;
@@ -63,7 +64,7 @@ class CapturedExecutor {
     return trained;
   }
 
-  /// No optimizer that does can be captured.
+  /// Unused: an optimizer that reevaluates cannot be captured.
   static at::Tensor reevaluate() { return {}; }
 
  private:

@@ -11,17 +11,13 @@
 
 namespace frugal::detail {
 
-template <class B>
-inline constexpr bool has_each_tensor =
-    requires(B& batch) { batch_traits<B>::each_tensor(batch, [](at::Tensor&) {}); };
-
-/// The types and shapes of a batch's tensors: what a recording is valid for.
+/// The types and shapes of a batch's tensors, for which a recording is valid.
 class Shapes {
  public:
   template <class B>
   void read(B const& batch) {
     numbers_.clear();
-    batch_traits<B>::each_tensor(batch, [&](at::Tensor const& tensor) {
+    batch_tensors(batch, [&](at::Tensor const& tensor) {
       if (!tensor.defined()) {
         numbers_.push_back(-1);
         return;
@@ -39,11 +35,11 @@ class Shapes {
   std::vector<std::int64_t> numbers_;
 };
 
-/// "[32, 784] Float, [32] Long", for messages.
+/// "[32, 784] Float, [32] Long", for error messages.
 template <class B>
 std::string shapes_text(B const& batch) {
   std::string text;
-  batch_traits<B>::each_tensor(batch, [&](at::Tensor const& tensor) {
+  batch_tensors(batch, [&](at::Tensor const& tensor) {
     text += (text.empty() ? "" : ", ") + shape_text(tensor);
   });
   return text;

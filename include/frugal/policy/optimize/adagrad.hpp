@@ -13,12 +13,12 @@ namespace frugal {
 
 struct Adagrad {};
 
-/// Adagrad: learning rates that fall with the gradients seen so far.
+/// Adagrad: learning rates that decrease with the accumulated squared gradients.
 ///
-/// Lever   hours per run: one kernel a step where torch::optim dispatches several per tensor.
+/// Lever   hours per run: one kernel per step, while torch::optim dispatches several per tensor.
 /// Cost    one fused ATen kernel per group, device and dtype; no host sync.
-/// State   the sum of squared gradients, of each parameter's shape, and step counts; survive a
-///         resume under the parameters' names.
+/// State   the sum of squared gradients, of each parameter's shape, and step counts; saved under
+///         the parameters' names.
 /// Errors  SettingsError for settings out of range, a group that selects nothing, a sparse
 ///         gradient.
 /// Source  Duchi, Hazan and Singer, "Adaptive subgradient methods for online learning and
@@ -32,10 +32,10 @@ struct Optimize<Adagrad> {
                                "one fused kernel per parameter group and step"};
   static constexpr bool capturable = true;
 
-  double lr = 1e-2;                  ///< learning rate, times the schedule's factor
+  double lr = 1e-2;                  ///< learning rate, multiplied by the schedule's factor
   double lr_decay = 0.0;             ///< the rate is divided by 1 + (step - 1) * lr_decay
-  double weight_decay = 0.0;         ///< times the weight, added to the gradient
-  double initial_accumulator = 0.0;  ///< where the sum of squares begins
+  double weight_decay = 0.0;         ///< multiplied by the weight and added to the gradient
+  double initial_accumulator = 0.0;  ///< initial value of the sum of squares
   double eps = 1e-10;                ///< added to the root of the sum
   bool maximize = false;             ///< ascend
   std::vector<ParameterGroup> groups{};
@@ -48,7 +48,7 @@ struct Optimize<Adagrad> {
   static std::string moment_name(std::size_t) { return "sum"; }
   double initial(std::size_t) const { return initial_accumulator; }
   void check() const {
-    detail::require_at_least_zero("lr", lr, "Optimize<Adagrad>");
+    detail::require_learning_rate(lr, "Optimize<Adagrad>");
     detail::require_at_least_zero("lr_decay", lr_decay, "Optimize<Adagrad>");
     detail::require_at_least_zero("weight_decay", weight_decay, "Optimize<Adagrad>");
     detail::require_at_least_zero("initial_accumulator", initial_accumulator, "Optimize<Adagrad>");

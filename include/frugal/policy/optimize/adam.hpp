@@ -20,14 +20,14 @@ struct Adam {};
 
 namespace detail {
 
-// What Adam and AdamW share. Not a base: with one, g++ warns of every designated initialiser.
+// Shared by Adam and AdamW. Not a base class: with one, g++ warns of every designated initialiser.
 inline std::string adam_moment_name(std::size_t m) {
   return m == 0 ? "exp_avg" : m == 1 ? "exp_avg_sq" : "max_exp_avg_sq";
 }
 
 template <class Policy>
 void check_adam(Policy const& policy, char const* name) {
-  require_at_least_zero("lr", policy.lr, name);
+  require_learning_rate(policy.lr, name);
   require_fraction("beta1", policy.beta1, name);
   require_fraction("beta2", policy.beta2, name);
   require_at_least_zero("eps", policy.eps, name);
@@ -48,10 +48,10 @@ void apply_adam(Policy const& policy, FusedStep<Rate> const& step, Kernel&& kern
 
 /// Adam with decoupled weight decay.
 ///
-/// Lever   hours per run: one kernel a step where torch::optim dispatches a dozen per tensor.
+/// Lever   hours per run: one kernel per step, while torch::optim dispatches a dozen per tensor.
 /// Cost    one fused ATen kernel per group, device and dtype; no host sync.
-/// State   two moments (three with amsgrad) of each parameter's shape, and step counts; all
-///         survive a resume, under the parameters' names.
+/// State   two moments (three with amsgrad) of each parameter's shape, and step counts; saved under
+///         the parameters' names.
 /// Errors  SettingsError for settings out of range, a group that selects nothing, a sparse
 ///         gradient.
 /// Source  Loshchilov and Hutter, "Decoupled weight decay regularization" (2019);
@@ -65,11 +65,11 @@ struct Optimize<AdamW> {
                                "one fused kernel per parameter group and step"};
   static constexpr bool capturable = true;
 
-  double lr = 1e-3;            ///< learning rate, times the schedule's factor
+  double lr = 1e-3;            ///< learning rate, multiplied by the schedule's factor
   double beta1 = 0.9;          ///< decay of the first moment
   double beta2 = 0.999;        ///< decay of the second moment
   double eps = 1e-8;           ///< added to the root of the second moment
-  double weight_decay = 1e-2;  ///< share of the weight taken off per unit of learning rate
+  double weight_decay = 1e-2;  ///< fraction of the weight subtracted per unit of learning rate
   bool amsgrad = false;        ///< divide by the largest second moment so far
   bool maximize = false;       ///< ascend
   std::vector<ParameterGroup> groups{};
@@ -90,16 +90,16 @@ struct Optimize<AdamW> {
   }
 };
 
-/// Adam; its weight decay is added to the gradient.
+/// Adam, with weight decay added to the gradient.
 ///
-/// Lever   hours per run: one kernel a step where torch::optim dispatches a dozen per tensor.
+/// Lever   hours per run: one kernel per step, while torch::optim dispatches a dozen per tensor.
 /// Cost    one fused ATen kernel per group, device and dtype; no host sync.
-/// State   two moments (three with amsgrad) of each parameter's shape, and step counts; all
-///         survive a resume, under the parameters' names.
+/// State   two moments (three with amsgrad) of each parameter's shape, and step counts; saved under
+///         the parameters' names.
 /// Errors  SettingsError for settings out of range, a group that selects nothing, a sparse
 ///         gradient.
-/// Source  Kingma and Ba, "Adam: a method for stochastic optimization" (2015), amsgrad of
-///         Reddi et al. (2018); torch.optim.Adam(fused=True).
+/// Source  Kingma and Ba, "Adam: a method for stochastic optimization" (2015), amsgrad of Reddi et
+///         al. (2018); torch.optim.Adam(fused=True).
 template <>
 struct Optimize<Adam> {
   using kind = kinds::optimizer;
@@ -109,11 +109,11 @@ struct Optimize<Adam> {
                                "one fused kernel per parameter group and step"};
   static constexpr bool capturable = true;
 
-  double lr = 1e-3;           ///< learning rate, times the schedule's factor
+  double lr = 1e-3;           ///< learning rate, multiplied by the schedule's factor
   double beta1 = 0.9;         ///< decay of the first moment
   double beta2 = 0.999;       ///< decay of the second moment
   double eps = 1e-8;          ///< added to the root of the second moment
-  double weight_decay = 0.0;  ///< times the weight, added to the gradient
+  double weight_decay = 0.0;  ///< multiplied by the weight and added to the gradient
   bool amsgrad = false;       ///< divide by the largest second moment so far
   bool maximize = false;      ///< ascend
   std::vector<ParameterGroup> groups{};

@@ -15,6 +15,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/optimize/groups.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
 #include <frugal/policy/optimize/torch_state.hpp>
 #include <frugal/run/phases.hpp>
@@ -23,19 +24,19 @@ namespace frugal {
 
 struct Any {};
 
-/// Any torch::optim optimizer, LBFGS included, made by a function of the user's.
+/// Any torch::optim optimizer, LBFGS included, created by a user function.
 ///
-/// Lever   none; the way to an optimizer that has no fused kernel.
-/// Cost    what the optimizer costs, and the handles of one window's batches, which are kept so
-///         that a line search can evaluate the window again.
-/// State   the optimizer's own, through torch's serialisation, as one blob of bytes: the same bytes
-///         in every process (optimize/torch_state.hpp), but for an optimizer of your own, of which
-///         they are what its save() writes.
+/// Lever   none; it gives access to optimizers without a fused kernel.
+/// Cost    that of the optimizer, and the handles of one window's batches, which are kept so that a
+///         line search can evaluate the window again.
+/// State   the optimizer's own, through torch's serialisation, as one blob of bytes: identical in
+///         every process (optimize/torch_state.hpp), except for a user-defined optimizer, whose
+///         save() decides.
 /// Errors  SettingsError without `make`; StateError for a blob of another optimizer.
 ///
-///     Optimize<Any>{.make = [](std::vector<at::Tensor> parameters) {
-///       return std::make_unique<torch::optim::RMSprop>(parameters, 1e-3);
-///     }}
+///    Optimize<Any>{.make = [](std::vector<at::Tensor> parameters) {
+///      return std::make_unique<torch::optim::RMSprop>(parameters, 1e-3);
+///    }}
 ///
 /// Each group's learning rate is multiplied by the schedule's factor.
 template <>
@@ -43,7 +44,7 @@ struct Optimize<Any> {
   using kind = kinds::optimizer;
   using listens = list<on::fit_begin, on::update>;
   static constexpr bool reevaluates = true;
-  // Line searches look at the loss; what torch::optim's other optimizers do is theirs to say.
+  // Line searches read the loss; the syncs of other torch::optim optimizers are not known here.
   static constexpr About about{Term::none, "what the torch::optim optimizer costs", 1};
 
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> make{};
@@ -63,18 +64,20 @@ struct Optimize<Any> {
                                     "returns a std::unique_ptr to a torch::optim optimizer."});
       }
       for (auto const& group : optimizer_->param_groups()) {
+        detail::require_learning_rate(group.options().get_lr(), "Optimize<Any>");
         rates_.push_back(group.options().get_lr());
       }
     }
 
     void on_update(Update<Context>& phase) {
-      // torch::optim knows no flag on a device: this waits for it, as PyTorch's own scaler does.
+      // torch::optim does not support a flag on the device: wait for it, as PyTorch's own scaler
+      // does.
       if (phase.overflow().defined() && phase.overflow().template item<float>() != 0.0F) return;
       auto& groups = optimizer_->param_groups();
       for (std::size_t i = 0; i < groups.size(); ++i) {
         groups[i].options().set_lr(rates_[i] * phase.learning_rate_factor());
       }
-      // The window's gradients are there already: only a second evaluation computes anew.
+      // The window's gradients exist already: only the second and later evaluations compute.
       bool first = true;
       optimizer_->step([&]() -> at::Tensor {
         if (first) {
@@ -107,8 +110,8 @@ struct Optimize<Any> {
     }
 
    private:
-    // LBFGS keeps room for factors that it computes anew in every step; LibTorch fails to save
-    // those it has not used yet.
+    // LBFGS allocates scratch factors that it recomputes in every step; LibTorch fails to save
+    // those that are still undefined.
     void fill_scratch() {
       for (auto& entry : optimizer_->state()) {
         auto* const lbfgs = dynamic_cast<torch::optim::LBFGSParamState*>(entry.second.get());
@@ -131,9 +134,9 @@ struct Optimize<Any> {
           std::string(static_cast<char const*>(blob.const_data_ptr()), blob.nbytes()));
       try {
         torch::serialize::InputArchive in;
-        // Onto the parameters' device, wherever it was saved.
+        // To the parameters' device, wherever it was saved.
         in.load_from(stream, device_of(*optimizer_));
-        // LibTorch adds what it loads, and a state from before the first step has nothing in it.
+        // LibTorch merges what it loads, and a state saved before the first step is empty.
         optimizer_->state().clear();
         optimizer_->load(in);
       } catch (c10::Error const& error) {

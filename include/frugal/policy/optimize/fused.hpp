@@ -15,7 +15,7 @@
 
 namespace frugal::detail {
 
-/// The State of every fused optimizer. `Rule` is the policy's value: it checks its settings,
+/// The State of every fused optimizer. `Rule` is the policy's value: it validates its settings,
 /// names and initialises its moments, and calls its kernel.
 template <class Rule, class Context>
 class FusedState {
@@ -39,7 +39,7 @@ class FusedState {
   }
 
   void on_update(Update<Context>& phase) {
-    // The kernels are no part of the graph; a guard costs less than detaching every tensor.
+    // The update is not part of the graph; a guard is cheaper than detaching every tensor.
     at::NoGradGuard const no_gradients;
     at::Tensor const& overflow = phase.overflow();
     if constexpr (captures_steps<typename Context::policies>) {
@@ -52,7 +52,7 @@ class FusedState {
       if (moved) phase.state_has_moved();
       return;
     }
-    // In host memory the flag is a number, and no kernel has to look at it.
+    // In host memory the flag is a plain number, which no kernel needs to read.
     bool const on_host = overflow.defined() && overflow.is_cpu();
     if (on_host && host_scalar(overflow) != 0) return;
     for (FusedBucket& each : buckets_) {
@@ -67,12 +67,13 @@ class FusedState {
   }
 
  private:
-  /// The kernels would walk over what lies between its elements.
+  /// SettingsError for a parameter with gaps: the kernels would overwrite what lies between its
+  /// elements.
   static void require_dense(std::string const& name, at::Tensor const& parameter) {
     if (parameter.layout() == at::kStrided && parameter.is_non_overlapping_and_dense()) return;
-    throw SettingsError({.what = "parameter '" + name + "' does not lie in memory without gaps",
+    throw SettingsError({.what = "parameter '" + name + "' is not contiguous in memory",
                          .where = "Optimize",
-                         .why = "a fused kernel goes through a parameter's memory from end to end",
+                         .why = "a fused kernel reads a parameter's memory from end to end",
                          .fix = "Register a copy: parameter.contiguous(), or clone()."});
   }
 

@@ -20,8 +20,8 @@ namespace frugal::detail {
 
 /// Parameters that one kernel call updates: one group, one device, one dtype.
 ///
-/// The kernels walk through parameter, gradient and moments as they lie in memory, so all four lie
-/// alike.
+/// The kernels process parameter, gradient and moments in memory order, so all four must have the
+/// same layout.
 class FusedBucket {
  public:
   FusedBucket(double lr, double weight_decay, std::size_t moments)
@@ -34,9 +34,9 @@ class FusedBucket {
     for (auto& moment : moments_) moment.emplace_back();
   }
 
-  /// One kernel call, or two where some begin and others do not (SGD's first step), or where only
-  /// the device knows. With a factor that is a tensor no number of the host goes into it, whatever
-  /// the device: such a step can be captured.
+  /// One kernel call; two if only some parameters make their first step (SGD), or if only the
+  /// device knows that. With a tensor as factor, no host number enters the call, so that the step
+  /// can be captured.
   template <class Rule, class Factor>
   void step(Rule const& rule, GradientList const& all, Factor const& factor,
             at::Tensor const& overflow) {
@@ -67,7 +67,7 @@ class FusedBucket {
     aligned_.clear();
   }
 
-  /// Are tensors of its state others than when this was last asked?
+  /// Whether tensors of its state were reallocated since the last call of this function.
   bool moved() { return std::exchange(moved_, false); }
 
   template <class Rule, class Archive>
@@ -80,13 +80,13 @@ class FusedBucket {
         inner("step", count);
         if (Archive::loading) counters_.set(i, parameters_[i], count);
         for (std::size_t m = 0; m < moments_.size(); ++m) {
-          // An archive fills a tensor that is there, on its device, and refuses another shape.
+          // An archive fills an existing tensor on its device, and refuses another shape.
           if (Archive::loading) moments_[m][i] = unfilled_like(parameters_[i]);
           inner(rule.moment_name(m), moments_[m][i]);
         }
       });
     }
-    if (Archive::loading) active_ = 0;  // the lists are made anew at the next step
+    if (Archive::loading) active_ = 0;  // the lists are rebuilt at the next step
   }
 
  private:
@@ -94,8 +94,8 @@ class FusedBucket {
   using Rate = std::conditional_t<std::same_as<Factor, double>, double, at::Tensor>;
 
   double scaled_rate(double factor) const { return lr_ * factor; }
-  /// CUDA's kernels take a rate in float, the CPU's in double. Into a tensor that stays: one kernel
-  /// that multiplies and rounds.
+  /// CUDA's kernels take a float rate, the CPU's a double. Writes to a persistent tensor: one
+  /// kernel that multiplies and rounds.
   at::Tensor const& scaled_rate(at::Tensor const& factor) {
     if (!rate_.defined()) {
       rate_ = at::empty({}, factor.options().dtype(factor.is_cpu() ? at::kDouble : at::kFloat));
@@ -108,7 +108,7 @@ class FusedBucket {
                           at::MemoryFormat::Preserve);
   }
 
-  // Gradients of those parameters that have one, and whether these are the same as last time.
+  // Collects the gradients of parameters that have one, and detects whether these changed.
   void gather() {
     gradients_.clear();
     changed_ = false;
@@ -125,7 +125,7 @@ class FusedBucket {
 
   template <class Rule>
   void regroup(Rule const& rule, bool whole) {
-    active_ = 0;  // until all of it is done: what waits for a device may throw
+    active_ = 0;  // until all of it is done: waiting for a device may throw
     chosen_.clear();
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (whole || parameters_[i].grad().defined()) chosen_.push_back(i);
@@ -150,7 +150,7 @@ class FusedBucket {
     active_ = chosen_.size();
   }
 
-  /// Gradients as their parameters lie: where they do, which autograd sees to, the same.
+  /// Gradients in their parameters' layout: unchanged if they have it, which autograd ensures.
   std::vector<at::Tensor> const& as_the_parameters(std::vector<at::Tensor> const& gradients) {
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       at::Tensor const& like = lists_.parameters[i];
@@ -163,12 +163,13 @@ class FusedBucket {
     return aligned_.empty() ? gradients : aligned_;
   }
 
-  /// An overflow may have undone a step that the host counted as the first. Each counter's
-  /// parameters are given twice, and one of the kernels finds a flag that tells it to do nothing.
+  /// Makes a step if an overflow may have undone one that the host counted as the first. Both
+  /// kernels are called for each counter's parameters, and a flag on the device disables one of
+  /// them.
   template <class Rule, class Rate>
   void step_as_the_device_knows(Rule const& rule, FusedStep<Rate> const& step) {
     for (at::Tensor const& counter : counters_.counting()) {
-      // It has counted this step already, unless that overflows.
+      // The counter includes this step already, unless the step overflows.
       at::Tensor const begun = counter.gt(1).to(at::kFloat);
       auto const counts = [&](std::size_t i) { return counters_[i].is_same(counter); };
       apply_to(rule, step, true, at::maximum(*step.overflow, begun), counts);
@@ -176,7 +177,7 @@ class FusedBucket {
     }
   }
 
-  /// To those parameters alone for whose number `which` is true.
+  /// Applies the kernel only to parameters whose index satisfies `which`.
   template <class Rule, class Rate, class Which>
   void apply_to(Rule const& rule, FusedStep<Rate> const& step, bool first,
                 std::optional<at::Tensor> const& overflow, Which const& which) {
@@ -214,9 +215,9 @@ class FusedBucket {
   std::vector<std::size_t> chosen_;  // parameters in the lists
   std::size_t active_ = 0;           // how many
   FusedLists lists_;
-  at::Tensor rate_;  // where the device is told the rate
+  at::Tensor rate_;  // the rate on the device
   std::vector<at::Tensor> gradients_;
-  std::vector<at::Tensor> aligned_;  // in their place, where some lie otherwise
+  std::vector<at::Tensor> aligned_;  // replacements for gradients with another layout
   bool changed_ = false;
   bool moved_ = false;
 };

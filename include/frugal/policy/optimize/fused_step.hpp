@@ -8,14 +8,14 @@
 
 namespace frugal::detail {
 
-/// What a fused kernel is given: lists of equal length, one entry a parameter.
+/// The arguments of a fused kernel: lists of equal length, one entry per parameter.
 struct FusedLists {
   std::vector<at::Tensor> parameters;
-  std::vector<std::vector<at::Tensor>> moments;  ///< one list a moment
-  std::vector<at::Tensor> steps;                 ///< float scalars, already counting this step
+  std::vector<std::vector<at::Tensor>> moments;  ///< one list per moment
+  std::vector<at::Tensor> steps;                 ///< float scalars that already count this step
 };
 
-/// `Rate` is double, or a tensor where the step is captured.
+/// `Rate` is double, or a tensor if the step is captured.
 template <class Rate>
 struct FusedStep {
   FusedLists const& lists;
@@ -23,7 +23,7 @@ struct FusedStep {
   Rate lr;
   double weight_decay;
   bool first;                          ///< the first step of every parameter in the lists
-  std::optional<at::Tensor> overflow;  ///< where it is 1, the kernel changes nothing
+  std::optional<at::Tensor> overflow;  ///< if 1, the kernel changes nothing
 };
 
 }  // namespace frugal::detail

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,18 +16,18 @@
 
 namespace frugal {
 
-/// Parameters that are updated with settings of their own. Of several groups that select a
-/// parameter, the first has it; what none selects uses the optimizer's own settings.
+/// Parameters with their own optimizer settings. The first group that selects a parameter applies;
+/// parameters without a group use the optimizer's settings.
 struct ParameterGroup {
-  std::string name;  ///< for messages
-  /// Is this parameter (its name as in named_parameters(), and its tensor) in the group?
+  std::string name;  ///< for error messages
+  /// Whether this parameter (its name as in named_parameters(), and its tensor) is in the group.
   std::function<bool(std::string_view name, at::Tensor const& parameter)> selects;
-  std::optional<double> lr{};            ///< the optimizer's where not given
+  std::optional<double> lr{};            ///< default: the optimizer's
   std::optional<double> weight_decay{};  ///< likewise
 };
 
-/// Biases and the weights of normalisations: what has at most one dimension. Weight decay on
-/// these only costs accuracy.
+/// Biases and normalisation weights: parameters with at most one dimension. Weight decay on these
+/// only costs accuracy.
 inline ParameterGroup no_decay_for_biases_and_norms() {
   return {
       .name = "biases and norms",
@@ -51,6 +52,13 @@ inline void require_at_least_zero(char const* name, double value, std::string co
                        .why = "it cannot be negative or NaN",
                        .fix = "Give 0 or more."});
 }
+inline void require_learning_rate(double value, std::string const& where) {
+  if (value >= 0 && value <= std::numeric_limits<double>::max()) return;
+  throw SettingsError({.what = "lr is " + std::to_string(value),
+                       .where = where,
+                       .why = "a learning rate must be finite and 0 or more",
+                       .fix = "Give a finite number, such as 1e-3."});
+}
 inline void require_fraction(char const* name, double value, char const* optimizer) {
   if (value >= 0 && value < 1) return;
   throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
@@ -59,15 +67,14 @@ inline void require_fraction(char const* name, double value, char const* optimiz
                        .fix = "Give a number from 0 up to, but not including, 1."});
 }
 
-/// For each parameter the number of its group; groups.size() for none. Throws SettingsError
-/// for a group that selects nothing, which is a misspelt name more often than a wish, and for
-/// settings of a group that are out of range.
+/// The group index of each parameter; groups.size() for none. SettingsError for a group that
+/// selects nothing, which is usually a misspelt name, and for group settings out of range.
 inline std::vector<std::size_t> assign_groups(std::vector<ParameterGroup> const& groups,
                                               Parameters const& parameters) {
   std::vector<std::size_t> group_of(parameters.size(), groups.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::string const where = "Optimize::groups[" + std::to_string(g) + "]";
-    require_at_least_zero("lr", groups[g].lr.value_or(0), where);
+    require_learning_rate(groups[g].lr.value_or(0), where);
     require_at_least_zero("weight_decay", groups[g].weight_decay.value_or(0), where);
     bool used = false;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -83,7 +90,7 @@ inline std::vector<std::size_t> assign_groups(std::vector<ParameterGroup> const&
       throw SettingsError({.what = "parameter group '" + groups[g].name + "' selects nothing",
                            .where = where,
                            .why = "the module's parameters are:" + known,
-                           .fix = "Mend its `selects`, or take the group out."});
+                           .fix = "Fix its `selects`, or remove the group."});
     }
   }
   return group_of;

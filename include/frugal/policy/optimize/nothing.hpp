@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/compose/options.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 
@@ -8,12 +9,17 @@ namespace frugal {
 
 /// One of AdamW, Adam, SGD, Adagrad, Any, Nothing; each in its own header.
 template <class Algorithm>
-struct Optimize;
+struct Optimize {
+  static_assert(
+      detail::never<Algorithm>,
+      "frugal: Optimize<...>: unknown optimizer. Options: AdamW, Adam, SGD, Adagrad, Any, "
+      "Nothing. Each has a header of its own; frugal/policy/optimize.hpp includes all.");
+};
 
 struct Nothing {};
 
-/// Updates no weight: what fills the slot when nothing else does. fit() refuses a recipe that
-/// has no optimizer by omission; written out, it measures forward and backward alone.
+/// Updates no weights: the null policy of the slot. fit() refuses a recipe that merely omits an
+/// optimizer; written out, it measures forward and backward alone.
 template <>
 struct Optimize<Nothing> {
   using kind = kinds::optimizer;

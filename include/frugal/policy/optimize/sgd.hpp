@@ -15,13 +15,13 @@ struct SGD {};
 
 /// Stochastic gradient descent, with momentum, Nesterov's variant and dampening.
 ///
-/// Lever   hours per run: one kernel a step where torch::optim dispatches several per tensor.
+/// Lever   hours per run: one kernel per step, while torch::optim dispatches several per tensor.
 /// Cost    one fused ATen kernel per group, device and dtype; no host sync.
 /// State   with momentum one buffer of each parameter's shape, under the parameters' names.
 /// Errors  SettingsError for settings out of range, a group that selects nothing, a sparse
 ///         gradient.
-/// Source  Sutskever et al., "On the importance of initialization and momentum in deep
-///         learning" (2013); torch.optim.SGD(fused=True).
+/// Source  Sutskever et al., "On the importance of initialization and momentum in deep learning"
+///         (2013); torch.optim.SGD(fused=True).
 template <>
 struct Optimize<SGD> {
   using kind = kinds::optimizer;
@@ -31,10 +31,10 @@ struct Optimize<SGD> {
                                "one fused kernel per parameter group and step"};
   static constexpr bool capturable = true;
 
-  double lr = 1e-3;           ///< learning rate, times the schedule's factor
-  double momentum = 0.0;      ///< share of the last update that is kept
-  double dampening = 0.0;     ///< share of the gradient that momentum leaves out
-  double weight_decay = 0.0;  ///< times the weight, added to the gradient
+  double lr = 1e-3;           ///< learning rate, multiplied by the schedule's factor
+  double momentum = 0.0;      ///< fraction of the last update that is kept
+  double dampening = 0.0;     ///< fraction of the gradient that does not enter the momentum
+  double weight_decay = 0.0;  ///< multiplied by the weight and added to the gradient
   bool nesterov = false;      ///< look ahead along the momentum; needs momentum, no dampening
   bool maximize = false;      ///< ascend
   std::vector<ParameterGroup> groups{};
@@ -42,13 +42,14 @@ struct Optimize<SGD> {
   template <class Context>
   using State = detail::FusedState<Optimize, Context>;
 
-  // The first step fills the momentum buffer with the bare gradient: without dampening, as others.
+  // The first step fills the momentum buffer with the plain gradient; without dampening that is no
+  // special case.
   bool has_first_step() const { return momentum != 0 && dampening != 0; }
   std::size_t moment_count() const { return momentum != 0 ? 1 : 0; }
   static std::string moment_name(std::size_t) { return "momentum_buffer"; }
   static double initial(std::size_t) { return 0.0; }
   void check() const {
-    detail::require_at_least_zero("lr", lr, "Optimize<SGD>");
+    detail::require_learning_rate(lr, "Optimize<SGD>");
     detail::require_at_least_zero("momentum", momentum, "Optimize<SGD>");
     detail::require_at_least_zero("dampening", dampening, "Optimize<SGD>");
     detail::require_at_least_zero("weight_decay", weight_decay, "Optimize<SGD>");

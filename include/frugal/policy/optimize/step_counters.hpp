@@ -11,13 +11,14 @@
 
 namespace frugal::detail {
 
-/// How many steps each parameter of a bucket has made: float scalars beside the parameters, as
-/// fused kernels want them.
+/// The number of steps of each parameter in a bucket, as float scalars on the parameters' device,
+/// as fused kernels require.
 ///
-/// Those that have counted alike share one tensor, so that counting costs one operation and not one
-/// per tensor. A parameter that misses a gradient does not count that step (as in PyTorch), and the
-/// counters part. Which have begun the host knows by itself: no step reads them from a device. With
-/// a flag there it is sure of that only once somebody has read them, as a save does.
+/// Parameters with equal counts share one tensor, so that counting costs one operation instead of
+/// one per tensor. A parameter without a gradient does not count that step (as in PyTorch), and the
+/// counters split. The host tracks which parameters have begun: no step reads them from a device.
+/// With an overflow flag on the device, the host is certain only after the counters are read, as a
+/// save does.
 class StepCounters {
  public:
   void add(at::Tensor const& parameter) {
@@ -28,7 +29,7 @@ class StepCounters {
 
   at::Tensor const& operator[](std::size_t i) const { return counters_[i]; }
 
-  /// These parameters are the ones that count, until they are others. Waits for a device once.
+  /// Selects the parameters that count from now on. Waits for the device once.
   void choose(std::vector<std::size_t> const& parameters) {
     chosen_ = parameters;
     std::vector<double> const counts = read();
@@ -36,29 +37,29 @@ class StepCounters {
     for (std::size_t const i : chosen_) alike = alike && counts[i] == counts[chosen_.front()];
     counting_.clear();
     for (std::size_t const i : chosen_) {
-      // A copy: those that were left out may share the tensor of before.
+      // A copy: parameters that are no longer selected may share the old tensor.
       if (!alike || counting_.empty()) counting_.push_back(counters_[i].clone());
       counters_[i] = counting_.back();
     }
     look_who_has_begun();
   }
 
-  /// The distinct tensors of those that count.
+  /// The distinct tensors of the selected parameters.
   std::vector<at::Tensor> const& counting() const { return counting_; }
 
-  /// Counts a step. `in_place`: counters in host memory are numbers, and need no operator.
+  /// Counts a step. `in_place`: counters in host memory are plain numbers, and need no operator.
   void count(bool in_place, at::Tensor const& overflow) {
     for (at::Tensor const& counter : counting_) {
       if (in_place && counter.is_cpu()) {
         *counter.data_ptr<float>() += 1.0F;
       } else {
         counter.add_(1);
-        // On the device the flag may not be there yet: it takes back what was counted.
+        // The flag may still be in flight on the device: subtract it there.
         if (overflow.defined()) counter.sub_(overflow);
       }
     }
   }
-  /// That step is over. It was one, if no flag said otherwise.
+  /// Ends the step. It counts unless a flag says otherwise.
   void end_step() {
     if (all_have_begun_) return;
     for (std::size_t const i : chosen_) begun_[i] = true;
@@ -66,13 +67,13 @@ class StepCounters {
   }
 
   bool has_begun(std::size_t i) const { return begun_[i]; }
-  /// Does no step that an overflow may have undone count as the first of one that counts?
+  /// Whether every counting parameter is certain to have begun, whatever overflows have undone.
   bool all_surely_begun() const { return all_surely_begun_; }
   bool some_have_begun() const { return some_have_begun_; }
-  /// Is this the first step of some of those that count, and not of all?
+  /// Whether this is the first step of some selected parameters but not of all.
   bool mixed() const { return some_have_begun_ && !all_have_begun_; }
 
-  /// All of them, with one wait for a device.
+  /// Reads all counters; waits for the device once.
   std::vector<double> read() {
     std::vector<at::Tensor> distinct;
     std::vector<std::size_t> which;
@@ -97,7 +98,7 @@ class StepCounters {
     return counts;
   }
 
-  /// Loads one, which lies where its parameter does: perhaps elsewhere than it was made.
+  /// Loads one counter, onto its parameter's device, which may have changed since its creation.
   void set(std::size_t i, at::Tensor const& parameter, double count) {
     counters_[i] = counter_at(parameter, count);
     sure_[i] = begun_[i] = count != 0;
@@ -121,9 +122,9 @@ class StepCounters {
 
   std::vector<at::Tensor> counters_;
   std::vector<bool> begun_;
-  std::vector<bool> sure_;  // has a number that was read said so?
+  std::vector<bool> sure_;  // whether a read counter has confirmed it
   std::vector<std::size_t> chosen_;
-  std::vector<at::Tensor> counting_;  // the distinct tensors among the chosen
+  std::vector<at::Tensor> counting_;  // the distinct tensors of the selected parameters
   bool some_have_begun_ = false;
   bool all_have_begun_ = false;
   bool all_surely_begun_ = false;

@@ -18,7 +18,7 @@
 
 namespace frugal::detail {
 
-/// Is it one of LibTorch's own optimizers, whose saved form is known?
+/// Whether it is one of LibTorch's own optimizers, whose saved form is known.
 inline bool is_of_torch(torch::optim::Optimizer const& optimizer) {
   std::type_info const& type = typeid(optimizer);
   return type == typeid(torch::optim::Adagrad) || type == typeid(torch::optim::Adam) ||
@@ -26,11 +26,11 @@ inline bool is_of_torch(torch::optim::Optimizer const& optimizer) {
          type == typeid(torch::optim::RMSprop) || type == typeid(torch::optim::SGD);
 }
 
-/// Saves a torch::optim optimizer so that equal states are equal bytes, in every process; it loads
-/// as what Optimizer::save writes does. That keys and orders the state by the addresses of the
-/// parameters; this by their places, counted from 1 over all groups.
+/// Saves a torch::optim optimizer so that equal states give equal bytes in every process;
+/// compatible with Optimizer::load. Optimizer::save keys and orders the state by parameter
+/// addresses; this uses the parameters' positions, counted from 1 over all groups.
 ///
-/// An optimizer of the user's saves as it does: it may have a form of its own.
+/// A user-defined optimizer is saved by its own save(), because its form may differ.
 inline void save_by_place(torch::optim::Optimizer const& optimizer,
                           torch::serialize::OutputArchive& archive) {
   if (!is_of_torch(optimizer)) {
@@ -63,7 +63,7 @@ inline void save_by_place(torch::optim::Optimizer const& optimizer,
     out.write("options", options);
     groups.write("param_groups/" + std::to_string(number++), out);
   }
-  archive.write("pytorch_version", c10::IValue("1.5.0"));  // as LibTorch marks this form
+  archive.write("pytorch_version", c10::IValue("1.5.0"));  // LibTorch's mark of this form
   archive.write("state", state);
   archive.write("param_groups", groups);
 }

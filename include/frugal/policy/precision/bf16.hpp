@@ -18,14 +18,14 @@ struct BF16 {
   static constexpr char const* name = "BF16";
 };
 
-/// Forward and backward in BF16, which has the range of FP32: there is no loss scaling.
+/// Forward and backward in BF16, which has the range of FP32 and needs no loss scaling.
 ///
 /// Lever   hours per run: matrix units multiply BF16 several times as fast as FP32.
-/// Cost    the casts of weights and activations; on small layers they cost more than they
-///         save, so measure. No host sync.
+/// Cost    the casts of weights and activations, which on small layers cost more than BF16 saves:
+///         measure. No host sync.
 /// State   none.
-/// Errors  SettingsError for a GPU without BF16, naming FP16; a CPU without BF16 instructions gets
-///         an advice.
+/// Errors  SettingsError for a GPU without BF16, which recommends FP16; on a CPU without BF16
+///         instructions a note in Report::advice.
 /// Source  Micikevicius et al., "Mixed precision training" (2018); torch.autocast.
 template <>
 struct Precision<BF16> {

@@ -14,17 +14,17 @@
 
 namespace frugal::detail {
 
-/// Flags that a device makes and the host reads `lag` windows later, so that it need not wait.
+/// Flags that a device computes and the host reads `lag` windows later, without waiting.
 ///
-/// A flag of host memory is read at once, with a lag of 0. One of a device is copied to page-locked
-/// memory behind the work that makes it, and looked at when the host is `lag` windows further: by
-/// then it has come, unless the host runs further ahead than that. The lag is a number of windows
-/// and not a matter of time, so that two runs count alike.
+/// A flag in host memory is read at once, with a lag of 0. A flag on a device is copied to
+/// page-locked memory, ordered after the work that computes it, and read `lag` windows later: by
+/// then it has arrived, unless the host is further ahead than that. The lag is a number of windows
+/// rather than a time, so that two runs count alike.
 class FlagQueue {
  public:
   explicit FlagQueue(std::size_t lag = 0) : lag_(lag) {}
 
-  /// Takes the flag of this window, and returns that of `lag` windows ago: false while there is
+  /// Enqueues this window's flag, and returns the one from `lag` windows ago: false if there is
   /// none.
   bool next(at::Tensor const& flag) {
     if (flag.is_cpu() && lag_ == 0) return host_scalar(flag) != 0;
@@ -39,7 +39,7 @@ class FlagQueue {
     return set;
   }
 
-  /// Waits for what is still on its way.
+  /// Waits for flags still in flight.
   template <class Archive>
   void persist(Archive& archive) {
     std::vector<double> flags;
@@ -57,7 +57,8 @@ class FlagQueue {
     std::optional<bool> known{};
     std::size_t slot = 0;
   };
-  /// Where a flag is copied to. There is one more than can be waiting, made once and used in turn.
+  /// Destination of a flag's copy. There is one more than can be in flight, allocated once and used
+  /// in turn.
   struct Slot {
     at::Tensor host;
     c10::Event copied;

@@ -25,25 +25,26 @@ struct FP16 {
   static constexpr char const* name = "FP16";
 };
 
-/// Forward and backward in FP16, with the loss scaled so that small gradients do not vanish. There
-/// is no FP16 without the scaling.
+/// Forward and backward in FP16 with loss scaling, so that small gradients do not underflow. FP16
+/// always includes the scaling.
 ///
-/// Lever   hours per run: on GPUs from 2017 on, whose matrix units know FP16 and not BF16.
+/// Lever   hours per run: on GPUs since 2017 whose matrix units support FP16 but not BF16.
 /// Cost    the casts; per micro-batch a product with Accumulate, else nothing; per step one pass
-///         over the gradients and a few scalars. No host sync: whether a step was skipped the host
-///         learns two steps later on a device, at once on the CPU.
-/// State   the scale, the steps since it last changed, what is still on its way to the host.
-/// Errors  SettingsError for scaling out of range, for weights in FP16 and for weights on several
-///         devices; GradientError after `most_skips` overflows in a row.
+///         over the gradients and a few scalars. No host sync: the host learns whether a step was
+///         skipped two steps later on a device, at once on the CPU.
+/// State   the scale, the steps since it last changed, the flags in flight to the host.
+/// Errors  SettingsError for invalid scaling settings, for weights in FP16 and for weights on
+///         several devices; GradientError after `most_skips` consecutive overflows.
 /// Source  Micikevicius et al., "Mixed precision training" (2018); torch.amp.GradScaler.
 ///
 /// A window in which a gradient overflows is no optimizer step: the weights, the optimizer's state
-/// and count, the schedule and every cadence stay; Counters::skipped counts it.
+/// and count, the schedule and every cadence are unchanged; Counters::skipped counts it.
 template <>
 struct Precision<FP16> {
   using kind = kinds::precision;
   using listens = list<on::fit_begin, around::forward, on::loss, on::gradients, on::update>;
-  using before = list<kinds::clip>;  // a limit is meant for the gradients, not for their multiples
+  using before = list<kinds::clip>;  // a clipping limit applies to the gradients, not to scaled
+                                     // ones
 
   static constexpr About about{Term::hours_per_run,
                                "casts of weights and activations, one pass over the gradients"};
@@ -124,8 +125,9 @@ struct Precision<FP16> {
             {.what = "the parameter '" + parameters.names[i] + "' is " +
                      (half ? std::string("in FP16") : "on " + weight.device().str()),
              .where = "Precision<FP16>",
-             .why = half ? "an update is lost in FP16: only activations and products are"
-                         : "the gradients of a step have one scale, on one device",
+             .why = half ? "updates of FP16 weights are lost to rounding; only activations and "
+                           "products may be FP16"
+                         : "the gradients of a step share one scale, on one device",
              .fix = half ? "Call module->to(torch::kFloat) before the fit."
                          : "Put the module on one device."});
       }
@@ -141,15 +143,15 @@ struct Precision<FP16> {
     }
 
     [[noreturn]] void give_up(Phase<Context> const& phase) const {
-      throw GradientError(
-          {.what = std::to_string(skips_in_a_row_) + " windows in a row had gradients that are NaN "
-                                                     "or infinite",
-           .where = "step " + std::to_string(phase.counters().step) + ", epoch " +
-                    std::to_string(phase.counters().epoch),
-           .why = "the scale of the loss is down to " + std::to_string(scale_.value()) +
-                  ", so it is not the scale",
-           .fix = "Look at the data and the objective, lower the learning rate, or use "
-                  "Precision<BF16>, which has a larger range."});
+      throw GradientError({.what = std::to_string(skips_in_a_row_) +
+                                   " windows in a row had gradients that are NaN "
+                                   "or infinite",
+                           .where = "step " + std::to_string(phase.counters().step) + ", epoch " +
+                                    std::to_string(phase.counters().epoch),
+                           .why = "the loss scale is down to " + std::to_string(scale_.value()) +
+                                  ", so the scale is not the cause",
+                           .fix = "Check the data and the objective, lower the learning rate, or "
+                                  "use Precision<BF16>, which has a larger range."});
     }
 
     detail::LossScale scale_;

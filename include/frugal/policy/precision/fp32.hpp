@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include <frugal/compose/options.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 
@@ -11,19 +12,23 @@ namespace frugal {
 /// The number format of forward and backward; weights and optimizer stay FP32. `Format` is FP32,
 /// BF16, FP16, or FromEnv<...> of these.
 template <class Format>
-struct Precision;
+struct Precision {
+  static_assert(detail::never<Format>,
+                "frugal: Precision<...>: unknown format. Options: FP32, BF16, FP16, FromEnv<...>. "
+                "frugal/policy/precision.hpp includes all.");
+};
 
 struct FP32 {
   static constexpr char const* name = "FP32";
 };
 
-/// No autocast at all.
+/// No autocast.
 template <>
 struct Precision<FP32> {
   using kind = kinds::precision;
   using listens = list<>;
 
-  /// Of forward and backward; other policies ask for it.
+  /// Format of forward and backward, for other policies.
   static std::string_view format() { return FP32::name; }
 };
 

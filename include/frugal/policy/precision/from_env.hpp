@@ -21,13 +21,13 @@
 
 namespace frugal {
 
-/// The formats among which FRUGAL_PRECISION picks; the first is taken where it is not set.
+/// The formats from which FRUGAL_PRECISION selects; the first is the default.
 template <class... Formats>
 struct FromEnv {};
 
 namespace detail {
 
-/// Nothing to do: what FP32 is in a variant of states.
+/// Does nothing: FP32's state in a variant of states.
 struct PlainPrecision {
   template <class Settings>
   explicit PlainPrecision(Settings const&) {}
@@ -48,19 +48,18 @@ inline constexpr bool is_format =
 
 }  // namespace detail
 
-/// One program for a cluster of unequal machines: the environment says which of the compiled
-/// formats is used, once, when a fit begins.
+/// One program for a cluster of mixed machines: an environment variable selects one of the compiled
+/// formats, once, when a fit begins.
 ///
-/// Lever   hours per run: nobody who starts a job forgets the cheapest knob.
+/// Lever   hours per run: the cheapest setting cannot be forgotten when a job is submitted.
 /// Cost    that of the format, and a branch per forward and backward pass and per step.
 /// State   the format's own, and its name.
-/// Errors  SettingsError for a value of FRUGAL_PRECISION that is none of the compiled formats, with
-///         their list; StateError for a checkpoint of another format.
+/// Errors  SettingsError for a value of FRUGAL_PRECISION that is not a compiled format, with the
+///         list of these; StateError for a checkpoint of another format.
 template <class First, class... Rest>
 struct Precision<FromEnv<First, Rest...>> {
   static_assert(detail::is_format<First> && (detail::is_format<Rest> && ...),
-                "frugal: FromEnv takes number formats. Write FromEnv<FP32, BF16, FP16>, or some of "
-                "these.");
+                "frugal: FromEnv<...>: unknown format. Options: FP32, BF16, FP16.");
 
   using kind = kinds::precision;
   using listens = list<on::fit_begin, around::forward, on::loss, on::gradients, on::update>;
@@ -72,7 +71,7 @@ struct Precision<FromEnv<First, Rest...>> {
 
   LossScaling scaling{};  ///< of FP16
 
-  /// The format that FRUGAL_PRECISION asks for; upper and lower case are one.
+  /// The format that FRUGAL_PRECISION selects, ignoring case.
   static std::string chosen() {
     char const* const given = std::getenv(variable);
     if (given == nullptr || *given == 0) return First::name;
@@ -141,7 +140,7 @@ struct Precision<FromEnv<First, Rest...>> {
     }
 
    private:
-    /// The chosen format's state, if it listens to this hook.
+    /// Calls the chosen format's state, if it listens to this hook.
     template <class Hook, class Phase>
     void tell(Phase& phase) {
       std::visit(

@@ -16,7 +16,7 @@
 
 namespace frugal::detail {
 
-/// Does this CPU have one of these features, as /proc/cpuinfo words them? True where unknown.
+/// Whether this CPU has one of these features, as named in /proc/cpuinfo. True if unknown.
 inline bool cpu_has_any(std::initializer_list<char const*> features) {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {
@@ -34,14 +34,14 @@ inline bool cpu_has_any(std::initializer_list<char const*> features) {
 inline bool cpu_has_bf16() { return cpu_has_any({"avx512_bf16", "amx_bf16", "bf16"}); }
 inline bool cpu_has_fp16() { return cpu_has_any({"avx512_fp16", "amx_fp16", "asimdhp"}); }
 
-/// What a GPU calls its generation: 8.0 is the first with BF16 (Ampere), 7.0 the first whose matrix
+/// A GPU's compute capability: 8.0 is the first with BF16 (Ampere), 7.0 the first whose matrix
 /// units multiply FP16 (Volta).
 struct Capability {
   int major = 0;
   int minor = 0;
 };
 
-/// Nothing where the device is no GPU, or frugal was built without CUDA.
+/// Nothing if the device is no GPU, or in a build without CUDA.
 inline std::optional<Capability> capability_of([[maybe_unused]] c10::Device device) {
 #ifdef FRUGAL_CUDA
   if (device.is_cuda()) {
@@ -53,17 +53,17 @@ inline std::optional<Capability> capability_of([[maybe_unused]] c10::Device devi
   return std::nullopt;
 }
 
-/// SettingsError for a GPU that has no BF16.
+/// SettingsError for a GPU without BF16.
 inline void require_bf16(std::optional<Capability> gpu) {
   if (!gpu || gpu->major >= 8) return;
   throw SettingsError({.what = "this GPU has no BF16",
                        .where = "Precision<BF16>",
                        .why = "its compute capability is " + std::to_string(gpu->major) + "." +
-                              std::to_string(gpu->minor) + ", and BF16 came with 8.0",
+                              std::to_string(gpu->minor) + ", and BF16 needs 8.0",
                        .fix = "Use Precision<FP16>, which scales the loss, or Precision<FP32>."});
 }
 
-/// A hint for a GPU that multiplies FP16 no faster than FP32; empty for others.
+/// A recommendation for a GPU that multiplies FP16 no faster than FP32; empty for others.
 inline std::string fp16_caution(std::optional<Capability> gpu) {
   if (!gpu || gpu->major >= 7) return {};
   return "Precision<FP16> gains nothing on this GPU, whose compute capability is below 7.0; "

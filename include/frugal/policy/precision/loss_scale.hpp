@@ -14,28 +14,29 @@
 
 namespace frugal {
 
-/// How the loss is scaled in FP16; the defaults are PyTorch's.
+/// Settings of loss scaling in FP16; the defaults are PyTorch's.
 struct LossScaling {
   double initial = 65536;               ///< scale of the first step
-  double growth = 2;                    ///< factor after `growth_interval` good steps in a row
+  double growth = 2;                    ///< factor after `growth_interval` consecutive good steps
   double backoff = 0.5;                 ///< factor after a step with an overflow
   std::int64_t growth_interval = 2000;  ///< steps
-  std::uint64_t most_skips = 100;       ///< overflows in a row after which the run is given up
+  std::uint64_t most_skips = 100;       ///< consecutive overflows after which the run fails
 };
 
 namespace detail {
 
-/// The scale of the loss, on the device of the gradients: no step waits to know it.
+/// The loss scale, on the gradients' device: no step waits to read it.
 ///
-/// The gradients of FP16's backward pass underflow below 6e-8. The loss is multiplied by the
-/// largest power of two with which nothing overflows, the gradients are divided by it again, and a
-/// window in which something did overflow changes nothing but the scale.
+/// Gradients of FP16's backward pass underflow below 6e-8. So the loss is multiplied by the largest
+/// power of two that causes no overflow, and the gradients are divided by it again. A window that
+/// overflows anyway changes nothing but the scale.
 ///
 /// Source  Micikevicius et al., "Mixed precision training" (2018), section 3.2; values as
 ///         torch.amp.GradScaler.
 class LossScale {
  public:
-  /// `by_operators`: also in host memory, where plain numbers would do. A captured step needs it.
+  /// `by_operators`: use operators also in host memory, where plain numbers would do. A captured
+  /// step needs this.
   explicit LossScale(LossScaling const& settings, bool by_operators = false)
       : settings_(settings), by_operators_(by_operators) {}
 
@@ -48,14 +49,14 @@ class LossScale {
     if (in_numbers()) inverse_ = at::empty({}, number);
   }
 
-  /// What a backward pass starts from instead of `seed`.
+  /// The scaled seed of a backward pass.
   at::Tensor scaled(at::Tensor const& seed) const { return seed * scaled_one(seed.scalar_type()); }
   /// The same for a seed of 1.
   at::Tensor scaled_one(at::ScalarType type) const {
     return type == at::kFloat ? scale_ : scale_.to(type);
   }
 
-  /// Divides the gradients by the scale, and notes whether one of them is not finite.
+  /// Divides the gradients by the scale, and records whether any is not finite.
   void unscale(std::vector<at::Tensor> const& gradients) {
     at::NoGradGuard const no_gradients;
     if (in_numbers()) {
@@ -67,13 +68,13 @@ class LossScale {
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, overflow_, inverse());
   }
 
-  /// What `reduce` makes of the flag of this process is the flag.
+  /// Replaces this process's flag by the result of `reduce`.
   template <class Reduce>
   void agree(Reduce&& reduce) {
     overflow_ = reduce(std::move(overflow_));
   }
 
-  /// The scale of the next window.
+  /// Computes the scale of the next window.
   void update() {
     at::NoGradGuard const no_gradients;
     at::_amp_update_scale_(scale_, good_steps_, overflow_, settings_.growth, settings_.backoff,
@@ -82,7 +83,7 @@ class LossScale {
 
   /// 1 if a gradient of this window is not finite.
   at::Tensor const& overflow() const { return overflow_; }
-  /// Waits for a device.
+  /// Waits for the device.
   double value() const { return scale_.item<double>(); }
   std::uint64_t most_skips() const { return settings_.most_skips; }
 
@@ -99,7 +100,7 @@ class LossScale {
   }
 
  private:
-  /// In host memory these are numbers, and no operators are needed.
+  /// Whether these are plain numbers in host memory, which need no operators.
   bool in_numbers() const { return !by_operators_ && scale_.is_cpu(); }
 
   at::Tensor inverse() const {
@@ -138,7 +139,7 @@ class LossScale {
 
   LossScaling settings_;
   at::Tensor scale_;       // float scalar
-  at::Tensor good_steps_;  // int scalar: since the scale last changed
+  at::Tensor good_steps_;  // int scalar: steps since the scale last changed
   at::Tensor overflow_;    // float scalar
   at::Tensor inverse_;     // float scalar, in host memory
   bool by_operators_;

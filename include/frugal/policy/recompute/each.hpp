@@ -20,19 +20,20 @@ namespace frugal {
 
 namespace detail {
 
-/// One forward pass of training under a Recompute policy, as what can be segmented sees it.
+/// One forward pass of training under a Recompute policy, as seen by modules that can be segmented.
 struct SegmentedPass {
   Plan const& plan;
-  std::size_t kept;     ///< the segment that was last in the pass before: backward begins with it
+  std::size_t kept;     ///< the last segment of the previous pass: backward begins with it, so it
+                        ///< is kept
   std::size_t ran = 0;  ///< segments so far
 
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
-  /// Has the segment that begins now to be recomputed?
+  /// Whether the segment that begins now will be recomputed.
   bool recomputes() { return ran++ != kept; }
 };
 
-/// That of this thread, where there is one and it has a say here.
+/// The pass of this thread; null if there is none, or inside a segment.
 inline thread_local SegmentedPass* segmented_pass = nullptr;
 
 inline SegmentedPass* segmented_pass_here() {
@@ -44,7 +45,7 @@ decltype(auto) members_of(Range& list) {
   if constexpr (requires { list.begin(); }) {
     return (list);
   } else {
-    return (*list);  // a holder, of a ModuleList
+    return (*list);  // a module holder, in a ModuleList
   }
 }
 
@@ -57,10 +58,10 @@ torch::nn::Module const* module_in(Member& member) {
   }
 }
 
-/// Some members of a list, one after the other.
+/// Consecutive members of a list.
 template <class Member, class Call>
 struct Stretch {
-  c10::SmallVector<Member, 8> members;  // of usual length they are in the frame itself
+  c10::SmallVector<Member, 8> members;  // up to 8 members without allocation
   Call call;
 
   template <class X>
@@ -79,18 +80,18 @@ struct Stretch {
 
 }  // namespace detail
 
-/// `for (auto& member : list) x = call(member, x)`, by segments where the recipe has Recompute.
+/// `for (auto& member : list) x = call(member, x)`, in segments if the recipe has Recompute.
 ///
-/// list  a torch::nn::ModuleList, or any range of holders of modules or pointers to them.
-/// x     a tensor, or a tuple or vector of tensors, that goes from each member to the next.
-/// call  `(member, x) -> x`; it captures by value, see recompute.
+/// list  a torch::nn::ModuleList, or any range of module holders or pointers to modules
+/// x     a tensor, or a tuple or vector of tensors, passed from each member to the next
+/// call  `(member, x) -> x`; capture by value, see recompute
 template <class List, class X, class Call>
 X each(List&& list, X x, Call call) {
   auto& members = detail::members_of(list);
   using Member = std::remove_cvref_t<decltype(*members.begin())>;
-  static_assert(std::copyable<Member> && detail::ModulePointer<Member>,
-                "frugal: each goes over modules that are held: a ModuleList, or a range of holders "
-                "or shared pointers.");
+  static_assert(
+      std::copyable<Member> && detail::ModulePointer<Member>,
+      "frugal: each takes a ModuleList, or a range of module holders or shared pointers.");
   detail::SegmentedPass* const pass = detail::segmented_pass_here();
   if (!pass) {
     for (auto& member : members) x = call(member, std::move(x));

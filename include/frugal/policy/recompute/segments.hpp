@@ -15,9 +15,9 @@
 
 namespace frugal {
 
-/// N segments of a Sequential or list, as equal as can be. Auto: about the square root of its
-/// length, rounded so that none is longer than that: what is inside of a member is more than what
-/// goes in.
+/// Divides a Sequential or list into N segments of nearly equal length. Auto: about the square root
+/// of its length, rounded so that no segment is longer than that, because a member holds more
+/// activations than its input.
 template <auto N>
 struct Segments {
   static_assert(N >= 1,
@@ -35,7 +35,7 @@ struct Segments<Auto> {
   }
 };
 
-/// The modules for which `Predicate{}(name, module)` is true, each by itself.
+/// The modules for which `Predicate{}(name, module)` is true, each as its own segment.
 template <class Predicate>
 struct Where {
   static_assert(
@@ -60,7 +60,7 @@ struct held_module<M> {
 
 }  // namespace detail
 
-/// A predicate: modules of these types, named by themselves or by their holders.
+/// A predicate: modules of these types, given as module types or holders.
 template <class... Modules>
 struct OfType {
   bool operator()(std::string_view, torch::nn::Module const& module) const {
@@ -74,13 +74,12 @@ namespace detail {
 template <class How>
 struct SegmentPlan;
 
-/// Which segment each member of a Sequential or a list is in; nothing for those that are left
-/// alone.
+/// The segment of each member of a Sequential or list; nothing for members that are not recomputed.
 /// Lists of usual length cost no allocation.
 using SegmentNumbers = c10::SmallVector<std::optional<std::size_t>, 32>;
 using Members = c10::SmallVector<torch::nn::Module const*, 32>;
 
-/// How a recipe's Recompute segments what it meets.
+/// How a recipe's Recompute segments a Sequential or list.
 class Plan {
  public:
   Plan() = default;
@@ -96,7 +95,7 @@ struct SegmentPlan<Segments<N>> final : Plan {
     std::size_t const segments = Segments<N>::of(members.size());
     SegmentNumbers assignment;
     for (std::size_t i = 0; i < members.size(); ++i) {
-      // The first ones are the longer ones, by one.
+      // The first segments are longer by one.
       std::size_t const length = members.size() / segments;
       std::size_t const longer = members.size() % segments;
       std::size_t const in_longer = longer * (length + 1);

@@ -18,18 +18,19 @@
 
 namespace frugal::detail {
 
-/// A Sequential whose members record chains for the span of a forward pass.
+/// A Sequential whose members record chains for the duration of a forward pass.
 ///
-/// Members do not rely on being called by Sequential::forward: one that gets what the member before
-/// it in the segment has just returned goes on with its chain, any other begins one. A forward that
-/// goes over the members by hand is therefore right, and saves memory where it is a plain chain.
+/// Members do not require a call through Sequential::forward: a member whose input is what the
+/// previous member of its segment has just returned continues that chain, any other begins a new
+/// one. A forward that calls the members by hand is therefore correct, and saves memory if it is a
+/// plain chain.
 class SegmentedSequential {
  public:
   inline SegmentedSequential(torch::nn::SequentialImpl& sequential, Plan const& plan);
   SegmentedSequential(SegmentedSequential const&) = delete;
   SegmentedSequential& operator=(SegmentedSequential const&) = delete;
 
-  /// Puts the stand-ins in, or the members back.
+  /// Swaps the stand-ins in, or the members back.
   void swap() {
     open_ = {};
     std::size_t index = 0;
@@ -51,7 +52,7 @@ class SegmentedSequential {
     }
     open_ = {};
     if (!frame) {
-      // What is kept is one segment as well.
+      // The kept part is one segment as well.
       AnyValue result = [&] {
         Inside const inside;
         return call_any(member, std::move(arguments));
@@ -67,10 +68,10 @@ class SegmentedSequential {
   }
 
  private:
-  /// The chain that the next member may go on with, known by the tensor that it would be given.
+  /// The chain that the next member may continue, identified by the tensor that would be its input.
   struct Open {
     std::size_t next = 0;
-    std::shared_ptr<ChainFrame> frame;  ///< null where the segment is kept
+    std::shared_ptr<ChainFrame> frame;  ///< null if the segment is kept
     at::Tensor last;
     std::int64_t version = 0;
   };
@@ -91,14 +92,14 @@ class SegmentedSequential {
   torch::nn::SequentialImpl* sequential_;
   Members members_;
   SegmentNumbers segments_;
-  std::vector<AnyModule> others_;  ///< the stand-ins; the members, while those stand there
+  std::vector<AnyModule> others_;  ///< the stand-ins; the members, while swapped
   Open open_;
 };
 
-/// What stands in for a member of a segmented Sequential. Names are those of the registered
-/// children, which stay what they are.
+/// The stand-in for a member of a segmented Sequential. Names come from the registered children,
+/// which are unchanged.
 struct SegmentMember : torch::nn::Module {
-  // AnyModule asks for it; what is called is the holder below.
+  // AnyModule requires it; the holder below is what gets called.
   at::Tensor forward(at::Tensor x) { return x; }
 
   SegmentedSequential* owner = nullptr;
@@ -108,8 +109,7 @@ struct SegmentMember : torch::nn::Module {
 
 }  // namespace frugal::detail
 
-/// AnyModule's holder for SegmentMember: it takes any arguments, and shows the module it stands
-/// for.
+/// AnyModule's holder for SegmentMember: accepts any arguments, and exposes the original module.
 template <class... Inputs>
 struct torch::nn::AnyModuleHolder<frugal::detail::SegmentMember, Inputs...>
     : torch::nn::AnyModulePlaceholder {
@@ -127,7 +127,8 @@ struct torch::nn::AnyModuleHolder<frugal::detail::SegmentMember, Inputs...>
   }
   std::unique_ptr<torch::nn::AnyModulePlaceholder> clone_module(
       std::optional<c10::Device>) const override {
-    TORCH_CHECK(false, "frugal: a Sequential cannot be cloned while it is segmented");
+    TORCH_CHECK(false,
+                "frugal: a Sequential cannot be cloned while Recompute has split it into segments");
   }
 
   std::shared_ptr<Member> module;
@@ -151,7 +152,7 @@ inline SegmentedSequential::SegmentedSequential(torch::nn::SequentialImpl& seque
   }
 }
 
-/// The Sequentials of a module that a plan has segments for; of nested ones the outermost, unless
+/// The Sequentials of a module for which a plan has segments; of nested ones the outermost, unless
 /// their members were named one by one.
 class SegmentedModule {
  public:
@@ -159,7 +160,7 @@ class SegmentedModule {
     visit(root, plan, outermost);
   }
 
-  /// For the span of a forward pass, also of one that throws.
+  /// For the duration of a forward pass, also one that throws.
   class SwappedIn {
    public:
     explicit SwappedIn(SegmentedModule& module) : module_(module) {

@@ -4,19 +4,21 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <string_view>
 
+#include <frugal/compose/alias_name.hpp>
 #include <frugal/compose/rational.hpp>
 
 namespace frugal {
 
-/// The length of a curve that fills what the other curves of a schedule leave of the run.
+/// The length of a curve that fills what the other curves of a schedule leave.
 inline constexpr std::uint64_t to_end = 0;
 
-// Curves. Each gives the factor of the learning rate at step t of its own length T, t from 0.
-// Values are those of the torch.optim.lr_scheduler class named beside it. An `endless` curve is
-// the same whatever its length, and may be the last of a schedule whose run has no known end.
+// Curves. Each gives the learning-rate factor at step t of its own length T, with t from 0. Values
+// are those of the torch.optim.lr_scheduler class named next to it. An `endless` curve does not
+// depend on its length, and may be the last one in a run without a known end.
 
-/// Stays at a factor (ConstantLR).
+/// A constant factor (ConstantLR).
 template <std::uint64_t Steps = to_end, Rational Factor = Rational{1, 1}>
 struct Constant {
   static constexpr bool endless = true;
@@ -25,12 +27,14 @@ struct Constant {
 
   double factor(std::uint64_t, std::uint64_t) const { return value; }
 };
+template <>
+inline constexpr std::string_view alias_name<Constant<>> = "Constant<>";
 
 /// Rises from 1/N at the first step to 1 at step N - 1 (LinearLR with start_factor 1/N and
 /// total_iters N - 1), and stays there: the first step is not wasted on a rate of 0.
 template <std::uint64_t N>
 struct Warmup {
-  static_assert(N >= 1, "frugal: Warmup<0> warms nothing up. Write Warmup<1> or leave it out.");
+  static_assert(N >= 1, "frugal: Warmup<0> has no step. Write Warmup<1>, or leave it out.");
   std::uint64_t steps = N;
 
   double factor(std::uint64_t t, std::uint64_t length) const {
@@ -56,6 +60,8 @@ struct Ramp {
 template <Rational Floor = Rational{0, 1}, std::uint64_t Steps = to_end>
 using LinearDecay = Ramp<Rational{1, 1}, Floor, Steps>;
 using Linear = LinearDecay<>;
+template <>
+inline constexpr std::string_view alias_name<Linear> = "Linear";
 
 /// Falls from 1 to a floor along half a cosine (CosineAnnealingLR, eta_min = floor * lr), of
 /// Loshchilov and Hutter, "SGDR" (2017).
@@ -71,12 +77,16 @@ struct CosineDecay {
   }
 };
 using Cosine = CosineDecay<>;
+template <>
+inline constexpr std::string_view alias_name<Cosine> = "Cosine";
 
-/// Cosines that begin again, the first of `First` steps and each `Growth` times as long as the
-/// one before (CosineAnnealingWarmRestarts).
+/// Repeated cosines, the first of `First` steps and each `Growth` times as long as the previous one
+/// (CosineAnnealingWarmRestarts).
 template <std::uint64_t First, std::uint64_t Growth = 1, Rational Floor = Rational{0, 1}>
 struct CosineRestarts {
-  static_assert(First >= 1 && Growth >= 1, "frugal: CosineRestarts counts from 1 step and 1 time.");
+  static_assert(First >= 1 && Growth >= 1,
+                "frugal: CosineRestarts<first, growth>: the first period is 1 step or more, the "
+                "growth is 1 or more. Write CosineRestarts<1000, 2>.");
   static constexpr bool endless = true;
   std::uint64_t steps = to_end;
   double floor = Floor.value();
@@ -93,7 +103,7 @@ struct CosineRestarts {
   }
 };
 
-/// Falls from 1 to 0 as a power of what is left (PolynomialLR).
+/// Falls from 1 to 0 as a power of the remaining fraction (PolynomialLR).
 template <Rational Power = Rational{1, 1}, std::uint64_t Steps = to_end>
 struct PolynomialDecay {
   std::uint64_t steps = Steps;
@@ -105,11 +115,15 @@ struct PolynomialDecay {
   }
 };
 using Polynomial = PolynomialDecay<>;
+template <>
+inline constexpr std::string_view alias_name<Polynomial> = "Polynomial";
 
 /// Multiplied by gamma every N steps (StepLR).
 template <std::uint64_t N, Rational Gamma = Rational{1, 10}>
 struct StepDecay {
-  static_assert(N >= 1, "frugal: StepDecay<0> would fall at every moment. Write StepDecay<1>.");
+  static_assert(N >= 1,
+                "frugal: StepDecay<N>: N is the number of steps between two decays, at least 1. "
+                "Write StepDecay<1>.");
   static constexpr bool endless = true;
   std::uint64_t steps = to_end;
   double gamma = Gamma.value();

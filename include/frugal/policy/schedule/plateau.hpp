@@ -5,29 +5,46 @@
 #include <limits>
 
 #include <frugal/compose/rational.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
 
 namespace frugal {
 
-/// Lowers the learning rate when a watched metric has stopped improving; part of a Schedule,
-/// where it multiplies what the curves say. Values are those of ReduceLROnPlateau.
+/// Lowers the learning rate when a watched metric has stopped improving; part of a Schedule, whose
+/// curves it multiplies. Values are those of ReduceLROnPlateau.
 ///
-/// A metric improves when it passes `best * (1 -+ threshold)`, or `best -+ threshold` when
-/// `relative` is false. A NaN never does, and uses up patience.
-template <Rational Factor = Rational{1, 10}, class Limit = Patience<10>, class Metric = WatchLoss>
+/// A metric improves when it passes `best * (1 -+ threshold)`, or `best -+ threshold` if `relative`
+/// is false. A NaN never improves, and uses up patience.
+///
+/// Options after the factor, in any order: Patience<10>, and the watched metric, WatchLoss.
+template <Rational Factor = Rational{1, 10}, class... Options>
 struct Plateau {
+ private:
+  using classes = list<detail::option::patience, detail::option::watch>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Plateau<factor, ...>: unknown option. Options: Patience<validations>, and "
+                "a watched metric such as WatchLoss or WatchAccuracy.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Plateau<factor, ...>: the same option twice. Keep one "
+                "Patience<validations> and one watched metric.");
+  using Limit = detail::option_of<detail::option::patience, Patience<10>, Options...>;
+  using Metric = detail::option_of<detail::option::watch, WatchLoss, Options...>;
+
+ public:
   static_assert(Factor.value() > 0 && Factor.value() < 1,
-                "frugal: Plateau multiplies the learning rate by a factor between 0 and 1. Write "
-                "Plateau<0.1_r>.");
+                "frugal: Plateau<factor>: the factor of the learning rate must be above 0 and "
+                "below 1. Write Plateau<0.1_r>.");
   using watches = Metric;
+  /// The form in which a checkpoint names it, whatever the order of its options.
+  using canonical = Plateau<Factor, Limit, Metric>;
 
   double threshold = 1e-4;        ///< smallest change that counts
-  bool relative = true;           ///< is the threshold a share of the best value?
+  bool relative = true;           ///< whether the threshold is a fraction of the best value
   int cooldown = 0;               ///< validations after a reduction before patience counts again
-  double min_factor = 0.0;        ///< the factor does not fall below this
-  double smallest_change = 1e-8;  ///< a smaller reduction of the factor is left out
+  double min_factor = 0.0;        ///< lower bound of the factor
+  double smallest_change = 1e-8;  ///< smaller reductions of the factor are skipped
 
-  /// What survives a resume.
+  /// The part that survives a resume.
   struct Memory {
     double scale = 1.0;
     double best = worst();

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <signal.h>
+#include <unistd.h>
 
-#include <array>
 #include <atomic>
-#include <cerrno>
 #include <cstdlib>
 #include <string>
+
+#include <frugal/store/signal_handlers.hpp>
 
 namespace frugal::detail {
 
@@ -20,24 +21,26 @@ namespace frugal::detail {
 class PreemptionSignals {
  public:
   PreemptionSignals() {
-    if (users().fetch_add(1) != 0) return;
-    flag().store(0);
-    take(SIGTERM);
-    // sbatch --signal=B:USR1@120 asks for it; elsewhere SIGUSR1 is the program's own.
-    if (std::getenv("SLURM_JOB_ID") != nullptr) take(SIGUSR1);
+    handlers().join([](SignalHandlers& all) {
+      flag().store(0);
+      all.take(SIGTERM, hear);
+      // sbatch --signal=B:USR1@120 asks for it; elsewhere SIGUSR1 is the program's own.
+      if (std::getenv("SLURM_JOB_ID") != nullptr) all.take(SIGUSR1, hear);
+    });
   }
   PreemptionSignals(PreemptionSignals const&) = delete;
   PreemptionSignals& operator=(PreemptionSignals const&) = delete;
   ~PreemptionSignals() {
-    if (kept_ || users().fetch_sub(1) != 1) return;
-    for (Former& former : formers()) {
-      if (former.signal != 0) ::sigaction(former.signal, &former.action, nullptr);
-      former.signal = 0;
-    }
+    if (!kept_) handlers().leave(next_ends_ ? end : SIG_DFL);
   }
 
   /// The process is about to end: a second signal must not change the code that it ends with.
   void keep() { kept_ = true; }
+  /// The process ends soon, when its program has done: a second signal ends it at once, and must
+  /// not change the code either. A handler of the program's own is put back all the same.
+  void next_ends() { next_ends_ = true; }
+  /// The code that such a signal ends the process with.
+  static void set_code(int code) { code_of_end().store(code); }
 
   bool asked() const { return flag().load(std::memory_order_relaxed) != 0; }
 
@@ -45,36 +48,25 @@ class PreemptionSignals {
   static std::string name() { return flag().load() == SIGUSR1 ? "SIGUSR1" : "SIGTERM"; }
 
  private:
-  struct Former {
-    int signal = 0;
-    struct sigaction action{};
-  };
-
+  static SignalHandlers& handlers() {
+    static SignalHandlers all;
+    return all;
+  }
   static std::atomic<int>& flag() {
     static std::atomic<int> signal{0};
     static_assert(std::atomic<int>::is_always_lock_free);  // else a handler may not touch it
     return signal;
   }
-  static std::atomic<int>& users() {
-    static std::atomic<int> count{0};
-    return count;
-  }
-  static std::array<Former, 2>& formers() {
-    static std::array<Former, 2> all;
-    return all;
+  static std::atomic<int>& code_of_end() {
+    static std::atomic<int> code{75};
+    return code;
   }
 
-  static void take(int signal) {
-    struct sigaction action{};
-    action.sa_handler = [](int which) { flag().store(which, std::memory_order_relaxed); };
-    sigemptyset(&action.sa_mask);
-    // Reads and writes under way go on: nobody has to know that there was a signal.
-    action.sa_flags = SA_RESTART;
-    Former& former = formers()[signal == SIGTERM ? 0 : 1];
-    if (::sigaction(signal, &action, &former.action) == 0) former.signal = signal;
-  }
+  static void hear(int signal) { flag().store(signal, std::memory_order_relaxed); }
+  static void end(int) { ::_exit(code_of_end().load()); }
 
   bool kept_ = false;
+  bool next_ends_ = false;
 };
 
 }  // namespace frugal::detail

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <sstream>
+#include <string>
+
+namespace frugal::detail {
+
+/// "[32, 784] Float", for messages.
+inline std::string shape_text(at::Tensor const& tensor) {
+  if (!tensor.defined()) return "undefined";
+  std::ostringstream text;
+  text << tensor.sizes() << ' ' << tensor.scalar_type();
+  return text.str();
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <iostream>
+#include <string>
+
+#include <frugal/run/any_run.hpp>
+#include <frugal/store/signal_handlers.hpp>
+
+namespace frugal::detail {
+
+/// Takes Ctrl-C (SIGINT) from take() on until it goes, where the program neither handles nor
+/// ignores it. The first one sets a flag, the second one ends the process with code 130.
+///
+/// One flag for all: two fits in two threads, or one inside of another, are both told.
+class InterruptSignal {
+ public:
+  InterruptSignal() = default;
+  InterruptSignal(InterruptSignal const&) = delete;
+  InterruptSignal& operator=(InterruptSignal const&) = delete;
+  ~InterruptSignal() {
+    if (taken_) handlers().leave();
+  }
+
+  void take() {
+    if (taken_) return;
+    taken_ = true;
+    handlers().join([](SignalHandlers& all) {
+      flag().store(0);
+      on_terminal().store(::isatty(STDERR_FILENO) == 1);
+      all.take_if_default(SIGINT, hear);
+      all.take_if_default(SIGPIPE, hear_pipe);
+    });
+  }
+
+  bool asked() const { return taken_ && flag().load(std::memory_order_relaxed) != 0; }
+
+ private:
+  static SignalHandlers& handlers() {
+    static SignalHandlers all;
+    return all;
+  }
+  static std::atomic<int>& flag() {
+    static std::atomic<int> came{0};
+    static_assert(std::atomic<int>::is_always_lock_free);  // else a handler may not touch it
+    return came;
+  }
+  static std::atomic<bool>& on_terminal() {
+    static std::atomic<bool> is{false};
+    return is;
+  }
+
+  static void hear(int) {
+    if (flag().exchange(1) != 0) ::_exit(130);
+    // The step may take long, and whoever presses a key wants an answer. To a terminal alone: a
+    // write to a pipe may be a signal of its own.
+    if (!on_terminal().load(std::memory_order_relaxed)) return;
+    static constexpr char text[] =
+        "\nfrugal: Ctrl-C: finishing the step and saving; a second one exits at once\n";
+    int const before = errno;
+    [[maybe_unused]] auto const written = ::write(STDERR_FILENO, text, sizeof text - 1);
+    errno = before;
+  }
+
+  /// In `trainer | tee log` Ctrl-C ends tee as well, and the next line that the trainer prints
+  /// would end it before it has saved. Before a Ctrl-C a broken pipe ends the process as it always
+  /// does.
+  static void hear_pipe(int) {
+    if (flag().load(std::memory_order_relaxed) != 0) return;
+    struct sigaction action{};
+    action.sa_handler = SIG_DFL;
+    ::sigaction(SIGPIPE, &action, nullptr);
+    ::raise(SIGPIPE);
+  }
+
+  bool taken_ = false;
+};
+
+/// One line on stderr: what became of a run that Ctrl-C has ended.
+inline void tell_interrupted(AnyRun const& run, bool has_begun) {
+  std::string line = "frugal: Ctrl-C: ";
+  std::string const step = std::to_string(run.counters.step);
+  if (!has_begun) {
+    line += "nothing was trained; run the same command again to begin";
+  } else if (!run.unsaved.empty()) {
+    line += "stopped at step " + step + ", and that is not saved: " + run.unsaved;
+  } else if (!run.preempted) {
+    line += "the run had come to its end, at step " + step + ", and is saved";
+  } else {
+    line += "saved at step " + step + "; run the same command again to go on";
+  }
+  std::cerr << line << '\n' << std::flush;
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <string>
+
+#include <frugal/run/any_run.hpp>
+#include <frugal/state/module_tensors.hpp>
+#include <frugal/state/snapshot.hpp>
+
+namespace frugal::detail {
+
+/// The weights of the best validation so far, parameters and buffers, in host memory.
+class BestWeights {
+ public:
+  bool empty() const { return empty_; }
+  /// What the validation measured.
+  double value() const { return value_; }
+
+  /// Copies what the module holds now. Called again, it fills the same memory.
+  void take(AnyRun& run, double value) {
+    kept_.take(run, Part::module);
+    value_ = value;
+    step_ = run.counters.step;
+    empty_ = false;
+  }
+
+  /// The module has them from then on, wherever it is by now, and the report says of which step.
+  void restore(AnyRun& run) {
+    kept_.restore(run, Part::module);
+    run.restored_step = step_;
+  }
+
+  /// By the names of parameters and buffers, in a scope that a recipe may lack. A snapshot of the
+  /// run has none: where Rollback goes back, the best validation is still the best. Nor does a move
+  /// to another device: the copy stays in host memory.
+  template <class Archive>
+  void persist(Archive& archive, torch::nn::Module& module) {
+    if (archive.of_a_snapshot) return;
+    if constexpr (Archive::loading) {
+      if (!archive.has("best_weights")) return;
+      empty_ = false;
+    } else {
+      if (empty_) return;
+    }
+    archive.scope("best_weights", [&](auto& inner) {
+      bool dispensable = true;
+      inner("dispensable", dispensable);
+      inner("value", value_);
+      inner("step", step_);
+      inner.scope("tensors", [&](auto& tensors) {
+        visit_tensors(module, [&](std::string const& name, at::Tensor const&) {
+          tensors(name, kept_.module.tensors[name]);
+        });
+      });
+    });
+  }
+
+ private:
+  Snapshot<AnyRun> kept_;
+  double value_ = 0;
+  std::uint64_t step_ = 0;
+  bool empty_ = true;
+};
+
+}  // namespace frugal::detail

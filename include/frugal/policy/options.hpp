@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+
+#include <frugal/compose/options.hpp>
+#include <frugal/run/counters.hpp>
+
+// Classes of options that several policies take; compose/options.hpp explains how they are
+// identified.
+namespace frugal::detail::option {
+
+/// Every<500>, Every<1, Epoch>; or a user-defined cadence with the same members.
+struct cadence {
+  template <class O>
+  static constexpr bool has = requires(Counters const& now) {
+    { O::per_epoch } -> std::convertible_to<bool>;
+    { O::due_at_step(now) } -> std::same_as<bool>;
+    { O::due_at_epoch_end(now) } -> std::same_as<bool>;
+  };
+};
+
+/// Patience<3>.
+struct patience {
+  template <class O>
+  static constexpr bool has = requires {
+    { O::validations } -> std::convertible_to<int>;
+  };
+};
+
+/// WatchLoss, WatchAccuracy, Watch<"name", Better::lower>.
+struct watch {
+  template <class O>
+  static constexpr bool has = requires {
+    O::name;
+    O::better;
+    { O::improves(0.0, 0.0, 0.0) } -> std::same_as<bool>;
+  };
+};
+
+/// A metric of Validate; run/metric.hpp has the protocol.
+struct metric {
+  template <class O>
+  static constexpr bool has = requires(O const& measured) { measured.result(); };
+};
+
+}  // namespace frugal::detail::option

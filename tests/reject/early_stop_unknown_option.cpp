@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: EarlyStop<...>: unknown option. Options: Patience<validations>, and a watched metric such as WatchLoss or WatchAccuracy.
+#include <frugal/policy/early_stop.hpp>
+
+using namespace frugal;
+
+auto good = EarlyStop<WatchAccuracy, Patience<3>>{};
+#ifdef FRUGAL_REJECT
+auto bad = EarlyStop<Patience<3>, Every<500>>{};
+#endif

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Precision<...>: unknown format. Options: FP32, BF16, FP16, FromEnv<...>. frugal/policy/precision.hpp includes all.
+#include <frugal/policy/precision.hpp>
+
+using namespace frugal;
+
+auto good = Precision<BF16>{};
+#ifdef FRUGAL_REJECT
+struct FP8 {};
+Precision<FP8> bad;
+#endif

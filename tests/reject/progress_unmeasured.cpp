@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Progress watches a metric that this recipe does not measure. Add the metric to Validate, as in Validate<Accuracy>, or write Progress<>.
+#include <frugal/policy/optimize.hpp>
+#include <frugal/policy/progress.hpp>
+#include <frugal/trainer.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+template <class... Ps>
+using Job = Trainer<torch::nn::Linear, CrossEntropy, Optimize<AdamW>, Ps...>;
+
+void good(Job<Progress<WatchAccuracy>, Validate<Accuracy>>& trainer) { trainer.module(); }
+#ifdef FRUGAL_REJECT
+void bad(Job<Progress<WatchAccuracy>, Validate<>>& trainer) { trainer.module(); }
+#endif

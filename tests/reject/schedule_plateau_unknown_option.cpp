@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Plateau<factor, ...>: unknown option. Options: Patience<validations>, and a watched metric such as WatchLoss or WatchAccuracy.
+#include <frugal/policy/schedule.hpp>
+
+using namespace frugal;
+
+Schedule<Plateau<0.5_r, WatchAccuracy, Patience<2>>> good;
+#ifdef FRUGAL_REJECT
+Schedule<Plateau<0.5_r, Every<500>>> bad;
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: a torch::data dataset is not a source of batches. Call fit(from_dataset(dataset, {.batch = 64})).
+#include <frugal/data/dataset.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/trainer.hpp>
+
+#include <torch/data/dataloader.h>
+#include <torch/data/datasets/tensor.h>
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+using Rows = torch::data::datasets::TensorDataset;
+using Job = Trainer<torch::nn::Linear, CrossEntropy, Optimize<AdamW>>;
+
+void good(Job& trainer, std::vector<Batch>& batches) { trainer.fit(batches); }
+#ifdef FRUGAL_REJECT
+void bad(Job& trainer, Rows& dataset) { trainer.fit(dataset); }
+#endif

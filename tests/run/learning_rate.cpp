@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/run/learning_rate.hpp>
+
+#include <limits>
+#include <string>
+
+namespace frugal_test::run_learning_rate {
+
+using frugal::Counters;
+using frugal::LearningRate;
+
+TEST_CASE("a factor of the learning rate is finite and 0 or more") {
+  LearningRate rate;
+  for (double const factor : {0.0, 0.5, 2.0}) {
+    rate.set_factor(factor, Counters{});
+    CHECK(rate.factor == factor);
+  }
+}
+
+TEST_CASE("another factor is refused with the step that would use it, and the old one stays") {
+  LearningRate rate;
+  rate.set_factor(0.25, Counters{});
+  Counters at;
+  at.epoch = 2;
+  at.step = 40;
+  double const infinity = std::numeric_limits<double>::infinity();
+  for (double const factor :
+       {-0.5, infinity, -infinity, std::numeric_limits<double>::quiet_NaN()}) {
+    try {
+      rate.set_factor(factor, at);
+      FAIL("no error came");
+    } catch (frugal::SettingsError const& error) {
+      CHECK(error.fault().what.find(std::to_string(factor)) != std::string::npos);
+      CHECK(error.fault().where == "epoch 2, before step 40");
+    }
+  }
+  CHECK(rate.factor == 0.25);
+}
+
+}  // namespace frugal_test::run_learning_rate
