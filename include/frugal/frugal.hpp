@@ -52,6 +52,7 @@
 #include <frugal/policy/spot.hpp>
 #include <frugal/policy/start_on.hpp>
 #include <frugal/policy/throughput.hpp>
+#include <frugal/policy/train_metrics.hpp>
 #include <frugal/policy/validate.hpp>
 #include <frugal/recipe_name.hpp>
 #include <frugal/run/report.hpp>

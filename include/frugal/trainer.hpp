@@ -5,6 +5,7 @@
 #include <iostream>
 #include <ostream>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <frugal/compose/about.hpp>
@@ -14,6 +15,7 @@
 #include <frugal/libtorch/devices.hpp>
 #include <frugal/loop/evaluation.hpp>
 #include <frugal/loop/fit.hpp>
+#include <frugal/loop/valid_sources.hpp>
 #include <frugal/policy/accumulate.hpp>        // IWYU pragma: keep
 #include <frugal/policy/clip.hpp>              // IWYU pragma: keep
 #include <frugal/policy/graph/eager.hpp>       // IWYU pragma: keep
@@ -137,13 +139,25 @@ class Trainer {
     return fit_sources<std::remove_reference_t<decltype(source)>, void>(source, nullptr);
   }
 
-  /// Trains, and measures on `valid` when the Validate policy's cadence says so.
-  template <class Train, class Valid>
-  Report fit(Train&& train, Valid&& valid) {
+  /// Trains, and measures on `valid` when the Validate policy's cadence says so. Of several sources
+  /// all but the first need a name: `fit(train, valid, named<"shifted">(other))` measures "loss"
+  /// and "shifted/loss".
+  template <class Train, class Valid, class... Others>
+  Report fit(Train&& train, Valid&& valid, Others&&... others) {
     auto&& source = as_source(std::forward<Train>(train));
-    auto&& watched = as_source(std::forward<Valid>(valid));
-    return fit_sources<std::remove_reference_t<decltype(source)>,
-                       std::remove_reference_t<decltype(watched)>>(source, &watched);
+    using source_type = std::remove_reference_t<decltype(source)>;
+    if constexpr (sizeof...(Others) == 0 && !detail::is_named_source<std::remove_cvref_t<Valid>>) {
+      auto&& watched = as_source(std::forward<Valid>(valid));
+      return fit_sources<source_type, std::remove_reference_t<decltype(watched)>>(source, &watched);
+    } else if constexpr (detail::require_names<Valid, Others...>()) {
+      auto const fit = [&](auto&&... held) {
+        detail::ValidSources all(detail::refer_to(held)...);
+        return fit_sources<source_type, decltype(all)>(source, &all);
+      };
+      return fit(detail::hold(valid), detail::hold(others)...);
+    } else {
+      return {};
+    }
   }
 
   /// Rehearses forward, backward and a checkpoint's round trip on the CPU and puts everything
@@ -168,14 +182,22 @@ class Trainer {
   /// The weighted mean loss of a source and the metrics of Validate, under the recipe's precision
   /// and on the module's device. Trains nothing, and leaves module, modes and generators as they
   /// are; the source is read from its beginning. Throws what a validation would.
-  template <class Source>
-  Metrics evaluate(Source&& source) {
-    auto&& read = as_source(std::forward<Source>(source));
-    static_assert(
-        ObjectiveFor<Objective, Module, batch_of<std::remove_reference_t<decltype(read)>>>,
-        "frugal: the objective cannot be called with (module, batch), or returns neither "
-        "at::Tensor nor frugal::Loss.");
-    return evaluation().evaluate(read);
+  /// Several sources have names, as in fit().
+  template <class Source, class... Others>
+  Metrics evaluate(Source&& source, Others&&... others) {
+    if constexpr (sizeof...(Others) == 0 && !detail::is_named_source<std::remove_cvref_t<Source>>) {
+      auto&& read = as_source(std::forward<Source>(source));
+      return evaluate_source(read);
+    } else if constexpr (detail::require_names<Source, Others...>()) {
+      auto const measured = [this](auto&&... held) {
+        detail::ValidSources all(detail::refer_to(held)...);
+        return detail::measure_each(
+            all, [this](auto& read, std::string const&) { return this->evaluate_source(read); });
+      };
+      return measured(detail::hold(source), detail::hold(others)...);
+    } else {
+      return {};
+    }
   }
 
   /// Calls `sink(output, batch)` for each batch of a source, in the order of its epoch 0, with what
@@ -222,6 +244,14 @@ class Trainer {
  private:
   friend struct detail::TrainerAccess;
 
+  template <class Source>
+  Metrics evaluate_source(Source& source) {
+    static_assert(ObjectiveFor<Objective, Module, batch_of<Source>>,
+                  "frugal: the objective cannot be called with (module, batch), or returns neither "
+                  "at::Tensor nor frugal::Loss.");
+    return evaluation().evaluate(source);
+  }
+
   detail::Evaluation<context, Objective> evaluation() {
     return {module_, objective_, settings_, policies_};
   }
@@ -249,7 +279,10 @@ class Trainer {
                                                    watched)
           .run();
     };
-    if constexpr (detail::provided<service::placement, ordered>) {
+    if constexpr (detail::is_valid_sources<Valid> &&
+                  detail::provided<service::placement, ordered>) {
+      return detail::PlacedSources(provider<service::placement>(), train, *valid, run).run();
+    } else if constexpr (detail::provided<service::placement, ordered>) {
       return provider<service::placement>().template surround<Valid>(train, valid, run);
     } else {
       return run(train, valid);

@@ -45,6 +45,7 @@ inline Report report_of(AnyRun const& run, double seconds) {
           .preempted = run.preempted,
           .skipped = run.counters.skipped,
           .seconds_before = run.seconds_before,
+          .train_metrics = run.train_metrics.metrics,
           .unsaved = run.unsaved,
           .interrupted = run.interrupted,
           .restored_step = run.restored_step};

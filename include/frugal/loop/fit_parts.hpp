@@ -23,6 +23,7 @@
 #include <frugal/loop/preemption.hpp>
 #include <frugal/loop/recipe_traits.hpp>
 #include <frugal/loop/rehearsal.hpp>
+#include <frugal/loop/valid_sources.hpp>
 #include <frugal/run/failure.hpp>
 #include <frugal/run/horizon.hpp>
 #include <frugal/run/phases.hpp>
@@ -166,7 +167,14 @@ class FitParts : public LoopCalls {
         throw_if_preempted(run_);
         return passes_.forward(batch, /*training=*/false);
       };
-      return measure<typename traits_of<Context>::metrics>(*valid_, run_, forward);
+      using Measured = typename traits_of<Context>::metrics;
+      if constexpr (is_valid_sources<Valid>) {
+        return measure_each(*valid_, [&](auto& source, std::string const& which) {
+          return measure<Measured>(source, run_, forward, which);
+        });
+      } else {
+        return measure<Measured>(*valid_, run_, forward);
+      }
     };
     Metrics metrics;
     try {
@@ -176,9 +184,9 @@ class FitParts : public LoopCalls {
       throw;
     }
     // Validation on the training source itself has moved its position.
-    if (static_cast<void const*>(valid_) == static_cast<void const*>(&train_)) {
-      train_.seek(cursor());
-    }
+    bool moved = static_cast<void const*>(valid_) == static_cast<void const*>(&train_);
+    if constexpr (is_valid_sources<Valid>) moved = valid_->has(&train_);
+    if (moved) train_.seek(cursor());
     return metrics;
   }
 

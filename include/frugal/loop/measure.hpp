@@ -12,6 +12,8 @@
 #include <frugal/loop/measurement.hpp>
 #include <frugal/run/failure.hpp>
 #include <frugal/run/metrics.hpp>
+#include <frugal/run/objective.hpp>
+#include <frugal/run/scalar_ledger.hpp>
 #include <frugal/run/services.hpp>
 
 namespace frugal::detail {
@@ -24,18 +26,27 @@ Metrics measure(Valid& source, Run& run, Forward&& forward,
   at::NoGradGuard const no_gradients;
   EvaluationMode const mode(base_module(run.module));
   typename measurement_of<MetricList>::type measurement;
+  ScalarSpan means;
+  ScalarLedger scalars;
+  scalars.follow(means);
   source.seek(Cursor{run.settings.seed, 0, 0});
   while (auto batch = source.next()) {
     batch_to(*batch, run.device);
-    measurement.add(forward(*batch), *batch);
+    Loss const loss = forward(*batch);
+    measurement.add(loss, *batch);
+    if (!loss.scalars.empty()) scalars.add(loss.scalars, *loss.weight);
   }
+  scalars.settle();
   if (measurement.empty()) refuse_empty_source(which, run.counters.epoch);
   if constexpr (requires { typename Run::Engine; }) {
     if constexpr (Run::Engine::template provides<service::reduce>) {
       measurement.reduce([&]<class T>(Quantity what, T value) { return run.reduce(what, value); });
+      means.reduce([&](double value) { return run.reduce(Quantity::metric, value); });
     }
   }
-  return measurement.result();
+  Metrics found = measurement.result();
+  for (auto const& [name, value] : means.take()) found.set(name, value);
+  return found;
 }
 
 }  // namespace frugal::detail

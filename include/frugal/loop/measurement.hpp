@@ -36,7 +36,7 @@ class Measurement {
     } else {
       // Not in place: of a double loss `to` gives the loss itself, which the metrics see next.
       at::Tensor const part = loss.value.detach().to(at::kDouble).mul(*loss.weight);
-      sum_ = sum_.defined() ? sum_.add(part) : part;
+      sum_ = sum_.defined() ? sum_.to(part.device()).add(part) : part;
     }
     any_ = true;
     weight_ += *loss.weight;

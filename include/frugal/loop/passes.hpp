@@ -25,6 +25,8 @@ template <class ContextOfRun, class Objective, class BatchOfSource>
 class Passes {
   using Traits = traits_of<ContextOfRun>;
   static constexpr bool reevaluates = Traits::reevaluates;
+  static constexpr bool measures =
+      detail::provided<service::measure, typename ContextOfRun::policies>;
   static_assert(!(reevaluates && Traits::shares),
                 "frugal: a line search evaluates a window as often as its own process needs, so "
                 "the processes of this recipe (service::reduce) would wait for each other. Use "
@@ -94,6 +96,13 @@ class Passes {
     require_graph(loss.value, run_.counters);
     if constexpr (audience == Audience::all) {
       run_.ledger.add(loss.value, *loss.weight, run_.counters);
+      if (!loss.scalars.empty()) [[unlikely]]
+        run_.ledger.add(loss.scalars, *loss.weight);
+    }
+    if constexpr (measures && audience == Audience::all) {
+      at::NoGradGuard const no_gradients;
+      run_.engine->template provider<service::measure>().trained_on(loss, std::as_const(batch),
+                                                                    window_.empty());
     }
     backward<audience>(loss);
     window_.add(batch, *loss.weight);
@@ -120,8 +129,10 @@ class Passes {
     return loss;
   }
   /// Bookkeeping of a micro-batch that a graph has computed.
-  void add_replayed(Batch const& batch, at::Tensor const& loss, double weight) {
+  void add_replayed(Batch const& batch, at::Tensor const& loss, double weight,
+                    Scalars const& scalars) {
     run_.ledger.add(loss, weight, run_.counters);
+    if (!scalars.empty()) run_.ledger.add(scalars, weight);
     window_.add(batch, weight);
     ++run_.counters.micro_batch;
   }

@@ -137,6 +137,7 @@ class R2 {
       residual_ = residual_D;
     } else {
       if (mean_.sizes() != mean_D.sizes()) refuse(mean_D.numel());
+      if (mean_.device() != mean_D.device()) move_to(mean_D.device());
       double const all = samples_ + samples;
       at::Tensor const apart_D = mean_D - mean_;
       mean_ = mean_ + apart_D * (samples / all);
@@ -178,6 +179,13 @@ class R2 {
          .where = "metric r2",
          .why = "it was " + std::to_string(mean_.numel()) + ", and is " + std::to_string(values),
          .fix = "R2 is a mean over the values of a sample: give each sample as many."});
+  }
+
+  // A run may go on on another device.
+  void move_to(at::Device device) {
+    mean_ = mean_.to(device);
+    squares_ = squares_.to(device);
+    residual_ = residual_.to(device);
   }
 
   double samples_ = 0;

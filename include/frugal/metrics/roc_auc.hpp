@@ -114,8 +114,8 @@ class RocAuc {
 
   double result() const {
     if (scores_.empty()) refuse_classes(0, 0, 1);
-    at::Tensor const labels = at::cat(labels_).cpu().to(at::kLong);
-    at::Tensor scores = at::cat(scores_).cpu().to(at::kDouble);
+    at::Tensor const labels = joined(labels_).cpu().to(at::kLong);
+    at::Tensor scores = joined(scores_).cpu().to(at::kDouble);
     std::int64_t const classes = binary ? 2 : scores.size(1);
     if (!binary) scores = scores.softmax(1).t().contiguous();
     auto const* const label = static_cast<std::int64_t const*>(labels.const_data_ptr());
@@ -132,8 +132,8 @@ class RocAuc {
   void persist(Archive& archive) {
     at::Tensor scores, labels;
     if (!Archive::loading && !scores_.empty()) {
-      scores = at::cat(scores_);
-      labels = at::cat(labels_);
+      scores = joined(scores_);
+      labels = joined(labels_);
     }
     archive("scores", scores);
     archive("labels", labels);
@@ -146,6 +146,12 @@ class RocAuc {
   }
 
  private:
+  /// On the device of the last part: a run may have moved to it.
+  static at::Tensor joined(std::vector<at::Tensor> parts) {
+    for (at::Tensor& part : parts) part = part.to(parts.back().device());
+    return at::cat(parts);
+  }
+
   using Scored = detail::RankedPairs::Scored;
 
   static at::Tensor score_of(at::Tensor const& output, at::Tensor const& target) {

@@ -21,7 +21,7 @@ class Tally {
       host_ += number(scalar);
     } else {
       at::Tensor const part = scalar.to(at::kDouble);
-      device_ = device_.defined() ? device_ + part : part;
+      device_ = device_.defined() ? device_.to(part.device()) + part : part;
     }
   }
 
@@ -69,7 +69,8 @@ class TensorTally {
  public:
   void add(at::Tensor const& part) {
     at::Tensor const exact = part.to(at::kDouble);
-    sum_ = sum_.defined() ? sum_ + exact : exact;
+    // A run may have moved to another device since the last part.
+    sum_ = sum_.defined() ? sum_.to(exact.device()) + exact : exact;
   }
   bool defined() const { return sum_.defined(); }
   at::Tensor const& sum() const { return sum_; }

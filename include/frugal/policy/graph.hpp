@@ -89,7 +89,8 @@ struct Graph {
   using kind = kinds::execution;
   using listens = list<on::module, on::fit_begin>;
   using provides = list<service::execution, service::capture>;
-  using demands = list<detail::WaitsForNothing, detail::Capturable, detail::Placeable>;
+  using demands =
+      list<detail::WaitsForNothing, detail::Capturable, detail::Replayable, detail::Placeable>;
 
   static constexpr About about{
       Term::hours_per_run,

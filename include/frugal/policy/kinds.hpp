@@ -94,4 +94,8 @@ struct throughput : observer_kind {
   static constexpr std::string_view name = "Throughput";
 };
 
+struct train_metrics : observer_kind {
+  static constexpr std::string_view name = "TrainMetrics";
+};
+
 }  // namespace frugal::kinds

@@ -19,6 +19,7 @@
 #include <frugal/policy/log/file.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/run/phases.hpp>
+#include <frugal/run/scalar_ledger.hpp>
 #include <frugal/store/io_error.hpp>
 #include <frugal/store/json_line.hpp>
 
@@ -39,10 +40,11 @@ namespace frugal {
 ///
 /// Lines are
 /// {"event":"step","step":100,"epoch":0,"samples":3200,"seconds":1.5,"loss":0.7,"lr_factor":1},
-/// "validation" with every metric, "epoch" with the epoch's mean loss, "begin" and "end", and what
-/// happened to the run itself: "resume", "rollback". Numbers that JSON has no word for (NaN,
-/// infinities) are null. Each line is written at once, so that a killed run's log ends in a whole
-/// line.
+/// with what the objective reports beside its loss (Loss::scalars): the means since the line
+/// before; "validation" with every metric, "epoch" with the epoch's mean loss, "begin" and "end",
+/// and what happened to the run itself: "resume", "rollback". Numbers that JSON has no word for
+/// (NaN, infinities) are null. Each line is written at once, so that a killed run's log ends in a
+/// whole line.
 template <class... Options>
 struct Log {
  private:
@@ -92,6 +94,8 @@ struct Log {
       file_ = std::make_unique<detail::LogFile>(path_);
       if (!file_->open()) fail_to_open();
       if (file_->regular()) phase.writes_to(path_);
+      if constexpr (!Cadence::per_epoch) phase.follow(since_step_);
+      phase.follow(since_epoch_);
       run_ = &detail::run_of(phase);
       detail::JsonLine line = begin_line("begin", phase);
       line.add("parameters", parameter_count(phase.parameters()));
@@ -110,6 +114,8 @@ struct Log {
         line.add("lr_factor", phase.learning_rate_factor());
         if (phase.gradient_norm().known()) line.add("gradient_norm", phase.gradient_norm().value());
         if (phase.counters().skipped != 0) line.add("skipped", phase.counters().skipped);
+        for (auto const& [name, mean] : phase.scalars(since_step_)) line.add(name, mean);
+        add_train_metrics(line, phase);
         add_speed(line, phase);
         write(std::move(line).str());
       }
@@ -126,6 +132,8 @@ struct Log {
       write_events();
       detail::JsonLine line = begin_line("epoch", phase);
       line.add("loss", phase.mean_loss());
+      for (auto const& [name, mean] : phase.scalars(since_epoch_)) line.add(name, mean);
+      add_train_metrics(line, phase);
       add_speed(line, phase);
       write(std::move(line).str());
     }
@@ -165,6 +173,9 @@ struct Log {
         archive("tail", mark.tail);
       }
       archive("ended_at", ended_at_);
+      persist_train_metrics_of(archive);
+      persist_span(archive, "since_step", since_step_);
+      persist_span(archive, "since_epoch", since_epoch_);
       if (!file_) return;
       if (Archive::loading) go_to(mark);
       in_run_ = true;  // who was refused has saved nothing, and who is refused records nothing
@@ -182,6 +193,29 @@ struct Log {
           .add("samples", at.sample)
           .add("seconds", seconds);
       return line;
+    }
+
+    template <class Archive>
+    void persist_train_metrics_of(Archive& archive) {
+      if constexpr (Archive::loading) {
+        if (!archive.holds("train_metrics_of")) return;  // the checkpoint of an earlier version
+      }
+      archive("train_metrics_of", train_metrics_of_);
+    }
+    template <class Archive>
+    static void persist_span(Archive& archive, std::string const& name, ScalarSpan& span) {
+      if constexpr (Archive::loading) {
+        if (!archive.has(name)) return;  // the checkpoint of an earlier version
+      }
+      archive.scope(name, [&](auto& inner) { span.persist(inner); });
+    }
+
+    /// Those that were measured since the last line with some.
+    void add_train_metrics(detail::JsonLine& line, Step<Context> const& phase) {
+      Validation const& measured = phase.train_metrics();
+      if (measured.metrics.empty() || measured.step == train_metrics_of_) return;
+      train_metrics_of_ = measured.step;
+      for (auto const& [name, value] : measured.metrics) line.add(name, value);
     }
 
     /// A speed that was measured since the last line with one.
@@ -300,7 +334,10 @@ struct Log {
     bool cut_keeps_events_ = false;
     std::size_t events_ = 0;  ///< that are written
     std::optional<std::uint64_t> ended_at_;
-    std::optional<std::uint64_t> speed_of_;  ///< step of the last one that was written
+    ScalarSpan since_step_;   ///< of the objective's scalars, since the last line of a step
+    ScalarSpan since_epoch_;  ///< likewise, of an epoch
+    std::optional<std::uint64_t> train_metrics_of_;  ///< step of the last ones that were written
+    std::optional<std::uint64_t> speed_of_;          ///< step of the last one that was written
   };
 };
 

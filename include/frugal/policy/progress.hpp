@@ -19,6 +19,7 @@
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/run/phases.hpp>
+#include <frugal/run/scalar_ledger.hpp>
 #include <frugal/watch/bar.hpp>
 
 namespace frugal {
@@ -79,6 +80,7 @@ struct Progress {
     void on_fit_begin(FitBegin<Context>& phase) {
       total_steps_ = phase.horizon().total_steps;
       if (phase.horizon().epochs != Horizon::unlimited) epochs_ = phase.horizon().epochs;
+      if (out_) phase.follow(scalars_);
       begin_ = last_ = clock::now();
     }
 
@@ -127,7 +129,7 @@ struct Progress {
 
    private:
     template <class Phase>
-    void show(Phase const& phase, clock::time_point now, double loss) {
+    void show(Phase& phase, clock::time_point now, double loss) {
       due_ = now +
              std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(interval_));
       Counters const& at = phase.counters();
@@ -159,7 +161,9 @@ struct Progress {
                           .loss = loss,
                           .mean = epoch_end,
                           .metric = std::string(Metric::name),
-                          .best = best_};
+                          .best = best_,
+                          .more = phase.scalars(scalars_)};
+      for (auto const& each : phase.train_metrics().metrics) line.more.push_back(each);
       if (terminal_) {
         std::fprintf(out_, "\r\x1b[K%s", watch::bar_text(line, columns()).c_str());
         drawn_ = true;
@@ -196,6 +200,7 @@ struct Progress {
     double rate_ = 0;
     double seconds_per_step_ = 0;
     std::optional<double> best_;
+    ScalarSpan scalars_;  // of the objective, since the last redraw
     bool drawn_ = false;
   };
 };

@@ -49,7 +49,8 @@ struct AnyRun {
   Overflow overflow{};
   std::optional<Speed> speed{};  ///< the last measurement of a policy
   std::vector<Validation> validations{};
-  std::string stopped_by{};  ///< kind of the first policy that asked to stop
+  Validation train_metrics{};  ///< the last of the training batches; empty without TrainMetrics
+  std::string stopped_by{};    ///< kind of the first policy that asked to stop
   double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, or the
                                                                  ///< current part of it
   Unfinished unfinished{};
@@ -180,6 +181,18 @@ struct AnyRun {
 
  private:
   template <class Archive>
+  void persist_train_metrics(Archive& archive) {
+    if constexpr (Archive::loading) {
+      if (archive.moves_to()) return;
+      train_metrics = {};
+      if (!archive.has("train_metrics")) return;  // nobody had measured
+    } else {
+      if (train_metrics.metrics.empty()) return;
+    }
+    archive.scope("train_metrics", [&](auto& inner) { train_metrics.persist(inner); });
+  }
+
+  template <class Archive>
   void persist_epoch_begun(Archive& archive) {
     if constexpr (Archive::loading) {
       epoch_begun = counters.position != 0;
@@ -200,6 +213,7 @@ struct AnyRun {
     archive("stopped_by", stopped_by);
     archive("epoch_loss", epoch_loss);
     persist_epoch_begun(archive);
+    persist_train_metrics(archive);
     std::uint64_t count = validations.size();  // NOLINT(misc-const-correctness): loading fills it
     archive("validations", count);
     if (Archive::loading) validations.clear();

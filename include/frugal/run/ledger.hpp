@@ -14,6 +14,8 @@
 
 #include <frugal/error.hpp>
 #include <frugal/run/counters.hpp>
+#include <frugal/run/scalar_ledger.hpp>
+#include <frugal/run/scalars.hpp>
 
 namespace frugal {
 
@@ -65,8 +67,13 @@ class LossLedger {
     }
   }
 
+  /// What an objective reports beside its loss; read when losses are.
+  void add(Scalars const& scalars, double weight) { scalars_.add(scalars, weight); }
+  void follow(ScalarSpan& span) { scalars_.follow(span); }
+
   /// Reads the losses still on a device; waits once, however many there are.
   void settle() {
+    scalars_.settle();
     if (pending_.empty()) return;
     if (!losses_.empty()) pack();
     at::Tensor const all = packed_.size() == 1 ? packed_.front() : at::cat(packed_);
@@ -119,6 +126,7 @@ class LossLedger {
     pending_.clear();
     losses_.clear();
     packed_.clear();
+    scalars_.reset();
     sum_ = weight_ = 0;
   }
 
@@ -128,9 +136,11 @@ class LossLedger {
     std::size_t pending = 0;
     double sum = 0, weight = 0, last = 0;
     bool bad = false;
+    ScalarLedger::Mark scalars = 0;
   };
-  Mark mark() const { return {pending_.size(), sum_, weight_, last_, bad_ != nullptr}; }
+  Mark mark() { return {pending_.size(), sum_, weight_, last_, bad_ != nullptr, scalars_.mark()}; }
   void go_back(Mark const& mark) {
+    scalars_.go_back(mark.scalars);
     while (pending_.size() > mark.pending) {
       if (losses_.empty()) unpack();
       losses_.pop_back();
@@ -200,6 +210,7 @@ class LossLedger {
   std::vector<Pending> pending_;
   std::vector<at::Tensor> packed_;  // the pending losses: first these,
   std::vector<at::Tensor> losses_;  // then these
+  ScalarLedger scalars_;
   double sum_ = 0;
   double weight_ = 0;
   double last_ = std::numeric_limits<double>::quiet_NaN();

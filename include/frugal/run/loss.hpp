@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include <frugal/run/scalars.hpp>
+
 namespace frugal {
 
 /// What an objective may return in place of a bare tensor.
@@ -13,6 +15,8 @@ struct Loss {
   /// Samples or tokens averaged over; nothing means the batch's samples. The loop fills it in.
   std::optional<double> weight{};
   at::Tensor output{};  ///< what the module predicted, for metrics; may be undefined
+  /// For logs, each averaged as the loss is: `{{"kl", kl}, {"beta", 0.5}}`.
+  Scalars scalars{};
 };
 
 }  // namespace frugal

@@ -11,6 +11,7 @@
 #include <frugal/run/objective.hpp>
 #include <frugal/run/phase.hpp>
 #include <frugal/run/run.hpp>
+#include <frugal/run/scalar_ledger.hpp>
 #include <frugal/run/window_phases.hpp>
 
 namespace frugal {
@@ -54,6 +55,9 @@ struct FitBegin : SafePoint<Context> {
   /// Registers a file that grows with the run: a checkpoint that refers to it makes it durable
   /// first.
   void writes_to(std::filesystem::path file) { this->run().files.push_back(std::move(file)); }
+  /// The means of what the objective reports beside its loss (Loss::scalars) are in the span from
+  /// now on, whenever losses have been read (Step::scalars). It has to live as long as the fit.
+  void follow(ScalarSpan& span) { this->run().ledger.follow(span); }
   /// Training continues from a checkpoint made after `seconds` of training.
   void resumed(Resumed what, double seconds) { this->run().go_on(std::move(what), seconds); }
 };
@@ -91,11 +95,22 @@ struct Step : SafePoint<Context> {
   /// Waits for the device if the losses are on one: call it at a cadence, not at every step.
   double last_loss() { return this->run().ledger.last(); }
   double mean_loss() { return this->run().mean_loss(); }
+  /// The means of the objective's scalars since they were last taken from this span; may wait too.
+  std::vector<ScalarSpan::Mean> scalars(ScalarSpan& span) {
+    this->run().ledger.settle();
+    return span.take();
+  }
   /// The gradients' norm before clipping, if a policy such as ClipNorm computes it; may wait too.
   GradientNorm const& gradient_norm() const { return this->run().gradient_norm; }
   /// The training speed, if a policy such as Throughput measures it.
   std::optional<Speed> const& speed() const { return this->run().speed; }
   void report_speed(Speed const& speed) { this->run().speed = speed; }
+  /// What was measured of the training batches, and when, where a policy such as TrainMetrics does.
+  Validation const& train_metrics() const { return this->run().train_metrics; }
+  void report_train_metrics(Metrics metrics) {
+    Counters const& now = this->run().counters;
+    this->run().train_metrics = {now.epoch, now.step, std::move(metrics)};
+  }
   /// Validates now, if there is validation data, and returns the subscribers' verdict.
   flow validate() { return this->run().loop->validate(); }
   /// Whether the run is preempted after this event: a policy requests it (query::stop_requested),

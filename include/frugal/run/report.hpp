@@ -25,6 +25,7 @@ struct Report {
   bool preempted = false;               ///< saved before its end: run it again
   std::uint64_t skipped = 0;            ///< windows whose gradients overflowed, beside `steps`
   double seconds_before = 0;            ///< of training, before the checkpoint it went on from
+  Metrics train_metrics{};              ///< of the training batches, the last ones (TrainMetrics)
   std::string unsaved{};  ///< why the end is in no checkpoint; empty: it is, or nobody saves
   /// Somebody pressed Ctrl-C. The run is preempted as well, unless it had come to its end.
   bool interrupted = false;
@@ -58,6 +59,7 @@ struct Report {
   friend std::ostream& operator<<(std::ostream& out, Report const& report) {
     out << report.epochs << " epochs, " << report.steps << " steps, " << report.samples
         << " samples in " << report.total_seconds() << " s; training loss " << report.train_loss;
+    for (auto const& [name, value] : report.train_metrics) out << ", " << name << ' ' << value;
     if (!report.validations.empty()) {
       for (auto const& [name, value] : report.validations.back().metrics) {
         out << ", validation " << name << ' ' << value;

@@ -10,6 +10,7 @@
 
 #include <frugal/compose/services.hpp>
 #include <frugal/error.hpp>
+#include <frugal/run/objective.hpp>
 #include <frugal/run/settings.hpp>
 
 namespace frugal {
@@ -140,6 +141,24 @@ struct reduce {
       "`double reduce(Quantity, double)` and `at::Tensor reduce(Quantity, at::Tensor)`.");
   FRUGAL_SENTENCE(twice,
                   "frugal: two policies of this recipe reduce over processes. Remove one of them.");
+};
+
+/// `void trained_on(Loss const&, B const& batch, bool first_of_window)`  hears of each micro-batch
+///                     that is trained on, before its backward pass, whatever the batch's type;
+///                     without gradients. It must not read tensors. A window that is made once more
+///                     (on_undo) is heard of once more
+struct measure {
+  static constexpr std::string_view name = "measure";
+  template <class P, class State, class Context>
+  static constexpr bool met = requires(State& state, Loss const& loss, at::Tensor const& batch) {
+    state.trained_on(loss, batch, true);
+  };
+  FRUGAL_SENTENCE(unmet,
+                  "frugal: this policy provides service::measure, and its State lacks the member. "
+                  "Write `template <class B> void trained_on(Loss const&, B const&, bool)`.");
+  FRUGAL_SENTENCE(twice,
+                  "frugal: two policies of this recipe measure the training batches. Name all "
+                  "metrics in one.");
 };
 
 /// Of the value: `c10::Device chosen(c10::Device) const`, the device of a fit with that setting,

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 /// The texts of a progress display, without terminal or clock, so that they can be tested.
 namespace frugal::watch {
@@ -24,6 +26,7 @@ struct BarLine {
   bool mean = false;             ///< whether the loss is the epoch's mean rather than the last one
   std::string metric{};          ///< name of the watched metric
   std::optional<double> best{};  ///< its best value so far
+  std::vector<std::pair<std::string, double>> more{};  ///< behind all that, by name
 };
 
 /// Four significant digits: 0.7131, 12.4, 1.2e-05.
@@ -77,6 +80,7 @@ inline std::string figures(BarLine const& line) {
   if (line.seconds_left) text += "  " + duration_text(*line.seconds_left) + " left";
   text += (line.mean ? "  mean loss " : "  loss ") + short_number(line.loss);
   if (line.best) text += "  best " + line.metric + " " + short_number(*line.best);
+  for (auto const& [name, value] : line.more) text += "  " + name + " " + short_number(value);
   return text;
 }
 

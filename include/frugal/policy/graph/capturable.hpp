@@ -4,6 +4,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/compose/sentence.hpp>
+#include <frugal/run/services.hpp>
 
 namespace frugal::detail {
 
@@ -25,6 +26,12 @@ FRUGAL_SENTENCE(
     "frugal: Graph<WholeStep> captures one micro-batch for all but the first of a window, and a "
     "policy of this recipe listens to around::micro_batch, which tells the first and last "
     "micro-batch. The compiler's note names the policy. Remove it or Graph<WholeStep>.");
+
+FRUGAL_SENTENCE(
+    not_replayable,
+    "frugal: Graph<WholeStep> replays a step without the module's output, and a policy of this "
+    "recipe (TrainMetrics) measures that of each training batch. Remove one of the two; Validate "
+    "works with Graph<WholeStep>.");
 
 /// The hooks that are called during a capture.
 inline constexpr unsigned hooks_in_step =
@@ -49,6 +56,12 @@ struct Capturable {
   template <class P>
   static constexpr bool met = !WaitsForNothing::met<P> || says_capturable<P>() ||
                               (hook_mask<typename P::listens> & hooks_in_step) == 0;
+};
+
+struct Replayable {
+  using sentence = not_replayable;
+  template <class P>
+  static constexpr bool met = !contains<service::measure, typename provides_of<P>::type>;
 };
 
 struct Placeable {

@@ -58,6 +58,7 @@ class CapturedStep {
     auto const micro_batch = [&](std::size_t times) {
       Loss const loss = pass(std::as_const(batch), static_cast<int>(times));
       losses_.push_back(loss.value.detach());
+      scalars_.push_back(loss.scalars);
       weight_ = *loss.weight;
     };
     if constexpr (N == 1) {
@@ -73,8 +74,8 @@ class CapturedStep {
     }
   }
 
-  /// Executes the step with N batches. `count(batch, loss, weight)` is called for each; the loss is
-  /// a copy.
+  /// Executes the step with N batches. `count(batch, loss, weight, scalars)` is called for each;
+  /// the loss and the scalars are copies.
   template <class Batch, class Count>
   void replay(std::vector<Batch> const& batches, Count&& count) {
     at::NoGradGuard const no_gradients;
@@ -82,7 +83,7 @@ class CapturedStep {
       copy_in(batches[i]);
       std::size_t const which = i == 0 ? 0 : 1;
       recordings_[which].replay();
-      count(batches[i], losses_[which].clone(), weight_);
+      count(batches[i], losses_[which].clone(), weight_, scalars_[which].clone());
     }
     if constexpr (N > 1) recordings_.back().replay();
   }
@@ -95,6 +96,7 @@ class CapturedStep {
     deferred_.clear();
     inputs_.clear();
     losses_.clear();
+    scalars_.clear();
     gradients_.clear();
     backend_.forget();
   }
@@ -164,6 +166,7 @@ class CapturedStep {
   double weight_ = 0;  // of each micro-batch
   std::vector<at::Tensor> inputs_;
   std::vector<at::Tensor> losses_;
+  std::vector<Scalars> scalars_;
   std::vector<at::Tensor> gradients_;
   std::vector<std::function<void()>> deferred_;
   std::vector<typename Backend::Recording> recordings_;

@@ -44,8 +44,9 @@ class CapturedExecutor {
         graph.ready(run, batches, source, pass, [&] { passes_.template update<Audience::all>(); });
     passes_.open();
     if (replayed) {
-      graph.replay(batches, [&](Batch const& batch, at::Tensor const& loss, double weight) {
-        passes_.add_replayed(batch, loss, weight);
+      graph.replay(batches, [&](Batch const& batch, at::Tensor const& loss, double weight,
+                                Scalars const& scalars) {
+        passes_.add_replayed(batch, loss, weight, scalars);
       });
       passes_.count();
       graph.tell_host();

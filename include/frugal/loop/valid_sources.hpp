@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <frugal/compose/fixed_string.hpp>
+#include <frugal/data/range.hpp>
+#include <frugal/run/metrics.hpp>
+
+namespace frugal {
+
+/// A validation source with a name; see named().
+template <fixed_string Name, class S>
+struct NamedSource {
+  static constexpr std::string_view name = Name;
+  static_assert(!name.empty(),
+                "frugal: named<\"\"> has no name to put before its metrics. Write "
+                "named<\"shifted\">(source).");
+
+  S source;  ///< a reference, or the source itself if it was given as a temporary
+};
+
+/// Has the metrics of a source called after it: `named<"shifted">(source)` gives "shifted/loss". An
+/// lvalue is referred to and has to outlive the run.
+template <fixed_string Name, class S>
+NamedSource<Name, S> named(S&& source) {
+  return {std::forward<S>(source)};
+}
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_named_source = false;
+template <fixed_string Name, class S>
+inline constexpr bool is_named_source<NamedSource<Name, S>> = true;
+
+/// A source as the loop reads it, with its name; without one the name is empty.
+template <fixed_string Name, class S>
+struct HeldSource {
+  S source;
+};
+template <class S>
+auto hold(S&& source) {
+  return HeldSource<"", decltype(as_source(std::forward<S>(source)))>{
+      as_source(std::forward<S>(source))};
+}
+template <fixed_string Name, class S>
+auto hold(NamedSource<Name, S>& named) {
+  return HeldSource<Name, decltype(as_source(std::forward<S>(named.source)))>{
+      as_source(std::forward<S>(named.source))};
+}
+
+/// Refers to a source, with its name.
+template <fixed_string Name, class S>
+struct ValidSource {
+  using source_type = S;
+  static constexpr std::string_view name = Name;
+
+  S* source;
+
+  /// What stands before the names of its metrics.
+  static std::string before() { return name.empty() ? "" : std::string(name) + "/"; }
+  static std::string text() {
+    return name.empty() ? "validation" : "validation '" + std::string(name) + "'";
+  }
+  template <class T>
+  static ValidSource<Name, T> of(T& other) {
+    return {&other};
+  }
+};
+template <fixed_string Name, class S>
+ValidSource<Name, std::remove_reference_t<S>> refer_to(HeldSource<Name, S>& held) {
+  return {&held.source};
+}
+
+/// The sources of one validation, in the order in which they are measured.
+template <class... Sources>
+class ValidSources {
+ public:
+  explicit ValidSources(Sources const&... sources) : sources_(sources...) {}
+
+  /// For sources that copy ahead.
+  void follow(c10::Device const& device) {
+    each([&](auto& one) {
+      if constexpr (requires { one.source->follow(device); }) one.source->follow(device);
+    });
+  }
+  template <class F>
+  void each(F&& f) {
+    std::apply([&](auto&... one) { (f(one), ...); }, sources_);
+  }
+  bool has(void const* source) {
+    bool found = false;
+    each([&](auto& one) { found = found || static_cast<void const*>(one.source) == source; });
+    return found;
+  }
+  template <std::size_t I>
+  auto const& at() const {
+    return std::get<I>(sources_);
+  }
+  static constexpr std::size_t size = sizeof...(Sources);
+
+ private:
+  std::tuple<Sources...> sources_;
+};
+
+template <class T>
+inline constexpr bool is_valid_sources = false;
+template <class... Sources>
+inline constexpr bool is_valid_sources<ValidSources<Sources...>> = true;
+
+/// What `measure_one(source, text)` finds of each, under their names.
+template <class Sources, class MeasureOne>
+Metrics measure_each(Sources& sources, MeasureOne&& measure_one) {
+  Metrics all;
+  sources.each([&](auto& one) { all.add(measure_one(*one.source, one.text()), one.before()); });
+  return all;
+}
+
+template <class T>
+inline constexpr std::string_view source_name{};
+template <fixed_string Name, class S>
+inline constexpr std::string_view source_name<NamedSource<Name, S>> = Name;
+
+/// Says what is wrong with the names of some validation sources.
+template <class First, class... Rest>
+constexpr bool require_names() {
+  constexpr bool rest = (true && ... && is_named_source<std::remove_cvref_t<Rest>>);
+  static_assert(rest,
+                "frugal: one validation source may be without a name, the first; the others have "
+                "metrics of the same names. Write named<\"shifted\">(source).");
+  constexpr bool apart = [] {
+    std::string_view const names[] = {source_name<std::remove_cvref_t<First>>,
+                                      source_name<std::remove_cvref_t<Rest>>...};
+    for (std::size_t i = 0; i <= sizeof...(Rest); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (names[i] == names[j]) return false;
+      }
+    }
+    return true;
+  }();
+  static_assert(!rest || apart,
+                "frugal: two validation sources have one name, and their metrics could not be told "
+                "apart. Give each a name of its own.");
+  return rest && apart;
+}
+
+/// Has a policy that says where batches go (service::placement) take each source: calls `fit` with
+/// what it makes of them. One source for several is one still.
+template <class Policy, class Train, class Valid, class Fit>
+class PlacedSources {
+ public:
+  PlacedSources(Policy const& policy, Train& train, Valid& valid, Fit& fit)
+      : policy_(policy), train_(train), valid_(valid), fit_(fit) {}
+
+  auto run() {
+    return policy_.template surround<void>(
+        train_, nullptr, [this](auto& train, void*) { return this->template next<0>(train); });
+  }
+
+ private:
+  template <std::size_t I, class Placed, class... Done>
+  auto next(Placed& train, Done const&... done) {
+    if constexpr (I == Valid::size) {
+      ValidSources<Done...> all(done...);
+      return fit_(train, &all);
+    } else {
+      auto const& one = valid_.template at<I>();
+      using Source = typename std::remove_cvref_t<decltype(one)>::source_type;
+      if constexpr (std::is_same_v<Source, Train>) {
+        if (one.source == &train_) return this->template next<I + 1>(train, done..., one.of(train));
+      }
+      return policy_.template surround<void>(*one.source, nullptr, [&](auto& placed, void*) {
+        return this->template next<I + 1>(train, done..., one.of(placed));
+      });
+    }
+  }
+
+  Policy const& policy_;
+  Train& train_;
+  Valid& valid_;
+  Fit& fit_;
+};
+
+}  // namespace detail
+}  // namespace frugal

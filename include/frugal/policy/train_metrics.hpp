@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/loop/measurement.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
+#include <frugal/run/metric.hpp>
+#include <frugal/run/metrics.hpp>
+#include <frugal/run/phases.hpp>
+#include <frugal/run/services.hpp>
+
+namespace frugal {
+
+/// Measures what the module makes of the training batches, at a cadence: "train_loss", the mean
+/// over the batches since the last time, and any metrics of Validate as "train_accuracy" and so on.
+///
+/// Lever   none; beside a validation it shows whether a module fits its data or learns it by heart.
+/// Cost    the operators of each metric on every batch's output; no host sync between times, one
+/// per
+///         metric at its cadence.
+/// State   what was added since the last time; a resumed run reports the same.
+/// Errors  those of the metrics (MetricError).
+///
+/// The outputs are those of the training steps: with dropout, and by the weights of each step. They
+/// stand in Log's next line, on Progress, and the last ones in Report::train_metrics. Options come
+/// in any order: `TrainMetrics<Accuracy>` reports every 100 steps.
+template <class... Options>
+struct TrainMetrics {
+ private:
+  using classes = list<detail::option::cadence, detail::option::metric>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: TrainMetrics<...>: unknown option. Options: a cadence such as Every<100>, "
+                "and metrics such as Accuracy.");
+  static_assert(detail::options_unique<list<detail::option::cadence>, Options...>,
+                "frugal: TrainMetrics<...>: two cadences. Keep one, such as Every<100>.");
+  using Cadence = detail::option_of<detail::option::cadence, Every<100>, Options...>;
+  using measured = typename detail::named_metrics_in<
+      detail::options_of<detail::option::metric, Options...>>::type;
+
+ public:
+  using kind = kinds::train_metrics;
+  using listens = list<on::step, on::epoch_end, on::undo>;
+  using provides = list<service::measure>;
+  // Their lines have what is measured at the same step.
+  using before = list<kinds::log, kinds::progress>;
+
+  static constexpr About about{Term::none, "the operators of each metric on each batch's output"};
+
+  template <class Context>
+  class State;
+};
+
+template <class... Options>
+template <class Context>
+class TrainMetrics<Options...>::State {
+  using Measured = typename detail::measurement_of<measured>::type;
+  // Who executes windows may give one up, and make it once more.
+  static constexpr bool may_undo = detail::provided<service::execution, typename Context::policies>;
+
+ public:
+  using dispensable = void;  // a run may go on without its metrics, or with new ones
+
+  explicit State(TrainMetrics const&) {}
+
+  template <class B>
+  void trained_on(Loss const& loss, B const& batch, bool first_of_window) {
+    if constexpr (may_undo) {
+      if (first_of_window) before_ = measured_;
+    }
+    measured_.add(loss, batch);
+  }
+  void on_undo(Undo<Context> const&) {
+    if constexpr (may_undo) measured_ = before_;
+  }
+
+  void on_step(Step<Context>& phase) {
+    if constexpr (!Cadence::per_epoch) {
+      if (Cadence::due_at_step(phase.counters())) report(phase);
+    }
+  }
+  void on_epoch_end(EpochEnd<Context>& phase) {
+    if (Cadence::due_at_epoch_end(phase.counters())) report(phase);
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    measured_.persist(archive);
+  }
+
+ private:
+  struct Nothing {};
+
+  void report(Step<Context>& phase) {
+    Measured measured = std::exchange(measured_, Measured());
+    if constexpr (detail::provided<service::reduce, typename Context::policies>) {
+      measured.reduce(
+          [&]<class T>(Quantity what, T value) { return phase.reduce(what, std::move(value)); });
+    }
+    if (measured.empty()) return;
+    Metrics named;
+    named.add(measured.result(), "train_");
+    phase.report_train_metrics(std::move(named));
+  }
+
+  Measured measured_;
+  [[no_unique_address]] std::conditional_t<may_undo, Measured, Nothing> before_;
+};
+
+}  // namespace frugal
