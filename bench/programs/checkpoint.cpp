@@ -95,7 +95,7 @@ nlohmann::json stall(std::filesystem::path const& folder, std::int64_t mib, std:
       std::make_shared<Weights>(mib),    Objective{}, frugal::Settings{.run = folder, .epochs = 1},
       frugal::Optimize<frugal::AdamW>{}, Saves{},     Stamp<before_kind>{&before},
       Stamp<after_kind>{&after}};
-  trainer.fit(batches(every * saves + 1));
+  static_cast<void>(trainer.fit(batches(every * saves + 1)));
   std::vector<double> stalls;
   double between = 0;
   for (std::size_t i = 1; i < before.size(); ++i) {

@@ -136,14 +136,14 @@ inline void frugal_saves(Net& net, fr::Resident& source, std::uint64_t steps) {
   auto const folder =
       std::filesystem::temp_directory_path() / ("frugal-bench-" + std::to_string(::getpid()));
   SavesTrainer trainer(net, {.run = folder, .steps = steps});
-  trainer.fit(source);
+  static_cast<void>(trainer.fit(source));
   std::filesystem::remove_all(folder);
 }
 
 inline void frugal_full(Net& net, fr::Resident& source, std::uint64_t steps, char const* path) {
   FullTrainer trainer(net, {.steps = steps});
   trainer.policy<fr::kinds::log>().path = path;
-  trainer.fit(source);
+  static_cast<void>(trainer.fit(source));
 }
 
 }  // namespace frugal_bench

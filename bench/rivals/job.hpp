@@ -150,7 +150,7 @@ inline constexpr auto nothing_after = [](std::uint64_t) {};
 template <class Trainer, class Module>
 void frugal_loop(Module& net, fr::Resident& source, std::uint64_t steps) {
   Trainer trainer(net, {.steps = steps});
-  trainer.fit(source);
+  static_cast<void>(trainer.fit(source));
 }
 
 }  // namespace frugal_bench

@@ -88,7 +88,7 @@ inline void rival_stop(Net& net, fr::Resident& source, fr::Resident& valid, std:
 
 inline void frugal_stop(Net& net, fr::Resident& source, fr::Resident& valid, std::uint64_t steps) {
   StopTrainer trainer(net, {.steps = steps});
-  trainer.fit(source, valid);
+  static_cast<void>(trainer.fit(source, valid));
 }
 
 }  // namespace frugal_bench

@@ -17,7 +17,7 @@ void train(c10::Device device) {
   fr::Resident train(torch::randn({64, 8}), torch::randint(0, 3, {64}), {.batch = 8});
   fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Settings{.epochs = 1, .device = device},
                       fr::Optimize<fr::AdamW>{.lr = 0.01}, fr::Graph<fr::WholeStep>{}};
-  trainer.fit(train);
+  static_cast<void>(trainer.fit(train));
 }
 
 /// Whether this throws the typed error that says what to write instead.

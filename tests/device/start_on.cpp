@@ -217,7 +217,7 @@ std::map<std::string, at::Tensor> in_folder(std::filesystem::path const& path, c
       frugal::Checkpoint<frugal::Every<100>>{},
       policies...};
   frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
-  trainer.fit(train);
+  static_cast<void>(trainer.fit(train));
   module->to(c10::kCPU);
   return tensors_of(*module);
 }

@@ -195,7 +195,7 @@ TEST_CASE("a run that ends with an epoch's last step has completed the epoch, an
 TEST_CASE("every epoch is sought with its number and the seed") {
   Stream source{batches_of_sizes({4, 4})};
   Trainer trainer(new_net(), CrossEntropy{}, Settings{.epochs = 3, .seed = 77}, Sgd{});
-  trainer.fit(source);
+  static_cast<void>(trainer.fit(source));
   CHECK((source.sought == std::vector<Cursor>{{77, 0, 0}, {77, 1, 0}, {77, 2, 0}}));
 }
 
@@ -488,7 +488,7 @@ TEST_CASE("a submodule in evaluation mode stays there through a validation") {
   net->frozen->eval();
   at::Tensor const mean = net->frozen->running_mean.clone();
   Trainer trainer(net, CrossEntropy{}, Settings{.epochs = 2}, Sgd{});
-  trainer.fit(batches_of_sizes({8}), batches_of_sizes({4}));
+  static_cast<void>(trainer.fit(batches_of_sizes({8}), batches_of_sizes({4})));
   CHECK((net->modes == std::vector<std::string>{"eTT", "eee", "eTT", "eee"}));
   CHECK_FALSE(net->frozen->is_training());
   CHECK(net->drop->is_training());
@@ -508,7 +508,7 @@ TEST_CASE("one seed gives two runs with dropout the same result, and another see
     auto const net = std::make_shared<Modes>();
     at::manual_seed(seed + 1000);  // earlier draws must not matter
     Trainer trainer(net, CrossEntropy{}, Settings{.epochs = 2, .seed = seed}, Sgd{.lr = 0.1});
-    trainer.fit(batches_of_sizes({8, 8}));
+    static_cast<void>(trainer.fit(batches_of_sizes({8, 8})));
     return copy_of(*net);
   };
   CHECK(same(trained(4), trained(4)));

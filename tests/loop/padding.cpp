@@ -89,7 +89,7 @@ double apart(char const* name, std::int64_t batch, Ps const&... policies) {
       frugal::Optimize<frugal::SGD>{.lr = given.at("lr"), .momentum = given.at("momentum")},
       spy,
       policies...};
-  trainer.fit(source);
+  static_cast<void>(trainer.fit(source));
   Json const& wanted = frugal_test::support::case_named(file.file.at("cases"), name);
   auto const expected = wanted.at("losses").get<std::vector<double>>();
   REQUIRE(losses.size() == expected.size());
@@ -144,7 +144,7 @@ TEST_CASE("a micro-batch without a label that counts changes nothing in its wind
   auto const batches = labelled({false, true, true, false});
   auto const with = trained(batches);
   Trainer trainer{Net{}, CrossEntropy{}, Settings{}, frugal::Optimize<frugal::SGD>{.lr = 0.1}};
-  trainer.fit(std::vector<Batch>{batches[1], batches[2]});
+  static_cast<void>(trainer.fit(std::vector<Batch>{batches[1], batches[2]}));
   auto const without = copy_of(trainer.module());
   for (std::size_t i = 0; i < with.size(); ++i) CHECK(distance(with[i], without[i]) < 1e-15);
 }
@@ -177,7 +177,7 @@ TEST_CASE("pairs of tensors are trained on, validated and predicted as batches a
   auto const trained = [](auto const& of) {
     Trainer trainer{Net{}, CrossEntropy{}, Settings{.epochs = 2},
                     frugal::Optimize<frugal::SGD>{.lr = 0.1}};
-    trainer.fit(of, of);
+    static_cast<void>(trainer.fit(of, of));
     std::vector<at::Tensor> all = copy_of(trainer.module());
     trainer.predict(of, [&](at::Tensor const& output, auto const&) { all.push_back(output); });
     all.push_back(at::scalar_tensor(trainer.evaluate(of)["loss"], at::kDouble));

@@ -33,7 +33,7 @@ std::map<std::string, at::Tensor> descend(std::vector<std::int64_t> const& sizes
   }
   frugal::Trainer trainer{net, RowWeighted{weighted}, frugal::Settings{},
                           frugal::Optimize<frugal::SGD>{.lr = 0.5}, Accumulate<N>{}};
-  trainer.fit(batches);
+  static_cast<void>(trainer.fit(batches));
   return tensors_of(*net);
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("a window counts as one step, its micro-batches one by one") {
   frugal::Trainer trainer{file.network(),     RowWeighted{false},
                           frugal::Settings{}, frugal::Optimize<frugal::SGD>{},
                           Accumulate<2>{},    spy};
-  trainer.fit(file.batches({10, 8, 22}));
+  static_cast<void>(trainer.fit(file.batches({10, 8, 22})));
   REQUIRE(seen.size() == 2);
   CHECK(seen[0].micro_batch == 2);
   CHECK(seen[0].window_samples == 18);
@@ -125,7 +125,7 @@ TEST_CASE("a weight that is negative or not finite is refused") {
     };
     frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{},
                             frugal::Optimize<frugal::SGD>{}, Accumulate<2>{}};
-    trainer.fit(std::vector<frugal::Batch>{samples(4)});
+    static_cast<void>(trainer.fit(std::vector<frugal::Batch>{samples(4)}));
   };
   CHECK_THROWS_AS(fit(-1.0), frugal::SettingsError);
   CHECK_THROWS_AS(fit(std::nan("")), frugal::SettingsError);

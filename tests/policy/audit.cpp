@@ -34,7 +34,7 @@ std::vector<AuditMark> marks(frugal::Settings settings, Ps const&... policies) {
   frugal::Trainer trainer{module(),          frugal::CrossEntropy{},
                           settings,          Optimize<frugal::AdamW>{},
                           Audit<BitExact>{}, policies...};
-  trainer.fit(Resident(samples(22), {.batch = 4, .shuffle = true}));
+  static_cast<void>(trainer.fit(Resident(samples(22), {.batch = 4, .shuffle = true})));
   return trainer.template policy<k::audit>().marks();
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("an operator without a deterministic kernel ends the run, and is named
   frugal::Trainer trainer{module(), objective, frugal::Settings{}, Optimize<SGD>{},
                           Audit<BitExact>{}};
   try {
-    trainer.fit(Resident(samples(8)));
+    static_cast<void>(trainer.fit(Resident(samples(8))));
     FAIL("no error came");
   } catch (frugal::ModuleError const& error) {
     CHECK(std::string(error.what()).find("put_ does not have a deterministic implementation") !=

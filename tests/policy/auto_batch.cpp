@@ -246,7 +246,7 @@ TEST_CASE("AutoBatch refuses invalid settings") {
   auto const fit = [](AutoBatch policy) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), Hungry{}, frugal::Settings{},
                             Optimize<SGD>{},         Split{},  policy};
-    trainer.fit(Resident(samples(8), {.batch = 4}));
+    static_cast<void>(trainer.fit(Resident(samples(8), {.batch = 4})));
   };
   CHECK_THROWS_AS(fit({}), frugal::SettingsError);
   CHECK_THROWS_AS(fit({.limit = -1}), frugal::SettingsError);
@@ -270,7 +270,7 @@ TEST_CASE("of batches of different sizes the largest of the first ones is tried"
     frugal::Trainer trainer{
         module, Hungry{},  frugal::Settings{.epochs = 2}, Optimize<SGD>{.lr = 0.1}, split,
         spy,    probing...};
-    trainer.fit(batches);
+    static_cast<void>(trainer.fit(batches));
     return std::pair(parts, tensors_of(*module));
   };
   auto const [parts, tensors] = fit({}, for_eight);
@@ -352,7 +352,7 @@ TEST_CASE("explain shows the result, and Log what happened") {
   frugal::explain(trainer, before);
   CHECK(before.str().find("found") == std::string::npos);
   CHECK(before.str().find("Accumulate<Auto>") != std::string::npos);
-  trainer.fit(Resident(samples(44), {.batch = 16}));
+  static_cast<void>(trainer.fit(Resident(samples(44), {.batch = 16})));
   std::ostringstream after;
   frugal::explain(trainer, after);
   CHECK(after.str().find("found: Accumulate: a micro-batch has at most 4 samples\n") !=

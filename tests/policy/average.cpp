@@ -69,7 +69,7 @@ void follows(std::string const& name) {
   frugal::Trainer trainer{net, frugal::CrossEntropy{},
                           frugal::Settings{.epochs = file.file.at("epochs")},
                           Optimize<SGD>{.lr = file.file.at("lr")}, Average<Rule>{}};
-  trainer.fit(file.batches());
+  static_cast<void>(trainer.fit(file.batches()));
   auto const& average = trainer.template policy<k::average>();
   CHECK(average.weights().taken == which.at("float64").at("taken"));
 
@@ -122,7 +122,7 @@ TEST_CASE("an average has the bits of a hand-written one, whose first value is t
                           Optimize<SGD>{.lr = 0.5},
                           Average<Ema<>>{.rule = {.decay = 0.8}},
                           spy};
-  trainer.fit(Resident(samples(32), {.batch = 4}));
+  static_cast<void>(trainer.fit(Resident(samples(32), {.batch = 4})));
   auto const& found = trainer.policy<k::average>().weights();
   CHECK(found.taken == 16);
   std::size_t at = 0;
@@ -153,7 +153,7 @@ TEST_CASE("a validation uses the averaged weights, without a copy, and training 
     std::vector<void const*> places;
     frugal::Trainer trainer{module, Look{&seen, &places}, frugal::Settings{.epochs = 2},
                             Optimize<SGD>{.lr = 0.5}, Average<Ema<0.5_r>>{.validate = validate}};
-    trainer.fit(Resident(samples(16), {.batch = 4}), Resident(samples(8, 92)));
+    static_cast<void>(trainer.fit(Resident(samples(16), {.batch = 4}), Resident(samples(8, 92))));
     at::Tensor const average = trainer.policy<k::average>().weights().tensors.at("first.weight");
     REQUIRE(seen.size() == 2);
     CHECK(at::equal(seen[1], average) == validate);
@@ -172,7 +172,7 @@ TEST_CASE("before the first average a validation uses the trained weights") {
   std::vector<void const*> places;
   frugal::Trainer trainer{module, Look{&seen, &places}, frugal::Settings{.epochs = 3},
                           Optimize<SGD>{}, Average<Swa<From<2, Epoch>>>{}};
-  trainer.fit(Resident(samples(16), {.batch = 4}), Resident(samples(8, 92)));
+  static_cast<void>(trainer.fit(Resident(samples(16), {.batch = 4}), Resident(samples(8, 92))));
   CHECK(places[0] == place);
   CHECK(places[1] != place);
   CHECK(trainer.policy<k::average>().weights().taken == 2);
@@ -187,7 +187,8 @@ TEST_CASE("a run that averages ends with the same bits as one that does not") {
                             Optimize<SGD>{.lr = 0.1, .momentum = 0.9},
                             frugal::Validate<Every<2>>{},
                             policies...};
-    trainer.fit(Resident(samples(30), {.batch = 8, .shuffle = true}), Resident(samples(9, 92)));
+    static_cast<void>(trainer.fit(Resident(samples(30), {.batch = 8, .shuffle = true}),
+                                  Resident(samples(9, 92))));
     return tensors_of(*module);
   };
   CHECK(same_bits(trained(), trained(Average<>{})));
@@ -270,7 +271,7 @@ TEST_CASE("averages are in the checkpoint by name, and a resumed run has the sam
                             Optimize<SGD>{.lr = 0.5},
                             Average<Swa<From<3>, Every<2>>>{},
                             frugal::Checkpoint<Every<100>>{}};
-    trainer.fit(Resident(samples(32), {.batch = 8, .shuffle = true}));
+    static_cast<void>(trainer.fit(Resident(samples(32), {.batch = 8, .shuffle = true})));
     return trainer.policy<k::average>().weights();
   };
   TemporaryFolder const whole;
@@ -298,7 +299,7 @@ TEST_CASE("a run that ends before the first average reports that, and has none")
 TEST_CASE("averages do not fit another module, which is unchanged") {
   frugal::Trainer trainer{std::make_shared<Mlp>(Mlp::Shape{.norm = true}), frugal::CrossEntropy{},
                           frugal::Settings{}, Optimize<SGD>{}, Average<>{}};
-  trainer.fit(Resident(samples(8)));
+  static_cast<void>(trainer.fit(Resident(samples(8))));
   auto const& average = trainer.policy<k::average>();
   for (Mlp::Shape const& shape : {Mlp::Shape{}, Mlp::Shape{.classes = 4, .norm = true}}) {
     Mlp other(shape);

@@ -192,7 +192,7 @@ TEST_CASE("shapes that change permanently are captured again, up to most_capture
     auto const module = std::make_shared<Mlp>();
     frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{},
                             Optimize<AdamW>{.lr = 0.01}, graph};
-    trainer.fit(batches);
+    static_cast<void>(trainer.fit(batches));
     return tensors_of(*module);
   };
   RecorderLog idle, log, once;
@@ -219,7 +219,7 @@ TEST_CASE("batches of the captured shape with another element type are not repla
     };
     frugal::Trainer trainer{module, objective, frugal::Settings{}, Optimize<AdamW>{.lr = 0.01},
                             replayed(log, warm_up)};
-    trainer.fit(batches);
+    static_cast<void>(trainer.fit(batches));
     return tensors_of(*module);
   };
   RecorderLog idle, log;
@@ -357,7 +357,7 @@ TEST_CASE("the source is paused during a capture, and at no other time") {
   };
   frugal::Trainer trainer{
       Mlp{}, frugal::CrossEntropy{}, frugal::Settings{}, Optimize<AdamW>{}, Accumulate<2>{}, graph};
-  trainer.fit(Watched{Resident(samples(64), {.batch = 4}), &paused, &pauses});
+  static_cast<void>(trainer.fit(Watched{Resident(samples(64), {.batch = 4}), &paused, &pauses}));
   CHECK(looks == 3);
   CHECK(pauses == 1);
   CHECK_FALSE(paused);
@@ -369,7 +369,8 @@ TEST_CASE("while the source cannot be paused nothing is captured, and windows ar
   RecorderLog log;
   frugal::Trainer trainer{Mlp{}, frugal::CrossEntropy{}, frugal::Settings{}, Optimize<AdamW>{},
                           replayed(log)};
-  trainer.fit(Watched{Resident(samples(40), {.batch = 4}), &paused, &pauses, /*refusals=*/2});
+  static_cast<void>(
+      trainer.fit(Watched{Resident(samples(40), {.batch = 4}), &paused, &pauses, /*refusals=*/2}));
   CHECK(pauses == 3);
   CHECK(log.count("capture") == 1);
   CHECK(log.count("replay") == 10 - 3 - 2);
@@ -380,7 +381,7 @@ TEST_CASE("a prefetched source gives a replayed run the same bits") {
     auto const module = std::make_shared<Mlp>();
     frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
                             Optimize<AdamW>{.lr = 0.01}, execution...};
-    trainer.fit(std::move(source));
+    static_cast<void>(trainer.fit(std::move(source)));
     return tensors_of(*module);
   };
   Resident const plain(samples(40), {.batch = 4, .shuffle = true});
@@ -402,7 +403,7 @@ TEST_CASE("a resumed replayed run has the bits of an uninterrupted one") {
                             Accumulate<2>{},
                             replayed(log, 2),
                             resume};
-    trainer.fit(Resident(samples(62), {.batch = 4, .shuffle = true}));
+    static_cast<void>(trainer.fit(Resident(samples(62), {.batch = 4, .shuffle = true})));
     auto all = tensors_of(*module);
     for (auto const& [name, tensor] : trainer.template policy<k::average>().weights().tensors) {
       all.emplace("average/" + name, tensor);
@@ -431,7 +432,7 @@ TEST_CASE("a checkpoint of a replayed run resumes, and an eager run refuses it")
                             frugal::Checkpoint<frugal::Every<100>>{},
                             frugal::Log<frugal::Every<2>>{},
                             execution...};
-    trainer.fit(Resident(samples(40), {.batch = 4, .shuffle = true}));
+    static_cast<void>(trainer.fit(Resident(samples(40), {.batch = 4, .shuffle = true})));
     return tensors_of(*module);
   };
   TemporaryFolder const whole;
@@ -484,7 +485,7 @@ TEST_CASE("when the optimizer's counters diverge the step is captured again") {
     auto const module = std::make_shared<Sometimes>();
     frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{},
                             Optimize<AdamW>{.lr = 0.1}, replayed(log, warm_up)};
-    trainer.fit(batches);
+    static_cast<void>(trainer.fit(batches));
     return tensors_of(*module);
   };
   RecorderLog idle, log;
@@ -539,7 +540,7 @@ TEST_CASE("operations are counted in a step that is not replayed") {
                             Optimize<AdamW>{},
                             frugal::Throughput<frugal::Every<2>>{.peak_flops = 1e12},
                             execution...};
-    trainer.fit(Resident(samples(64), {.batch = 4}));
+    static_cast<void>(trainer.fit(Resident(samples(64), {.batch = 4})));
     return trainer.template policy<k::throughput>().last()->flops_per_step;
   };
   RecorderLog log;
@@ -558,7 +559,7 @@ TEST_CASE("on a CPU it throws an error that says what to write instead") {
   frugal::Trainer trainer{Mlp{}, frugal::CrossEntropy{}, frugal::Settings{}, Optimize<AdamW>{},
                           Graph<WholeStep>{}};
   try {
-    trainer.fit(Resident(samples(8), {.batch = 4}));
+    static_cast<void>(trainer.fit(Resident(samples(8), {.batch = 4})));
     FAIL("it trained");
   } catch (frugal::SettingsError const& error) {
     CHECK(error.fault().what == "Graph<WholeStep> on cpu");
@@ -643,7 +644,7 @@ TEST_CASE("a user-defined batch type declares its tensors") {
       return at::cross_entropy_loss(net->forward(batch.left), batch.right);
     };
     frugal::Trainer trainer{module, objective, frugal::Settings{}, Optimize<AdamW>{}, execution...};
-    trainer.fit(batches);
+    static_cast<void>(trainer.fit(batches));
     return tensors_of(*module);
   };
   RecorderLog log;

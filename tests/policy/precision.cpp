@@ -39,9 +39,9 @@ Formats formats_in(bool validated) {
                           frugal::Optimize<frugal::AdamW>{}, P{}};
   std::vector<Weighted> batches = file.batches({40});
   if (validated) {
-    trainer.fit(batches, batches);
+    static_cast<void>(trainer.fit(batches, batches));
   } else {
-    trainer.fit(batches);
+    static_cast<void>(trainer.fit(batches));
   }
   for (at::Tensor const& parameter : trainer.module()->parameters()) {
     CHECK((parameter.scalar_type() == at::kFloat));
@@ -95,7 +95,7 @@ TEST_CASE("autocast is off in backward, in hooks and after the run") {
   frugal::Trainer trainer{file.network(),     Bystander{&seen},
                           frugal::Settings{}, frugal::Optimize<frugal::AdamW>{},
                           Precision<BF16>{},  spy};
-  trainer.fit(file.batches({20, 20}));
+  static_cast<void>(trainer.fit(file.batches({20, 20})));
   CHECK((seen == std::vector<bool>(4, false)));
   CHECK_FALSE(autocast_is_on());
 }

@@ -149,7 +149,7 @@ TEST_CASE("Plateau lowers the rate of the step after the validation that exhaust
                           Schedule<Plateau<0.5_r, Patience<1>>>{},
                           Validate<Every<2>>{},
                           Spy{.seen = &seen}};
-  trainer.fit(std::vector<Table>(4, one), std::vector<Table>{one});
+  static_cast<void>(trainer.fit(std::vector<Table>(4, one), std::vector<Table>{one}));
   // Validated after steps 2, 4, ...; the third is the second in a row without improvement.
   CHECK(seen.validated_at == std::vector<std::uint64_t>{2, 4, 6, 8, 10, 12});
   CHECK(seen.rates == std::vector<double>{1, 1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25});
@@ -165,13 +165,13 @@ TEST_CASE("Plateau multiplies the curves' factor") {
                           Optimize<SGD>{.lr = 1.0},
                           Schedule<Warmup<4>, Plateau<0.5_r, Patience<1>>, Constant<>>{},
                           Spy{.seen = &seen}};
-  trainer.fit(std::vector<Table>(2, one), std::vector<Table>{one});
+  static_cast<void>(trainer.fit(std::vector<Table>(2, one), std::vector<Table>{one}));
   CHECK(seen.rates == std::vector<double>{0.25, 0.5, 0.75, 1, 1, 1});
 
   losses = {1.0, 2.0, 2.0, 2.0};
   seen = {};
   trainer.settings().epochs = 4;
-  trainer.fit(std::vector<Table>(2, one), std::vector<Table>{one});
+  static_cast<void>(trainer.fit(std::vector<Table>(2, one), std::vector<Table>{one}));
   CHECK(seen.rates == std::vector<double>{0.25, 0.5, 0.75, 1, 1, 1, 0.5, 0.5});
 }
 

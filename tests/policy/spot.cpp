@@ -290,7 +290,7 @@ TEST_CASE("after a later fit that is not preempted, SIGTERM acts as without a fi
                                 Optimizer{},
                                 Saves{},
                                 Stays{}};
-        trainer.fit(frugal::Resident(samples(12), {.batch = 4}));
+        static_cast<void>(trainer.fit(frugal::Resident(samples(12), {.batch = 4})));
         ::raise(SIGTERM);
       },
       Saves{});

@@ -118,7 +118,7 @@ TEST_CASE("every part evaluates without gradients, and each part's mode is resto
   std::vector<bool> gradients;
   frugal::Trainer trainer{module, Modes{&training, &gradients}, frugal::Settings{}, Optimize<SGD>{},
                           Validate<Every<1>>{}};
-  trainer.fit(Resident(samples(16), {.batch = 8}), Resident(samples(8, 92)));
+  static_cast<void>(trainer.fit(Resident(samples(16), {.batch = 8}), Resident(samples(8, 92))));
   CHECK((training == std::vector<bool>(training.size(), false)));
   CHECK(training.size() == 2 * 5);
   CHECK((gradients == std::vector<bool>{true, false, true, false}));
@@ -147,7 +147,7 @@ std::map<std::string, at::Tensor> trained(Valid&&... valid) {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
   frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
                           Optimize<SGD>{.lr = 0.1, .momentum = 0.9}, Validate<Every<2>>{}};
-  trainer.fit(Resident(samples(30), {.batch = 8, .shuffle = true}), valid...);
+  static_cast<void>(trainer.fit(Resident(samples(30), {.batch = 8, .shuffle = true}), valid...));
   for (at::Tensor const& parameter : module->parameters()) CHECK_FALSE(parameter.grad().defined());
   return tensors_of(*module);
 }
@@ -174,7 +174,7 @@ TEST_CASE("validation data without a batch is an error that says which source it
   frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
                           Optimize<SGD>{}};
   try {
-    trainer.fit(Resident(samples(8)), Empty{});
+    static_cast<void>(trainer.fit(Resident(samples(8)), Empty{}));
     FAIL("no error came");
   } catch (frugal::EmptySourceError const& error) {
     CHECK(error.fault().what == "the validation source has no batch");

@@ -24,7 +24,7 @@ struct Squares {
 template <class Accumulation, class B>
 void train() {
   Trainer trainer{torch::nn::Linear(1, 1), Squares{}, Settings{}, Optimize<SGD>{}, Accumulation{}};
-  trainer.fit(std::vector<B>{});
+  static_cast<void>(trainer.fit(std::vector<B>{}));
 }
 
 template void train<Accumulate<Auto>, Batch>();

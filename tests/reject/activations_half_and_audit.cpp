@@ -23,7 +23,7 @@ template <class... Ps>
 void train() {
   std::vector<Batch> batches;
   Trainer<torch::nn::Linear, CrossEntropy, Optimize<SGD>, Ps...> trainer(torch::nn::Linear(2, 2));
-  trainer.fit(batches);
+  static_cast<void>(trainer.fit(batches));
 }
 template void train<OwnAudit, Activations<Offload>>();
 #ifdef FRUGAL_REJECT

@@ -14,7 +14,7 @@ template <class... Ps>
 void train() {
   std::vector<Batch> batches;
   Trainer<torch::nn::Linear, CrossEntropy, Optimize<SGD>, Ps...> trainer(torch::nn::Linear(2, 2));
-  trainer.fit(batches);
+  static_cast<void>(trainer.fit(batches));
 }
 template void train<Audit<BitExact>, Checkpoint<Every<500>>>();
 #ifdef FRUGAL_REJECT

@@ -13,7 +13,7 @@ template <class... Ps>
 void train() {
   std::vector<Batch> batches;
   Trainer<torch::nn::Linear, CrossEntropy, Ps...> trainer(torch::nn::Linear(2, 2));
-  trainer.fit(batches);
+  static_cast<void>(trainer.fit(batches));
 }
 template void train<Optimize<Nothing>>();
 #ifdef FRUGAL_REJECT

@@ -21,7 +21,7 @@ template <class Objective>
 void train() {
   std::vector<Batch> batches;
   Trainer<torch::nn::Linear, Objective, Optimize<SGD>> trainer(torch::nn::Linear(2, 2));
-  trainer.fit(batches);
+  static_cast<void>(trainer.fit(batches));
 }
 template void train<Sound>();
 #ifdef FRUGAL_REJECT

@@ -26,7 +26,7 @@ template <class... Ps>
 void train() {
   std::vector<Batch> batches;
   Trainer<torch::nn::Linear, CrossEntropy, Optimize<SGD>, Ps...> trainer(torch::nn::Linear(2, 2));
-  trainer.fit(batches);
+  static_cast<void>(trainer.fit(batches));
 }
 template void train<Reader<false>>();
 #ifdef FRUGAL_REJECT

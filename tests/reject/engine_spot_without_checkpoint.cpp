@@ -17,7 +17,7 @@ template <class... Ps>
 void train() {
   std::vector<Batch> batches;
   Trainer<torch::nn::Linear, CrossEntropy, Optimize<SGD>, Ps...> trainer(torch::nn::Linear(2, 2));
-  trainer.fit(batches, batches);
+  static_cast<void>(trainer.fit(batches, batches));
 }
 template void train<Checkpoint<Every<500>>, EarlyStop<Patience<3>>, Spot<SigtermSave>>();
 #ifdef FRUGAL_REJECT

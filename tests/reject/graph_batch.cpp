@@ -27,12 +27,12 @@ struct Sum {
 
 void train(frugal::Trainer<torch::nn::Linear, Sum, frugal::Optimize<frugal::AdamW>>& trainer,
            std::vector<Row> const& rows) {
-  trainer.fit(rows);
+  static_cast<void>(trainer.fit(rows));
 }
 #ifdef FRUGAL_REJECT
 void train(frugal::Trainer<torch::nn::Linear, Sum, frugal::Optimize<frugal::AdamW>,
                            frugal::Graph<frugal::WholeStep>>& trainer,
            std::vector<Row> const& rows) {
-  trainer.fit(rows);
+  static_cast<void>(trainer.fit(rows));
 }
 #endif

@@ -32,7 +32,7 @@ template <class Optimizer>
 void train() {
   std::vector<Batch> batches;
   Trainer<torch::nn::Linear, Mean, Optimizer, Agrees> trainer{torch::nn::Linear(1, 1)};
-  trainer.fit(batches);
+  static_cast<void>(trainer.fit(batches));
 }
 template void train<Optimize<SGD>>();
 #ifdef FRUGAL_REJECT

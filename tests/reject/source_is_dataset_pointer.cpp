@@ -16,7 +16,7 @@ using Job = Trainer<torch::nn::Linear, CrossEntropy, Optimize<AdamW>>;
 
 void good(Job& trainer, Rows& dataset) {
   auto source = from_dataset(dataset, {.batch = 64});
-  trainer.fit(source);
+  static_cast<void>(trainer.fit(source));
 }
 #ifdef FRUGAL_REJECT
 void bad(Job& trainer, std::shared_ptr<Rows>& dataset) { trainer.fit(dataset); }

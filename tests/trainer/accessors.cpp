@@ -53,7 +53,7 @@ auto trainer_of(Ps const&... policies) {
 TEST_CASE("the optimizer's rate is what its user set, before a fit and after it") {
   auto trainer = trainer_of(Optimize<AdamW>{.lr = 3e-4}, Schedule<Warmup<5>, Cosine>{});
   CHECK(trainer.optimizer().lr == 3e-4);
-  trainer.fit(Resident(samples(32), {.batch = 4}));
+  static_cast<void>(trainer.fit(Resident(samples(32), {.batch = 4})));
   CHECK(trainer.optimizer().lr == 3e-4);
   trainer.optimizer().lr = 1e-2;
   CHECK(trainer.policy<frugal::kinds::optimizer>().lr == 1e-2);

@@ -58,7 +58,7 @@ TEST_CASE("a module by value is trained in the trainer, which returns it") {
   Net net;
   auto const before = copy_of(net);
   Trainer trainer{std::move(net), CrossEntropy{}, Settings{}, Sgd{.lr = 0.1}};
-  trainer.fit(batches_of_sizes({4}));
+  static_cast<void>(trainer.fit(batches_of_sizes({4})));
   CHECK_FALSE(same(copy_of(trainer.module()), before));
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("a holder, a shared pointer and a Sequential are trained in place") {
   auto const moves = [](auto const& module) {
     auto const before = copy_of(base_module(module));
     Trainer trainer{module, CrossEntropy{}, Settings{}, Sgd{.lr = 0.1}};
-    trainer.fit(batches_of_sizes({4}));
+    static_cast<void>(trainer.fit(batches_of_sizes({4})));
     return !same(copy_of(base_module(module)), before);
   };
   CHECK(moves(shared));
@@ -85,7 +85,7 @@ TEST_CASE(
   static_assert(std::is_same_v<decltype(without), Trainer<Net, CrossEntropy, Sgd, Accumulate<2>>>);
   Trainer with{Net{}, CrossEntropy{}, Settings{}, Sgd{.lr = 0.1}, Accumulate<2>{}};
   CHECK(without.fit(batches_of_sizes({4, 4})).epochs == 1);
-  with.fit(batches_of_sizes({4, 4}));
+  static_cast<void>(with.fit(batches_of_sizes({4, 4})));
   CHECK(same(copy_of(without.module()), copy_of(with.module())));
   // The types may be named, too.
   Trainer<Net, CrossEntropy, Sgd> named{Net{}, CrossEntropy{}, Sgd{.lr = 0.1}};
@@ -107,8 +107,8 @@ TEST_CASE("objectives are any callable that returns a tensor or a Loss") {
   };
   Trainer one{Net{}, tensor, Settings{}, Sgd{.lr = 0.1}};
   Trainer two{Net{}, loss, Settings{}, Sgd{.lr = 0.1}};
-  one.fit(batches_of_sizes({4, 4}));
-  two.fit(batches_of_sizes({4, 4}));
+  static_cast<void>(one.fit(batches_of_sizes({4, 4})));
+  static_cast<void>(two.fit(batches_of_sizes({4, 4})));
   CHECK(same(copy_of(one.module()), copy_of(two.module())));
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("an objective's weight decides how much its micro-batch counts") {
   };
   auto const trained = [&](double second) {
     Trainer trainer{Net{}, weighing(second), Settings{}, Sgd{.lr = 0.1}, Accumulate<2>{}};
-    trainer.fit(batches_of_sizes({4, 4}));
+    static_cast<void>(trainer.fit(batches_of_sizes({4, 4})));
     return copy_of(trainer.module());
   };
   CHECK(same(trained(1.0), trained(1.0)));
@@ -175,12 +175,12 @@ TEST_CASE("batches may come as an lvalue, a constant or a temporary") {
 TEST_CASE("a second fit continues with the weights and restarts the counts") {
   auto const train = batches_of_sizes({4, 4});
   Trainer twice{Net{}, CrossEntropy{}, Settings{}, Sgd{.lr = 0.1}};
-  twice.fit(train);
+  static_cast<void>(twice.fit(train));
   Report const second = twice.fit(train);
   CHECK(second.epochs == 1);
   CHECK(second.steps == 2);
   Trainer once{Net{}, CrossEntropy{}, Settings{.epochs = 2}, Sgd{.lr = 0.1}};
-  once.fit(train);
+  static_cast<void>(once.fit(train));
   CHECK(same(copy_of(twice.module()), copy_of(once.module())));
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("a policy's settings may be changed between fits") {
   Trainer trainer{Net{}, CrossEntropy{}, Settings{}, Sgd{.lr = 0.1}};
   trainer.policy<kinds::optimizer>().lr = 0;
   auto const before = copy_of(trainer.module());
-  trainer.fit(train);
+  static_cast<void>(trainer.fit(train));
   CHECK(same(copy_of(trainer.module()), before));
   trainer.policy<kinds::optimizer>().lr = 0.1;
   trainer.settings().epochs = 3;
@@ -300,7 +300,7 @@ struct LeavesOutEpoch {
 TEST_CASE("a guard that does not call next() is an error that names its hook") {
   auto const fit = [](auto guard) {
     Trainer trainer{Net{}, CrossEntropy{}, Settings{}, Sgd{}, guard};
-    trainer.fit(batches_of_sizes({4}));
+    static_cast<void>(trainer.fit(batches_of_sizes({4})));
   };
   CHECK_THROWS_WITH_AS(fit(LeavesOutFit{}), doctest::Contains("(around_fit)"), PolicyError);
   CHECK_THROWS_WITH_AS(fit(LeavesOutEpoch{}), doctest::Contains("(around_epoch)"), PolicyError);

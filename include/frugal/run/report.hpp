@@ -12,7 +12,7 @@
 namespace frugal {
 
 /// What a run came to.
-struct Report {
+struct [[nodiscard]] Report {
   std::uint64_t epochs = 0;   ///< complete epochs, those before a resume included
   std::uint64_t steps = 0;    ///< optimizer steps, likewise
   std::uint64_t samples = 0;  ///< training samples, likewise

@@ -220,7 +220,7 @@ TEST_CASE("micro-batches count by their weights, as in PyTorch's big batch") {
     };
     frugal::Trainer trainer{net, objective, frugal::Settings{.epochs = 2}, Optimize<SGD>{.lr = 0.3},
                             Split{.samples = most}};
-    trainer.fit(batches);
+    static_cast<void>(trainer.fit(batches));
     for (int epoch = 0; epoch < 2; ++epoch) {
       for (auto const& batch : batches) {
         auto copy = hand;
@@ -349,7 +349,7 @@ TEST_CASE("errors other than out-of-memory pass through unchanged") {
   auto const fit = [](auto objective) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{}, Optimize<SGD>{},
                             Split{}};
-    trainer.fit(Resident(samples(8), {.batch = 8}));
+    static_cast<void>(trainer.fit(Resident(samples(8), {.batch = 8})));
   };
   using Net = std::shared_ptr<Mlp>;
   CHECK_THROWS_AS(
@@ -378,7 +378,7 @@ TEST_CASE("a resumed run is split like the original one") {
                             Optimize<frugal::AdamW>{},
                             frugal::Checkpoint<frugal::Every<1>>{},
                             Split{}};
-    trainer.fit(Resident(samples(44), {.batch = 16, .shuffle = true}));
+    static_cast<void>(trainer.fit(Resident(samples(44), {.batch = 16, .shuffle = true})));
     CHECK(trainer.policy<k::accumulate>().micro_batch() == 4);
     return tensors_of(*module);
   };
@@ -472,7 +472,7 @@ TEST_CASE("counters within a window are notified of the retry") {
                           Split{},
                           Listens{.out = &text},
                           Spy{.each_step = [&](frugal::Counters const& at) { step = at.step; }}};
-  trainer.fit(Resident(samples(44), {.batch = 16}));
+  static_cast<void>(trainer.fit(Resident(samples(44), {.batch = 16})));
   CHECK(text == "lbslxlxlblblblbslblblbs");
 }
 

@@ -173,7 +173,7 @@ TEST_CASE("a handler that the program installs during fit stays") {
   frugal::Trainer trainer{std::make_shared<Mlp>(), witness,
                           frugal::Settings{.run = folder.path(), .epochs = 1}, Optimizer{},
                           Saves{}};
-  trainer.fit(frugal::Resident(samples(12), {.batch = 4}));
+  static_cast<void>(trainer.fit(frugal::Resident(samples(12), {.batch = 4})));
   CHECK((handler_of(SIGINT) == handler_of_mine));
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("the handler is there during fit, unless Checkpoint is told to leave i
     frugal::Trainer trainer{std::make_shared<Mlp>(), witness,
                             frugal::Settings{.run = folder.path(), .epochs = 1}, Optimizer{},
                             Saves{.on_interrupt = what}};
-    trainer.fit(frugal::Resident(samples(12), {.batch = 4}));
+    static_cast<void>(trainer.fit(frugal::Resident(samples(12), {.batch = 4})));
     CHECK(taken == (what == OnInterrupt::Save));
     CHECK((handler_of(SIGINT) == SIG_DFL));
     CHECK((handler_of(SIGPIPE) == SIG_DFL));
@@ -316,7 +316,7 @@ TEST_CASE("a second Ctrl-C exits at once, in the step and in the save") {
     frugal::Trainer trainer{std::make_shared<Mlp>(), witness,
                             frugal::Settings{.run = folder / "step", .epochs = 2}, Optimizer{},
                             Saves{}};
-    trainer.fit(frugal::Resident(samples(12), {.batch = 4}));
+    static_cast<void>(trainer.fit(frugal::Resident(samples(12), {.batch = 4})));
     return 4;
   });
   REQUIRE(WIFEXITED(in_step));

@@ -69,7 +69,7 @@ std::string refusal(Job const& job, Ps const&... policies) {
       frugal::Settings{.run = job.folder, .epochs = job.epochs, .seed = job.seed}, policies...};
   frugal::Resident train(samples(43, 91, job.shape.features), {.batch = 4});
   try {
-    trainer.fit(train, train);
+    static_cast<void>(trainer.fit(train, train));
   } catch (frugal::StateError const& error) {
     CHECK(same_bits(tensors_of(*module), before));
     CHECK(losses.empty());
@@ -249,7 +249,7 @@ TEST_CASE("weights without any matching name are refused") {
                           frugal::Settings{.run = folder / "donor", .epochs = 1}, Optimizer{},
                           Weights{}};
   frugal::Resident train(samples(8), {.batch = 4});
-  trainer.fit(train);
+  static_cast<void>(trainer.fit(train));
   CHECK_THROWS_WITH_AS(run({.folder = folder / "run"}, Optimizer{},
                            Weights{.resume = frugal::Resume::Weights, .from = folder / "donor"}),
                        doctest::Contains("no tensor there has the name of a tensor here"),
@@ -309,7 +309,7 @@ std::string said_of_forged(Change&& change) {
                           Optimizer{}, Saves{}};
   frugal::Resident train(samples(43), {.batch = 4});
   try {
-    trainer.fit(train, train);
+    static_cast<void>(trainer.fit(train, train));
   } catch (frugal::Error const& error) {
     CHECK(same_bits(tensors_of(*module), before));
     return error.what();
