@@ -244,7 +244,7 @@ namespace {space} {{
 CASE = """
 TEST_CASE("{page}: the program at line {line} runs") {{
   EmptyFolder const folder;
-  {space}::main_of_page();
+  {call};
 }}
 """
 
@@ -255,13 +255,19 @@ def extract(root: Path, pages: list[str], outputs: list[Path]) -> None:
         includes, cases = ["#include <filesystem>", "#include <string>"], []
         for number in range(turn, len(complete), len(outputs)):
             block, body = complete[number], []
+            # A main whose last line returns a value, such as an exit code: it must be 0.
+            returns = re.search(r"^  return .*;.*\n}\s*\Z", block.text, re.MULTILINE) is not None
+            main = "int main_of_page() {" if returns else "void main_of_page() {"
             for line in block.text.splitlines(keepends=True):
                 include = re.match(r"\s*#\s*include\b.*", line)
                 if include and include[0] not in includes:
                     includes.append(include[0])
                 # An empty line instead keeps the compiler's line numbers those of the page.
-                body.append("\n" if include else line.replace("int main() {", "void main_of_page() {"))
-            names = {"space": f"frugal_docs_{number}", "line": block.line, "page": block.page}
+                body.append("\n" if include else line.replace("int main() {", main))
+            space = f"frugal_docs_{number}"
+            call = f"{space}::main_of_page()"
+            names = {"space": space, "line": block.line, "page": block.page,
+                     "call": f"CHECK({call} == 0)" if returns else call}  # fmt: skip
             cases.append(UNIT.format(**names, text="".join(body)))
             if block.runs:
                 cases.append(CASE.format(**names))

@@ -110,6 +110,13 @@ class Pages(unittest.TestCase):
         self.assertIn('#line 2 "docs/policy/x.md"\n\nvoid main_of_page() {', text)
         self.assertEqual(text.count("#include <cstdio>"), 1)
 
+    def test_what_a_program_returns_must_be_0(self):
+        self.write("docs/policy/x.md", "```cpp\n#include <cstdio>\nint main() {\n  return 0;  // why\n}\n```\n")
+        output = self.root / "out.cpp"
+        check.extract(self.root, check.pages_of(self.root), [output])
+        self.assertIn("int main_of_page() {", output.read_text())
+        self.assertIn("CHECK(frugal_docs_0::main_of_page() == 0);", output.read_text())
+
 
 if __name__ == "__main__":
     unittest.main()
