@@ -68,7 +68,7 @@ void summarise(fr::Report const& report, std::filesystem::path const& run,
   if (report.resumed) {
     bool const finished = report.resumed->step == report.steps;
     std::cout << "Resumed        from step " << report.resumed->step
-              << (finished ? ", where the run had ended: nothing was left to train" : "") << '\n';
+              << (finished ? ", where it had ended: nothing is left to train" : "") << '\n';
   }
 
   auto const newest = fr::latest_checkpoint(run);
@@ -87,9 +87,9 @@ void summarise(fr::Report const& report, std::filesystem::path const& run,
   entry("train for longer", command + " --epochs 12");
   entry("stop, and go on", "Ctrl-C in a run, then the same command again");
   entry("evaluate the best checkpoint", command + " --evaluate");
-  entry("add a lever", "fr::Precision<fr::BF16>{} to the trainer in");
+  entry("add a lever", "fr::Average<fr::Ema<>>{} to the trainer in");
   entry("", "examples/fashion_mnist.cpp, then");
-  entry("", command + " --run runs/bf16");
+  entry("", command + " --run runs/average");
   entry("begin again", command + " --run runs/again");
 }
 
