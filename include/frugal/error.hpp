@@ -117,6 +117,11 @@ struct LossJumpError : LossError {
   using LossError::LossError;
 };
 
+/// The weights of a window's losses sum to zero: it has nothing to learn from.
+struct ZeroWeightError : LossError {
+  using LossError::LossError;
+};
+
 /// Gradients that stay NaN or infinite, however far the loss is scaled down.
 struct GradientError : Error {
   using Error::Error;

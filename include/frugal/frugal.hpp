@@ -10,9 +10,11 @@
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/mapped.hpp>
 #include <frugal/data/mnist.hpp>
+#include <frugal/data/pad.hpp>
 #include <frugal/data/prefetch.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
+#include <frugal/data/samples.hpp>
 #include <frugal/explain.hpp>
 #include <frugal/find_learning_rate.hpp>
 #include <frugal/metrics/accuracy.hpp>

@@ -92,7 +92,7 @@ class Trainer {
 
  private:
   static_assert((true && ... && !std::same_as<Ps, Settings>),
-                "frugal: Settings stands before the policies. Write Trainer{module, objective, "
+                "frugal: Settings comes before the policies. Write Trainer{module, objective, "
                 "Settings{...}, policies...}.");
   // Asserts each rule once, with its sentence; the value itself adds nothing.
   static constexpr bool checked = detail::facts<typename recipe::policies>::require() || true;

@@ -5,6 +5,7 @@
 
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/mnist.hpp>
+#include <frugal/data/pad.hpp>
 #include <frugal/data/resident.hpp>
 
 #include <torch/data/datasets/map.h>
@@ -133,6 +134,26 @@ TEST_CASE("a data set without targets gives bare tensors") {
   auto const batches = rest(source);
   REQUIRE(batches.size() == 2);
   CHECK(at::equal(at::cat(batches), at::arange(10).view({5, 2})));
+}
+
+TEST_CASE("a data set's samples go through a collate function, in buckets by length if wanted") {
+  /// Sample i has 1 + i mod 4 rows.
+  struct Ragged : datasets::Dataset<Ragged> {
+    torch::data::Example<> get(std::size_t i) override {
+      auto const rows = static_cast<std::int64_t>(1 + i % 4);
+      return {at::ones({rows, 2}), at::full({rows}, static_cast<std::int64_t>(i), at::kLong)};
+    }
+    std::optional<std::size_t> size() const override { return 24; }
+  };
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t i = 0; i < 24; ++i) lengths.push_back(1 + i % 4);
+  auto plain = from_dataset(Ragged{}, {.batch = 6, .shuffle = false}, frugal::Pad{});
+  static_assert(std::is_same_v<frugal::batch_of<decltype(plain)>, frugal::PaddedBatch>);
+  CHECK(plain.next()->data.sizes() == at::IntArrayRef({6, 4, 2}));
+  auto bucketed =
+      from_dataset(Ragged{}, {.batch = 6}, frugal::Pad{}, frugal::Buckets{.lengths = lengths});
+  CHECK(bucketed.batches() == 4);
+  for (auto const& batch : rest(bucketed)) CHECK(batch.mask.all().item<bool>());
 }
 
 TEST_CASE("torch's MNIST becomes a resident source, with the bits of its get") {

@@ -169,11 +169,10 @@ TEST_CASE("Settings::steps ends a run exactly there, within an epoch or a sequen
   CHECK(report.epochs == 1);
   CHECK(report.samples == 29);
   for (Settings const& settings : {Settings{.epochs = 9, .steps = 0}, Settings{.epochs = 0}}) {
-    auto const report = fit_of(new_net(), settings, train);
-    CHECK(report.steps == 0);
-    REQUIRE(report.advice.size() == 1);
-    CHECK(
-        says(report.advice[0], settings.steps ? "Settings::steps is 0" : "Settings::epochs is 0"));
+    auto const none = fit_of(new_net(), settings, train);
+    CHECK(none.steps == 0);
+    REQUIRE(none.advice.size() == 1);
+    CHECK(says(none.advice[0], settings.steps ? "Settings::steps is 0" : "Settings::epochs is 0"));
   }
   CHECK(fit_of(new_net(), {.epochs = 1}, train).advice.empty());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: RocAuc is of two classes, or the mean over several. Write RocAuc<> or RocAuc<Macro>.
+// expect: frugal: RocAuc<...>: unknown average. Options: Binary, Macro. Write RocAuc<> or RocAuc<Macro>.
 #include <frugal/metrics/roc_auc.hpp>
 
 #include <string_view>

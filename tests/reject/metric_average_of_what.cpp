@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: PrecisionScore, RecallScore and F1Score are told how classes are averaged: Binary, Micro, Macro or Weighted. Write F1Score<Macro>.
+// expect: frugal: PrecisionScore, RecallScore, F1Score: unknown average. Options: Binary, Micro, Macro, Weighted. Write F1Score<Macro>.
 #include <frugal/metrics/precision_recall.hpp>
 
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: TopK<0> has no class to look at. Write TopK<5>.
+// expect: frugal: TopK<K>: K is the number of classes to consider, at least 1. Write TopK<5>.
 #include <frugal/metrics/top_k.hpp>
 
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: a policy of this recipe makes processes agree, and a metric of Validate cannot be added up over them. Write `template <class Sum> void reduce(Sum&& sum)` in it, with `counted = sum(counted)` for each number that it has counted.
+// expect: frugal: this recipe reduces over processes, and a metric of Validate cannot be summed over them. Write `template <class Sum> void reduce(Sum&& sum)` in it, with `counted = sum(counted)` for each number that it has counted.
 #include <frugal/loop/measurement.hpp>
 #include <frugal/metrics/accuracy.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Settings stands before the policies. Write Trainer{module, objective, Settings{...}, policies...}.
+// expect: frugal: Settings comes before the policies. Write Trainer{module, objective, Settings{...}, policies...}.
 #include <frugal/data/resident.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

@@ -2,11 +2,21 @@
 // Shapes: B samples, C classes, T positions.
 #include <doctest/doctest.h>
 
+#include <frugal/data/pad.hpp>
 #include <frugal/run/objective.hpp>
 
 #include "loop/stand_ins.hpp"
+#include "support/running.hpp"
 
+#include <torch/data/example.h>
+
+#include <array>
 #include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace frugal_test::run_objective {
 
@@ -63,6 +73,102 @@ TEST_CASE("class probabilities are targets too, and weigh the samples") {
   Loss const loss = CrossEntropy{}(identity, batch);
   CHECK(loss.value.equal(at::cross_entropy_loss(batch.data, batch.target)));
   CHECK(loss.weight == 4);
+}
+
+TEST_CASE("probabilities of every position are as many terms as positions") {
+  Identity identity;
+  at::manual_seed(1);
+  Batch const batch{at::randn({4, 3, 5}), at::softmax(at::randn({4, 3, 5}), 1)};
+  Loss const loss = CrossEntropy{}(identity, batch);
+  CHECK(loss.value.equal(at::cross_entropy_loss(batch.data, batch.target)));
+  CHECK(loss.weight == 20);
+}
+
+TEST_CASE("labels of -100 count neither in the mean nor in its weight") {
+  Identity identity;
+  at::manual_seed(1);
+  at::Tensor const logits = at::randn({2, 3, 4});
+  at::Tensor const labels =
+      at::tensor({0, -100, 2, 1, -100, -100, 1, -100}, at::kLong).view({2, 4});
+  Loss const loss = CrossEntropy{}(identity, Batch{logits, labels});
+  CHECK(loss.weight == 4);
+  CHECK(loss.value.equal(at::cross_entropy_loss(logits, labels)));
+  // Also of a view whose labels do not lie side by side.
+  Loss const view = CrossEntropy{}(identity, Batch{logits.slice(2, 0, 3), labels.slice(1, 0, 3)});
+  CHECK(view.weight == 3);
+}
+
+TEST_CASE("a batch whose labels are all -100 has loss 0, weight 0 and gradients of 0") {
+  Identity identity;
+  at::Tensor const logits = at::randn({3, 4}).requires_grad_();
+  Batch const batch{logits, at::full({3}, -100, at::kLong)};
+  for (double const smoothing : {0.0, 0.1}) {
+    Loss const loss = CrossEntropy{.label_smoothing = smoothing}(identity, batch);
+    CHECK(loss.value.item<double>() == 0);
+    CHECK(loss.weight == 0);
+    loss.value.backward();
+    CHECK(logits.grad().equal(at::zeros({3, 4})));
+  }
+}
+
+/// Says itself how many labels count.
+struct Counting {
+  at::Tensor data, target;
+  std::int64_t counted() const { return 17; }
+};
+
+TEST_CASE("a batch that counts its labels is believed, and nobody counts again") {
+  Identity identity;
+  Counting const batch{at::randn({3, 4}), at::zeros({3}, at::kLong)};
+  CHECK(CrossEntropy{}(identity, batch).weight == 17);
+}
+
+TEST_CASE("counting labels in host memory costs no operator") {
+  Identity identity;
+  Batch const batch{at::randn({8, 4}), at::randint(4, {8}, at::kLong)};
+  auto const ours = frugal_test::support::operators_of([&] { CrossEntropy{}(identity, batch); });
+  auto const torchs =
+      frugal_test::support::operators_of([&] { at::cross_entropy_loss(batch.data, batch.target); });
+  CHECK(ours == torchs);
+}
+
+TEST_CASE("labels elsewhere all weigh, without a wait, unless they are to be counted there") {
+  Identity identity;
+  Batch const batch{at::randn({3, 4}).to(at::kMeta), at::full({3}, -100, at::kLong).to(at::kMeta)};
+  CHECK(CrossEntropy{}(identity, batch).weight == 3);
+  // What counts has to read the labels, and there are none to read on this device.
+  CHECK_THROWS_AS(CrossEntropy{.counts_on_device = true}(identity, batch), c10::Error);
+}
+
+TEST_CASE("pairs, tuples, arrays, vectors and maps are batches of data and target") {
+  Identity identity;
+  at::manual_seed(1);
+  at::Tensor const x = at::randn({6, 3}), y = at::randint(3, {6}, at::kLong);
+  at::Tensor const wanted = at::cross_entropy_loss(x, y);
+  auto const check = [&](auto const& batch) {
+    CHECK(CrossEntropy{}(identity, batch).value.equal(wanted));
+  };
+  check(std::pair{x, y});
+  check(std::tuple{x, y, at::zeros({6})});
+  check(std::array{x, y});
+  check(std::vector{x, y});
+  check(std::map<std::string, at::Tensor>{{"input_ids", x}, {"labels", y}});
+  check(torch::data::Example<>{x, y});
+  CHECK(MeanSquaredError{}(identity, std::pair{x, x}).value.item<double>() == 0);
+  CHECK_FALSE(ObjectiveFor<CrossEntropy, Identity, at::Tensor>);
+  CHECK_FALSE(ObjectiveFor<MeanSquaredError, Identity, std::tuple<at::Tensor>>);
+}
+
+TEST_CASE("MeanSquaredError of a padded batch is that of its own positions") {
+  Identity identity;
+  std::vector<std::pair<at::Tensor, at::Tensor>> const samples{
+      {at::tensor({1.0, 2.0, 4.0}), at::tensor({1.0, 0.0, 1.0})},
+      {at::tensor({5.0}), at::tensor({3.0})}};
+  frugal::PaddedBatch const batch = frugal::Pad{.value = 9}(samples);
+  Loss const loss = MeanSquaredError{}(identity, batch);
+  CHECK(loss.value.item<double>() == doctest::Approx((0 + 4 + 9 + 4) / 4.0));
+  CHECK(loss.weight == 4);
+  CHECK(loss.output.is_same(batch.data));
 }
 
 TEST_CASE("logits that do not fit their labels are an error with both shapes") {

@@ -286,16 +286,14 @@ class Engine {
   static void add_saved_scope(std::vector<detail::SavedScope>& scopes) {
     using State = std::remove_reference_t<decltype(detail::get<I>(std::declval<states&>()))>;
     if constexpr (detail::persists<State>) {
-      scopes.push_back({scope_of(I), requires { typename State::dispensable;
+      constexpr bool dispensable = requires { typename State::dispensable; };
+      scopes.push_back({scope_of(I), dispensable});
     }
-  });
-}
-}  // namespace frugal
+  }
 
-static std::string scope_of(std::size_t which) { return detail::scope_of(infos, which); }
+  static std::string scope_of(std::size_t which) { return detail::scope_of(infos, which); }
 
-[[no_unique_address]] states states_;
-}
-;
+  [[no_unique_address]] states states_;
+};
 
 }  // namespace frugal

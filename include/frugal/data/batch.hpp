@@ -5,16 +5,13 @@
 #include <ATen/ATen.h>
 
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <type_traits>
-#include <utility>
 
 #include <frugal/data/batch_defaults.hpp>
 #include <frugal/data/each_tensor.hpp>
-#include <frugal/data/fields.hpp>
-#include <frugal/data/shape_text.hpp>
+#include <frugal/data/fields.hpp>      // IWYU pragma: export
+#include <frugal/data/shape_text.hpp>  // IWYU pragma: export
 
 namespace frugal {
 

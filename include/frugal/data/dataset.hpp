@@ -3,6 +3,8 @@
 #pragma once
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/buckets.hpp>
+#include <frugal/data/collate.hpp>
 #include <frugal/data/loading.hpp>
 #include <frugal/data/resident.hpp>
 #include <frugal/error.hpp>
@@ -43,62 +45,88 @@ concept IndexedDataset = requires(D& dataset, std::vector<std::size_t> const& in
 
 namespace detail {
 
-/// What a data set's get_batch gives, as a batch that the loop knows. Loose examples are
-/// stacked, each side in one go; a batch of a type of your own passes as it is.
-template <class B>
-B as_batch(B batch) {
-  return batch;
-}
-inline Batch as_batch(torch::data::Example<> example) {
-  return {std::move(example.data), std::move(example.target)};
-}
-inline at::Tensor as_batch(torch::data::TensorExample example) { return std::move(example.data); }
-inline Batch as_batch(std::vector<torch::data::Example<>> examples) {
-  std::vector<at::Tensor> data, target;
-  data.reserve(examples.size());
-  target.reserve(examples.size());
-  for (auto& example : examples) {
-    data.push_back(std::move(example.data));
-    target.push_back(std::move(example.target));
+/// Where no function is given: samples are stacked, and what a data set has collated itself passes,
+/// an example as the batch that it is.
+struct StackSamples {
+  template <class B>
+  B operator()(B batch, std::span<std::size_t const>) const {
+    return batch;
   }
-  return {at::stack(data), at::stack(target)};
-}
-inline at::Tensor as_batch(std::vector<torch::data::TensorExample> examples) {
-  std::vector<at::Tensor> data;
-  data.reserve(examples.size());
-  for (auto& example : examples) data.push_back(std::move(example.data));
-  return at::stack(data);
+  template <Stackable S>
+  auto operator()(std::vector<S> const& samples, std::span<std::size_t const> indices) const {
+    return Stack{}(samples, indices);
+  }
+  Batch operator()(torch::data::Example<> example, std::span<std::size_t const>) const {
+    return {std::move(example.data), std::move(example.target)};
+  }
+  at::Tensor operator()(torch::data::TensorExample example, std::span<std::size_t const>) const {
+    return std::move(example.data);
+  }
+};
+
+/// False, and known only once `Collate` is.
+template <class Collate>
+inline constexpr bool collates = false;
+
+/// Calls a collate function, with the numbers of the samples where it takes them.
+template <class Collate, class Samples>
+auto collated(Collate& collate, Samples&& samples, std::span<std::size_t const> indices) {
+  if constexpr (requires { collate(std::forward<Samples>(samples), indices); }) {
+    return collate(std::forward<Samples>(samples), indices);
+  } else if constexpr (requires { collate(std::forward<Samples>(samples)); }) {
+    return collate(std::forward<Samples>(samples));
+  } else {
+    static_assert(
+        collates<Collate>,
+        "frugal: the collate function cannot be called with what get_batch of this data set gives. "
+        "It takes the samples of a batch: `[](std::vector<Sample> const& samples) { return batch; "
+        "}`.");
+    return Batch{};
+  }
 }
 
 }  // namespace detail
 
 /// Drives the `get_batch` of a torch data set in an order that can be sought, which
-/// torch::data::DataLoader cannot. Made by `from_dataset`.
+/// torch::data::DataLoader cannot. Made by `from_dataset`. `Collate` makes a batch of what
+/// get_batch gives; `Order` is a Pass, or a BucketPass.
 ///
 /// Cost    the data set's own get_batch, which copies sample by sample for a `Dataset` that
 ///         defines `get` alone: override get_batch, or make it `Resident`, where that hurts.
 /// Errors  EmptySourceError without samples; DataError for a set of unknown size; what
 ///         get_batch throws goes through.
-template <IndexedDataset D>
+template <IndexedDataset D, class Collate = detail::StackSamples, class Order = Pass>
 class DatasetSource {
  public:
-  using batch_type = decltype(detail::as_batch(
-      std::declval<D&>().get_batch(std::declval<c10::ArrayRef<std::size_t>>())));
+  using batch_type = decltype(detail::collated(
+      std::declval<Collate&>(),
+      std::declval<D&>().get_batch(std::declval<c10::ArrayRef<std::size_t>>()),
+      std::declval<std::span<std::size_t const>>()));
 
   DatasetSource(D dataset, Loading loading)
-      : dataset_(std::move(dataset)), pass_(size_of(dataset_), loading, "torch data set") {
-    indices_.reserve(static_cast<std::size_t>(loading.batch));
+    requires(std::same_as<Order, Pass> && std::default_initializable<Collate>)
+      : DatasetSource(std::move(dataset), Collate{}, [&](std::uint64_t samples) {
+          return Pass(samples, loading, "torch data set");
+        }) {}
+
+  /// `order(samples)` makes the order.
+  template <class MakeOrder>
+  DatasetSource(D dataset, Collate collate, MakeOrder&& order)
+      : dataset_(std::move(dataset)),
+        collate_(std::move(collate)),
+        pass_(order(size_of(dataset_))) {
+    indices_.reserve(static_cast<std::size_t>(pass_.loading().batch));
   }
 
   void seek(Cursor const& cursor) { pass_.seek(cursor); }
 
   std::optional<batch_type> next() {
-    Pass::Slice const slice = pass_.advance();
+    auto const slice = pass_.advance();
     if (slice.count == 0) return std::nullopt;
     indices_.resize(slice.count);
     pass_.indices(slice, std::span(indices_));
     at::NoGradGuard const no_grad;  // a transform's arithmetic is not part of the model
-    return detail::as_batch(dataset_.get_batch(indices_));
+    return detail::collated(collate_, dataset_.get_batch(indices_), indices_);
   }
 
   std::uint64_t samples() const { return pass_.samples(); }
@@ -112,7 +140,7 @@ class DatasetSource {
       throw DataError({.what = "the data set does not know its size",
                        .where = "torch data set",
                        .why = "without it there is no order to compute and nowhere to resume",
-                       .fix = "Let size() give a number."});
+                       .fix = "Return a number from size()."});
     }
     return *size;
   }
@@ -120,7 +148,8 @@ class DatasetSource {
   static_assert(std::is_same_v<std::size_t, std::uint64_t>, "frugal: needs a 64-bit size_t.");
 
   D dataset_;
-  Pass pass_;
+  [[no_unique_address]] Collate collate_;
+  Order pass_;
   std::vector<std::size_t> indices_;
 };
 
@@ -131,19 +160,48 @@ Resident resident_from(D const& dataset, Loading loading = {}) {
   return Resident(dataset.images(), dataset.targets(), loading);
 }
 
-/// A Source over any torch::data data set that is read by index: map-style sets with `get` or
-/// `get_batch` and sets with transforms (`.map(...)`), with or without a final `Stack<>`.
+namespace detail {
+
 template <class D>
-auto from_dataset(D dataset, Loading loading = {}) {
+constexpr bool require_indexed() {
   static_assert(IndexedDataset<D>,
                 "frugal: from_dataset needs a data set whose get_batch takes indices. A stream "
                 "or a stateful (chunk) data set can neither be shuffled by index nor resumed. "
                 "Write a Source for it: seek(cursor) and next().");
+  return true;
+}
+
+}  // namespace detail
+
+/// A Source over any torch::data data set that is read by index: map-style sets with `get` or
+/// `get_batch` and sets with transforms (`.map(...)`), with or without a final `Stack<>`.
+template <class D>
+auto from_dataset(D dataset, Loading loading = {}) {
+  static_assert(detail::require_indexed<D>());
   if constexpr (gives_whole_tensors<D>) {
     return resident_from(dataset, loading);
   } else {
     return DatasetSource<D>(std::move(dataset), loading);
   }
+}
+
+/// The same with a function that makes a batch of samples: `Stack`, `Pad`, or your own.
+template <class D, class Collate>
+auto from_dataset(D dataset, Loading loading, Collate collate) {
+  static_assert(detail::require_indexed<D>());
+  return DatasetSource<D, Collate>(
+      std::move(dataset), std::move(collate),
+      [&](std::uint64_t samples) { return Pass(samples, loading, "torch data set"); });
+}
+
+/// The same with samples of like length in one batch.
+template <class D, class Collate>
+auto from_dataset(D dataset, Loading loading, Collate collate, Buckets buckets) {
+  static_assert(detail::require_indexed<D>());
+  return DatasetSource<D, Collate, BucketPass>(
+      std::move(dataset), std::move(collate), [&](std::uint64_t samples) {
+        return BucketPass(samples, loading, std::move(buckets), "torch data set");
+      });
 }
 
 }  // namespace frugal

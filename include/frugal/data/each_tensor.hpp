@@ -29,15 +29,13 @@ struct Ignore {
   void operator()(Parts&&...) const {}
 };
 
-}  // namespace detail
+/// ShowsTensors of a part, which may be made of parts itself.
+template <class Part>
+struct shows_part;
 
-/// A batch whose tensors are known: a tensor; a pair, tuple, array, vector, map or optional of
-/// such; a type with members `data` and `target`; one that declares them, or whose batch_traits do.
+/// By traits that are written for the type, or for types like it.
 template <class B>
-concept ShowsTensors =
-    requires(B& batch) { batch_traits<B>::each_tensor(batch, detail::Ignore{}); };
-
-namespace detail {
+concept ShownByTraits = requires(B& batch) { batch_traits<B>::each_tensor(batch, Ignore{}); };
 
 /// `template <class F> void each_tensor(F&& f) { f(ids, mask); }` in the type.
 template <class B>
@@ -54,28 +52,40 @@ concept ListsTensors = are_members<std::remove_cvref_t<decltype(B::tensors)>>;
 
 template <class B>
 concept OfTuple = TupleLike<B> && []<std::size_t... I>(std::index_sequence<I...>) {
-  return sizeof...(I) > 0 && (... && ShowsTensors<std::tuple_element_t<I, B>>);
+  return sizeof...(I) > 0 && (... && shows_part<std::tuple_element_t<I, B>>::value);
 }(std::make_index_sequence<std::tuple_size<B>::value>{});
 template <class B>
-concept OfMap = Keyed<B> && ShowsTensors<typename B::mapped_type>;
+concept OfMap = Keyed<B> && shows_part<typename B::mapped_type>::value;
 template <class B>
-concept OfList = Listed<B> && ShowsTensors<typename B::value_type>;
+concept OfList = Listed<B> && shows_part<typename B::value_type>::value;
 template <class B>
-concept OfOptional =
-    std::same_as<B, std::optional<typename B::value_type>> && ShowsTensors<typename B::value_type>;
+concept OfOptional = std::same_as<B, std::optional<typename B::value_type>> &&
+                     shows_part<typename B::value_type>::value;
 template <class B>
 concept OfMembers = DataMember<B> && requires(B const& batch) {
-  requires ShowsTensors<std::remove_cvref_t<decltype(batch.data)>>;
+  requires shows_part<std::remove_cvref_t<decltype(batch.data)>>::value;
 };
 template <class B>
 concept OfBothMembers = OfMembers<B> && TargetMember<B> && requires(B const& batch) {
-  requires ShowsTensors<std::remove_cvref_t<decltype(batch.target)>>;
+  requires shows_part<std::remove_cvref_t<decltype(batch.target)>>::value;
 };
 
 /// What the type alone tells, without traits that are written for it.
 template <class B>
 concept Transparent = IsTensor<B> || DeclaresTensors<B> || ListsTensors<B> || OfTuple<B> ||
                       OfMap<B> || OfList<B> || OfOptional<B> || OfMembers<B>;
+
+}  // namespace detail
+
+/// A batch whose tensors are known: a tensor; a pair, tuple, array, vector, map or optional of
+/// such; a type with members `data` and `target`; one that declares them, or whose batch_traits do.
+template <class B>
+concept ShowsTensors = detail::Transparent<B> || detail::ShownByTraits<B>;
+
+namespace detail {
+
+template <class Part>
+struct shows_part : std::bool_constant<ShowsTensors<Part>> {};
 
 /// Has members `data` and `target`, and something beside them of which nothing is known.
 template <class B>
@@ -166,7 +176,7 @@ void show_transparent(B& batch, F&& f) {
     for (auto& part : batch) show(part);
   } else if constexpr (OfOptional<Bare>) {
     if (batch) show(*batch);
-  } else {
+  } else if constexpr (OfMembers<Bare>) {
     show(batch.data);
     if constexpr (OfBothMembers<Bare>) show(batch.target);
   }
@@ -181,8 +191,10 @@ void show_tensors(B& batch, F&& f) {
     auto const show = shown<B>(f);
     if constexpr (requires { batch_traits<Bare>::each_tensor(batch, show); }) {
       batch_traits<Bare>::each_tensor(batch, show);
+    } else if constexpr (ShownByTraits<Bare>) {
+      batch_traits<Bare>::each_tensor(const_cast<Bare&>(batch), show);  // which shows them as const
     } else {
-      batch_traits<Bare>::each_tensor(const_cast<Bare&>(batch), show);
+      show_transparent(batch, show);
     }
   }
 }

@@ -36,8 +36,8 @@ inline std::string devices_here() {
   throw DeviceError({.what = std::move(what),
                      .where = where,
                      .why = "this process has " + devices_here(),
-                     .fix = cuda_is_linked ? "Name one of these."
-                                           : "Name one of these; for CUDA link the CUDA flavour "
+                     .fix = cuda_is_linked ? "Use one of these."
+                                           : "Use one of these; for CUDA link the CUDA flavour "
                                              "of LibTorch (FRUGAL_CUDA=ON)."});
 }
 

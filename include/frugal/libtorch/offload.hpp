@@ -51,7 +51,7 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
   /// Begins a forward pass.
   void begin() {
     std::scoped_lock const lock(mutex_);
-    wait_for_leaving(0);
+    wait_for_departures(0);
     saved_.clear();
   }
 
@@ -63,9 +63,9 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
     saved_.push_back(made);
     made->host =
         at::empty(elements.sizes(), elements.options().device(at::kCPU).pinned_memory(true));
-    leaving_.push_back({elements.storage(), c10::Event(device_.type())});
-    copy(made->host, elements, leaving_.back().copied);
-    wait_for_leaving(at_a_time);
+    departing_.push_back({elements.storage(), c10::Event(device_.type())});
+    copy(made->host, elements, departing_.back().copied);
+    wait_for_departures(at_a_time);
     return made;
   }
 
@@ -74,7 +74,7 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
     // Destroyed after the lock: the last owner takes the lock to drop it.
     std::shared_ptr<Offloaded> before;
     std::scoped_lock const lock(mutex_);
-    wait_for_leaving(0);
+    wait_for_departures(0);
     send_for(what);
     what.arrived->block(computes());
     at::Tensor back = what.back;
@@ -95,7 +95,7 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
   /// Copies that the computing stream may be ahead of.
   static constexpr std::size_t at_a_time = 2;
 
-  struct Preemption {
+  struct Departure {
     c10::Storage memory;  // not the tensor, whose graph may refer back to this
     c10::Event copied;
   };
@@ -111,10 +111,10 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
     done.record(stream_);
   }
 
-  void wait_for_leaving(std::size_t but) {
-    while (leaving_.size() > but) {
-      leaving_.front().copied.block(computes());
-      leaving_.pop_front();
+  void wait_for_departures(std::size_t but) {
+    while (departing_.size() > but) {
+      departing_.front().copied.block(computes());
+      departing_.pop_front();
     }
   }
 
@@ -132,7 +132,7 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
   c10::Event ready_;
   std::mutex mutex_;  // backward runs in its own thread
   std::vector<std::weak_ptr<Offloaded>> saved_;
-  std::deque<Preemption> leaving_;
+  std::deque<Departure> departing_;
 };
 
 Offloaded::~Offloaded() {

@@ -100,9 +100,9 @@ class Measurement {
     } else {
       static_assert(
           requires { metric.reduce(sum); },
-          "frugal: a policy of this recipe makes processes agree, and a metric of Validate cannot "
-          "be added up over them. Write `template <class Sum> void reduce(Sum&& sum)` in it, with "
-          "`counted = sum(counted)` for each number that it has counted.");
+          "frugal: this recipe reduces over processes, and a metric of Validate cannot be summed "
+          "over them. Write `template <class Sum> void reduce(Sum&& sum)` in it, with `counted = "
+          "sum(counted)` for each number that it has counted.");
       if constexpr (requires { metric.reduce(sum); }) metric.reduce(sum);
     }
   }

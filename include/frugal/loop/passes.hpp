@@ -155,6 +155,9 @@ class Passes {
 
   /// Counts the completed window, and updates.
   Trained finish() {
+    if constexpr (!Traits::shares) {
+      require_weight(window_.weight(), run_.counters, run_.counters.position);
+    }
     count();
     update<Audience::all>();
     return close();
@@ -245,9 +248,12 @@ class Passes {
     run_.gradients.collect(run_.parameters);
     if constexpr (Traits::shares) {
       // Trials are local: their number depends on this process's memory.
-      double const here = window_.weight();
-      window_.settle(run_.gradients.tensors(),
-                     audience == Audience::all ? run_.window_weight(here) : here);
+      double all = window_.weight();
+      if constexpr (audience == Audience::all) {
+        all = run_.window_weight(all);
+        require_weight(all, run_.counters, run_.counters.position - window_.samples());
+      }
+      window_.settle(run_.gradients.tensors(), all);
     } else {
       window_.settle(run_.gradients.tensors());
     }

@@ -59,8 +59,7 @@ class ClassTable {
          .where = "metric " + std::string(metric),
          .why = "they are not from 0 to " + std::to_string(classes_ - 1) + ", and not " +
                 std::to_string(ignored_label),
-         .fix = "Look at the labels, or have them left out with IgnoreIndex<label, "
-                "Metric>."});
+         .fix = "Check the labels, or ignore them with IgnoreIndex<label, Metric>."});
   }
 
   std::int64_t classes_ = 0;

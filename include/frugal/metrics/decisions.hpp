@@ -12,14 +12,11 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/fields.hpp>
+#include <frugal/data/labels.hpp>
 #include <frugal/error.hpp>
 #include <frugal/run/objective.hpp>
 
 namespace frugal {
-
-/// Labels of this value are no part of any metric, as in LibTorch's cross entropy. IgnoreIndex has
-/// another value left out.
-inline constexpr std::int64_t ignored_label = -100;
 
 namespace detail {
 

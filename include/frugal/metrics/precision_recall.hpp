@@ -69,10 +69,9 @@ struct F1Of {
 /// One of the three, under an average. A score that would divide by 0 is 0.
 template <class Score, class Average>
 class ClassScore {
-  static_assert(
-      Averaging<Average>,
-      "frugal: PrecisionScore, RecallScore and F1Score are told how classes are averaged: "
-      "Binary, Micro, Macro or Weighted. Write F1Score<Macro>.");
+  static_assert(Averaging<Average>,
+                "frugal: PrecisionScore, RecallScore, F1Score: unknown average. Options: Binary, "
+                "Micro, Macro, Weighted. Write F1Score<Macro>.");
 
  public:
   static constexpr std::string_view name = metric_name_of<Score::name, Average::suffix>;

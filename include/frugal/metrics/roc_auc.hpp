@@ -83,7 +83,7 @@ template <class Average = Binary>
 class RocAuc {
   static constexpr bool binary = std::is_same_v<Average, Binary>;
   static_assert(binary || std::is_same_v<Average, Macro>,
-                "frugal: RocAuc is of two classes, or the mean over several. Write RocAuc<> or "
+                "frugal: RocAuc<...>: unknown average. Options: Binary, Macro. Write RocAuc<> or "
                 "RocAuc<Macro>.");
 
  public:
@@ -91,8 +91,8 @@ class RocAuc {
 
   FRUGAL_SENTENCE(of_one_process,
                   "frugal: RocAuc ranks the scores of all samples, which cannot be added up over "
-                  "the processes of this recipe (service::reduce). Take it out of the recipe, and "
-                  "evaluate in one process with it.");
+                  "the processes of this recipe (service::reduce). Remove it from the recipe, and "
+                  "evaluate it in one process.");
 
   template <class B>
   void add(Loss const& loss, B const& batch) {
@@ -183,8 +183,7 @@ class RocAuc {
                        .where = "metric " + std::string(name),
                        .why = "they are not from 0 to " + std::to_string(classes - 1) +
                               ", and not " + std::to_string(ignored_label),
-                       .fix = "Look at the labels, or have them left out with IgnoreIndex<label, "
-                              "Metric>."});
+                       .fix = "Check the labels, or ignore them with IgnoreIndex<label, Metric>."});
   }
   static double area(double const* score, std::int64_t const* label, std::int64_t count,
                      std::int64_t of_class) {

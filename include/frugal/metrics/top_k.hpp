@@ -23,7 +23,9 @@ namespace frugal {
 /// are fewer than K classes, or for other shapes.
 template <int K>
 class TopK {
-  static_assert(K >= 1, "frugal: TopK<0> has no class to look at. Write TopK<5>.");
+  static_assert(
+      K >= 1,
+      "frugal: TopK<K>: K is the number of classes to consider, at least 1. Write TopK<5>.");
 
  public:
   static constexpr std::string_view name = detail::numbered_metric_name<"top", K>;

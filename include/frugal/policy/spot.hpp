@@ -99,7 +99,8 @@ struct grace_in<Grace<Seconds>, Os...> {
 ///
 /// Lever   price per hour: spot machines cost 60-90% less and vanish at short notice.
 /// Cost    a look at a flag in each step, and before each batch of a validation or rehearsal.
-/// State   none. The handlers are there for the span of fit, and the former ones after it.
+/// State   none. The handlers are there for the span of fit, and the former ones after it; after a
+///         preemption, one that ends the process in place of the default action.
 /// Errors  what Checkpoint throws when the save fails.
 /// Source  sysexits.h, EX_TEMPFAIL: "temporary failure; user is invited to retry".
 ///

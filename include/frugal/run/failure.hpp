@@ -105,6 +105,19 @@ void guarded(char const* part, Counters const& at, F&& body) {
                        .fix = "Use Precision<BF16> or Precision<FP32> with LBFGS."});
 }
 
+/// Such a window has no mean loss, and no gradient that an update could be made of.
+inline void require_weight(double weight, Counters const& at, std::uint64_t position) {
+  if (weight != 0) [[likely]]
+    return;
+  throw ZeroWeightError(
+      {.what = "the weights of a window's losses sum to zero",
+       .where = "epoch " + std::to_string(at.epoch) + ", step " + std::to_string(at.step),
+       .why = "none of its labels counts: all are -100, or masked",
+       .fix = "Look at the samples of that window, make batches larger, or "
+              "accumulate more of them."},
+      {at.epoch, position, at.step}, 0.0);
+}
+
 /// In a process whose own losses are good. Where the bad one is in the data, the other one knows.
 [[noreturn]] inline void refuse_bad_loss_elsewhere(Counters const& at) {
   throw NonFiniteLossError({.what = "the loss is bad in another process",

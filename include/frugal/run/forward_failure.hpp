@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 #include <c10/core/ScalarType.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>

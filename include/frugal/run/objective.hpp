@@ -4,27 +4,22 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <concepts>
-#include <optional>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/fields.hpp>
+#include <frugal/data/labels.hpp>
+#include <frugal/data/shape_text.hpp>
 #include <frugal/error.hpp>
 #include <frugal/libtorch/parameters.hpp>
-#include <frugal/run/scalars.hpp>
+#include <frugal/run/loss.hpp>
+#include <frugal/run/masked_mean.hpp>
 
 namespace frugal {
-
-/// What an objective may return in place of a bare tensor.
-struct Loss {
-  at::Tensor value;  ///< one number, the mean over what `weight` counts
-  /// Samples or tokens averaged over; nothing means the batch's samples. The loop fills it in.
-  std::optional<double> weight{};
-  at::Tensor output{};  ///< what the module predicted, for metrics; may be undefined
-  /// For logs, each averaged as the loss is: `{{"kl", kl}, {"beta", 0.5}}`.
-  Scalars scalars{};
-};
 
 /// An objective is any callable `(module, batch) -> at::Tensor` or `-> Loss`.
 template <class O, class Module, class B>
@@ -35,6 +30,12 @@ concept ObjectiveFor =
           std::convertible_to<std::invoke_result_t<O&, Module&, B const&>, Loss>);
 
 namespace detail {
+
+/// A batch with one tensor as target.
+template <class B>
+concept TensorTarget = HasTarget<B> && requires(B const& batch) {
+  requires IsTensor<std::remove_cvref_t<decltype(batch_target(batch))>>;
+};
 
 template <class Result>
 Loss as_loss(Result&& result) {
@@ -49,52 +50,86 @@ Loss as_loss(Result&& result) {
 
 /// Softmax cross entropy of logits [B, C, ...] and class labels [B, ...] (int64), or class
 /// probabilities [B, C, ...]; the mean over the labels, which is also what it weighs.
-/// Labels of -100 are left out of the mean but not of the weight, because counting them would
-/// wait for the device: a job with padding returns its own Loss with the count it knows.
+///
+/// Labels of -100 count in neither, so that micro-batches of a window add up to one batch. A batch
+/// whose labels are all -100 has loss 0 and weight 0. Labels are counted on the host: by the batch
+/// itself (CountsLabels), or in host memory. On a device, for a batch that does not count them, see
+/// `counts_on_device`.
 /// Throws ShapeError with both shapes when the logits do not fit the labels.
 struct CrossEntropy {
   double label_smoothing = 0.0;
+  /// Labels on a device that the batch has not counted are counted there, which waits for the
+  /// device once a micro-batch. Otherwise all of them weigh, -100 too: set it where there are such
+  /// labels.
+  bool counts_on_device = false;
 
-  template <class Module>
-  Loss operator()(Module& module, Batch const& batch) const {
-    at::Tensor logits = forward(module, batch.data);
-    check(logits, batch.target);
-    at::Tensor value =
-        at::cross_entropy_loss(logits, batch.target, /*weight=*/{}, at::Reduction::Mean,
-                               /*ignore_index=*/-100, label_smoothing);
-    bool const labels = logits.dim() == batch.target.dim() + 1;
-    auto const terms = static_cast<double>(labels ? batch.target.numel() : batch.target.size(0));
-    return {.value = std::move(value), .weight = terms, .output = std::move(logits)};
+  template <class Module, class B = Batch>
+    requires HasData<B> && detail::TensorTarget<B>
+  Loss operator()(Module& module, B const& batch) const {
+    at::Tensor logits = forward(module, batch_data(batch));
+    at::Tensor const& target = batch_target(batch);
+    bool const labels = logits.dim() == target.dim() + 1;
+    check(logits, target, labels);
+    double const weight = labels ? count(batch, target) : terms(target);
+    // The mean of none is NaN, their sum is 0.
+    auto const reduction = weight == 0 ? at::Reduction::Sum : at::Reduction::Mean;
+    at::Tensor value = at::cross_entropy_loss(logits, target, /*weight=*/{}, reduction,
+                                              ignored_label, label_smoothing);
+    return {.value = std::move(value), .weight = weight, .output = std::move(logits)};
   }
 
  private:
-  static void check(at::Tensor const& logits, at::Tensor const& target) {
-    bool const labels = logits.dim() == target.dim() + 1;
+  template <class B>
+  double count(B const& batch, at::Tensor const& target) const {
+    if constexpr (CountsLabels<B>) {
+      return static_cast<double>(batch.counted());
+    } else {
+      if (!target.is_cpu() && !counts_on_device) return static_cast<double>(target.numel());
+      return static_cast<double>(detail::count_labels_now(target));
+    }
+  }
+  static double terms(at::Tensor const& probabilities) {
+    std::int64_t const classes = std::max<std::int64_t>(probabilities.size(1), 1);
+    return static_cast<double>(probabilities.numel() / classes);
+  }
+
+  static void check(at::Tensor const& logits, at::Tensor const& target, bool labels) {
     bool const probabilities = logits.sizes() == target.sizes() && target.is_floating_point();
     if (logits.dim() >= 2 && logits.size(0) == target.size(0) && (labels || probabilities)) return;
     throw ShapeError({.what = "the module's output does not fit the labels",
                       .where = "CrossEntropy",
                       .why = "logits are " + detail::shape_text(logits) + ", labels are " +
                              detail::shape_text(target),
-                      .fix = "Logits are [B, C, ...], labels [B, ...] as int64 or [B, C, ...] as "
-                             "probabilities."});
+                      .fix = "Return logits [B, C, ...], and give labels [B, ...] as int64 or "
+                             "probabilities [B, C, ...]."});
   }
 };
 
-/// Mean squared error of predictions and targets of one shape.
+/// Mean squared error of predictions and targets of one shape. Of a batch with a `mask` [B, T] that
+/// fits them (PaddedBatch) over the positions that it has, and these are what it weighs.
 /// Throws ShapeError with both shapes when they differ: broadcasting here hides mistakes.
 struct MeanSquaredError {
-  template <class Module>
-  Loss operator()(Module& module, Batch const& batch) const {
-    at::Tensor output = forward(module, batch.data);
-    if (output.sizes() != batch.target.sizes()) {
+  template <class Module, class B = Batch>
+    requires HasData<B> && detail::TensorTarget<B>
+  Loss operator()(Module& module, B const& batch) const {
+    at::Tensor output = forward(module, batch_data(batch));
+    at::Tensor const& target = batch_target(batch);
+    if (output.sizes() != target.sizes()) {
       throw ShapeError({.what = "the module's output does not fit the target",
                         .where = "MeanSquaredError",
                         .why = "output is " + detail::shape_text(output) + ", target is " +
-                               detail::shape_text(batch.target),
+                               detail::shape_text(target),
                         .fix = "Give both the same shape, for example with view or squeeze."});
     }
-    at::Tensor value = at::mse_loss(output, batch.target);
+    if constexpr (CountsLabels<B> && requires { batch.mask.dim(), batch.target_padded; }) {
+      if (batch.target_padded) {
+        Loss loss = masked_mean(at::mse_loss(output, target, at::Reduction::None), batch.mask,
+                                batch.counted());
+        loss.output = std::move(output);
+        return loss;
+      }
+    }
+    at::Tensor value = at::mse_loss(output, target);
     return {.value = std::move(value), .output = std::move(output)};
   }
 };

@@ -7,13 +7,13 @@
 #include "support/files.hpp"
 #include "support/running.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace frugal_test::policy_checkpoint_changed_recipe {

@@ -19,7 +19,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace frugal_test::policy_checkpoint_interrupt {
 

@@ -1,14 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/labels.hpp>
 #include <frugal/data/source.hpp>
 
 namespace frugal::detail {
+
+/// How much memory a step of the batch needs, compared with others: its tokens, and of a batch that
+/// counts them padding as well.
+template <class B>
+std::int64_t memory_of(B const& batch) {
+  if constexpr (CountsLabels<B> && ShowsTensors<B>) {
+    std::int64_t elements = 0;
+    batch_tensors(batch, [&](at::Tensor const& tensor) { elements += tensor.numel(); });
+    return elements;
+  } else {
+    return batch_tokens(batch);
+  }
+}
 
 /// The batch with the most tokens among the next few of a source: it needs the most memory. Nothing
 /// if the source has none.
@@ -19,7 +36,7 @@ std::optional<batch_of<Train>> largest_batch(Train& source, std::size_t look) {
   for (std::size_t i = 0; i < look; ++i) {
     auto batch = source.next();
     if (!batch) break;
-    if (!largest || batch_tokens(*batch) > batch_tokens(*largest)) {
+    if (!largest || memory_of(*batch) > memory_of(*largest)) {
       largest.emplace(*std::move(batch));
     }
   }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples in a batch, T positions of the longest (or more), ... whatever one position
+// has.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/data/collate.hpp>
+#include <frugal/data/fields.hpp>
+#include <frugal/data/labels.hpp>
+#include <frugal/data/padded.hpp>
+#include <frugal/data/sample_names.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// A sample whose data are one tensor.
+template <class S>
+concept PaddableSample = HasData<S> && requires(S const& sample) {
+  requires IsTensor<std::remove_cvref_t<decltype(batch_data(sample))>>;
+};
+
+}  // namespace detail
+
+/// A collate function: makes one batch of samples whose data [T_i, ...] differ in their first
+/// dimension. A sample is a tensor, or has data and perhaps a target (see batch_data).
+///
+/// Targets with a label for each position are padded with the data: integers with -100, which
+/// cross entropy leaves out, as int64; others with 0, under the mask. Numbers, and targets of one
+/// shape that do not have the data's length, are stacked.
+///
+/// Errors  those of Stack; ShapeError for data without a first dimension, and for targets that fit
+///         neither; DataError for a sample of length 0; SettingsError for a multiple below 1.
+struct Pad {
+  double value = 0;           ///< what the data are padded with
+  std::int64_t multiple = 1;  ///< positions are padded on to a multiple of this
+
+  template <detail::PaddableSample S>
+  PaddedBatch operator()(std::vector<S> const& samples,
+                         std::span<std::size_t const> indices = {}) const {
+    detail::SampleNames const name(indices);
+    auto const data =
+        detail::parts_of(samples, [](S const& s) -> at::Tensor { return batch_data(s); });
+    detail::require_alike(data, name, "data", /*padded=*/true);
+    PaddedRows rows = pad(data, value, multiple);
+    PaddedBatch batch{.data = std::move(rows.rows),
+                      .mask = std::move(rows.mask),
+                      .lengths = rows.lengths,
+                      .counts = rows.lengths};
+    if constexpr (HasTarget<S>) {
+      auto targets = detail::parts_of(samples, [](S const& s) { return batch_target(s); });
+      using Target = typename decltype(targets)::value_type;
+      if constexpr (detail::IsTensor<Target>) {
+        if (has_positions(data, targets, name)) {
+          pad_targets(batch, std::move(targets), name);
+          return batch;
+        }
+      }
+      batch.target = detail::stacked(targets, name, "target");
+      count_rows(batch);
+    }
+    return batch;
+  }
+
+ private:
+  /// Whether targets have the lengths of their data. Those of one shape need not.
+  static bool has_positions(std::vector<at::Tensor> const& data,
+                            std::vector<at::Tensor> const& targets,
+                            detail::SampleNames const& name) {
+    bool all = true;
+    bool one_shape = true;
+    std::size_t other = 0;
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      if (!targets[i].defined()) return false;  // which stacking refuses
+      bool const fits = targets[i].dim() > 0 && targets[i].size(0) == data[i].size(0);
+      if (!fits && all) other = i;
+      all = all && fits;
+      one_shape = one_shape && targets[i].sizes() == targets[0].sizes();
+    }
+    if (all || one_shape) return all;
+    throw ShapeError({.what = "a target has not the length of its data",
+                      .where = "target of " + name(other),
+                      .why = "it is " + detail::shape_text(targets[other]) + ", and its data are " +
+                             detail::shape_text(data[other]),
+                      .fix = "Give one label for each position, or targets of one shape."});
+  }
+
+  void pad_targets(PaddedBatch& batch, std::vector<at::Tensor> targets,
+                   detail::SampleNames const& name) const {
+    detail::require_alike(targets, name, "target", /*padded=*/true);
+    bool const labels = at::isIntegralType(targets[0].scalar_type(), /*includeBool=*/false);
+    if (labels) {
+      batch.counts = at::empty_like(batch.lengths);
+      auto* const count = static_cast<std::int64_t*>(batch.counts.mutable_data_ptr());
+      for (std::size_t i = 0; i < targets.size(); ++i) {
+        targets[i] = targets[i].to(at::kLong);
+        count[i] = detail::count_labels_now(targets[i]);
+      }
+    }
+    batch.target = pad(targets, labels ? static_cast<double>(ignored_label) : 0.0, multiple).rows;
+    batch.target_padded = true;
+  }
+
+  /// Of stacked targets [B, ...]: class labels that are not -100; of others one a sample.
+  static void count_rows(PaddedBatch& batch) {
+    batch.counts = at::ones_like(batch.lengths);
+    if (batch.target.scalar_type() != at::kLong) return;
+    auto* const count = static_cast<std::int64_t*>(batch.counts.mutable_data_ptr());
+    for (std::int64_t i = 0; i < batch.target.size(0); ++i) {
+      count[i] = detail::count_labels_now(batch.target[i]);
+    }
+  }
+};
+
+}  // namespace frugal

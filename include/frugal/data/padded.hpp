@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples, T positions of the longest (or more), ... whatever one position has.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/data/batch.hpp>
+#include <frugal/data/labels.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+/// Samples of unlike lengths in one batch; made by `Pad`.
+///
+/// The mask lies where the data do. Lengths and counts stay on the host, so that nobody waits for
+/// a device to read them.
+struct PaddedBatch {
+  at::Tensor data{};     ///< [B, T, ...]
+  at::Tensor target{};   ///< [B, T, ...] padded as the data are, or [B, ...]; may be undefined
+  at::Tensor mask{};     ///< [B, T] bool: true where the data are a sample's own
+  at::Tensor lengths{};  ///< [B] int64 on the host: positions of each sample
+  at::Tensor counts{};   ///< [B] int64 on the host: what of each sample counts in a loss
+  bool target_padded = false;  ///< whether the target has positions, too
+
+  /// Labels that are not -100, or the positions of another target, or of none: what a loss weighs.
+  std::int64_t counted() const { return sum_of(counts); }
+  /// Positions that are not padding.
+  std::int64_t positions() const { return sum_of(lengths); }
+
+  /// The host's tensors are not among them: they do not move.
+  void each_tensor(auto&& f) { f(data, target, mask); }
+
+ private:
+  static std::int64_t sum_of(at::Tensor const& numbers) {
+    auto const* const number = static_cast<std::int64_t const*>(numbers.const_data_ptr());
+    std::int64_t sum = 0;
+    for (std::int64_t i = 0; i < numbers.numel(); ++i) sum += number[i];
+    return sum;
+  }
+};
+
+/// Tokens are positions that are not padding; a part of it has that part of the host's tensors.
+template <>
+struct batch_traits<PaddedBatch> {
+  static std::int64_t tokens(PaddedBatch const& batch) { return batch.positions(); }
+  static PaddedBatch narrow(PaddedBatch const& batch, std::int64_t begin, std::int64_t count) {
+    PaddedBatch part = detail::batch_defaults<PaddedBatch>::narrow(batch, begin, count);
+    part.lengths = batch.lengths.narrow(0, begin, count);
+    part.counts = batch.counts.narrow(0, begin, count);
+    return part;
+  }
+};
+
+/// Rows of unlike lengths in one tensor.
+struct PaddedRows {
+  at::Tensor rows;     ///< [B, T, ...]
+  at::Tensor mask;     ///< [B, T] bool, on the rows' device
+  at::Tensor lengths;  ///< [B] int64 on the host
+};
+
+/// Pads rows [T_i, ...] with a value to the longest of them, or on to a multiple of a number.
+/// Rows are of one type and differ in their first dimension alone (see Pad, which says what does
+/// not fit). Throws SettingsError for a multiple below 1, EmptySourceError without rows.
+inline PaddedRows pad(std::vector<at::Tensor> const& rows, double value = 0,
+                      std::int64_t multiple = 1) {
+  if (multiple < 1) {
+    throw SettingsError({.what = "rows are padded to a multiple of " + std::to_string(multiple),
+                         .where = "pad",
+                         .why = "",
+                         .fix = "Give 1 for the longest row, or more."});
+  }
+  if (rows.empty()) {
+    throw EmptySourceError({.what = "there are no rows to pad",
+                            .where = "pad",
+                            .why = "",
+                            .fix = "Give at least one."});
+  }
+  at::Tensor const lengths =
+      at::empty({static_cast<std::int64_t>(rows.size())}, at::TensorOptions(at::kLong));
+  auto* const length = static_cast<std::int64_t*>(lengths.mutable_data_ptr());
+  std::int64_t longest = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    length[i] = rows[i].size(0);
+    longest = std::max(longest, length[i]);
+  }
+  std::int64_t const whole = (longest + multiple - 1) / multiple * multiple;
+  at::Tensor padded = at::pad_sequence(rows, /*batch_first=*/true, value);
+  if (whole > longest) {
+    std::vector<std::int64_t> more(2 * static_cast<std::size_t>(padded.dim() - 1), 0);
+    more.back() = whole - longest;  // pairs from the last dimension on: behind the positions
+    padded = at::constant_pad_nd(padded, more, value);
+  }
+  at::Tensor mask = at::arange(whole, at::kLong).unsqueeze(0).lt(lengths.unsqueeze(1));
+  if (!padded.is_cpu()) mask = mask.to(padded.device(), /*non_blocking=*/true);
+  return {std::move(padded), std::move(mask), lengths};
+}
+
+}  // namespace frugal

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <frugal/data/shape_text.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal::detail {
+
+/// What errors call the samples of a batch: by their number in the set, where it is known.
+class SampleNames {
+ public:
+  SampleNames() = default;
+  explicit SampleNames(std::span<std::size_t const> indices) : indices_(indices) {}
+
+  std::string operator()(std::size_t i) const {
+    if (i < indices_.size()) return "sample " + std::to_string(indices_[i]);
+    return "sample " + std::to_string(i) + " of the batch";
+  }
+
+ private:
+  std::span<std::size_t const> indices_{};
+};
+
+/// Tensors that are to be one: of one type, and of one shape, or from the second dimension on where
+/// they are padded. `part` says which of a sample's they are.
+inline void require_alike(std::vector<at::Tensor> const& all, SampleNames const& name,
+                          std::string const& part, bool padded) {
+  auto const skip = padded ? std::size_t{1} : std::size_t{0};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    at::Tensor const& one = all[i];
+    at::Tensor const& first = all.front();
+    std::string const where = part + " of " + name(i);
+    auto const both = [&] {
+      return "it is " + shape_text(one) + ", and that of " + name(0) + " is " + shape_text(first);
+    };
+    if (!one.defined()) {
+      throw DataError({.what = "a sample has no tensor",
+                       .where = where,
+                       .why = "it is undefined",
+                       .fix = "Look at what the data set gives for it."});
+    }
+    if (padded && one.dim() == 0) {
+      throw ShapeError({.what = "a sample has no first dimension to pad",
+                        .where = where,
+                        .why = "it is " + shape_text(one),
+                        .fix = "Give samples of shape [length, ...]."});
+    }
+    if (padded && one.size(0) == 0) {
+      throw DataError({.what = "a sample is empty",
+                       .where = where,
+                       .why = "its shape is " + shape_text(one) + ", and its first dimension is 0",
+                       .fix = "Leave empty samples out of the data set."});
+    }
+    if (one.scalar_type() != first.scalar_type()) {
+      throw DataError({.what = "samples of one batch differ in type",
+                       .where = where,
+                       .why = both(),
+                       .fix = "Convert them in the data set."});
+    }
+    if (one.dim() != first.dim() || one.sizes().slice(skip) != first.sizes().slice(skip)) {
+      throw ShapeError({.what = "samples of one batch differ in shape",
+                        .where = where,
+                        .why = both(),
+                        .fix = padded ? "Give samples that differ in their first dimension alone."
+                                      : "Give samples of one shape, or pad them with Pad{}."});
+    }
+  }
+}
+
+}  // namespace frugal::detail

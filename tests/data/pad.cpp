@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <ATen/ATen.h>
+
+#include <frugal/data/pad.hpp>
+
+#include <torch/data/example.h>
+
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal_test::data_pad {
+
+using frugal::Pad;
+using frugal::PaddedBatch;
+using Example = torch::data::Example<>;
+
+at::Tensor longs(std::vector<std::int64_t> const& of) { return at::tensor(of, at::kLong); }
+
+TEST_CASE("labels of positions are padded with -100, whatever integers they are") {
+  std::vector<Example> const samples{{at::ones({3}), longs({4, -100, 6})},
+                                     {at::ones({1}), longs({7})}};
+  PaddedBatch const batch = Pad{.value = 5, .multiple = 4}(samples);
+  CHECK(batch.data.equal(at::tensor({1.F, 1.F, 1.F, 5.F, 1.F, 5.F, 5.F, 5.F}).view({2, 4})));
+  CHECK(batch.target.equal(longs({4, -100, 6, -100, 7, -100, -100, -100}).view({2, 4})));
+  CHECK(batch.target_padded);
+  CHECK(batch.counts.equal(longs({2, 1})));
+  std::vector<Example> const bytes{{at::ones({2}), at::ones({2}, at::kByte)},
+                                   {at::ones({1}), at::ones({1}, at::kByte)}};
+  CHECK(Pad{}(bytes).target.equal(longs({1, 1, 1, -100}).view({2, 2})));
+}
+
+TEST_CASE("other targets of positions are padded with 0, and every position counts") {
+  std::vector<Example> const samples{{at::ones({2}), at::full({2, 3}, 2.0)},
+                                     {at::ones({1}), at::full({1, 3}, 2.0)}};
+  PaddedBatch const batch = Pad{.value = 5}(samples);
+  CHECK(batch.target.sizes() == at::IntArrayRef({2, 2, 3}));
+  CHECK(batch.target[1][1].eq(0).all().item<bool>());
+  CHECK(batch.counts.equal(longs({2, 1})));
+}
+
+TEST_CASE("a target for each sample is stacked, and counts once unless it is -100") {
+  std::vector<std::pair<at::Tensor, std::int64_t>> const classes{{at::ones({2}), 3},
+                                                                 {at::ones({4}), -100}};
+  PaddedBatch const batch = Pad{}(classes);
+  CHECK(batch.target.equal(longs({3, -100})));
+  CHECK_FALSE(batch.target_padded);
+  CHECK(batch.counted() == 1);
+  std::vector<Example> const vectors{{at::ones({2}), at::ones({3})},
+                                     {at::ones({4}), at::ones({3})}};
+  CHECK(Pad{}(vectors).target.sizes() == at::IntArrayRef({2, 3}));
+  CHECK(Pad{}(vectors).counted() == 2);
+}
+
+TEST_CASE("samples without a target are padded, and every position counts") {
+  PaddedBatch const batch = Pad{}(std::vector{at::ones({2}), at::ones({3})});
+  CHECK_FALSE(batch.target.defined());
+  CHECK(batch.counted() == 5);
+  CHECK(batch.positions() == 5);
+}
+
+TEST_CASE("maps with named data and labels are samples, too") {
+  using Named = std::map<std::string, at::Tensor>;
+  PaddedBatch const batch =
+      Pad{}(std::vector<Named>{{{"input_ids", longs({1, 2})}, {"labels", longs({2, -100})}},
+                               {{"input_ids", longs({3})}, {"labels", longs({-100})}}});
+  CHECK(batch.data.equal(longs({1, 2, 3, 0}).view({2, 2})));
+  CHECK(batch.counted() == 1);
+}
+
+TEST_CASE("an empty sample is refused by its number in the set") {
+  std::vector<at::Tensor> const samples{at::ones({2}), at::ones({0})};
+  std::array<std::size_t, 2> const indices{40, 17};
+  CHECK_THROWS_WITH_AS(Pad{}(samples, indices),
+                       "frugal: a sample is empty (data of sample 17): its shape is [0] Float, and "
+                       "its first dimension is 0. Leave empty samples out of the data set.",
+                       frugal::DataError);
+  CHECK_THROWS_WITH_AS(Pad{}(samples),
+                       "frugal: a sample is empty (data of sample 1 of the batch): its shape is "
+                       "[0] Float, and its first dimension is 0. Leave empty samples out of the "
+                       "data set.",
+                       frugal::DataError);
+}
+
+TEST_CASE("samples of unlike type, rank or later dimensions are refused with both") {
+  std::array<std::size_t, 2> const indices{4, 9};
+  auto const refused = [&](at::Tensor const& second) {
+    static_cast<void>(Pad{}(std::vector{at::ones({2, 3}), second}, indices));
+  };
+  CHECK_THROWS_WITH_AS(
+      refused(at::ones({2, 3}, at::kLong)),
+      "frugal: samples of one batch differ in type (data of sample 9): it is "
+      "[2, 3] Long, and that of sample 4 is [2, 3] Float. Convert them in the data "
+      "set.",
+      frugal::DataError);
+  CHECK_THROWS_WITH_AS(refused(at::ones({2})),
+                       "frugal: samples of one batch differ in shape (data of sample 9): it is [2] "
+                       "Float, and that of sample 4 is [2, 3] Float. Give samples that differ in "
+                       "their first dimension alone.",
+                       frugal::ShapeError);
+  CHECK_THROWS_AS(refused(at::ones({2, 4})), frugal::ShapeError);
+  CHECK_THROWS_AS(refused(at::ones({})), frugal::ShapeError);
+  CHECK_THROWS_AS(refused(at::Tensor()), frugal::DataError);
+}
+
+TEST_CASE("a target with another length than its data is refused") {
+  std::vector<Example> const samples{{at::ones({3}), at::ones({3})},
+                                     {at::ones({2}), at::ones({1})}};
+  CHECK_THROWS_WITH_AS(Pad{}(samples),
+                       "frugal: a target has not the length of its data (target of sample 1 of the "
+                       "batch): it is [1] Float, and its data are [2] Float. Give one label for "
+                       "each position, or targets of one shape.",
+                       frugal::ShapeError);
+}
+
+}  // namespace frugal_test::data_pad
