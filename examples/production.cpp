@@ -27,20 +27,6 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-// On a cloud's spot machine add what it gives notice by: Spot<SigtermSave, Grace<120>,
-// Notices<Aws>>, of frugal/policy/notices.hpp.
-using Production =
-    fr::Trainer<Net, fr::CrossEntropy,                                              //
-                fr::Optimize<fr::AdamW>, fr::Schedule<fr::Warmup<50>, fr::Cosine>,  //
-                fr::Precision<fr::BF16>, fr::Accumulate<8>, fr::ClipNorm<>,         //
-                fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>,                //
-                fr::EarlyStop<fr::Patience<3>, fr::WatchAccuracy>,                  //
-                fr::Checkpoint<fr::Every<500>, fr::Keep<3>, fr::Async>,             //
-                fr::Spot<fr::SigtermSave>,                                          //
-                fr::Smoke<>, fr::Log<fr::Every<50>>, fr::Progress<fr::WatchAccuracy>>;
-
-static_assert(Production::host_syncs_per_step == 0);
-
 int main(int argc, char** argv) {
   std::uint64_t epochs = 6;
   std::string folder = "/usr/share/datasets/fashion-mnist";
@@ -62,9 +48,18 @@ int main(int argc, char** argv) {
     fr::Resident valid(fr::read_mnist(folder, fr::Split::test), {.batch = 1000, .shuffle = false});
 
     torch::manual_seed(1);
-    Production trainer{Net{}, {.run = run, .epochs = epochs}};
-    trainer.policy<fr::kinds::optimizer>().lr = 2e-3;
-    trainer.policy<fr::kinds::optimizer>().groups = {fr::no_decay_for_biases_and_norms()};
+    fr::Trainer trainer{
+        Net{}, fr::CrossEntropy{}, fr::Settings{.run = run, .epochs = epochs},
+        fr::Optimize<fr::AdamW>{.lr = 2e-3, .groups = {fr::no_decay_for_biases_and_norms()}},
+        fr::Schedule<fr::Warmup<50>, fr::Cosine>{}, fr::Precision<fr::BF16>{}, fr::Accumulate<8>{},
+        fr::ClipNorm<>{}, fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
+        fr::EarlyStop<fr::Patience<3>, fr::WatchAccuracy>{},
+        fr::Checkpoint<fr::Every<500>, fr::Keep<3>, fr::Async>{},
+        // On a cloud's spot machine add what it gives notice by:
+        // Spot<SigtermSave, Grace<120>, Notices<Aws>>, of policy/notices.hpp.
+        fr::Spot<fr::SigtermSave>{}, fr::Smoke<>{}, fr::Log<fr::Every<50>>{},
+        fr::Progress<fr::WatchAccuracy>{}};
+    static_assert(decltype(trainer)::host_syncs_per_step == 0);
 
     fr::explain(trainer);
     std::cout << std::flush;

@@ -1,55 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <iostream>
 #include <ostream>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/list.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/compose/written_name.hpp>
 #include <frugal/libtorch/parameters.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/recipe_name.hpp>
+#include <frugal/run/settings.hpp>
 #include <frugal/watch/bytes.hpp>
+#include <frugal/watch/columns.hpp>
 
 namespace frugal {
 
 namespace detail {
 
-template <class P>
-std::string name_in_plan() {
-  std::string name(type_name<P>());
-  for (std::size_t at; (at = name.find("frugal::")) != std::string::npos;) name.erase(at, 8);
-  for (std::string const auto_of : {"Automatic()", "Automatic{}"}) {
-    for (std::size_t at; (at = name.find(auto_of)) != std::string::npos;) {
-      name.replace(at, auto_of.size(), "Auto");
-    }
+/// Where a kind is documented, as it stands in the table: below docs/policy/, or its own address.
+template <class Kind>
+std::string page_of() {
+  if constexpr (requires { std::string_view(Kind::page); }) {
+    std::string_view const page = Kind::page;
+    constexpr std::string_view own = "policy/";
+    return std::string(page.starts_with(own) ? page.substr(own.size()) : page);
+  } else {
+    return "";
   }
-  return name;
 }
 
+using PlanRows = std::vector<std::vector<std::string>>;
+
 template <class P>
-void explain_policy(std::ostream& out, int number) {
-  constexpr About about = about_of<P>();
-  out << "  " << (number < 10 ? " " : "") << number << "  " << name_in_plan<P>();
+void add_plan_row(PlanRows& rows, std::string& defaults) {
   if constexpr (is_null<P>) {
-    out << "  (default)\n";
-    return;
+    defaults += (defaults.empty() ? "" : ", ") + policy_name<P>();
+  } else {
+    constexpr About about = about_of<P>();
+    rows.push_back({std::to_string(rows.size()), policy_name<P>(),
+                    about.term == Term::none ? "" : std::string(name_of(about.term)),
+                    std::string(about.cost), page_of<typename P::kind>()});
   }
-  out << '\n';
-  if (about.term != Term::none) out << "        lowers  " << name_of(about.term) << '\n';
-  if (!about.cost.empty()) out << "        costs   " << about.cost << '\n';
+}
+
+/// Prints a paragraph; what does not fit into a line goes on below, behind an indentation.
+inline void print_paragraph(std::ostream& out, std::string_view text) {
+  char const* before = "";
+  for (std::string const& line : watch::wrapped(text, 96)) {
+    out << before << line << '\n';
+    before = "    ";
+  }
 }
 
 template <class P>
 void explain_cautions(std::ostream& out) {
   if constexpr (requires { P::caution(); }) {
     std::string const caution = P::caution();
-    if (!caution.empty()) out << "caution: " << caution << '\n';
+    if (!caution.empty()) print_paragraph(out, "caution: " + caution);
   }
 }
 
@@ -67,30 +83,50 @@ void explain_findings(Trainer& trainer, std::ostream& out, list<Ps...>) {
 
 template <class... Ps>
 void explain_policies(std::ostream& out, list<Ps...>, int host_syncs) {
-  out << "policies, in the order in which events reach them\n";
-  int number = 0;
-  (explain_policy<Ps>(out, ++number), ...);
+  PlanRows rows{{"#", "policy", "lever", "cost", "docs/policy/"}};
+  std::string defaults;
+  (add_plan_row<Ps>(rows, defaults), ...);
+  if (rows.size() > 1) out << watch::columns(rows, {2, 28, 19, 25, 18});
+  if (!defaults.empty()) print_paragraph(out, "defaults: " + defaults);
   out << "host syncs per step: " << host_syncs << '\n';
   (explain_cautions<Ps>(out), ...);
 }
 
+/// "AdamW: 83 parameters, 5 epochs, seed 0, on cpu, in runs/demo".
+template <class Trainer>
+std::string run_line(Trainer const& trainer, std::int64_t parameters) {
+  Settings const& settings = trainer.settings();
+  std::string text = trainer.name() + ": " + std::to_string(parameters) + " parameters";
+  if (settings.epochs || !settings.steps) {
+    std::uint64_t const epochs = settings.epochs.value_or(1);
+    text += ", " + std::to_string(epochs) + (epochs == 1 ? " epoch" : " epochs");
+  }
+  if (settings.steps) {
+    text += settings.epochs ? ", at most " : ", ";
+    text += std::to_string(*settings.steps) + (*settings.steps == 1 ? " step" : " steps");
+  }
+  text += ", seed " + std::to_string(settings.seed) + ", on " + trainer.device().str();
+  return settings.run.empty() ? text : text + ", in " + settings.run.string();
+}
+
 }  // namespace detail
 
-/// Prints the plan of a trainer type: its policies in their computed order, defaults included,
-/// what each lowers and costs, the host syncs per step, and the cautions that apply on this
-/// machine. Needs no data, no module and no GPU.
+/// Prints the plan of a trainer type as a table that fits 100 columns: its name, the policies in
+/// the order in which events reach them, with the term of the cost that each lowers (the lever),
+/// what it costs and where it is documented; defaults, host syncs per step, and the cautions that
+/// apply on this machine. Needs no data, no module and no GPU.
 template <class Trainer>
 void explain(std::ostream& out = std::cout) {
+  detail::print_paragraph(out, recipe_name<Trainer>());
   detail::explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step);
 }
 
-/// The same for a trainer at hand, what its last fit found out, and what its module adds:
-/// parameters, and the size of a checkpoint, which is the weights and buffers, what the optimizer
-/// keeps of them, and their average or the best ones where a policy keeps them.
+/// The same for a trainer at hand. Says first what the run is: name, parameters, length, seed,
+/// device and folder. Says last what the last fit found out, and the size of a checkpoint, which is
+/// the weights and buffers, what the optimizer keeps of them, and their average
+/// or the best ones where a policy keeps them.
 template <class Trainer>
 void explain(Trainer& trainer, std::ostream& out = std::cout) {
-  explain<Trainer>(out);
-  detail::explain_findings(trainer, out, typename Trainer::policies{});
   torch::nn::Module const& module = base_module(trainer.module());
   std::int64_t count = 0;
   double weights = 0;
@@ -104,6 +140,9 @@ void explain(Trainer& trainer, std::ostream& out = std::cout) {
     if (tensor.requires_grad()) trained += static_cast<double>(tensor.nbytes());
     if (averaged && tensor.is_floating_point()) averages += static_cast<double>(tensor.nbytes());
   }
+  detail::print_paragraph(out, detail::run_line(trainer, count));
+  detail::explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step);
+  detail::explain_findings(trainer, out, typename Trainer::policies{});
   for (at::Tensor const& buffer : module.buffers()) weights += static_cast<double>(buffer.nbytes());
   double state = 0;
   auto const& optimizer = trainer.template policy<kinds::optimizer>();
@@ -119,7 +158,6 @@ void explain(Trainer& trainer, std::ostream& out = std::cout) {
       }
     }
   }
-  out << "parameters: " << count << '\n';
   if constexpr (keeps_moments || detail::is_null<std::remove_cvref_t<decltype(optimizer)>>) {
     out << "checkpoint: " << detail::bytes_text(weights + state + averages + kept) << " ("
         << detail::bytes_text(weights) << " weights and buffers, " << detail::bytes_text(state)

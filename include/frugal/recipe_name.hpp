@@ -43,11 +43,11 @@ std::string label_of() {
   if constexpr (requires { std::string_view(P::label); }) {
     return std::string(std::string_view(P::label));
   } else if constexpr (requires { P::identity; } || std::is_void_v<TemplateShape<P>>) {
-    return written_name<P>(Defaults::none);
+    return policy_name<P>(Defaults::none);
   } else if constexpr (named_by_argument<P>) {
     return joined_labels(typename TemplateShape<P>::arguments{});
   } else {
-    return written_name<P>(Defaults::none);
+    return policy_name<P>(Defaults::none);
   }
 }
 

@@ -8,11 +8,12 @@
 #include <type_traits>
 #include <utility>
 
+#include <frugal/accessors.hpp>
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/refused_source.hpp>
-#include <frugal/libtorch/devices.hpp>
+#include <frugal/libtorch/parameters.hpp>
 #include <frugal/loop/evaluation.hpp>
 #include <frugal/loop/fit.hpp>
 #include <frugal/loop/valid_sources.hpp>
@@ -25,6 +26,7 @@
 #include <frugal/policy/validate.hpp>          // IWYU pragma: keep
 #include <frugal/recipe_name.hpp>
 #include <frugal/run/context.hpp>
+#include <frugal/run/device_spec.hpp>
 
 namespace frugal {
 
@@ -41,6 +43,16 @@ template <class P, class... Qs, class... Ps>
 inline constexpr bool has_places_for<P, list<Qs...>, list<Ps...>> =
     (0 + ... + int{std::same_as<P, Ps>}) == 0 ||
     (0 + ... + int{std::same_as<P, Qs>}) <= (0 + ... + int{std::same_as<P, Ps>});
+
+/// The accessors that kinds of a recipe bring. An illegal recipe has none, and its own sentence.
+template <class Trainer, class List>
+struct own_accessors_of {};
+template <class Trainer, class... Ps>
+  requires(... && Policy<Ps>)
+struct own_accessors_of<Trainer, list<Ps...>>
+    : accessors_of_kinds<Trainer, typename kinds_once<list<>, Ps...>::type> {};
+template <class Trainer, class... Ps>
+using own_accessors = own_accessors_of<Trainer, flatten<Ps...>>;
 
 /// What predict() calls where it is not told otherwise.
 struct ForwardOfData {
@@ -83,10 +95,11 @@ struct context_of<Module, list<Ps...>> {
 ///
 ///     Trainer<Net, CrossEntropy, Optimize<AdamW>> trainer{Net{}, {.epochs = 5}};
 ///     Trainer trainer{net, CrossEntropy{}, Settings{.epochs = 5}, Optimize<AdamW>{.lr = 3e-4}};
-///     Trainer trainer{net, CrossEntropy{}, Optimize<AdamW>{}};    // one epoch on the CPU
+///     Trainer trainer{net, CrossEntropy{}, Optimize<AdamW>{}};    // one epoch, where the net is
 ///     Report report = trainer.fit(train, valid);
 template <class Module, class Objective, class... Ps>
-class Trainer {
+class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
+                public detail::own_accessors<Trainer<Module, Objective, Ps...>, Ps...> {
  public:
   using recipe = Recipe<Ps...>;
 
@@ -94,6 +107,9 @@ class Trainer {
   static_assert((true && ... && !std::same_as<Ps, Settings>),
                 "frugal: Settings comes before the policies. Write Trainer{module, objective, "
                 "Settings{...}, policies...}.");
+  static_assert(!Policy<Objective>,
+                "frugal: a Trainer's second argument is the objective, and this one is a policy. "
+                "Write `Trainer trainer{net, CrossEntropy{}, Settings{}, Optimize<AdamW>{}}`.");
   // Asserts each rule once, with its sentence; the value itself adds nothing.
   static constexpr bool checked = detail::facts<typename recipe::policies>::require() || true;
   static_assert(checked);
@@ -180,9 +196,9 @@ class Trainer {
   }
 
   /// The weighted mean loss of a source and the metrics of Validate, under the recipe's precision
-  /// and on the module's device. Trains nothing, and leaves module, modes and generators as they
-  /// are; the source is read from its beginning. Throws what a validation would.
-  /// Several sources have names, as in fit().
+  /// and on the device of a fit, where the module is moved if it is elsewhere. Trains nothing, and
+  /// leaves weights, modes and generators as they are; the source is read from its beginning.
+  /// Several sources have names, as in fit(). Throws what a validation would.
   template <class Source, class... Others>
   Metrics evaluate(Source&& source, Others&&... others) {
     if constexpr (sizeof...(Others) == 0 && !detail::is_named_source<std::remove_cvref_t<Source>>) {
@@ -202,12 +218,13 @@ class Trainer {
 
   /// Calls `sink(output, batch)` for each batch of a source, in the order of its epoch 0, with what
   /// the module makes of it: in evaluation mode, without gradients, under the recipe's precision,
-  /// on the module's device. `forward(module, batch)` says how; left out, it is the module's
+  /// on the device of a fit. `forward(module, batch)` says how; left out, it is the module's
   /// forward of `batch_data(batch)`.
   template <class Source, class Sink, class Forward = detail::ForwardOfData>
   void predict(Source&& source, Sink&& sink, Forward&& forward = {}) {
     auto&& read = as_source(std::forward<Source>(source));
-    evaluation().predict(read, forward, sink);
+    Settings const settings = settings_in_place();
+    evaluation(settings).predict(read, forward, sink);
   }
 
   /// What the run is called: Settings::name, or else what its recipe is called (recipe_name).
@@ -219,27 +236,37 @@ class Trainer {
   Module const& module() const { return module_; }
   Objective& objective() { return objective_; }
   Settings& settings() { return settings_; }
-  /// The settings of a fit: with the device, and its number, on which that will be.
+  Settings const& settings() const { return settings_; }
+  /// The settings of a fit, an evaluation or a range test: with the device, and its number, on
+  /// which that will be. DeviceError if the module is on several devices and Settings::device names
+  /// none.
   Settings resolved_settings() const {
     Settings resolved = settings_;
+    // Modules have no constant list of their parameters behind a holder; nothing is changed here.
+    torch::nn::Module const& module = base_module(const_cast<Module&>(module_));
+    c10::Device device = detail::device_of_run(settings_.device, module);
     if constexpr (detail::provided<service::placement, ordered>) {
-      resolved.device = provider<service::placement>().chosen(settings_.device);
-    } else {
-      resolved.device = detail::with_index(settings_.device);
+      device = provider<service::placement>().chosen(device);
     }
+    resolved.device = device;
     return resolved;
   }
-  Settings const& settings() const { return settings_; }
+  /// Where everything that this trainer does happens: Settings::device, or else the device on which
+  /// the module is.
+  c10::Device device() const { return resolved_settings().device; }
 
-  /// The value of the policy of a kind, for reading it and changing its run-time settings.
-  template <class Kind>
+  /// The value of the policy of a kind, for reading it and changing its run-time settings. Of a
+  /// repeatable kind that of number I, in the order of the recipe. `optimizer()`, `checkpoint()`
+  /// and so on are shorter (Accessors).
+  template <class Kind, std::size_t I = 0>
   auto& policy() {
-    return detail::get<detail::index_of<Kind>(ordered{})>(policies_);
+    return policy_of<Kind, I>(policies_);
   }
-  template <class Kind>
+  template <class Kind, std::size_t I = 0>
   auto const& policy() const {
-    return detail::get<detail::index_of<Kind>(ordered{})>(policies_);
+    return policy_of<Kind, I>(policies_);
   }
+  using Accessors<Trainer>::smoke;
 
  private:
   friend struct detail::TrainerAccess;
@@ -249,11 +276,18 @@ class Trainer {
     static_assert(ObjectiveFor<Objective, Module, batch_of<Source>>,
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
                   "at::Tensor nor frugal::Loss.");
-    return evaluation().evaluate(source);
+    Settings const settings = settings_in_place();
+    return evaluation(settings).evaluate(source);
   }
 
-  detail::Evaluation<context, Objective> evaluation() {
-    return {module_, objective_, settings_, policies_};
+  // With the module where they say.
+  Settings settings_in_place() {
+    Settings settings = resolved_settings();
+    detail::put_on(settings.device, base_module(module_));
+    return settings;
+  }
+  detail::Evaluation<context, Objective> evaluation(Settings const& settings) {
+    return {module_, objective_, settings, policies_};
   }
 
   template <class Train, class Valid>
@@ -289,6 +323,19 @@ class Trainer {
     }
   }
 
+  template <class Kind, std::size_t I, class Values>
+  static auto& policy_of(Values& values) {
+    constexpr std::size_t index = detail::index_of_nth<Kind>(I, ordered{});
+    constexpr bool there = index < ordered::size;
+    static_assert(there,
+                  "frugal: this trainer's recipe has no policy of the kind that is asked for. The "
+                  "compiler's note names it: add such a policy, or take the call out.");
+    if constexpr (there) {
+      return detail::get<index>(values);
+    } else {
+      return values;
+    }
+  }
   template <class Service>
   auto const& provider() const {
     using Provider = typename detail::provider_of<Service, void, ordered>::type;

@@ -15,6 +15,9 @@ namespace shop {
 struct Meter {};
 template <class T>
 struct Till {};
+struct Scoped {
+  static constexpr std::string_view identity = "a::b";
+};
 enum class Coin { penny, pound };
 enum Note { five, ten };
 
@@ -124,6 +127,15 @@ TEST_CASE("user-defined types keep their namespaces, except unnamed ones") {
   CHECK(written_name<WrittenPack<Local>>().ends_with("Local>"));
   CHECK(written_name<WrittenPack<std::uint64_t, short, double>>() ==
         "WrittenPack<unsigned long, short, double>");
+}
+
+TEST_CASE("a policy in a table is without its namespace, and its arguments keep theirs") {
+  using frugal::detail::policy_name;
+  CHECK(policy_name<shop::Till<shop::Meter>>() == "Till<shop::Meter>");
+  CHECK(policy_name<shop::Meter>() == "Meter");
+  CHECK(policy_name<WrittenPolicy<>>() == "WrittenPolicy<WrittenUnit>");
+  CHECK(policy_name<WrittenPolicy<>>(Defaults::none) == "WrittenPolicy");
+  CHECK(policy_name<shop::Scoped>() == "a::b");
 }
 
 TEST_CASE("other mixtures of arguments, functions and lambdas have names too") {

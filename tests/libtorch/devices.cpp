@@ -25,8 +25,9 @@ TEST_CASE("an unavailable device is refused with a list of the available ones") 
 }
 
 TEST_CASE("a text is a device's name, or an error") {
-  CHECK(device_named("cpu", "FRUGAL_DEVICE").is_cpu());
-  CHECK_THROWS_WITH_AS(device_named("gpu please", "FRUGAL_DEVICE"),
+  CHECK(device_from_name("cpu", "FRUGAL_DEVICE").is_cpu());
+  CHECK(device_from_name("cuda:99", "FRUGAL_DEVICE") == c10::Device(c10::kCUDA, 99));
+  CHECK_THROWS_WITH_AS(device_from_name("gpu please", "FRUGAL_DEVICE"),
                        doctest::Contains("'gpu please' names no device (FRUGAL_DEVICE)"),
                        DeviceError);
 }

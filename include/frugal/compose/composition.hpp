@@ -71,6 +71,16 @@ consteval std::size_t index_of(list<Ps...>) {
   return index;
 }
 
+/// The position of number I of the policies of a kind; the length of the list without one.
+template <class K, class... Ps>
+consteval std::size_t index_of_nth(std::size_t nth, list<Ps...>) {
+  constexpr auto const& infos = infos_of<Ps...>;
+  for (std::size_t index = 0; index < infos.size(); ++index) {
+    if (infos[index].kind == K::name && nth-- == 0) return index;
+  }
+  return infos.size();
+}
+
 /// The policy in a slot.
 template <class K, class List>
 using slot_of = type_at<List, index_of<K>(List{})>;

@@ -210,5 +210,17 @@ std::string written_name(Defaults defaults) {
   }
 }
 
+/// A policy in a table: written_name without the namespace of the policy itself; its arguments keep
+/// theirs.
+template <class P>
+std::string policy_name(Defaults defaults = Defaults::first) {
+  std::string name = written_name<P>(defaults);
+  if constexpr (!requires { P::identity; }) {
+    std::size_t const scope = name.rfind("::", name.find('<'));
+    if (scope != std::string::npos) name.erase(0, scope + 2);
+  }
+  return name;
+}
+
 }  // namespace detail
 }  // namespace frugal

@@ -56,17 +56,13 @@ inline c10::Device with_index(c10::Device device) {
   return c10::impl::getDeviceGuardImpl(device.type())->getDevice();
 }
 
-/// The device with that name, with an index. DeviceError if the name is invalid or the device is
-/// not available.
-inline c10::Device device_named(std::string const& name, char const* where) {
-  c10::Device device(c10::DeviceType::CPU);
+/// The device with that name, whether or not it is available. DeviceError if there is no such name.
+inline c10::Device device_from_name(std::string const& name, char const* where) {
   try {
-    device = c10::Device(name);
+    return c10::Device(name);
   } catch (c10::Error const&) {
     refuse_device("'" + name + "' names no device", where, true);
   }
-  require_device(device, where);
-  return with_index(device);
 }
 
 }  // namespace frugal::detail

@@ -7,6 +7,7 @@
 
 #include <frugal/libtorch/devices.hpp>
 #include <frugal/run/any_run.hpp>
+#include <frugal/run/device_spec.hpp>
 #include <frugal/run/failure.hpp>
 #include <frugal/run/report.hpp>
 
@@ -25,7 +26,7 @@ inline void prepare(AnyRun& run, c10::Device start_device) {
         "without training");
   }
   run.device = start_device;
-  if (run.parameters.tensors.front().device() != run.device) run.root.to(run.device);
+  put_on(run.device, run.root);
   if (!run.root.is_training()) run.root.train();
   run.parameters.reset_gradients();
   run.gradients.reserve(run.parameters.size());

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstddef>
-#include <string>
 #include <type_traits>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
-#include <frugal/libtorch/devices.hpp>
 #include <frugal/policy/device/copied_ahead.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/run/phases.hpp>
@@ -32,16 +32,17 @@ inline constexpr bool is_depth<Depth<N>> = true;
 
 }  // namespace detail
 
-/// Says where a run is, and copies its batches there while the batch before is computed with.
+/// Copies the next batch to the run's device while the one before is computed with.
+/// Settings::device says which device that is.
 ///
 /// Lever   hours per run: the device does not wait for copies.
 /// Cost    Depth batches of device memory and as much page-locked memory; on the host one copy of
 ///         each batch into it. No host sync. On the CPU a comparison per batch.
 /// State   none: what was copied ahead was not consumed, and is read again by a resumed run.
-/// Errors  DeviceError, with the devices that are there, for one that is not. A batch type whose
-///         batch_traits do not show its tensors does not compile.
+/// Errors  A batch type whose batch_traits do not show its tensors does not compile.
 ///
-///     Device<>{.device = "cuda:1"}
+///     Trainer trainer{net, CrossEntropy{}, Settings{.device = "cuda:1"}, Optimize<AdamW>{},
+///     Device<>{}};
 template <class D = Depth<2>>
 struct Device {
   static_assert(detail::is_depth<D>,
@@ -53,14 +54,8 @@ struct Device {
 
   static constexpr About about{Term::hours_per_run, "one copy of each batch on the host"};
 
-  /// As LibTorch spells devices: "cpu", "cuda", "cuda:1". Empty: Settings::device.
-  std::string device{};
-
-  /// Where a fit with these settings goes.
-  c10::Device chosen(c10::Device otherwise) const {
-    return detail::device_named(device.empty() ? otherwise.str() : device,
-                                device.empty() ? "Settings::device" : "Device::device");
-  }
+  /// The device of the run: Settings::device says it, and nobody else.
+  c10::Device chosen(c10::Device device) const { return device; }
 
   /// Calls `fit(train, valid)` with sources that copy ahead. `Valid` is void without validation.
   template <class Valid, class Train, class Fit>

@@ -12,43 +12,55 @@ namespace frugal::kinds {
 // Slots, in the order in which a step reaches them.
 struct precision : slot_kind {
   static constexpr std::string_view name = "Precision";
+  static constexpr std::string_view page = "policy/precision.md";
 };
 struct accumulate : slot_kind {
   static constexpr std::string_view name = "Accumulate";
+  static constexpr std::string_view page = "policy/accumulate.md";
 };
 struct clip : slot_kind {
   static constexpr std::string_view name = "Clip";
+  static constexpr std::string_view page = "policy/clip.md";
 };
 struct optimizer : slot_kind {
   static constexpr std::string_view name = "Optimize";
+  static constexpr std::string_view page = "policy/optimize.md";
 };
 struct schedule : slot_kind {
   static constexpr std::string_view name = "Schedule";
+  static constexpr std::string_view page = "policy/schedule.md";
 };
 struct validate : slot_kind {
   static constexpr std::string_view name = "Validate";
+  static constexpr std::string_view page = "policy/validate.md";
 };
 /// How a step is executed: launch by launch, or as one recorded graph.
 struct execution : slot_kind {
   static constexpr std::string_view name = "Execution";
+  static constexpr std::string_view page = "policy/graph.md";
 };
 
 // Observers. Ranked kinds run after unranked ones, including user-defined kinds: a save must
 // include everything that the event did.
 struct activations : observer_kind {
   static constexpr std::string_view name = "Activations";
+  static constexpr std::string_view page = "policy/activations.md";
 };
 struct audit : observer_kind {
   static constexpr std::string_view name = "Audit";
+  static constexpr std::string_view page = "policy/audit.md";
 };
 struct auto_batch : observer_kind {
   static constexpr std::string_view name = "AutoBatch";
+  static constexpr std::string_view page = "policy/auto_batch.md";
 };
 struct average : observer_kind {
   static constexpr std::string_view name = "Average";
+  static constexpr std::string_view page = "policy/average.md";
 };
 struct checkpoint : observer_kind {
   static constexpr std::string_view name = "Checkpoint";
+  static constexpr std::string_view page = "policy/checkpoint.md";
   static constexpr int rank = 2;
 };
 /// A time by which a step must be complete.
@@ -57,41 +69,53 @@ struct deadline : observer_kind {
 };
 struct device : observer_kind {
   static constexpr std::string_view name = "Device";
+  static constexpr std::string_view page = "policy/device.md";
 };
 struct early_stop : observer_kind {
   static constexpr std::string_view name = "EarlyStop";
+  static constexpr std::string_view page = "policy/early_stop.md";
 };
 struct flush_denormals : observer_kind {
   static constexpr std::string_view name = "FlushDenormals";
+  static constexpr std::string_view page = "policy/flush_denormals.md";
 };
 struct keep_memory : observer_kind {
   static constexpr std::string_view name = "KeepMemory";
+  static constexpr std::string_view page = "policy/keep_memory.md";
 };
 struct log : repeatable_kind {
   static constexpr std::string_view name = "Log";
+  static constexpr std::string_view page = "policy/log.md";
 };
 struct progress : observer_kind {
   static constexpr std::string_view name = "Progress";
+  static constexpr std::string_view page = "policy/progress.md";
 };
 struct recompute : observer_kind {
   static constexpr std::string_view name = "Recompute";
+  static constexpr std::string_view page = "policy/recompute.md";
 };
 struct rollback : observer_kind {
   static constexpr std::string_view name = "Rollback";
+  static constexpr std::string_view page = "policy/rollback.md";
   static constexpr int rank = 1;
 };
 struct smoke : observer_kind {
   static constexpr std::string_view name = "Smoke";
+  static constexpr std::string_view page = "policy/smoke.md";
 };
 struct spot : observer_kind {
   static constexpr std::string_view name = "Spot";
+  static constexpr std::string_view page = "policy/spot.md";
   static constexpr int rank = 3;
 };
 struct start_on : observer_kind {
   static constexpr std::string_view name = "StartOn";
+  static constexpr std::string_view page = "policy/start_on.md";
 };
 struct throughput : observer_kind {
   static constexpr std::string_view name = "Throughput";
+  static constexpr std::string_view page = "policy/throughput.md";
 };
 
 struct train_metrics : observer_kind {

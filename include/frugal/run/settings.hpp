@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <c10/core/Device.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <stop_token>
 #include <string>
+
+#include <frugal/run/device_spec.hpp>
 
 namespace frugal {
 
@@ -21,8 +21,9 @@ struct Settings {
   std::optional<std::uint64_t> steps{};
   /// Keys the order of the data, and seeds LibTorch's generators when fit begins.
   std::uint64_t seed = 0;
-  /// Where the module is moved and batches are placed.
-  c10::Device device = c10::Device(c10::DeviceType::CPU);
+  /// The one place that says where the run is: "cuda:0", torch::kCUDA, a torch::Device. The module
+  /// is moved there, and batches are placed there. Left out: where the module's parameters are.
+  DeviceSpec device{};
   /// A stop that is requested of its source preempts the run after the step at hand: a policy such
   /// as Checkpoint saves it, and the next start goes on with it.
   std::stop_token stop{};
