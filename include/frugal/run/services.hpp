@@ -10,7 +10,7 @@
 
 #include <frugal/compose/services.hpp>
 #include <frugal/error.hpp>
-#include <frugal/run/objective.hpp>
+#include <frugal/run/loss.hpp>
 #include <frugal/run/settings.hpp>
 
 namespace frugal {
