@@ -12,7 +12,9 @@ using namespace frugal;
 
 struct Rows {
   at::Tensor values;
-#ifndef FRUGAL_REJECT
+#ifdef FRUGAL_REJECT
+  // No each_tensor.
+#else
   void each_tensor(auto&& f) { f(values); }
 #endif
 };
