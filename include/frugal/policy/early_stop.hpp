@@ -61,6 +61,7 @@ struct EarlyStop {
   using watches = list<watched<Metric, without_metric>>;
 
   static constexpr About about{Term::runs_to_convergence, "one comparison per validation"};
+  static constexpr bool adds_metrics = false;
 
   double min_delta = 0.0;  ///< smallest change that counts, in the metric's unit
   /// When the run ends, whoever ends it, the module holds the weights that were validated best. Not
