@@ -71,7 +71,7 @@ TEST_CASE("the plan is a table of the policies as they are written, in the order
    Better::higher>>
 8  Checkpoint<Every<1, Epoch>>  price per hour       at its cadence the         checkpoint.md
                                                      writing of the state
-defaults: Accumulate<1>, Eager, Precision<FP32>, Validate<Every<1, Epoch>>
+defaults: Accumulate<1>, Eager, Precision<FP32>, Validate<>
 host syncs per step: 0
 )";
   CHECK(plan_of<Full>() == expected);
