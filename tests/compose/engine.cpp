@@ -172,8 +172,9 @@ TEST_CASE("an interrupted event is completed for the subscribers that have not f
   {
     values_of<Teller<alpha>, Breaker<beta>, Teller<gamma>> const values;
     engine_for<list<>, Teller<alpha>, Breaker<beta>, Teller<gamma>> engine(values);
-    CHECK_THROWS_AS(engine.emit_to_others<on::step>(told, telling, notes, nobody),
-                    frugal::Interrupted);
+    CHECK_THROWS_AS(
+        static_cast<void>(engine.emit_to_others<on::step>(told, telling, notes, nobody)),
+        frugal::Interrupted);
   }
   CHECK(told == Lines{"Alpha"});
   CHECK(telling == 1);
@@ -182,14 +183,15 @@ TEST_CASE("an interrupted event is completed for the subscribers that have not f
   {
     values_of<Teller<alpha>, Breaker<beta>, Teller<delta>> const values;
     engine_for<list<>, Teller<alpha>, Breaker<beta>, Teller<delta>> engine(values);
-    CHECK_THROWS_AS(engine.emit_to_others<on::step>(told, telling, notes, nobody),
-                    frugal::Interrupted);
+    CHECK_THROWS_AS(
+        static_cast<void>(engine.emit_to_others<on::step>(told, telling, notes, nobody)),
+        frugal::Interrupted);
   }
   CHECK(told == Lines{"Alpha", "Delta"});
   // The recipe has lost one of them and gained another.
   values_of<Teller<beta>, Teller<delta>, Teller<epsilon>> const values;
   engine_for<list<>, Teller<beta>, Teller<delta>, Teller<epsilon>> engine(values);
-  engine.emit_to_others<on::step>(told, telling, notes, nobody);
+  static_cast<void>(engine.emit_to_others<on::step>(told, telling, notes, nobody));
   CHECK(notes.lines == Lines{"Alpha", "Beta", "Epsilon"});
 }
 
@@ -314,7 +316,8 @@ TEST_CASE("subscribers that return nothing never stop a run") {
   engine_for<list<>, Keeper<alpha>, Teller<beta, 0, true>> engine(values);
   Notes notes;
   Lines stoppers;
-  engine.emit<on::step>(notes, [&](std::string_view kind) { stoppers.emplace_back(kind); });
+  static_cast<void>(
+      engine.emit<on::step>(notes, [&](std::string_view kind) { stoppers.emplace_back(kind); }));
   CHECK(stoppers == Lines{"Beta"});
   CHECK(engine.state<alpha>().value == 1);
 }

@@ -98,8 +98,8 @@ TEST_CASE("another custom engine is not replaced, and the error names it") {
   }
   auto& mine = torch::autograd::Engine::get_default_engine();
   torch::autograd::set_default_engine_stub(&Foreign::instance);
-  CHECK_THROWS_WITH_AS(SavedTensorsScope{&counting}, doctest::Contains("`import torch` in Python"),
-                       frugal::SettingsError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(SavedTensorsScope{&counting}),
+                       doctest::Contains("`import torch` in Python"), frugal::SettingsError);
   CHECK(&torch::autograd::Engine::get_default_engine() == &Foreign::instance());
   CHECK(saved_tensors == nullptr);
   static auto& back = mine;

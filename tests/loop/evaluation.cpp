@@ -124,9 +124,9 @@ TEST_CASE("an empty source and a batch of another shape are errors, and the modu
   auto const module = std::make_shared<Mlp>();
   auto trainer = trainer_of(module);
   std::vector<fr::Batch> nothing;
-  CHECK_THROWS_AS(trainer.evaluate(nothing), fr::EmptySourceError);
+  CHECK_THROWS_AS(static_cast<void>(trainer.evaluate(nothing)), fr::EmptySourceError);
   fr::Resident wrong(fr::Batch{at::ones({4, 5}), at::zeros({4}, at::kLong)}, {.batch = 2});
-  CHECK_THROWS_AS(trainer.evaluate(wrong), fr::ShapeError);
+  CHECK_THROWS_AS(static_cast<void>(trainer.evaluate(wrong)), fr::ShapeError);
   CHECK_THROWS_AS(trainer.predict(wrong, [](at::Tensor const&, fr::Batch const&) {}),
                   fr::ShapeError);
   CHECK(module->is_training());

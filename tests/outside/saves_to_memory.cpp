@@ -90,7 +90,7 @@ struct Asks {
     void on_step(fr::Step<Context>& phase) const {
       if (phase.counters().step == save_at_) CHECK(phase.save());
     }
-    void on_preempt(fr::Preemption<Context>& phase) const { phase.save(); }
+    void on_preempt(fr::Preemption<Context>& phase) const { static_cast<void>(phase.save()); }
 
    private:
     std::uint64_t save_at_;

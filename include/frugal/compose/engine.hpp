@@ -55,7 +55,7 @@ class Engine {
   }
   template <class Hook, class Phase>
   void emit(Phase& phase) {
-    emit_to<Hook>(phase, [](std::string_view) {}, subscribers<Hook>());
+    static_cast<void>(emit_to<Hook>(phase, [](std::string_view) {}, subscribers<Hook>()));
   }
 
   /// Calls the slots alone: observers do not see a trial step that will be undone.

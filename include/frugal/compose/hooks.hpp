@@ -11,7 +11,7 @@
 namespace frugal {
 
 /// The result of a hook that may end the run. Verdicts are combined without short-circuit.
-enum class flow : bool { proceed = false, stop = true };
+enum class [[nodiscard]] flow : bool { proceed = false, stop = true };
 
 constexpr flow operator|(flow a, flow b) {
   return static_cast<flow>(static_cast<bool>(a) || static_cast<bool>(b));

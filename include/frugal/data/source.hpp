@@ -51,7 +51,7 @@ concept PausableSource = Source<S> && requires(S& source) {
 
 /// Holds a source still for its span, if it is one of those; false if it would not.
 template <class S>
-class Paused {
+class [[nodiscard]] Paused {
  public:
   explicit Paused(S& source) : source_(source) {
     if constexpr (PausableSource<S>) paused_ = source_.pause();

@@ -6,7 +6,7 @@
 namespace frugal::detail {
 
 /// Enables autocast for a scope: the counterpart of `with torch.autocast(...)`.
-class AutocastGuard {
+class [[nodiscard]] AutocastGuard {
  public:
   AutocastGuard(at::DeviceType device, at::ScalarType type)
       : device_(device),

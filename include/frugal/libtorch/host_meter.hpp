@@ -49,7 +49,7 @@ class HostMeter final : public c10::Allocator {
 
   /// For its lifetime, an allocation of this thread that would raise the process's live bytes above
   /// the limit throws c10::OutOfMemoryError. Nested limits: the lower one holds.
-  class Limit {
+  class [[nodiscard]] Limit {
    public:
     explicit Limit(std::int64_t most) : before_(std::exchange(most_, std::min(most, most_))) {}
     Limit(Limit const&) = delete;

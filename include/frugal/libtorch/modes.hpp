@@ -39,7 +39,7 @@ class Modes {
 };
 
 /// Restores every submodule's mode at the end of a scope.
-class KeepModes {
+class [[nodiscard]] KeepModes {
  public:
   explicit KeepModes(torch::nn::Module& module) { modes_.take(module); }
   KeepModes(KeepModes const&) = delete;
@@ -51,7 +51,7 @@ class KeepModes {
 };
 
 /// Restores every mode like KeepModes, and switches to evaluation mode for the scope.
-class EvaluationMode : KeepModes {
+class [[nodiscard]] EvaluationMode : KeepModes {
  public:
   explicit EvaluationMode(torch::nn::Module& module) : KeepModes(module) { module.eval(); }
 };

@@ -87,7 +87,7 @@ class HookingEngine final : public torch::autograd::Engine {
 };
 
 /// For its lifetime, tensors that this thread's operators save go through `how`.
-class SavedTensorsScope {
+class [[nodiscard]] SavedTensorsScope {
  public:
   explicit SavedTensorsScope(SavedTensors* how) {
     HookingEngine::install();

@@ -60,7 +60,7 @@ class Window {
 
   /// For its lifetime seeds are refilled, so that a graph that captures one also captures the fill.
   /// Afterwards they are refilled too, because a failed capture has filled nothing.
-  class OwnSeed {
+  class [[nodiscard]] OwnSeed {
    public:
     explicit OwnSeed(Window& window) : window_(window) { window_.cached_ = at::Tensor(); }
     OwnSeed(OwnSeed const&) = delete;

@@ -83,7 +83,7 @@ struct Recompute {
    private:
     /// For the duration of a forward pass, makes this thread's pass a segmented one and swaps in
     /// the segmented Sequentials.
-    class Installed {
+    class [[nodiscard]] Installed {
      public:
       Installed(detail::SegmentedModule& module, detail::SegmentedPass& pass)
           : swapped_(module), before_(std::exchange(detail::segmented_pass, &pass)) {}

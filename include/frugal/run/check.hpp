@@ -8,7 +8,7 @@
 namespace frugal {
 
 /// One verdict of a dry run; printed as one line.
-struct Check {
+struct [[nodiscard]] Check {
   std::string name;
   bool passed = false;
   std::string detail;
@@ -22,7 +22,7 @@ inline void print(std::ostream& out, std::vector<Check> const& checks) {
   }
 }
 
-inline bool all_passed(std::vector<Check> const& checks) {
+[[nodiscard]] inline bool all_passed(std::vector<Check> const& checks) {
   for (Check const& check : checks) {
     if (!check.passed) return false;
   }

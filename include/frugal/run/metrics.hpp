@@ -18,7 +18,7 @@ namespace frugal {
 
 /// The named results of one validation, in the order in which they were measured: numbers, which
 /// are what is watched, logged and gone over; and tables, such as a confusion matrix.
-class Metrics {
+class [[nodiscard]] Metrics {
  public:
   using value_type = std::pair<std::string, double>;
   using table_type = std::pair<std::string, at::Tensor>;

@@ -107,7 +107,7 @@ struct SafePoint : Phase<Context> {
   /// the run continues (OnFailure::GoOn), or the recipe has no policy that saves. In on_step or
   /// on_epoch_end, subscribers that have not seen the event yet see it in the resumed run; the
   /// caller and those before it do not.
-  bool save() {
+  [[nodiscard]] bool save() {
     if constexpr (detail::provided<service::save, typename Context::policies>) {
       auto& run = this->run();
       if (!run.at_hand.empty()) {

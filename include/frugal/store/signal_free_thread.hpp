@@ -9,7 +9,7 @@ namespace frugal::detail {
 
 /// Blocks every signal in the calling thread for the lifetime of this object, except those that a
 /// fault of the thread itself raises: blocking these would hide the fault.
-class BlockedSignals {
+class [[nodiscard]] BlockedSignals {
  public:
   BlockedSignals() {
     sigset_t all;

@@ -12,7 +12,7 @@ namespace frugal::detail {
 /// For its lifetime, a write to a pipe without a reader fails with EPIPE in this thread and has no
 /// other effect. The process's own handling of SIGPIPE, which by default ends it, is unchanged, and
 /// so is errno.
-class SigpipeGuard {
+class [[nodiscard]] SigpipeGuard {
  public:
   SigpipeGuard() {
     sigset_t pending;

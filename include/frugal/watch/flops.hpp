@@ -131,7 +131,7 @@ inline constexpr std::array counted_operators{
 /// backward pass of grouped convolutions, which that counts as if they had one group.
 ///
 /// Only one counter per process is active at a time: LibTorch's callbacks carry no data.
-class FlopCounter {
+class [[nodiscard]] FlopCounter {
  public:
   FlopCounter() = default;
   FlopCounter(FlopCounter const&) = delete;

@@ -53,7 +53,7 @@ struct Saboteur {
       auto const place = folder / "checkpoints";
       auto const aside = folder / "aside";
       if (phase.counters().step == away_at) {
-        phase.save();  // so that no write is in progress when the folder goes
+        static_cast<void>(phase.save());  // so that no write is in progress when the folder goes
         std::filesystem::rename(place, aside);
         write_text(place, "no folder");
       }
@@ -179,7 +179,7 @@ struct Meddler {
     explicit State(Meddler const& settings) : deed(settings.deed), at(settings.at) {}
     void on_step(frugal::Step<Context>& phase) {
       if (phase.counters().step != at) return;
-      phase.save();  // so that no write is in progress
+      static_cast<void>(phase.save());  // so that no write is in progress
       deed();
     }
   };

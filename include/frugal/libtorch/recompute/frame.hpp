@@ -23,7 +23,7 @@ namespace frugal::detail {
 /// do not segment inside: the second call must be like the first.
 inline thread_local int inside_segment = 0;
 
-class Inside {
+class [[nodiscard]] Inside {
  public:
   Inside() { ++inside_segment; }
   Inside(Inside const&) = delete;
@@ -45,7 +45,7 @@ struct Slot {
 
 /// Replaces buffers by copies for the duration of a recomputation, so that BatchNorm counts a batch
 /// once.
-class KeepBuffers {
+class [[nodiscard]] KeepBuffers {
  public:
   explicit KeepBuffers(std::vector<at::Tensor> buffers) : buffers_(std::move(buffers)) {
     for (at::Tensor const& buffer : buffers_) {

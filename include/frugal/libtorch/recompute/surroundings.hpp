@@ -66,7 +66,7 @@ class Surroundings {
 };
 
 /// For its lifetime the state is as it was `then`; afterwards as it was before.
-class Within {
+class [[nodiscard]] Within {
  public:
   explicit Within(Surroundings const& then) : now_(Surroundings::now_like(then)) {
     then.put_back();

@@ -12,7 +12,7 @@ namespace frugal::detail {
 
 /// For its lifetime, LibTorch uses deterministic kernels only and computes FP32 in FP32. Then
 /// restores the previous settings, which are process-wide.
-class Deterministic {
+class [[nodiscard]] Deterministic {
  public:
   Deterministic() {
     context_.setDeterministicAlgorithms(true, /*warn_only=*/false);

@@ -32,7 +32,7 @@ void each_tracking_batch_norm(torch::nn::Module& module, Use&& use) {
 
 /// For its lifetime, resets the statistics of BatchNorm layers and accumulates them as the plain
 /// mean over batches.
-class FreshStatistics {
+class [[nodiscard]] FreshStatistics {
  public:
   explicit FreshStatistics(torch::nn::Module& module) : module_(module) {
     each_tracking_batch_norm(module_, [&](auto& layer) {

@@ -64,7 +64,7 @@ namespace detail {
 /// Swaps the memory of parameters with that of other tensors, and back, without copying. A graph
 /// that has saved the parameters still runs backward afterwards: neither their values nor their
 /// versions have changed.
-class Lent {
+class [[nodiscard]] Lent {
  public:
   explicit Lent(std::vector<at::Tensor> const& parameters) : parameters_(parameters) {
     own_.reserve(parameters.size());

@@ -161,7 +161,7 @@ class SegmentedModule {
   }
 
   /// For the duration of a forward pass, also one that throws.
-  class SwappedIn {
+  class [[nodiscard]] SwappedIn {
    public:
     explicit SwappedIn(SegmentedModule& module) : module_(module) {
       for (auto& each : module_.sequentials_) each->swap();

@@ -18,7 +18,7 @@ namespace frugal::detail {
 ///
 /// One at a time, for a process has one handler of a signal: a second one (two fits in two threads)
 /// shares the first one's, and both are told.
-class PreemptionSignals {
+class [[nodiscard]] PreemptionSignals {
  public:
   PreemptionSignals() {
     handlers().join([](SignalHandlers& all) {
