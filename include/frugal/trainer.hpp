@@ -11,6 +11,7 @@
 #include <frugal/accessors.hpp>
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/composition.hpp>
+#include <frugal/compose/watching.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/refused_source.hpp>
 #include <frugal/libtorch/parameters.hpp>
@@ -160,6 +161,13 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   /// and "shifted/loss".
   template <class Train, class Valid, class... Others>
   Report fit(Train&& train, Valid&& valid, Others&&... others) {
+    static_assert(
+        detail::watching_of<ordered>::type::is_of_sources(
+            detail::source_name<std::remove_cvref_t<Valid>>,
+            detail::source_name<std::remove_cvref_t<Others>>...),
+        "frugal: a policy of this recipe watches a metric of a validation source that fit does not "
+        "get. Give the source its name, as in fit(train, valid, named<\"shifted\">(other)) for "
+        "\"shifted/accuracy\", or watch a metric of the first source.");
     auto&& source = as_source(std::forward<Train>(train));
     using source_type = std::remove_reference_t<decltype(source)>;
     if constexpr (sizeof...(Others) == 0 && !detail::is_named_source<std::remove_cvref_t<Valid>>) {

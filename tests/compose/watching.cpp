@@ -90,4 +90,30 @@ TEST_CASE("a policy whose metric names are unknown to types may measure anything
   CHECK_FALSE(Recipe<Watches<WatchesRight>, AddsNone>::legal);
 }
 
+/// May add metrics, so that nothing is known of what is measured.
+struct AddsMetrics {
+  using kind = gamma;
+  using listens = list<frugal::around::validate>;
+};
+
+TEST_CASE("a watched name has its source before the last slash, or none") {
+  using frugal::detail::source_of;
+  CHECK(source_of("accuracy").empty());
+  CHECK(source_of("shifted/accuracy") == "shifted");
+  CHECK(source_of("a/b/accuracy") == "a/b");
+}
+
+TEST_CASE("watched metrics are compared with the sources that fit gets") {
+  using Plain = frugal::detail::Watching<Watches<WatchesRight>>;
+  using Named = frugal::detail::Watching<Watches<WatchesRightElsewhere, WatchesLoss>>;
+  using Unknown = frugal::detail::Watching<Watches<WatchesRightElsewhere>, AddsMetrics>;
+  using std::string_view;
+  CHECK(Plain::is_of_sources(string_view()));
+  CHECK_FALSE(Plain::is_of_sources(string_view("elsewhere")));
+  CHECK(Named::is_of_sources(string_view(), string_view("elsewhere")));
+  CHECK_FALSE(Named::is_of_sources(string_view("elsewhere")));
+  CHECK_FALSE(Named::is_of_sources(string_view(), string_view("here")));
+  CHECK(Unknown::is_of_sources(string_view()));
+}
+
 }  // namespace frugal_test::compose_watching

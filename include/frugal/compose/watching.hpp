@@ -32,6 +32,13 @@ constexpr std::string_view metric_of(std::string_view watched_name) {
   return watched_name.substr(watched_name.rfind('/') + 1);
 }
 
+/// The source in a watched name: "shifted" in "shifted/accuracy", empty for the source without a
+/// name.
+constexpr std::string_view source_of(std::string_view watched_name) {
+  std::size_t const slash = watched_name.rfind('/');
+  return slash == std::string_view::npos ? std::string_view{} : watched_name.substr(0, slash);
+}
+
 /// Whether the metric has one value, under a constant name.
 template <class M>
 inline constexpr bool has_one_name = requires(M const& metric) {
@@ -74,8 +81,22 @@ struct Watching {
   static constexpr bool require() {
     return (true & ... & require_of<Ps>(typename watches_of<Ps>::type{}));
   }
+  /// Whether every watched metric is of one of these sources, or may be added by a policy.
+  template <class... Names>
+  static constexpr bool is_of_sources(Names... names) {
+    return (false || ... || may_add_metrics<Ps>()) ||
+           (true && ... && all_of_sources(typename watches_of<Ps>::type{}, names...));
+  }
 
  private:
+  template <class... Ws, class... Names>
+  static constexpr bool all_of_sources(list<Ws...>, Names... names) {
+    auto const is_given = [&](std::string_view source) {
+      return (false || ... || (source == names));
+    };
+    return (true && ... && is_given(source_of(Ws::watch::name)));
+  }
+
   static constexpr bool is_measured(std::string_view watched_name) {
     std::string_view const metric = metric_of(watched_name);
     return metric == always_measured ||
@@ -98,6 +119,13 @@ struct Watching {
     return (true & ... &
             Ws::sentence::template require<is_measured(Ws::watch::name), P, typename Ws::watch>());
   }
+};
+
+template <class List>
+struct watching_of;
+template <class... Ps>
+struct watching_of<list<Ps...>> {
+  using type = Watching<Ps...>;
 };
 
 }  // namespace detail
