@@ -113,6 +113,7 @@ class Accessors {
   FRUGAL_ACCESSORS(spot, "Spot<SigtermSave>")
   FRUGAL_ACCESSORS(start_on, "StartOn<Cpu, Epochs<1>>")
   FRUGAL_ACCESSORS(throughput, "Throughput<>")
+  FRUGAL_ACCESSORS(train_metrics, "TrainMetrics<Accuracy>")
 };
 
 #undef FRUGAL_ACCESSORS

@@ -120,6 +120,7 @@ struct throughput : observer_kind {
 
 struct train_metrics : observer_kind {
   static constexpr std::string_view name = "TrainMetrics";
+  static constexpr std::string_view page = "policy/train_metrics.md";
 };
 
 }  // namespace frugal::kinds
