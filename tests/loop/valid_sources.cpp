@@ -141,9 +141,12 @@ TEST_CASE("an empty source is named in the error") {
 }
 
 TEST_CASE("under Device each source copies ahead, and one source for two is one still") {
-  auto trainer = fr::Trainer{std::make_shared<Mlp>(),      fr::CrossEntropy{},
-                             fr::Settings{.epochs = 2},    fr::Optimize<fr::SGD>{},
-                             fr::Validate<fr::Every<2>>{}, fr::Device<>{.device = "cpu"}};
+  auto trainer = fr::Trainer{std::make_shared<Mlp>(),
+                             fr::CrossEntropy{},
+                             fr::Settings{.epochs = 2, .device = "cpu"},
+                             fr::Optimize<fr::SGD>{},
+                             fr::Validate<fr::Every<2>>{},
+                             fr::Device<>{}};
   fr::Resident train = data(20, 91);
   fr::Report const report =
       trainer.fit(train, data(8, 92), named<"train">(train), named<"shifted">(data(9, 93)));
