@@ -138,7 +138,7 @@ class BrokenCalls {
         if (fault.lasting) set("FRUGAL_FAULT_TIMES", "0");
       }
       arm_();
-      fault::run(scenario.job, told);
+      static_cast<void>(fault::run(scenario.job, told));
       return 0;
     });
     End const end = start.wait();
