@@ -237,7 +237,7 @@ FAULTS = (
         name="offloaded-memory-given-away",
         breaks="The allocator gives an activation's memory away while it is copied to the host.",
         file="include/frugal/libtorch/offload.hpp",
-        old="      leaving_.front().copied.block(computes());\n",
+        old="      departing_.front().copied.block(computes());\n",
         new="",
         check=test("^device: offload$"),
     ),

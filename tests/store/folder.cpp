@@ -70,7 +70,7 @@ TEST_CASE(
   REQUIRE(error);
   CHECK(error->code == EACCES);
   CHECK(error->fault().what == "the folder " + (closed / "runs").string() + " cannot be created");
-  CHECK(error->fault().where == "on the way to " + wanted.string());
+  CHECK(error->fault().where == "mkdir, on the way to " + wanted.string());
   CHECK(says(error->fault().why, "Permission denied"));
   CHECK(says(error->fault().why, "'" + closed.string() + "' has owner "));
   CHECK(says(error->fault().why, "mode 555"));
@@ -94,7 +94,7 @@ TEST_CASE("no space and a read-only file system say what to do") {
   fs::path const path = "/somewhere/run";
   auto const full = frugal::detail::folder_error(path, path, ENOSPC);
   CHECK(full.code == ENOSPC);
-  CHECK(full.fault().where.empty());
+  CHECK(full.fault().where == "mkdir");
   CHECK(says(full.fault().why, "No space left on device"));
   CHECK(says(full.fault().fix, "Make room on that disk"));
   auto const read_only = frugal::detail::folder_error(path, "/somewhere", EROFS);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -101,10 +102,17 @@ class BucketPass {
     std::uint64_t const count = std::min(pool_size(), samples() - first);
     sorted_.resize(count);
     pass_.indices({first, count}, std::span(sorted_));
-    // Among equals the shuffled order stays.
-    std::stable_sort(sorted_.begin(), sorted_.end(), [this](std::uint64_t a, std::uint64_t b) {
-      return buckets_.lengths[a] < buckets_.lengths[b];
+    // Equal lengths stay in the shuffled order. std::stable_sort would warn: libstdc++'s calls a
+    // deprecated function.
+    order_.resize(count);
+    std::iota(order_.begin(), order_.end(), std::uint64_t{0});
+    std::sort(order_.begin(), order_.end(), [this](std::uint64_t a, std::uint64_t b) {
+      auto const one = buckets_.lengths[sorted_[a]];
+      auto const other = buckets_.lengths[sorted_[b]];
+      return one < other || (one == other && a < b);
     });
+    for (std::uint64_t& place : order_) place = sorted_[place];
+    sorted_.swap(order_);
     if (!loading().shuffle) {
       order_ = sorted_;
       return;

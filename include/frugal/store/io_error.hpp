@@ -101,13 +101,12 @@ inline IoError folder_error(std::filesystem::path const& wanted,
   bool const is_file = (code == EEXIST || code == ENOTDIR) &&
                        std::filesystem::exists(nearest_existing(failed), ignored) &&
                        !std::filesystem::is_directory(nearest_existing(failed), ignored);
-  return IoError(
-      {.what = "the folder " + failed.string() + " cannot be created",
-       .where = wanted == failed ? std::string() : "on the way to " + wanted.string(),
-       .why = "mkdir: " + (is_file ? "'" + nearest_existing(failed).string() + "' is not a folder"
-                                   : why_of(failed, code)),
-       .fix = fix_of(code)},
-      code);
+  return IoError({.what = "the folder " + failed.string() + " cannot be created",
+                  .where = wanted == failed ? "mkdir" : "mkdir, on the way to " + wanted.string(),
+                  .why = (is_file ? "'" + nearest_existing(failed).string() + "' is not a folder"
+                                  : why_of(failed, code)),
+                  .fix = fix_of(code)},
+                 code);
 }
 
 }  // namespace frugal::detail
