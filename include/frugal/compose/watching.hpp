@@ -91,7 +91,7 @@ struct Watching {
  private:
   template <class... Ws, class... Names>
   static constexpr bool all_of_sources(list<Ws...>, Names... names) {
-    auto const is_given = [&](std::string_view source) {
+    [[maybe_unused]] auto const is_given = [&](std::string_view source) {
       return (false || ... || (source == names));
     };
     return (true && ... && is_given(source_of(Ws::watch::name)));
