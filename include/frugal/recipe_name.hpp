@@ -75,7 +75,7 @@ struct recipe_in<Trainer> {
 template <class... Ps>
 std::string name_of_policies(list<Ps...>) {
   std::string text;
-  auto const name = [&]<class P>(std::type_identity<P>, bool optimizer) {
+  [[maybe_unused]] auto const name = [&]<class P>(std::type_identity<P>, bool optimizer) {
     if (!is_named<P>() || optimizer != std::same_as<typename P::kind, kinds::optimizer>) return;
     text += (text.empty() ? "" : " + ") + label_of<P>();
   };
