@@ -40,7 +40,8 @@ inline std::optional<std::int64_t> label_out_of_bounds(std::string const& why) {
 
 /// What to do about an error of dtypes; empty if it is none.
 inline std::string fix_of_dtypes(std::string_view why) {
-  if (has_any(why, {"expected scalar type Long"})) {
+  // As LibTorch 2.11 and 2.15 say it.
+  if (has_any(why, {"expected scalar type Long", "expected target dtype to be Long"})) {
     return "Give class labels as int64, such as target.to(torch::kLong). For float targets, use "
            "MeanSquaredError, or class probabilities of the logits' shape.";
   }
