@@ -42,7 +42,7 @@ nn::Sequential network() {
 }
 
 // [begin run]
-// Trains one recipe. What all of them share stands beside it, and so is no part of its name.
+// Trains one recipe. The trainer adds the policies that all recipes share: names leave them out.
 template <class R>
 Result run(fr::Resident& train, fr::Resident& test, std::uint64_t steps) {
   fr::Trainer<nn::Sequential, fr::CrossEntropy, R,

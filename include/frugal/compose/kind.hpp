@@ -29,8 +29,8 @@ struct repeatable_kind {
   static constexpr int rank = 0;
 };
 
-/// What a policy is, whatever its parameters. Kinds are compared by name. The name also labels the
-/// policy's part of a checkpoint and breaks ties in the order, so it must be unique.
+/// The identity of a policy, whatever its parameters. Kinds are compared by name. It also labels
+/// the policy's part of a checkpoint and breaks ties in the order, so it must be unique.
 template <class K>
 concept Kind = requires {
   { K::name } -> std::convertible_to<std::string_view>;

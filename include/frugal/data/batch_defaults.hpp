@@ -25,15 +25,6 @@ concept PlainBatch = requires(B const& batch) {
   requires IsTensor<std::remove_cvref_t<decltype(batch.target)>>;
 } && !DeclaresTensors<B> && !ListsTensors<B>;
 
-/// The entry of a map that is called so, or so; null if there is none.
-template <class B>
-auto const* entry_if(B const& map, char const* first, char const* second) {
-  using Key = typename B::key_type;
-  auto found = map.find(Key(first));
-  if (found == map.end()) found = map.find(Key(second));
-  return found == map.end() ? nullptr : &found->second;
-}
-
 /// What follows from the tensors of a batch. Used for whatever its batch_traits do not say.
 template <class B>
 struct batch_defaults {

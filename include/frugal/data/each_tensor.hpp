@@ -70,7 +70,7 @@ concept OfBothMembers = OfMembers<B> && TargetMember<B> && requires(B const& bat
   requires shows_part<std::remove_cvref_t<decltype(batch.target)>>::value;
 };
 
-/// What the type alone tells, without traits that are written for it.
+/// Shows its tensors by its type alone, without batch_traits of its own.
 template <class B>
 concept Transparent = IsTensor<B> || DeclaresTensors<B> || ListsTensors<B> || OfTuple<B> ||
                       OfMap<B> || OfList<B> || OfOptional<B> || OfMembers<B>;
@@ -100,8 +100,8 @@ concept HidesParts = OfMembers<B> && !DeclaresTensors<B> && !ListsTensors<B> && 
 template <class B, class F>
 void show_tensors(B& batch, F&& f);
 
-/// What is handed to the functions of batch types: takes several parts at once, and parts that are
-/// made of tensors themselves.
+/// Wraps `f` for a batch type's each_tensor: accepts several parts at once, and parts that consist
+/// of tensors themselves.
 template <class F, bool is_const>
 struct Shown {
   F& f;

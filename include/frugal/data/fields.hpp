@@ -52,13 +52,19 @@ auto const& entry_of(B const& batch, char const* field) {
                           "an objective that reads the batch itself."});
 }
 
-/// The entry of the first key, or else that of the second.
+/// The entry of the first key, or else that of the second; null if there is neither.
+template <class B>
+auto const* entry_if(B const& map, char const* first, char const* second) {
+  using Key = typename B::key_type;
+  auto found = map.find(Key(first));
+  if (found == map.end()) found = map.find(Key(second));
+  return found == map.end() ? nullptr : &found->second;
+}
+
+/// The same; throws DataError if there is neither.
 template <class B>
 auto const& entry_of(B const& batch, char const* first, char const* second) {
-  using Key = typename B::key_type;
-  auto found = batch.find(Key(first));
-  if (found == batch.end()) found = batch.find(Key(second));
-  if (found != batch.end()) return found->second;
+  if (auto const* const found = entry_if(batch, first, second)) return *found;
   std::string keys;
   for (auto const& entry : batch) {
     keys += (keys.empty() ? "'" : ", '") + std::string(std::string_view(entry.first)) + "'";
@@ -77,7 +83,7 @@ template <class B>
 concept HasData = detail::IsTensor<B> || detail::DataMember<B> || detail::Keyed<B> ||
                   detail::Listed<B> || (detail::TupleLike<B> && std::tuple_size<B>::value >= 1);
 
-/// A batch of which one part is what the module's output is held against.
+/// A batch of which one part is compared with the module's output.
 template <class B>
 concept HasTarget = detail::TargetMember<B> || detail::Keyed<B> || detail::Listed<B> ||
                     (detail::TupleLike<B> && std::tuple_size<B>::value >= 2);
@@ -101,7 +107,7 @@ auto const& batch_data(B const& batch) {
   }
 }
 
-/// What the module's output is held against: the member `target`; the second of a pair, tuple,
+/// What the module's output is compared with: the member `target`; the second of a pair, tuple,
 /// array or vector; of a map the entry "target", or else "labels". A bare tensor has none, which
 /// does not compile. Throws DataError as batch_data() does.
 template <HasTarget B>

@@ -4,7 +4,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -117,16 +116,15 @@ Decisions decisions_of(Loss const& loss, B const& batch, std::string_view metric
   return decisions_of(output_of(loss, metric), target_of(batch), metric);
 }
 
-/// How many labels count: in host memory a number, which no operator makes; else a scalar.
+/// How many labels [N] int64 count: in host memory a number, which no operator makes; else a
+/// scalar.
 template <class Count>
 void count_labels(at::Tensor const& labels, Count&& count) {
-  if (!labels.is_cpu() || !labels.is_contiguous()) {
+  if (labels.is_cpu()) {
+    count(static_cast<double>(count_labels_now(labels)));
+  } else {
     count(labels.ne(ignored_label).sum());
-    return;
   }
-  auto const* const first = static_cast<std::int64_t const*>(labels.const_data_ptr());
-  auto const left_out = std::count(first, first + labels.numel(), ignored_label);
-  count(static_cast<double>(labels.numel() - left_out));
 }
 
 }  // namespace detail
