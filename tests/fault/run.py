@@ -198,7 +198,8 @@ def fail(bench: Bench) -> int:
             if act in ERRORS and done.returncode == 0:
                 assert call in MAY_BE_IGNORED or (call == "fsync" and k > committed), f"{context}: the failure was not noticed"
             if done.returncode == 3 and act in ERRORS:
-                sentence = rf"frugal: .* \(.+\): {ERRORS[act]}(?:; .+)?\. [A-Z].*\."
+                whose = r"(?:; '[^']+' has owner \d+, group \d+ and mode \d+, and this process runs as user \d+)?"
+                sentence = rf"frugal: .* \(.+\): {ERRORS[act]}{whose}\. [A-Z].*\."
                 assert re.fullmatch(sentence, done.stderr.strip()), f"{context}: no clear error"
             # A failed fsync is never repeated: the save has failed, whatever came after. Only the
             # fsync of a deletion, which comes after the save, is merely reported.
