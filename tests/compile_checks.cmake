@@ -1,29 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests by compilation alone: self-contained headers, and code that must not compile.
 
-# Sets `out` to TRUE if the file includes a match, directly or through other frugal headers.
-function(frugal_includes out file what)
-  set(${out} FALSE PARENT_SCOPE)
-  set(open "${file}")
-  set(seen "")
-  while(open)
-    list(POP_FRONT open current)
-    if(current IN_LIST seen OR NOT EXISTS "${current}")
-      continue()
-    endif()
-    list(APPEND seen "${current}")
-    file(STRINGS "${current}" includes REGEX "^ *# *include *<")
-    foreach(line IN LISTS includes)
-      if(line MATCHES "<${what}")
-        set(${out} TRUE PARENT_SCOPE)
-        return()
-      elseif(line MATCHES "<(frugal/[^>]+)>")
-        list(APPEND open "${PROJECT_SOURCE_DIR}/include/${CMAKE_MATCH_1}")
-      endif()
-    endforeach()
-  endwhile()
-endfunction()
-
 # One translation unit per header, which includes it twice and nothing else. Headers without
 # LibTorch are compiled without it, so that an include in the wrong direction is found here too.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
