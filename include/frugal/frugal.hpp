@@ -8,10 +8,10 @@
 #include <frugal/compose/rational.hpp>
 #include <frugal/core.hpp>
 #include <frugal/data/dataset.hpp>
+#include <frugal/data/idx/mnist.hpp>
+#include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/mapped.hpp>
-#include <frugal/data/mnist.hpp>
 #include <frugal/data/pad.hpp>
-#include <frugal/data/prefetch.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
 #include <frugal/data/samples.hpp>

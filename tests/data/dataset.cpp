@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/data/dataset.hpp>
-#include <frugal/data/mnist.hpp>
+#include <frugal/data/idx/mnist.hpp>
 #include <frugal/data/pad.hpp>
 #include <frugal/data/resident.hpp>
 

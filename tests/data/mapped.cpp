@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/mapped.hpp>
-#include <frugal/data/prefetch.hpp>
 #include <frugal/data/resident.hpp>
 
 #include <stdexcept>

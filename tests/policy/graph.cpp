@@ -3,7 +3,7 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <frugal/data/prefetch.hpp>
+#include <frugal/data/loading/prefetch.hpp>
 #include <frugal/policy/activations.hpp>
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/checkpoint.hpp>

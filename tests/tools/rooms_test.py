@@ -27,6 +27,14 @@ MAY_INCLUDE = {
     "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch"},
 }
 FOR_ALL = {"error.hpp", "version.hpp"}
+# The same within data/: its rooms include its own headers, and these other rooms of it. Headers of data/
+# itself may include sampling/, whose orders they use, and no other.
+DATA_MAY_INCLUDE = {
+    "": {"sampling"},
+    "sampling": set(),
+    "loading": {"sampling"},
+    "idx": set(),
+}
 
 
 def room_of(header: str) -> str:
@@ -70,8 +78,19 @@ class Rooms(unittest.TestCase):
                   and room_of(each) not in MAY_INCLUDE.get(room_of(header), set())]
         self.assertEqual(upward, [])
 
+    def test_no_arrow_points_up_within_data(self):
+        def room(header: str) -> str:
+            return header.split("/")[1] if header.count("/") > 1 else ""
+        upward = [f"{header} includes {each}" for header, all_of in includes().items()
+                  for each in all_of
+                  if header.startswith("data/") and each.startswith("data/")
+                  and room(each) not in {"", room(header)} | DATA_MAY_INCLUDE.get(room(header), set())]
+        self.assertEqual(upward, [])
+
     def test_every_room_is_known(self):
         self.assertEqual({room_of(each) for each in includes()} - {""}, set(MAY_INCLUDE))
+        self.assertEqual({each.split("/")[1] for each in includes() if re.match("data/.*/", each)} | {""},
+                         set(DATA_MAY_INCLUDE))
 
     def test_nothing_includes_itself_on_a_way_round(self):
         self.assertEqual(cycle_in(includes()), [])

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <frugal/data/batch.hpp>
-#include <frugal/data/buckets.hpp>
 #include <frugal/data/collate.hpp>
-#include <frugal/data/loading.hpp>
 #include <frugal/data/resident.hpp>
+#include <frugal/data/sampling/buckets.hpp>
+#include <frugal/data/sampling/pass.hpp>
 #include <frugal/error.hpp>
 
 #include <ATen/ATen.h>

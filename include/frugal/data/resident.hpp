@@ -3,8 +3,8 @@
 #pragma once
 
 #include <frugal/data/batch.hpp>
-#include <frugal/data/loading.hpp>
 #include <frugal/data/rows.hpp>
+#include <frugal/data/sampling/pass.hpp>
 #include <frugal/error.hpp>
 
 #include <ATen/ATen.h>

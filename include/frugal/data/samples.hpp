@@ -14,8 +14,8 @@
 #include <frugal/data/collate.hpp>
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/fields.hpp>
-#include <frugal/data/loading.hpp>
 #include <frugal/data/pad.hpp>
+#include <frugal/data/sampling/pass.hpp>
 
 namespace frugal {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/data/buckets.hpp>
+#include <frugal/data/sampling/buckets.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/data/idx_tensor.hpp>
+#include <frugal/data/idx/idx_tensor.hpp>
 
 #include <array>
 #include <bit>

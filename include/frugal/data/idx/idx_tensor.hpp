@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/idx.hpp>
+#include <frugal/data/idx/idx.hpp>
 
 #include <ATen/ATen.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sources.hpp"
+#include "data/sources.hpp"
 
 #include <doctest/doctest.h>
 
-#include <frugal/data/mnist.hpp>
+#include <frugal/data/idx/mnist.hpp>
 
 #include <filesystem>
 #include <fstream>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/loading/worker.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/data/worker.hpp>
 #include <frugal/error.hpp>
 
 #include <ATen/Parallel.h>

@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/data/idx.hpp>
+#include <frugal/data/idx/idx.hpp>
 
 #include <zlib.h>
 

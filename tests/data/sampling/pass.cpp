@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/data/loading.hpp>
+#include <frugal/data/sampling/pass.hpp>
 
 #include <cstdint>
 #include <span>

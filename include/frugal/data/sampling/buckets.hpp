@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/loading.hpp>
-#include <frugal/data/permutation.hpp>
+#include <frugal/data/sampling/pass.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/inflate.hpp>
+#include <frugal/data/idx/inflate.hpp>
 #include <frugal/error.hpp>
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sources.hpp"
+#include "data/sources.hpp"
 
 #include <doctest/doctest.h>
 
-#include <frugal/data/prefetch.hpp>
+#include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
 

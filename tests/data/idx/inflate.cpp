@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/data/inflate.hpp>
+#include <frugal/data/idx/inflate.hpp>
 
 #include <cstddef>
 #include <span>

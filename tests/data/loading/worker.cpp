@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/data/worker.hpp>
+#include <frugal/data/loading/worker.hpp>
 
 #include <signal.h>
 

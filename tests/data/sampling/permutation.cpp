@@ -2,7 +2,7 @@
 // torch-free, optimised
 #include <doctest/doctest.h>
 
-#include <frugal/data/permutation.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 
 #include <algorithm>
 #include <array>

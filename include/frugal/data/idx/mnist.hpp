@@ -3,8 +3,8 @@
 #pragma once
 
 #include <frugal/data/batch.hpp>
-#include <frugal/data/idx.hpp>
-#include <frugal/data/idx_tensor.hpp>
+#include <frugal/data/idx/idx.hpp>
+#include <frugal/data/idx/idx_tensor.hpp>
 #include <frugal/error.hpp>
 
 #include <ATen/ATen.h>

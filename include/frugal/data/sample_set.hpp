@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace frugal {
+
+/// Which sample, and in which pass over the data: what a random transform takes its random numbers
+/// from, so that they depend neither on the batch nor on the worker.
+struct SampleKey {
+  std::uint64_t index = 0;  ///< in the set, below size()
+  std::uint64_t seed = 0;   ///< that of Cursor
+  std::uint64_t epoch = 0;  ///< that of Cursor
+
+  friend bool operator==(SampleKey const&, SampleKey const&) = default;
+};
+
+namespace detail {
+template <class S>
+concept ReadsByIndex = requires(S const& set, std::uint64_t index) { set.get(index); };
+template <class S>
+concept ReadsByKey = requires(S const& set, SampleKey const& key) { set.get(key); };
+}  // namespace detail
+
+/// A set of samples that is read by index, by several threads at the same time.
+///
+/// `size()`      samples;
+/// `get(index)`  one of them, any type; or `get(SampleKey)`, for a set whose samples differ from
+/// epoch
+///               to epoch. Const, and safe to call from several threads.
+///
+/// Optional:
+/// `name(index)`  what errors call the sample: a file, a member of an archive, a row;
+/// `identity()`   a text that changes when the content of the set may have: a hash, or paths with
+/// sizes
+///                and times. A cache of the set needs it.
+/// A set that throws DataError for a damaged sample leaves it to its reader to fail or to skip.
+template <class S>
+concept SampleSet = requires(S const& set) {
+  { set.size() } -> std::convertible_to<std::uint64_t>;
+} && (detail::ReadsByIndex<S> || detail::ReadsByKey<S>);
+
+/// Sample `key.index` of the set.
+template <SampleSet S>
+auto read_sample(S const& set, SampleKey const& key) {
+  if constexpr (detail::ReadsByKey<S>) {
+    return set.get(key);
+  } else {
+    return set.get(key.index);
+  }
+}
+
+/// The type of a set's samples.
+template <SampleSet S>
+using sample_of = decltype(read_sample(std::declval<S const&>(), SampleKey{}));
+
+/// What errors call a sample: its name, or its number.
+template <SampleSet S>
+std::string sample_name(S const& set, std::uint64_t index) {
+  if constexpr (requires {
+                  { set.name(index) } -> std::convertible_to<std::string>;
+                }) {
+    return set.name(index);
+  } else {
+    return "sample " + std::to_string(index);
+  }
+}
+
+/// A set that can say whether it still holds what it held.
+template <class S>
+concept IdentifiedSet = SampleSet<S> && requires(S const& set) {
+  { set.identity() } -> std::convertible_to<std::string>;
+};
+
+}  // namespace frugal
