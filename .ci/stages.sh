@@ -49,6 +49,7 @@ stage_setup() {
   (pinned_wheels "$state/cuda-2.11.0" cuda.txt 6000) & parts+=($!)
   # 50 MB of download, 180 MB unpacked.
   (pinned_wheels "$state/sky" spot.txt 400) & parts+=($!)
+  (data_wheels) & parts+=($!)
   virtual_environment conan 200
   virtual_environment interop 200
   for part in "${parts[@]}"; do wait "$part" || rc=1; done

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # frugal's dependencies, found the same way by its own build and by find_package(frugal). LibTorch
-# only with FRUGAL_WITH_TORCH, libarchive only with FRUGAL_ARCHIVE, and libcurl only with
-# FRUGAL_NOTICES.
+# only with FRUGAL_WITH_TORCH, and the libraries of FrugalComponents.cmake only with their options.
+include("${CMAKE_CURRENT_LIST_DIR}/FrugalComponents.cmake")
 
 find_package(ZLIB QUIET)
 find_package(Threads QUIET)
@@ -39,14 +39,6 @@ endif()
 
 set(_frugal_pairs "rapidjson|rapidjson-dev"
   "ZLIB::ZLIB|zlib1g-dev" "xxHash::xxhash|libxxhash-dev" "Threads::Threads|libc6-dev")
-if(FRUGAL_ARCHIVE)
-  find_package(LibArchive 3.6 QUIET)
-  list(APPEND _frugal_pairs "LibArchive::LibArchive|libarchive-dev")
-endif()
-if(FRUGAL_NOTICES)
-  find_package(CURL 7.87 QUIET)
-  list(APPEND _frugal_pairs "CURL::libcurl|libcurl4-openssl-dev")
-endif()
 
 set(_frugal_missing "")
 foreach(_frugal_pair IN LISTS _frugal_pairs)
@@ -57,6 +49,7 @@ foreach(_frugal_pair IN LISTS _frugal_pairs)
     list(APPEND _frugal_missing ${_frugal_package})
   endif()
 endforeach()
+frugal_find_components()
 
 set(FrugalDependencies_FAULT "")
 if(_frugal_missing)
@@ -74,13 +67,6 @@ elseif(FRUGAL_WITH_TORCH)
   endif()
 endif()
 
-# Defined here rather than exported, so that an installed frugal provides them on request, however
-# it was installed.
-if(FRUGAL_ARCHIVE AND NOT FrugalDependencies_FAULT AND NOT TARGET frugal::archive)
-  add_library(frugal::archive INTERFACE IMPORTED GLOBAL)
-  target_link_libraries(frugal::archive INTERFACE frugal::headers LibArchive::LibArchive)
-endif()
-if(FRUGAL_NOTICES AND NOT FrugalDependencies_FAULT AND NOT TARGET frugal::notices)
-  add_library(frugal::notices INTERFACE IMPORTED GLOBAL)
-  target_link_libraries(frugal::notices INTERFACE frugal::headers CURL::libcurl)
+if(NOT FrugalDependencies_FAULT)
+  frugal_add_components()
 endif()

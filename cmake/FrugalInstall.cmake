@@ -42,13 +42,29 @@ install(TARGETS frugal frugal_headers EXPORT frugalTargets)
 install(DIRECTORY include/frugal DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   FILES_MATCHING PATTERN "*.hpp")
 install(EXPORT frugalTargets NAMESPACE frugal:: DESTINATION "${frugal_package_dir}")
+# The components that an installed frugal gives unasked: those that it was configured with, unless it
+# found them by itself.
+set(FRUGAL_COMPONENT_DEFAULTS "")
+foreach(component IN LISTS frugal_components)
+  string(TOUPPER "${component}" frugal_option)
+  set(frugal_given "$CACHE{FRUGAL_${frugal_option}}")
+  if(NOT frugal_given OR frugal_given STREQUAL "AUTO")
+    set(frugal_given OFF)
+  else()
+    set(frugal_given ON)
+  endif()
+  string(APPEND FRUGAL_COMPONENT_DEFAULTS "if(NOT DEFINED FRUGAL_${frugal_option})\n"
+    "  set(FRUGAL_${frugal_option} ${frugal_given})\nendif()\n")
+endforeach()
 configure_package_config_file(cmake/frugalConfig.cmake.in
   "${PROJECT_BINARY_DIR}/frugalConfig.cmake" INSTALL_DESTINATION "${frugal_package_dir}")
 # The headers do not depend on the architecture.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/frugalConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+file(GLOB frugal_find_modules "${PROJECT_SOURCE_DIR}/cmake/Find*.cmake")
 install(FILES
   "${PROJECT_BINARY_DIR}/frugalConfig.cmake" "${PROJECT_BINARY_DIR}/frugalConfigVersion.cmake"
-  cmake/FindFrugalTorch.cmake cmake/FrugalDependencies.cmake cmake/FrugalPrecompile.cmake
+  ${frugal_find_modules} cmake/FrugalComponents.cmake cmake/FrugalDependencies.cmake
+  cmake/FrugalPrecompile.cmake
   DESTINATION "${frugal_package_dir}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/licenses/frugal")

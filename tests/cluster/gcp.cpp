@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
-// needs: curl
+// needs: notices
 #include <doctest/doctest.h>
 
 #include <frugal/cluster/gcp.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// needs: curl
+// needs: notices
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
