@@ -17,7 +17,7 @@ void time_loop(benchmark::State& state, frugal_bench::Recipe const& recipe, bool
   frugal_bench::Job const job{source, valid, steps, log};
   for (auto _ : state) (by_frugal ? recipe.by_frugal : recipe.by_hand)(job);
   state.counters["seconds_per_step"] =
-      benchmark::Counter(static_cast<double>(state.iterations() * steps),
+      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(steps),
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
