@@ -303,7 +303,8 @@ stage_conan() {
 
 stage_vcpkg() {
   pinned_torch 2.11.0
-  cmake -DOUT="$root/build/vcpkg" -P "$root/packaging/vcpkg/check.cmake" >"$state/log/vcpkg.log" 2>&1 ||
+  data_wheels
+  FRUGAL_PYARROW=$state/data-wheels/pyarrow cmake -DOUT="$root/build/vcpkg" -P "$root/packaging/vcpkg/check.cmake" >"$state/log/vcpkg.log" 2>&1 ||
     { cat "$state/log/vcpkg.log" >&2 && return 1; }
   count 1 0
   consumer "$root/build/package-vcpkg" -DCMAKE_CXX_COMPILER=clang++-19 \

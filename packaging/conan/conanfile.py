@@ -23,12 +23,15 @@ class Frugal(ConanFile):
     topics = ("libtorch", "pytorch", "training", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"archive": [True, False], "cuda": [True, False], "notices": [True, False]}
+    # cuda, and the components of cmake/FrugalComponents.cmake.
+    options = {name: [True, False] for name in
+               ("archive", "arrow", "avro", "cuda", "images", "notices", "text")}
     default_options = {
-        "archive": False,
-        "cuda": False,
-        "notices": False,
+        **{name: False for name in options},
         "libarchive/*:with_zstd": True,
+        "arrow/*:parquet": True,
+        "arrow/*:with_csv": True,
+        "arrow/*:with_json": True,
     }
     no_copy_source = True
 
@@ -51,8 +54,17 @@ class Frugal(ConanFile):
 
         if self.options.archive:
             self.requires("libarchive/[>=3.6]", transitive_headers=True, transitive_libs=True)
+        if self.options.arrow:
+            self.requires("arrow/[>=14]", transitive_headers=True, transitive_libs=True)
+        if self.options.avro:  # libavro is the system's
+            self.requires("zstd/[>=1.5]", transitive_headers=True, transitive_libs=True)
+        if self.options.images:
+            self.requires("libjpeg-turbo/[>=2.1]", transitive_headers=True, transitive_libs=True)
+            self.requires("libpng/[>=1.6]", transitive_headers=True, transitive_libs=True)
         if self.options.notices:
             self.requires("libcurl/[>=7.87]", transitive_headers=True, transitive_libs=True)
+        if self.options.text:  # SentencePiece is the system's
+            self.requires("utf8proc/[>=2.8]", transitive_headers=True, transitive_libs=True)
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -64,9 +76,8 @@ class Frugal(ConanFile):
         toolchain = CMakeToolchain(self)
         # LibTorch is found when the package is used, not when it is built.
         toolchain.cache_variables["FRUGAL_WITH_TORCH"] = False
-        toolchain.cache_variables["FRUGAL_ARCHIVE"] = bool(self.options.archive)
-        toolchain.cache_variables["FRUGAL_CUDA"] = bool(self.options.cuda)
-        toolchain.cache_variables["FRUGAL_NOTICES"] = bool(self.options.notices)
+        for name, given in self.options.items():
+            toolchain.cache_variables[f"FRUGAL_{name.upper()}"] = given == "True"
         for part in ("TESTS", "EXAMPLES", "BENCH"):
             toolchain.cache_variables[f"FRUGAL_BUILD_{part}"] = False
         toolchain.generate()

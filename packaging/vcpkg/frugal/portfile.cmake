@@ -7,8 +7,12 @@ set(VCPKG_BUILD_TYPE release) # header-only
 vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
     FEATURES
         archive FRUGAL_ARCHIVE
+        arrow FRUGAL_ARROW
+        avro FRUGAL_AVRO
         cuda FRUGAL_CUDA
+        images FRUGAL_IMAGES
         notices FRUGAL_NOTICES
+        text FRUGAL_TEXT
 )
 
 vcpkg_cmake_configure(
