@@ -1,7 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-# The programs that the scripts of this folder run. The scripts need Python packages that are pinned
-# in requirements/interop.txt, so `./dev test --all` runs them, and ctest does not.
-
-frugal_executable(interop_safetensors interop/safetensors.cpp)
-frugal_program(interop_safetensors)
-target_link_libraries(interop_safetensors PRIVATE frugal::headers)
+# The programs that the scripts of this folder run: interop_x for x.py. The scripts need the Python
+# packages that are pinned in requirements/data.txt, so `./dev test --all` runs them, and ctest does not.
+add_custom_target(interop_programs)
+file(GLOB interop CONFIGURE_DEPENDS interop/*.cpp)
+foreach(source IN LISTS interop)
+  get_filename_component(name "${source}" NAME_WE)
+  file(STRINGS "${source}" head LIMIT_COUNT 5)
+  frugal_needs(needs "${source}")
+  frugal_at_hand(buildable ${needs})
+  if(NOT buildable OR NOT (head MATCHES "// torch-free" OR FRUGAL_WITH_TORCH))
+    continue()
+  endif()
+  frugal_executable(interop_${name} "${source}")
+  if(head MATCHES "// torch-free")
+    frugal_program(interop_${name})
+    target_link_libraries(interop_${name} PRIVATE frugal::headers)
+  else()
+    frugal_torch_program(interop_${name})
+  endif()
+  frugal_link_needs(interop_${name} "${source}")
+  add_dependencies(interop_programs interop_${name})
+endforeach()

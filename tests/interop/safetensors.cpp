@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// torch-free
 // The file operations for tests/interop/safetensors.py:
 //
 //  describe FILE    one line per tensor and metadata text; names and bytes in hexadecimal

@@ -3,7 +3,7 @@
 """Compares frugal's safetensors with the Python package of that name: safetensors.py PROGRAM
 
 PROGRAM is interop_safetensors, built from safetensors.cpp in this folder. Each writes what the other
-reads, and both judge the same damaged files. Needs the packages of requirements/interop.txt.
+reads, and both judge the same damaged files. Needs the packages of requirements/data.txt.
 """
 
 import random
