@@ -216,7 +216,7 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
   before.take(run, Part::outside);
   detail::undone(before, run, [&] {
     try {
-      fit.run();
+      static_cast<void>(fit.run());
     } catch (LossError const&) {
       if (curve.points.empty()) throw;  // the first loss does not depend on any rate
       curve.diverged = true;

@@ -31,7 +31,7 @@
 
 namespace frugal {
 
-/// The slots of every recipe; what a recipe leaves open, the null beside the kind fills.
+/// The slots of every recipe. Each kind's null policy fills the slots that a recipe leaves open.
 using slots = list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer,
                    kinds::schedule, kinds::validate, kinds::execution>;
 
@@ -55,7 +55,7 @@ struct own_accessors_of<Trainer, list<Ps...>>
 template <class Trainer, class... Ps>
 using own_accessors = own_accessors_of<Trainer, flatten<Ps...>>;
 
-/// What predict() calls where it is not told otherwise.
+/// The default forward pass of predict().
 struct ForwardOfData {
   template <class Module, class B>
   at::Tensor operator()(Module& module, B const& batch) const {
@@ -108,6 +108,9 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   static_assert((true && ... && !std::same_as<Ps, Settings>),
                 "frugal: Settings comes before the policies. Write Trainer{module, objective, "
                 "Settings{...}, policies...}.");
+  static_assert(!std::same_as<Objective, Settings>,
+                "frugal: a Trainer's second argument is the objective, and this one is Settings. "
+                "Write `Trainer trainer{net, CrossEntropy{}, Settings{}, Optimize<AdamW>{}}`.");
   static_assert(!Policy<Objective>,
                 "frugal: a Trainer's second argument is the objective, and this one is a policy. "
                 "Write `Trainer trainer{net, CrossEntropy{}, Settings{}, Optimize<AdamW>{}}`.");
@@ -145,7 +148,8 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     static_assert((... && detail::has_places_for<Qs, list<Qs...>, ordered>),
                   "frugal: the trainer is given more values of a policy type than its recipe has "
                   "policies of that type. Remove the extra values.");
-    (detail::assignment_to(policies_, ordered{}) << ... << values);
+    // An illegal recipe has its own sentence, and no place for values.
+    if constexpr (recipe::legal) (detail::assignment_to(policies_, ordered{}) << ... << values);
   }
 
   /// Trains without validation data. Does not compile with a policy that watches validation.
@@ -235,7 +239,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     evaluation(settings).predict(read, forward, sink);
   }
 
-  /// What the run is called: Settings::name, or else what its recipe is called (recipe_name).
+  /// Name of the run: Settings::name, or else that of its recipe (recipe_name).
   std::string name() const {
     return settings_.name.empty() ? recipe_name<Trainer>() : settings_.name;
   }
@@ -300,9 +304,11 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
 
   template <class Train, class Valid>
   Report fit_sources(Train& train, std::add_pointer_t<Valid> valid) {
-    static_assert(detail::has<kinds::optimizer, typename recipe::policies>,
-                  "frugal: this recipe has no optimizer and would train nothing. Add "
-                  "Optimize<AdamW>, or Optimize<Nothing> if that is what you mean.");
+    if constexpr (recipe::legal) {
+      static_assert(detail::has<kinds::optimizer, typename recipe::policies>,
+                    "frugal: this recipe has no optimizer and would train nothing. Add "
+                    "Optimize<AdamW>, or Optimize<Nothing> if that is what you mean.");
+    }
     static_assert(ObjectiveFor<Objective, Module, batch_of<Train>>,
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
                   "at::Tensor nor frugal::Loss.");

@@ -47,7 +47,7 @@ void check_all(auto& trainer, std::set<std::string>& where) {
   CHECK(where == only);
 
   where.clear();
-  frugal::find_learning_rate(trainer, train, {.steps = 10});
+  static_cast<void>(frugal::find_learning_rate(trainer, train, {.steps = 10}));
   CHECK(where == only);
 
   std::set<std::string> seen;

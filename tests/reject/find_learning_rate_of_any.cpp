@@ -12,7 +12,7 @@ template <class Optimizer>
 void sweep() {
   std::vector<Batch> batches;
   Trainer<torch::nn::Linear, CrossEntropy, Optimizer> trainer(torch::nn::Linear(2, 2));
-  find_learning_rate(trainer, batches);
+  static_cast<void>(find_learning_rate(trainer, batches));
 }
 template void sweep<Optimize<SGD>>();
 #ifdef FRUGAL_REJECT

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: this type is not a source of batches. Give a Source, with seek(cursor) and next(); a range of batches, such as std::vector<Batch>; or from_dataset(dataset).
+// expect: frugal: this type is not a source of batches. Give a Source, with seek(cursor) and next(); a range of batches, such as std::vector<Batch>; tensors as Resident(data, target); or from_dataset(dataset).
 #include <frugal/data/resident.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

@@ -143,7 +143,7 @@ TEST_CASE("nothing is written, logged or validated") {
   frugal::Trainer trainer{
       module(),        frugal::CrossEntropy{},          frugal::Settings{.run = folder / "run"},
       Optimize<SGD>{}, frugal::Log<frugal::Every<1>>{}, frugal::ClipNorm<>{}};
-  find_learning_rate(trainer, Resident(samples(32), {.batch = 4}));
+  static_cast<void>(find_learning_rate(trainer, Resident(samples(32), {.batch = 4})));
   CHECK_FALSE(std::filesystem::exists(folder / "run"));
 }
 

@@ -63,8 +63,8 @@ constexpr bool refuse_source() {
   } else {
     static_assert(is_source<T>,
                   "frugal: this type is not a source of batches. Give a Source, with seek(cursor) "
-                  "and next(); a range of batches, such as std::vector<Batch>; or "
-                  "from_dataset(dataset).");
+                  "and next(); a range of batches, such as std::vector<Batch>; tensors as "
+                  "Resident(data, target); or from_dataset(dataset).");
   }
   return false;
 }

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
+#include <concepts>
 #include <utility>
 
 #include <frugal/data/batch.hpp>
@@ -18,9 +19,9 @@
 
 namespace frugal::detail {
 
-/// Forward passes outside of a fit: in evaluation mode, without gradients, on the module's own
-/// device, under the guards of the recipe's slots (its precision). Observers are not told. Module,
-/// modes and generators are as they were afterwards.
+/// Forward passes outside of a fit: in evaluation mode, without gradients, on the device of the
+/// settings, where the trainer has put the module, under the guards of the recipe's slots (its
+/// precision). Observers see nothing. Restores modes and generators afterwards.
 template <class Context, class Objective>
 class Evaluation {
  public:
@@ -29,7 +30,6 @@ class Evaluation {
              Policies const& policies)
       : engine_(policies), run_(module, settings, {}), objective_(objective) {
     run_.engine = &engine_;
-    if (run_.parameters.size() != 0) run_.device = run_.parameters.tensors.front().device();
     FitBegin<Context> phase(run_);
     engine_.template emit_to_slots_of<on::fit_begin, around::forward>(phase);
   }
@@ -50,6 +50,10 @@ class Evaluation {
   /// `forward(module, batch)` is what `sink(output, batch)` gets.
   template <class Source, class Forward, class Sink>
   void predict(Source& source, Forward&& forward, Sink&& sink) {
+    constexpr bool takes_both = std::invocable<Sink&, at::Tensor, batch_of<Source> const&>;
+    static_assert(takes_both,
+                  "frugal: predict's sink cannot be called with (output, batch). Write "
+                  "`[](at::Tensor const& output, auto const& batch) { ... }`.");
     untouched([&] {
       at::NoGradGuard const no_gradients;
       EvaluationMode const mode(run_.root);
@@ -59,7 +63,7 @@ class Evaluation {
         Loss made = pass(*batch, [&] {
           return Loss{.value = {}, .weight = {}, .output = forward(run_.module, *batch)};
         });
-        sink(std::move(made.output), std::as_const(*batch));
+        if constexpr (takes_both) sink(std::move(made.output), std::as_const(*batch));
       }
       return 0;
     });

@@ -24,7 +24,7 @@ struct AddedUp {
   at::Tensor operator()(at::Tensor const& counted) const { return join(Quantity::metric, counted); }
 };
 
-/// The weighted mean loss of some batches, and the metrics beside it; one wait at the end.
+/// The weighted mean loss of some batches, and the metrics; one wait at the end.
 template <class... Ms>
 class Measurement {
  public:
@@ -40,7 +40,7 @@ class Measurement {
     }
     any_ = true;
     weight_ += *loss.weight;
-    std::apply([&](auto&... metric) { (metric.add(loss, batch), ...); }, metrics_);
+    std::apply([&](auto&... metric) { (add_to(metric, loss, batch), ...); }, metrics_);
   }
 
   bool empty() const { return !any_; }
@@ -83,6 +83,16 @@ class Measurement {
 
  private:
   double sum() const { return sum_.defined() ? on_host_ + sum_.item<double>() : on_host_; }
+
+  template <class Metric, class B>
+  static void add_to(Metric& metric, Loss const& loss, B const& batch) {
+    static_assert(
+        requires { metric.add(loss, batch); },
+        "frugal: a metric's add cannot be called with the loss and the batch. Write `template "
+        "<class B> void add(frugal::Loss const& loss, B const& batch)` in it; the module's output "
+        "is loss.output.");
+    if constexpr (requires { metric.add(loss, batch); }) metric.add(loss, batch);
+  }
 
   template <class Metric>
   static void put(Metrics& found, Metric const& metric) {

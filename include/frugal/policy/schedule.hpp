@@ -30,6 +30,13 @@ inline constexpr bool is_curve = requires(Part const& curve, std::uint64_t step)
 template <class Part>
 using curve_of = std::conditional_t<is_plateau<Part>, list<>, list<Part>>;
 
+/// A Schedule of its own, which is no part of another.
+template <class Part>
+inline constexpr bool is_schedule = requires(Part const& part) {
+  typename Part::kind;
+  part.parts;
+};
+
 template <class... Parts>
 struct plateau_in {
   using type = void;
@@ -205,7 +212,12 @@ template <class... Parts>
 struct Schedule {
  private:
   static constexpr int plateaus = (0 + ... + int{detail::is_plateau<Parts>});
-  static_assert((true && ... && (detail::is_plateau<Parts> || detail::is_curve<Parts>)),
+  static_assert((true && ... && !detail::is_schedule<Parts>),
+                "frugal: Schedule<...>: a part is a whole Schedule, as WarmupStableDecay<W, D> is. "
+                "Write it in the recipe by itself.");
+  static_assert((true && ... &&
+                 (detail::is_plateau<Parts> || detail::is_curve<Parts> ||
+                  detail::is_schedule<Parts>)),
                 "frugal: Schedule<...>: unknown part. Parts: Warmup<N>, Constant<>, Linear, "
                 "LinearDecay<...>, Cosine, CosineDecay<...>, CosineRestarts<...>, Polynomial, "
                 "PolynomialDecay<...>, StepDecay<N>, MultiStepDecay<...>, Ramp<...>, one "

@@ -34,7 +34,7 @@ enum class LockBy {
 ///
 /// Two trainers detect each other even if only one of them uses the kernel's lock: each announces
 /// itself first and then looks for the other.
-class RunLock {
+class [[nodiscard]] RunLock {
  public:
   /// LockError if a live owner holds it; StoreError if the file cannot be created, or is a link.
   explicit RunLock(std::filesystem::path path, LockBy by = LockBy::automatic)

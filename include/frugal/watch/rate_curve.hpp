@@ -24,7 +24,7 @@ struct RatePoint {
 
 /// The result of a learning-rate range test: the loss over a learning rate that grows by a constant
 /// factor per step. Printing it draws the curve in plain characters.
-struct RateCurve {
+struct [[nodiscard]] RateCurve {
   std::vector<RatePoint> points;
   bool diverged = false;  ///< stopped before the last rate because the loss had grown too far
   /// The rate at which the smoothed loss falls fastest; nothing if it never falls.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/store/checkpoint.hpp>
 #include <frugal/store/run_directory.hpp>
@@ -77,6 +78,9 @@ inline std::filesystem::path best_checkpoint(std::filesystem::path const& run,
 /// `best_checkpoint<WatchAccuracy>(run)`: the metric, and which way is better, as policies name it.
 template <class Metric = WatchLoss>
 std::filesystem::path best_checkpoint(std::filesystem::path const& run) {
+  static_assert(detail::option::watch::has<Metric>,
+                "frugal: best_checkpoint<...>: this is not a watched metric. Write "
+                "best_checkpoint<WatchAccuracy>(run), or Watch<\"f1\", Better::higher>.");
   return best_checkpoint(run, Metric::name, Metric::better);
 }
 

@@ -16,6 +16,7 @@
 #include <frugal/compose/watching.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/formats.hpp>
+#include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/run/counters.hpp>
 #include <frugal/run/settings.hpp>
@@ -36,6 +37,10 @@ struct Keep {
 template <class Metric = WatchLoss, std::size_t N = 1>
 struct KeepBest {
   static_assert(N >= 1, "frugal: KeepBest keeps at least one. Write KeepBest<Metric, 1>.");
+  static_assert(
+      detail::option::watch::has<Metric>,
+      "frugal: KeepBest<...>: this is not a watched metric. Write KeepBest<WatchAccuracy>, "
+      "or KeepBest<Watch<\"f1\", Better::higher>>.");
   using metric = Metric;
   static constexpr std::size_t count = N;
 };

@@ -97,7 +97,10 @@ struct Plateau {
 namespace detail {
 
 template <class Part>
-inline constexpr bool is_plateau = requires { typename Part::watches; };
+inline constexpr bool is_plateau = requires {
+  typename Part::watches;
+  typename Part::Memory;
+};
 
 }  // namespace detail
 }  // namespace frugal
