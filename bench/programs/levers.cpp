@@ -151,7 +151,7 @@ fr::Batch windows(std::string const& path, std::int64_t tokens) {
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   auto const count = (static_cast<std::int64_t>(text.size()) - 1) / tokens;
-  if (count < 1000) throw std::runtime_error("'" + path + "' is no text of 1,000 windows");
+  if (count < 1000) throw std::runtime_error("'" + path + "' is not a text of 1,000 windows");
   at::Tensor const bytes =
       at::from_blob(text.data(), {count * tokens + 1}, at::kByte).to(at::kLong);
   auto const cut = [&](std::int64_t first) {

@@ -63,7 +63,7 @@ struct kinds_once<list<Kinds...>, P, Ps...>
   auto constness& name() constness {                                                       \
     constexpr bool there = detail::is_accessible<kinds::name, typename Trainer::policies>; \
     static_assert(there, "frugal: this trainer's recipe has no " #name ". Add " example    \
-                         " to it, or take the call out.");                                 \
+                         " to it, or remove the call.");                                   \
     return detail::policy_if<there, kinds::name>(static_cast<Trainer constness&>(*this));  \
   }
 #define FRUGAL_ACCESSORS(name, example) \

@@ -343,7 +343,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     constexpr bool there = index < ordered::size;
     static_assert(there,
                   "frugal: this trainer's recipe has no policy of the kind that is asked for. The "
-                  "compiler's note names it: add such a policy, or take the call out.");
+                  "compiler's note names it: add such a policy, or remove the call.");
     if constexpr (there) {
       return detail::get<index>(values);
     } else {

@@ -189,7 +189,7 @@ TEST_CASE("a thrown value that is not an exception is a failure like any other")
   NoticePoller poller(odd, quick());
   REQUIRE(poller.wait(ages));
   CHECK(poller.status().failures == 2);
-  CHECK(poller.status().last_error == "a value that is no std::exception was thrown");
+  CHECK(poller.status().last_error == "a value that is not a std::exception was thrown");
 }
 
 TEST_CASE("a notice is found after failures") {

@@ -110,11 +110,12 @@ TEST_CASE("samples of unlike type, rank or later dimensions are refused with bot
 TEST_CASE("a target with another length than its data is refused") {
   std::vector<Example> const samples{{at::ones({3}), at::ones({3})},
                                      {at::ones({2}), at::ones({1})}};
-  CHECK_THROWS_WITH_AS(Pad{}(samples),
-                       "frugal: a target has not the length of its data (target of sample 1 of the "
-                       "batch): it is [1] Float, and its data are [2] Float. Give one label for "
-                       "each position, or targets of one shape.",
-                       frugal::ShapeError);
+  CHECK_THROWS_WITH_AS(
+      Pad{}(samples),
+      "frugal: a target does not have the length of its data (target of sample 1 of the "
+      "batch): it is [1] Float, and its data are [2] Float. Give one label for "
+      "each position, or targets of one shape.",
+      frugal::ShapeError);
 }
 
 }  // namespace frugal_test::data_pad

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: this trainer's recipe has no early_stop. Add EarlyStop<Patience<3>> to it, or take the call out.
+// expect: frugal: this trainer's recipe has no early_stop. Add EarlyStop<Patience<3>> to it, or remove the call.
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

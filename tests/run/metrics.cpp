@@ -80,7 +80,7 @@ TEST_CASE("tables survive it too") {
   CHECK_FALSE((metrics == two()));
 }
 
-TEST_CASE("a table is no number: it is read by its own name, and not gone over") {
+TEST_CASE("a table is not a number: it is read by its own name, and not gone over") {
   Metrics metrics = two();
   metrics.set_table("confusion_matrix", at::eye(2, at::kLong));
   CHECK(metrics.size() == 2);

@@ -81,10 +81,10 @@ TEST_CASE("however many are pending, their mean is the same") {
   CHECK(mean_of(true, at::kCPU) == doctest::Approx(right).epsilon(1e-12));
 }
 
-TEST_CASE("a scalar that is no single number is refused with its name and shape") {
+TEST_CASE("a scalar that is not a single number is refused with its name and shape") {
   ScalarLedger ledger;
   CHECK_THROWS_WITH_AS(ledger.add({{"kl", at::ones({4, 2})}}, 1),
-                       doctest::Contains("the scalar 'kl' is no single number but [4, 2] Float"),
+                       doctest::Contains("the scalar 'kl' is not a single number but [4, 2] Float"),
                        frugal::ShapeError);
   CHECK_THROWS_WITH_AS(ledger.add({{"kl", at::Tensor()}}, 1), doctest::Contains("undefined"),
                        frugal::ShapeError);

@@ -127,16 +127,16 @@ TEST_CASE("an index with wrong fields says which") {
     return R"({"format": "frugal archive", "version": 1, "checkpoints": [{)" + fields + "}]}";
   };
   std::string const rest = R"("serial": 1, "size": 1, "xxh3": "0000000000000000", "saved_at": 0)";
-  CHECK(why("[]") == "it is no JSON object");
+  CHECK(why("[]") == "it is not a JSON object");
   CHECK(why("{}") == "\"format\" does not say \"frugal archive\"");
   CHECK(why(R"({"format": "frugal archive"})") == "\"version\" is missing");
   CHECK(why(R"({"format": "frugal archive", "version": 1, "checkpoints": 3})") ==
-        "\"checkpoints\" is no array");
+        "\"checkpoints\" is not an array");
   CHECK(why(R"({"format": "frugal archive", "version": 1, "checkpoints": [3]})") ==
         "an object is missing where \"name\" goes");
   CHECK(why(with(R"("name": "a")")) == "\"step\" is missing");
-  CHECK(why(with(R"("name": "a", "step": -1)")) == "\"step\" is no number from 0 to 2^63 - 1");
-  CHECK(why(with(R"("name": "a", "step": 1.5)")) == "\"step\" is no number from 0 to 2^63 - 1");
+  CHECK(why(with(R"("name": "a", "step": -1)")) == "\"step\" is not a number from 0 to 2^63 - 1");
+  CHECK(why(with(R"("name": "a", "step": 1.5)")) == "\"step\" is not a number from 0 to 2^63 - 1");
   CHECK(
       why(with(R"("name": "a", "step": 1, "serial": 1, "size": 1, "xxh3": "0x00000000000012")")) ==
       "a hash has an invalid digit");

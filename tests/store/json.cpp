@@ -171,7 +171,7 @@ TEST_CASE("every number keeps its bits") {
   CHECK(Json::parse("7")->as_double() == 7);
 }
 
-TEST_CASE("a value of another kind is no number") {
+TEST_CASE("a value of another kind is not a number") {
   for (char const* text : {"\"1\"", "null", "true", "[1]", "{\"a\": 1}"}) {
     auto const value = Json::parse(text);
     REQUIRE(value);

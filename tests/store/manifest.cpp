@@ -128,16 +128,16 @@ TEST_CASE("a manifest with a correct hash and wrong fields says which") {
       {head + numbers + R"("metrics": {"loss": 1, "loss": 2})", "\"loss\" is there twice"},
       {head + R"("step": 1, "serial": 4611686018427387905)",
        "\"serial\" leaves no number for the next save"},
-      {R"("format" "frugal checkpoint")", "it is no JSON object"},
-      {head + R"("step": -1)", "\"step\" is no number from 0 to 2^63 - 1"},
-      {head + R"("step": 1.5)", "\"step\" is no number from 0 to 2^63 - 1"},
-      {head + R"("step": 9223372036854775808)", "\"step\" is no number from 0 to 2^63 - 1"},
-      {head + R"("step": 1e999)", "it is no JSON object"},
+      {R"("format" "frugal checkpoint")", "it is not a JSON object"},
+      {head + R"("step": -1)", "\"step\" is not a number from 0 to 2^63 - 1"},
+      {head + R"("step": 1.5)", "\"step\" is not a number from 0 to 2^63 - 1"},
+      {head + R"("step": 9223372036854775808)", "\"step\" is not a number from 0 to 2^63 - 1"},
+      {head + R"("step": 1e999)", "it is not a JSON object"},
       {head + R"("step": 1)", "\"serial\" is missing"},
-      {head + numbers + R"("metrics": [])", "\"metrics\" is no object"},
-      {head + numbers + R"("metrics": {"loss": "low"})", "the metric \"loss\" is no number"},
+      {head + numbers + R"("metrics": [])", "\"metrics\" is not an object"},
+      {head + numbers + R"("metrics": {"loss": "low"})", "the metric \"loss\" is not a number"},
       {head + numbers + R"("metrics": {})", "\"files\" is missing"},
-      {head + numbers + R"("metrics": {}, "files": {})", "\"files\" is no array"},
+      {head + numbers + R"("metrics": {}, "files": {})", "\"files\" is not an array"},
       {file("3"), "an object is missing where \"name\" goes"},
       {file(R"({"name": "../a", "size": 1, "xxh3": "0000000000000000"})"),
        "a file has an invalid name"},
@@ -161,7 +161,7 @@ TEST_CASE("a manifest with a correct hash and wrong fields says which") {
        "a hash has an invalid digit"},
       {file(R"({"name": "a", "size": 1, "xxh3": 7})"), "a hash does not have 16 digits"},
       {file(R"({"name": "a", "size": "1", "xxh3": ""})"),
-       "\"size\" is no number from 0 to 2^63 - 1"},
+       "\"size\" is not a number from 0 to 2^63 - 1"},
       {file(R"({"name": "a", "size": 1, "xxh3": "0000000000000000"},)"
             R"({"name": "a", "size": 1, "xxh3": "0000000000000000"})"),
        "\"a\" is listed twice"},
@@ -185,7 +185,7 @@ TEST_CASE("an error in a manifest names its byte offset") {
 }
 
 TEST_CASE("a manifest of a hundred thousand brackets is damaged and no more") {
-  CHECK(why(sealed("\"a\": " + std::string(100'000, '['))) == "it is no JSON object");
+  CHECK(why(sealed("\"a\": " + std::string(100'000, '['))) == "it is not a JSON object");
 }
 
 }  // namespace frugal_test::store_manifest

@@ -103,8 +103,8 @@ TEST_CASE("a folder is refused as a folder") {
 TEST_CASE("a pipe is refused, without waiting for its writer") {
   TemporaryFolder const folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  CHECK(fault_of(folder / "pipe").why == "it is no regular file");
-  CHECK(fault_of("/dev/zero").why == "it is no regular file");
+  CHECK(fault_of(folder / "pipe").why == "it is not a regular file");
+  CHECK(fault_of("/dev/zero").why == "it is not a regular file");
 }
 
 }  // namespace frugal_test::store_mapped_file

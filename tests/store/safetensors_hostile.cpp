@@ -41,7 +41,7 @@ std::string const tensor_t = "tensor \"t\"";
 /// Checks that the header is refused for its JSON, at this byte of the file.
 void check_json(std::string const& header, std::uint64_t byte) {
   auto const fault = header_fault(header, 8);
-  CHECK(fault.what == "the header is no JSON");
+  CHECK(fault.what == "the header is not JSON");
   CHECK(fault.where.ends_with("byte " + std::to_string(byte)));
   CHECK(fault.why.starts_with("RapidJSON says \""));
 }
@@ -176,9 +176,9 @@ TEST_CASE("hostile: a name with half a surrogate pair") { check_json(R"({"\ud800
 
 TEST_CASE("hostile: a name, or a text, with the other half") {
   auto const fault = header_fault(R"({"a\ude00":{}})");
-  CHECK(fault.what == "the header is no JSON");
+  CHECK(fault.what == "the header is not JSON");
   CHECK(fault.where == where("", "byte 9"));
-  CHECK(header_fault(R"({"__metadata__":{"a":"\udfff"}})").what == "the header is no JSON");
+  CHECK(header_fault(R"({"__metadata__":{"a":"\udfff"}})").what == "the header is not JSON");
 }
 
 TEST_CASE("hostile: a name with a raw line break") { check_json("{\"a\nb\":{}}", 11); }
@@ -371,13 +371,13 @@ TEST_CASE("hostile: an extent of 2^64, which overflows 64 bits to 0") {
 
 TEST_CASE("hostile: an extent beyond the range of a double") {
   auto const fault = tensor_fault("\"U8\"", "[1e999]", "[0,0]", 0);
-  CHECK(fault.what == "the header is no JSON");
+  CHECK(fault.what == "the header is not JSON");
   CHECK(fault.where.starts_with("test.safetensors, tensor \"t\", byte "));
 }
 
 TEST_CASE("hostile: an extent with leading zeros, or in hexadecimal") {
-  CHECK(tensor_fault("\"U8\"", "[04]", "[0,4]", 4).what == "the header is no JSON");
-  CHECK(tensor_fault("\"U8\"", "[0x4]", "[0,4]", 4).what == "the header is no JSON");
+  CHECK(tensor_fault("\"U8\"", "[04]", "[0,4]", 4).what == "the header is not JSON");
+  CHECK(tensor_fault("\"U8\"", "[0x4]", "[0,4]", 4).what == "the header is not JSON");
 }
 
 TEST_CASE("hostile: an extent that is a text, null, or an array") {
@@ -428,7 +428,7 @@ TEST_CASE("hostile: a scalar without bytes, and an empty tensor with some") {
 TEST_CASE("hostile: a tensor of packed elements that ends within a byte") {
   auto const fault = tensor_fault("\"F4\"", "[3]", "[0,2]", 2);
   CHECK(fault.what == "the tensor ends within a byte");
-  CHECK(fault.why == "12 bits of F4 are no whole number of bytes");
+  CHECK(fault.why == "12 bits of F4 are not a whole number of bytes");
   CHECK(tensor_fault("\"F6_E2M3\"", "[3]", "[0,3]", 3).what == "the tensor ends within a byte");
 }
 

@@ -214,7 +214,7 @@ class NoticePoller {
   /// Runs work that may throw, and keeps the error's text.
   template <class Work>
   bool attempt(Work work) {
-    std::string text = "a value that is no std::exception was thrown";
+    std::string text = "a value that is not a std::exception was thrown";
     try {
       return work();
     } catch (std::exception const& error) {

@@ -87,7 +87,7 @@ struct Pad {
       one_shape = one_shape && targets[i].sizes() == targets[0].sizes();
     }
     if (all || one_shape) return all;
-    throw ShapeError({.what = "a target has not the length of its data",
+    throw ShapeError({.what = "a target does not have the length of its data",
                       .where = "target of " + name(other),
                       .why = "it is " + detail::shape_text(targets[other]) + ", and its data are " +
                              detail::shape_text(data[other]),

@@ -63,7 +63,7 @@ inline bool is_one_logit(at::Tensor const& output, at::Tensor const& labels) {
 }
 inline void require_floats(std::string_view metric, at::Tensor const& output) {
   if (output.is_floating_point()) return;
-  throw MetricError({.what = "the module's output is no scores",
+  throw MetricError({.what = "the module's output is not scores",
                      .where = "metric " + std::string(metric),
                      .why = "it is " + shape_text(output),
                      .fix = "Return logits as the objective's output, of a floating-point type."});

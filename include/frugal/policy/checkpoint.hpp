@@ -25,14 +25,14 @@
 
 namespace frugal {
 
-/// Saves the run at a cadence, and goes on from the newest whole save when it is started again: in
-/// the same bits, whenever and however often it was killed.
+/// Saves the run at a cadence. A run that is started again resumes from the newest complete
+/// checkpoint, and ends bitwise identical to an uninterrupted one, however often it was killed.
 ///
 /// Lever   price per hour: machines that vanish cost minutes, not the run.
-/// Cost    between saves the comparison of a counter and a look at a flag; at a save, all of the
-///         writing, or with Async a copy of the state into host memory that is kept for the next.
-/// State   what it saves: module, optimizer, schedule, counters, generators, the data's cursor and
-///         every policy's state; of its own, the best metrics so far and how many saves failed.
+/// Cost    between saves a comparison of a counter and a read of a flag; at a save all of the
+///         writing, or with Async a copy of the state into host memory, which is kept for the next.
+/// State   saves module, optimizer, schedule, counters, generators, the data's cursor and every
+///         policy's state. Its own are the best metrics so far and the number of failed saves.
 /// Errors  SettingsError without Settings::run; LockError while another trainer works there;
 ///         StateError for a checkpoint of another run, naming the first difference; StoreError
 ///         when it cannot be written (see on_failure).
@@ -74,14 +74,14 @@ struct Checkpoint {
   /// With Resume::Weights: a run's folder, a checkpoint's, or a .safetensors file. Empty:
   /// Settings::run.
   std::filesystem::path from{};
-  /// With Resume::Exact: what becomes of a checkpoint that another recipe has saved.
+  /// With Resume::Exact: use of a checkpoint that another recipe has saved.
   ChangedRecipe changed_recipe = ChangedRecipe::Refuse;
   /// With KeepWhatFits: kinds, such as "Schedule", whose state starts fresh where it does not fit.
   std::vector<std::string> start_fresh{};
   OnFailure on_failure = OnFailure::Stop;
   OnInterrupt on_interrupt = OnInterrupt::Save;
-  double share = 0.035;  ///< Every<Auto>: of the time, for stalls
-  /// Every<Auto>: seconds that a machine lives on average. Set, Daly's interval is taken.
+  double share = 0.035;  ///< Every<Auto>: share of the time that stalls may take
+  /// Every<Auto>: mean lifetime of a machine, in seconds. If set, the interval is Daly's.
   std::optional<double> machine_lifetime{};
 
   template <class Context>

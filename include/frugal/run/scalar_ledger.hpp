@@ -90,8 +90,8 @@ class ScalarLedger {
     if (std::find(spans_.begin(), spans_.end(), &span) == spans_.end()) spans_.push_back(&span);
   }
 
-  /// Throws ShapeError for one that is no single number, with its name and shape, and SettingsError
-  /// for a name that a log's line has already.
+  /// Throws ShapeError for one that is not a single number, with its name and shape, and
+  /// SettingsError for a name that a log's line has already.
   void add(Scalars const& scalars, double weight) {
     for (Scalars::Value const& each : scalars) {
       std::size_t const name = index_of(each.name);
@@ -203,7 +203,7 @@ class ScalarLedger {
 
   static void require_one(Scalars::Value const& each) {
     if (each.tensor.defined() && each.tensor.numel() == 1 && !each.tensor.is_complex()) return;
-    throw ShapeError({.what = "the scalar '" + each.name + "' is no single number but " +
+    throw ShapeError({.what = "the scalar '" + each.name + "' is not a single number but " +
                               detail::shape_text(each.tensor),
                       .where = "Loss::scalars",
                       .why = "what is logged beside a loss has shape []",

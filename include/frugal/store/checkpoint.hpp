@@ -74,7 +74,7 @@ inline File open_file_of(SavedCheckpoint const& checkpoint, FileEntry const& ent
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) throw io_error("stat", path, errno);
   // Opening a pipe would block for ever.
-  if (!S_ISREG(status.st_mode)) throw damaged(path, "it is no file");
+  if (!S_ISREG(status.st_mode)) throw damaged(path, "it is not a file");
   File file = File::open(path);
   if (std::uint64_t const size = file.size(); size != entry.size) {
     throw damaged(path, "it has " + std::to_string(size) + " bytes, and the manifest says " +

@@ -63,7 +63,7 @@ inline SavedCheckpoint read_checkpoint(std::filesystem::path const& folder) {
   auto const path = folder / Manifest::file_name;
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) throw detail::io_error("stat", path, errno);
-  if (!S_ISREG(status.st_mode)) throw detail::damaged(path, "it is no file");
+  if (!S_ISREG(status.st_mode)) throw detail::damaged(path, "it is not a file");
   File file = File::open(path);
   if (file.size() > Manifest::largest) {
     throw detail::damaged(file.path(), "no manifest has " + std::to_string(file.size()) + " bytes");

@@ -88,7 +88,7 @@ class CheckpointWriter {
       throw StoreError(
           {.what = "a checkpoint cannot have a file of this name",
            .where = name,
-           .why = twice ? "it has one already" : "it is no plain file name",
+           .why = twice ? "it has one already" : "it is not a plain file name",
            .fix = "Give each file a name of its own, in UTF-8 and without a folder in it."});
     }
     File file = File::create(temporary_ / name);

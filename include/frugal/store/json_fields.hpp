@@ -28,8 +28,8 @@ class JsonFields {
   Json parse(std::string_view text, std::string_view format) const {
     JsonError error;
     std::optional<Json> all = Json::parse(std::string(text), &error);
-    if (!all) fail_at(error.at, "it is no JSON object");
-    if (!all->is(Json::Kind::object)) fail(*all, "it is no JSON object");
+    if (!all) fail_at(error.at, "it is not a JSON object");
+    if (!all->is(Json::Kind::object)) fail(*all, "it is not a JSON object");
     Json const* const found = all->find("format");
     if (found == nullptr || !found->is(Json::Kind::text) || found->text() != format) {
       fail(found == nullptr ? *all : *found,
@@ -65,14 +65,15 @@ class JsonFields {
 
   std::vector<Json> const& array(Json const& parent, char const* name) const {
     Json const& value = member(parent, name);
-    if (!value.is(Json::Kind::array)) fail(value, "\"" + std::string(name) + "\" is no array");
+    if (!value.is(Json::Kind::array)) fail(value, "\"" + std::string(name) + "\" is not an array");
     return value.items();
   }
 
   /// The members of an object; their names are unique.
   std::vector<Json> const& object(Json const& parent, char const* name) const {
     Json const& value = member(parent, name);
-    if (!value.is(Json::Kind::object)) fail(value, "\"" + std::string(name) + "\" is no object");
+    if (!value.is(Json::Kind::object))
+      fail(value, "\"" + std::string(name) + "\" is not an object");
     return members(value);
   }
 
@@ -80,7 +81,7 @@ class JsonFields {
     Json const& found = member(parent, name);
     auto const value = found.as_unsigned();
     if (!value || *value > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
-      fail(found, "\"" + std::string(name) + "\" is no number from 0 to 2^63 - 1");
+      fail(found, "\"" + std::string(name) + "\" is not a number from 0 to 2^63 - 1");
     }
     return *value;
   }

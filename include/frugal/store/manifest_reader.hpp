@@ -42,7 +42,7 @@ inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
   for (Json const& metric : fields.object(all, "metrics")) {
     auto const value = metric.as_double();
     if (!value && !metric.is(Json::Kind::null)) {
-      fields.fail(metric, "the metric \"" + metric.name() + "\" is no number");
+      fields.fail(metric, "the metric \"" + metric.name() + "\" is not a number");
     }
     out.metrics[metric.name()] = value.value_or(std::numeric_limits<double>::quiet_NaN());
   }

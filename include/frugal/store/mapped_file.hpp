@@ -37,10 +37,11 @@ class MappedFile {
     if (::fstat(file, &about) != 0) fail(file, path, "fstat");
     if (!S_ISREG(about.st_mode)) {
       ::close(file);
-      throw StoreError({.what = "the file cannot be read",
-                        .where = path.string(),
-                        .why = S_ISDIR(about.st_mode) ? "it is a folder" : "it is no regular file",
-                        .fix = "Give the path of a file."});
+      throw StoreError(
+          {.what = "the file cannot be read",
+           .where = path.string(),
+           .why = S_ISDIR(about.st_mode) ? "it is a folder" : "it is not a regular file",
+           .fix = "Give the path of a file."});
     }
     size_ = static_cast<std::size_t>(about.st_size);
     // mmap refuses a length of 0, and an empty file is still a file.

@@ -65,7 +65,8 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
         safetensors_fail(name_, "", safetensors_length_bytes + previous_,
                          "the header's object is followed by more than spaces", "");
       }
-      safetensors_fail(name_, part(), safetensors_length_bytes + error->at, "the header is no JSON",
+      safetensors_fail(name_, part(), safetensors_length_bytes + error->at,
+                       "the header is not JSON",
                        "RapidJSON says " + safetensors_quoted(error->why));
     }
     if (previous_ != json_.size()) {
@@ -203,7 +204,7 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
   }
 
   void require_characters(std::string_view text) const {
-    if (!is_json_text(text)) damaged("the header is no JSON", "a text has half a surrogate pair");
+    if (!is_json_text(text)) damaged("the header is not JSON", "a text has half a surrogate pair");
   }
 
   std::uint64_t whole(std::string_view digits) const {

@@ -87,7 +87,7 @@ class SafetensorsLayout {
     if (*bits % 8 != 0) {
       fail(tensor, tensor.offset, "the tensor ends within a byte",
            std::to_string(*bits) + " bits of " + std::string(dtype_name(tensor.dtype)) +
-               " are no whole number of bytes");
+               " are not a whole number of bytes");
     }
     if (*bits / 8 != tensor.end - tensor.begin) {
       fail(tensor, tensor.offset, "the tensor's shape does not fit its bytes",

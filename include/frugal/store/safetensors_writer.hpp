@@ -94,7 +94,7 @@ class SafetensorsWriter {
     }
     if (*bits % 8 != 0) {
       refuse(tensor.name, "the tensor ends within a byte",
-             std::to_string(*bits) + " bits of " + type + " are no whole number of bytes",
+             std::to_string(*bits) + " bits of " + type + " are not a whole number of bytes",
              "Pad the tensor.");
     }
     if (*bits / 8 != tensor.bytes.size()) {

@@ -144,7 +144,7 @@ class TarReader {
     if (name == nullptr || archive_entry_filetype(entry) != AE_IFREG ||
         archive_entry_hardlink(entry) != nullptr || archive_entry_size_is_set(entry) == 0 ||
         archive_entry_size(entry) < 0) {
-      fail("an entry is no plain file");
+      fail("an entry is not a plain file");
     }
     return Entry{.name = name, .size = static_cast<std::uint64_t>(archive_entry_size(entry))};
   }

@@ -226,8 +226,7 @@ TEST_CASE("settings that mean nothing are refused") {
   TemporaryFolder const folder;
   Job const job{.folder = folder.path(), .epochs = 1};
   CHECK_THROWS_WITH_AS(run(job, Adam{}, keeps({"Optimize"})),
-                       doctest::Contains("the optimizer's state is to start fresh"),
-                       frugal::SettingsError);
+                       doctest::Contains("start_fresh names the optimizer"), frugal::SettingsError);
   CHECK_THROWS_WITH_AS(run(job, Adam{}, Saves{.start_fresh = {"Schedule"}}),
                        doctest::Contains("Set it to ChangedRecipe::KeepWhatFits"),
                        frugal::SettingsError);

@@ -290,7 +290,7 @@ TEST_CASE("stderr says in one line what was saved, and how to continue") {
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 130);
   CHECK(text_of(folder / "stderr") ==
-        "frugal: Ctrl-C: saved at step 3; run the same command again to go on\n");
+        "frugal: Ctrl-C: saved at step 3; run the same command again to resume\n");
 }
 
 TEST_CASE("if Spot ends the process, it does so after a Ctrl-C as well, with code 130") {
@@ -303,7 +303,7 @@ TEST_CASE("if Spot ends the process, it does so after a Ctrl-C as well, with cod
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 130);
   CHECK(text_of(folder / "stderr") ==
-        "frugal: Ctrl-C: saved at step 3; run the same command again to go on\n");
+        "frugal: Ctrl-C: saved at step 3; run the same command again to resume\n");
 }
 
 TEST_CASE("a second Ctrl-C exits at once, in the step and in the save") {

@@ -121,18 +121,18 @@ TEST_CASE("faults in a state file are named") {
     return text.replace(at, from.size(), to);
   };
   CHECK(why(good) == "nothing is wrong");
-  CHECK(why("") == "it is no JSON object");
-  CHECK(why(good.substr(0, good.size() - 3)) == "it is no JSON object");
+  CHECK(why("") == "it is not a JSON object");
+  CHECK(why(good.substr(0, good.size() - 3)) == "it is not a JSON object");
   CHECK(why(with("frugal state", "frugal")) == R"("format" does not say "frugal state")");
-  CHECK(why(with("\"seed\": 0", "\"seed\": -1")) == "\"seed\" is no whole number");
+  CHECK(why(with("\"seed\": 0", "\"seed\": -1")) == "\"seed\" is not a whole number");
   CHECK(why(with("\"seed\": 0", "\"seeds\": 0")) == "\"seeds\" is not known");
   CHECK(why(with("\"seed\": 0,", "")) == "\"seed\" is missing");
-  CHECK(why(with("\"seconds\": 0.0", "\"seconds\": {}")) == "\"seconds\" is no number");
-  CHECK(why(with("\"recipe\": {}", "\"recipe\": []")) == "\"recipe\" is no object");
+  CHECK(why(with("\"seconds\": 0.0", "\"seconds\": {}")) == "\"seconds\" is not a number");
+  CHECK(why(with("\"recipe\": {}", "\"recipe\": []")) == "\"recipe\" is not an object");
   CHECK(why(with("\"recipe\": {}", R"("recipe": {"clip": 1})")) ==
-        R"(the recipe's "clip" is no text)");
+        R"(the recipe's "clip" is not a string)");
   CHECK(why(with("\"circumstances\": {}", R"("circumstances": {"threads": -1})")) ==
-        "\"threads\" is no whole number");
+        "\"threads\" is not a whole number");
   CHECK(why(with("\"values\": {}", R"("values": {"a/b": []})")) == R"(the value of "a/b" is none)");
   CHECK(why(with("\"values\": {}", R"("values": {"a": {"bits": "xyz"}})")) == "a number is none");
   CHECK(why(with("\"values\": {}", R"("values": {"a": {"bytes": "0g"}})")) == "a number is none");

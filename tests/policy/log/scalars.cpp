@@ -95,7 +95,7 @@ TEST_CASE("windows of several micro-batches and steps that are replayed report t
   CHECK(eager[1].contains("largest"));
 }
 
-TEST_CASE("Progress shows them, and a scalar that is no number ends the run with its name") {
+TEST_CASE("Progress shows them, and a scalar that is not a number ends the run with its name") {
   TemporaryFolder const folder;
   std::FILE* const out = std::fopen((folder / "out").c_str(), "w");
   run_with(Job{.folder = folder / "run", .epochs = 1}, Reporting{}, fr::Optimize<fr::SGD>{},
@@ -109,7 +109,7 @@ TEST_CASE("Progress shows them, and a scalar that is no number ends the run with
     return loss;
   };
   CHECK_THROWS_WITH_AS(run_with(Job{.folder = folder / "wrong"}, wrong, fr::Optimize<fr::SGD>{}),
-                       doctest::Contains("the scalar 'logits' is no single number but [4, 3]"),
+                       doctest::Contains("the scalar 'logits' is not a single number but [4, 3]"),
                        fr::ShapeError);
 }
 

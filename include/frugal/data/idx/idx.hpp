@@ -85,7 +85,7 @@ class IdxParser {
            "expected the 4 bytes of an IDX header, found " + std::to_string(got));
     }
     if (magic[0] != std::byte{0} || magic[1] != std::byte{0}) {
-      fail(0, "this is no IDX file",
+      fail(0, "this is not an IDX file",
            "expected 00 00, found " + hex(magic[0]) + " " + hex(magic[1]));
     }
     array.type = static_cast<IdxType>(magic[2]);

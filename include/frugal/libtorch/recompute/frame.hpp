@@ -161,7 +161,7 @@ class Frame : public std::enable_shared_from_this<Frame> {
       throw;
     } catch (...) {
       // LibTorch's threads forward no other exceptions to the caller of backward.
-      throw ModuleError({.what = "a recomputed function threw a value that is no std::exception",
+      throw ModuleError({.what = "a recomputed function threw a value that is not a std::exception",
                          .where = "recompute, in backward",
                          .why = "",
                          .fix = "Throw types that derive from std::exception."});

@@ -18,7 +18,7 @@ class BestSoFar {
  public:
   explicit BestSoFar(std::vector<BestBy> metrics) : metrics_(std::move(metrics)) {}
 
-  /// Is one of the metrics better than ever? A NaN never is, and any number is better than one.
+  /// Whether a metric is better than ever before. A NaN never is; any number is better than a NaN.
   bool look(Metrics const& measured) {
     bool improved = false;
     for (BestBy const& best : metrics_) {

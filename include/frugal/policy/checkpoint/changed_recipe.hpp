@@ -21,7 +21,7 @@
 
 namespace frugal::detail {
 
-/// What may differ between a recipe and the checkpoint that it resumes from.
+/// The allowed differences between a recipe and the checkpoint that it resumes from.
 struct RecipeRules {
   ChangedRecipe changed = ChangedRecipe::Refuse;
   /// Kinds whose state starts fresh where the checkpoint's does not fit.
@@ -30,14 +30,14 @@ struct RecipeRules {
   bool keeps() const { return changed == ChangedRecipe::KeepWhatFits; }
 };
 
-/// SettingsError for rules that mean nothing.
+/// SettingsError for rules without an effect.
 inline void require_rules(RecipeRules const& rules) {
   std::string const optimizer(kinds::optimizer::name);
   bool const all = !is_among(rules.start_fresh, optimizer);
   if (all && (rules.start_fresh.empty() || rules.keeps())) return;
   throw SettingsError(
       {.what = all ? "Checkpoint::start_fresh names states, and none may differ"
-                   : "the optimizer's state is to start fresh",
+                   : "start_fresh names the optimizer",
        .where = "Checkpoint::start_fresh",
        .why = all ? "Checkpoint::changed_recipe is ChangedRecipe::Refuse"
                   : "a changed recipe keeps the model and the optimizer",
@@ -100,9 +100,9 @@ inline std::vector<SlotChange> changed_slots(StateFile const& state, Slots const
   return changes;
 }
 
-/// Loads the policies' states of a checkpoint whose recipe may be another: what has no state there
-/// starts fresh, and so does what is named in `start_fresh` and does not fit. Returns each
-/// difference in words. StateError names a state that does not fit and is not named.
+/// Loads the policies' states from a checkpoint of a possibly different recipe. Policies without a
+/// saved state start fresh; so do those in `start_fresh` whose state does not fit. Returns each
+/// difference in words. StateError names a state that does not fit and is not in `start_fresh`.
 class FittingStates {
  public:
   /// `changed`: of the slots of `recipe`, those that differ.
@@ -128,7 +128,7 @@ class FittingStates {
       changes_.push_back(scope + (replaced_.contains(scope) ? " has no state any more"
                                                             : " is gone, and so is its state"));
       reader.pass_over("policies/" + scope);
-      // What had ended the run is in it no more.
+      // The policy that had ended the run is no longer in the recipe.
       if (run.stopped_by == scope) run.stopped_by.clear();
     }
     reader.recipe_changed = !changes_.empty();
@@ -137,7 +137,7 @@ class FittingStates {
   std::vector<std::string> load(std::filesystem::path const& where) {
     bool const known = reader_.recipe_changed;
     for (SavedScope const& scope : scopes_) load_one(scope.name, where);
-    // Who has kept a snapshot of the run learns only now that it does not fit.
+    // A policy that keeps a snapshot of the run can detect only now that it does not fit.
     if (!known && reader_.recipe_changed) {
       for (SavedScope const& scope : scopes_) {
         if (!scope.dispensable) load_one(scope.name, where);

@@ -11,11 +11,11 @@
 
 namespace frugal::detail {
 
-/// What is no part of a run and changes its bits or its data all the same: a checkpoint remembers
-/// it, and a resume that finds another says so. By name; what nobody knows is not in it.
+/// Circumstances outside of a run that change its bits or its data, by name. A checkpoint records
+/// the known ones, and a resume under others reports that.
 using Circumstances = std::map<std::string, std::uint64_t>;
 
-/// In the thread that trains: OpenMP counts threads for each.
+/// Call it in the training thread: OpenMP has a thread count for each.
 inline Circumstances circumstances_of(AnyRun const& run) {
   Circumstances all;
   all["threads"] = static_cast<std::uint64_t>(at::get_num_threads());
@@ -25,7 +25,7 @@ inline Circumstances circumstances_of(AnyRun const& run) {
   return all;
 }
 
-/// Tells each difference that matters. Checkpoints of earlier versions have nothing to compare.
+/// Reports each difference that matters. Checkpoints of earlier versions have nothing to compare.
 inline void compare_circumstances(AnyRun& run, Circumstances const& saved) {
   Circumstances const here = circumstances_of(run);
   auto const differs = [&](char const* name) {

@@ -29,8 +29,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// The folder of a run's newest checkpoint whose files are all what they were when it was saved.
-/// StoreError where there is none. Takes no lock: the run may go on meanwhile.
+/// The folder of a run's newest valid checkpoint: every file matches its hash. StoreError without
+/// one. Takes no lock: the run may continue meanwhile.
 inline std::filesystem::path latest_checkpoint(std::filesystem::path const& run) {
   NewestValid newest = RunDirectory(run, Access::read).newest_valid();
   if (newest.checkpoint) return newest.checkpoint->folder;
@@ -40,10 +40,9 @@ inline std::filesystem::path latest_checkpoint(std::filesystem::path const& run)
       "Give the Settings::run of a recipe with Checkpoint.");
 }
 
-/// The folder of the checkpoint with the best value of a metric, among those that are on the disk
-/// (Keep, KeepBest): the newest one of equals. A NaN is never the best, and a damaged checkpoint is
-/// passed over. StoreError where no checkpoint has the metric: it is there if a validation came
-/// before the save.
+/// The folder of the checkpoint with the best value of a metric, among those on disk (Keep,
+/// KeepBest); of equals the newest. Ignores NaN and damaged checkpoints. StoreError if no
+/// checkpoint has the metric: a checkpoint has it if a validation preceded the save.
 inline std::filesystem::path best_checkpoint(std::filesystem::path const& run,
                                              std::string_view metric, Better better) {
   CheckpointList list = RunDirectory(run, Access::read).list();
@@ -75,7 +74,7 @@ inline std::filesystem::path best_checkpoint(std::filesystem::path const& run,
       "Give a metric of Validate, in a run that validates before it saves.");
 }
 
-/// `best_checkpoint<WatchAccuracy>(run)`: the metric, and which way is better, as policies name it.
+/// `best_checkpoint<WatchAccuracy>(run)`: with the metric and direction that policies watch.
 template <class Metric = WatchLoss>
 std::filesystem::path best_checkpoint(std::filesystem::path const& run) {
   static_assert(detail::option::watch::has<Metric>,

@@ -18,10 +18,9 @@
 
 namespace frugal::detail {
 
-/// How far a run is: the file `heartbeat` of its folder, written about twice a second. A run that
-/// was killed has left in it what it had done beyond its last checkpoint, so that the next start
-/// can say what was lost. Only ever a figure in a report: nothing hangs on it, no failure to write
-/// it is an error, and it is not fsynced.
+/// The progress of a run: the file `heartbeat` of its folder, written about twice a second. After a
+/// kill it tells how far the run was beyond its last checkpoint, so that the next start can report
+/// the loss. Nothing else depends on it: a failure to write it is no error, and it is not fsynced.
 class Heartbeat {
  public:
   struct Beat {
@@ -65,7 +64,7 @@ class Heartbeat {
         !take(text, last.seconds) || text != "\n") {
       return std::nullopt;
     }
-    // No run takes so many steps: the difference to a checkpoint's would be taken for a fact.
+    // No run has so many steps: do not report the difference to a checkpoint's as a fact.
     bool const sound = last.step <= std::uint64_t{std::numeric_limits<std::int64_t>::max()} &&
                        std::isfinite(last.seconds) && last.seconds >= 0;
     return sound ? std::optional(last) : std::nullopt;

@@ -14,10 +14,10 @@
 
 namespace frugal::detail {
 
-/// Takes Ctrl-C (SIGINT) from take() on until it goes, where the program neither handles nor
-/// ignores it. The first one sets a flag, the second one ends the process with code 130.
+/// Handles Ctrl-C (SIGINT) from take() to destruction, unless the program handles or ignores it.
+/// The first one sets a flag, the second one ends the process with code 130.
 ///
-/// One flag for all: two fits in two threads, or one inside of another, are both told.
+/// The flag is shared: of two fits in two threads, or of nested ones, both see it.
 class InterruptSignal {
  public:
   InterruptSignal() = default;
@@ -57,8 +57,8 @@ class InterruptSignal {
 
   static void hear(int) {
     if (flag().exchange(1) != 0) ::_exit(130);
-    // The step may take long, and whoever presses a key wants an answer. To a terminal alone: a
-    // write to a pipe may be a signal of its own.
+    // The step may take long, so answer at once. Only on a terminal: a write to a pipe may raise
+    // SIGPIPE.
     if (!on_terminal().load(std::memory_order_relaxed)) return;
     static constexpr char text[] =
         "\nfrugal: Ctrl-C: finishing the step and saving; a second one exits at once\n";
@@ -68,8 +68,7 @@ class InterruptSignal {
   }
 
   /// In `trainer | tee log` Ctrl-C ends tee as well, and the next line that the trainer prints
-  /// would end it before it has saved. Before a Ctrl-C a broken pipe ends the process as it always
-  /// does.
+  /// would end it before it has saved. Before a Ctrl-C a broken pipe ends the process as usual.
   static void hear_pipe(int) {
     if (flag().load(std::memory_order_relaxed) != 0) return;
     struct sigaction action{};
@@ -81,7 +80,7 @@ class InterruptSignal {
   bool taken_ = false;
 };
 
-/// One line on stderr: what became of a run that Ctrl-C has ended.
+/// Reports the state of a run that Ctrl-C has ended, in one line on stderr.
 inline void tell_interrupted(AnyRun const& run, bool has_begun) {
   std::string line = "frugal: Ctrl-C: ";
   std::string const step = std::to_string(run.counters.step);
@@ -92,7 +91,7 @@ inline void tell_interrupted(AnyRun const& run, bool has_begun) {
   } else if (!run.preempted) {
     line += "the run had come to its end, at step " + step + ", and is saved";
   } else {
-    line += "saved at step " + step + "; run the same command again to go on";
+    line += "saved at step " + step + "; run the same command again to resume";
   }
   std::cerr << line << '\n' << std::flush;
 }

@@ -26,7 +26,7 @@ inline double interval_of_daly(double cost, double lifetime) {
   return std::sqrt(2 * cost * lifetime) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - cost;
 }
 
-/// What one checkpoint costs, as it was measured, in seconds.
+/// The measured cost of one checkpoint, in seconds.
 struct SaveCost {
   double stall = 0;  ///< of the step: all of the save, or the copy where a thread writes
   double write = 0;  ///< of the thread that writes, or 0
@@ -45,8 +45,8 @@ inline double automatic_interval(SaveCost cost, double share, std::optional<doub
 
 /// When the next checkpoint is due, after an optimizer step or at the end of an epoch.
 ///
-/// Between times a step costs the comparison of `step` with next_look(). Cadences in wall time look
-/// at the clock about twice a second: how many steps that is, they measure.
+/// Otherwise a step costs a comparison of `step` with next_look(). Cadences in wall time read the
+/// clock about twice a second, and measure how many steps that is.
 template <class Cadence>
 class Interval {
   using Clock = std::chrono::steady_clock;
@@ -56,7 +56,7 @@ class Interval {
   static constexpr bool automatic = std::same_as<typename Cadence::unit, Automatic>;
   static constexpr bool timed = automatic || std::same_as<typename Cadence::unit, Second>;
   static constexpr bool by_steps = std::same_as<typename Cadence::unit, OptimizerStep>;
-  /// In micro-batches, samples or tokens: whoever asks has to look at these after every step.
+  /// In micro-batches, samples or tokens: the caller must check these after every step.
   static constexpr bool by_counts = !timed && !by_steps && !Cadence::per_epoch;
 
   Interval(double share, std::optional<double> lifetime) : share_(share), lifetime_(lifetime) {}
@@ -71,7 +71,7 @@ class Interval {
   /// The step at which look() wants to be called next.
   std::uint64_t next_look() const { return next_look_; }
 
-  /// Is a checkpoint due after the step that `now` has counted?
+  /// Whether a checkpoint is due after the step that `now` has counted.
   bool look(Counters const& now, Clock::time_point time) {
     measure_steps(now, time);
     bool due = false;

@@ -24,16 +24,16 @@
 
 namespace frugal {
 
-// What a Checkpoint may be told, in any order: a cadence, and any of these.
+// Options of Checkpoint, in any order: a cadence, and any of these.
 
-/// The newest N checkpoints stay.
+/// Keeps the newest N checkpoints.
 template <std::size_t N>
 struct Keep {
   static_assert(N >= 1, "frugal: Keep<0> would keep no checkpoint. Write Keep<1> or more.");
   static constexpr std::size_t count = N;
 };
 
-/// So do the best N by a validated metric; each improvement is saved when it is measured.
+/// Keeps the best N by a validated metric, too; saves each improvement when it is measured.
 template <class Metric = WatchLoss, std::size_t N = 1>
 struct KeepBest {
   static_assert(N >= 1, "frugal: KeepBest keeps at least one. Write KeepBest<Metric, 1>.");
@@ -45,18 +45,18 @@ struct KeepBest {
   static constexpr std::size_t count = N;
 };
 
-/// And for ever all whose step is a multiple of N.
+/// Keeps every checkpoint whose step is a multiple of N, for ever.
 template <std::uint64_t N>
 struct KeepEvery {
   static_assert(N >= 1, "frugal: KeepEvery<0> names no step. Write KeepEvery<10000>.");
   static constexpr std::uint64_t count = N;
 };
 
-/// A thread of its own writes; the step pays for a copy of the state into host memory.
+/// Writes in a background thread; the step pays for a copy of the state into host memory.
 struct Async {};
 
 /// Weights in 16 bits on disk, at half the size. BF16 has the range of float; FP16 has more digits,
-/// and weights beyond 65504 are refused. A run that resumes from it does not end in the same bits.
+/// and weights beyond 65504 are refused. A run that resumes from it is not bitwise identical.
 template <class Format>
 struct WeightsIn {
   static_assert(detail::is_half_format<Format>,
@@ -65,28 +65,28 @@ struct WeightsIn {
   static constexpr c10::ScalarType type = detail::scalar_type_of<Format>;
 };
 
-/// What a run does with checkpoints that are there when it begins.
+/// Use of the checkpoints that exist when a run begins.
 enum class Resume {
-  Exact,    ///< goes on from the newest that is whole, as if it had never stopped
-  Weights,  ///< takes the weights alone, by name, and begins at step 0
-  Never,    ///< begins at step 0; what is there stays until retention takes it
+  Exact,    ///< continues from the newest complete one, as if the run had never stopped
+  Weights,  ///< loads the weights alone, by name, and begins at step 0
+  Never,    ///< begins at step 0; retention removes the old ones in time
 };
 
-/// What a run does with a checkpoint that another recipe has saved.
+/// Use of a checkpoint that another recipe has saved.
 enum class ChangedRecipe {
   Refuse,        ///< StateError, which names the first difference
-  KeepWhatFits,  ///< keeps the model, the optimizer and every state that fits; tells what does not
+  KeepWhatFits,  ///< keeps the model, the optimizer and every state that fits; reports the rest
 };
 
-/// What a run does when a checkpoint cannot be written.
+/// Reaction to a checkpoint that cannot be written.
 enum class OnFailure {
-  Stop,  ///< the error ends it; the last checkpoint is what there is
-  GoOn,  ///< it is reported, and tried again at the next time
+  Stop,  ///< the error ends the run; the last checkpoint remains
+  GoOn,  ///< reports it, and tries again at the next cadence
 };
 
-/// What Ctrl-C (SIGINT) does to a run, where the program has no handler of its own for it.
+/// Effect of Ctrl-C (SIGINT), unless the program has its own handler.
 enum class OnInterrupt {
-  Save,       ///< finishes the step, saves, and has fit return; a second one exits at once
+  Save,       ///< finishes the step, saves, and returns from fit; a second one exits at once
   Terminate,  ///< ends the process at once, as without Checkpoint
 };
 
@@ -169,7 +169,7 @@ struct watches_of_option<KeepBest<Metric, N>, Sentence> {
   using type = list<watched<Metric, Sentence>>;
 };
 
-/// All that the options of a Checkpoint say.
+/// The options of a Checkpoint.
 template <class... Os>
 struct CheckpointOptions {
   using cadence = typename cadence_in<Os...>::type;
@@ -182,7 +182,7 @@ struct CheckpointOptions {
       (0 + ... + int{is_keep_every<Os>}) <= 1 && (0 + ... + int{is_weights_in<Os>}) <= 1 &&
       (0 + ... + int{std::same_as<Os, Async>}) <= 1;
 
-  /// Of each KeepBest its metric.
+  /// The metric of each KeepBest.
   template <class Sentence>
   using watches = concat<typename watches_of_option<Os, Sentence>::type...>;
 
@@ -192,7 +192,7 @@ struct CheckpointOptions {
     return retention;
   }
 
-  /// Type of the weights on disk, or Undefined for their own.
+  /// Type of the weights on disk; Undefined: as in memory.
   static constexpr c10::ScalarType weights = [] {
     c10::ScalarType type = c10::ScalarType::Undefined;
     [[maybe_unused]] auto const look = [&]<class O>(std::type_identity<O>) {

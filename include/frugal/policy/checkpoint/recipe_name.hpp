@@ -75,11 +75,11 @@ constexpr std::string name_of_value() {
   }
 }
 
-/// What fills a slot, as a checkpoint names it: "Schedule<Warmup<10>, CosineDecay<1/10, 0>>".
+/// The policy in a slot, as a checkpoint names it: "Schedule<Warmup<10>, CosineDecay<1/10, 0>>".
 ///
-/// A policy of your own may say its name itself, in a `static constexpr std::string_view identity`;
-/// one whose arguments are mixed otherwise than here is spelt as the compiler does. One whose
-/// options come in any order says in which they are saved, as a type: `canonical`.
+/// A user-defined policy may name itself, in a `static constexpr std::string_view identity`.
+/// Mixtures of template arguments that are not handled here get the compiler's spelling. A policy
+/// whose options come in any order has the type `canonical`, with the order that is saved.
 template <class T>
 constexpr std::string recipe_name();
 
@@ -134,16 +134,16 @@ constexpr std::string recipe_name() {
   }
 }
 
-/// What fills a slot.
+/// The policy in a slot.
 struct SlotName {
   std::string name;      ///< as recipe_name has it
   std::string compiled;  ///< as portable_name has it
 };
 
-/// What fills each slot of a recipe, by the slot's kind.
+/// The policy in each slot of a recipe, by the slot's kind.
 using Slots = std::map<std::string, SlotName>;
 
-/// Another filling makes another run; of an observer only what it persists is compared.
+/// Another policy in a slot makes another run; of observers only the persisted state is compared.
 template <class... Ps>
 Slots slots_of(list<Ps...>) {
   Slots slots;
@@ -158,8 +158,8 @@ Slots slots_of(list<Ps...>) {
   return slots;
 }
 
-/// Does a name that a version before 2 has saved fit? Where the compiler's spelling of a value is
-/// in it, nobody can know, and the policy's bare name decides.
+/// Whether a name saved by a version before 2 fits. If it contains a value as a compiler spells it,
+/// only the policy's bare name is compared.
 enum class NameFits { no, perhaps, yes };
 inline NameFits fits_old_name(std::string_view saved, SlotName const& here) {
   if (saved == here.compiled || saved == here.name) return NameFits::yes;

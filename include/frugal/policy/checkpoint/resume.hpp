@@ -55,8 +55,7 @@ inline void require_same_tensors(torch::nn::Module& module, Safetensors const& f
   }
 }
 
-/// Leaves the generators that a run on `device` has. Returns the kind of device of the run that was
-/// saved.
+/// Keeps only the generators of a run on `device`. Returns the kind of device of the saved run.
 inline std::string forget_other_generators(StateDict& memory, c10::Device device) {
   std::string const scope = "generators/";
   std::string const host = scope + "cpu";
@@ -71,9 +70,8 @@ inline std::string forget_other_generators(StateDict& memory, c10::Device device
   return saved_on;
 }
 
-/// Throws the first slot that is filled otherwise and may not be. Leaves those that may. Returns a
-/// line for each of which it is not known, since an earlier version has spelt it as its compiler
-/// does.
+/// Throws at the first slot that differs and must not. Leaves those that may differ. Returns a line
+/// for each slot that cannot be compared, because an earlier version saved its compiler's spelling.
 inline std::vector<std::string> require_recipe(std::vector<SlotChange>& slots,
                                                RecipeRules const& rules,
                                                std::filesystem::path const& where) {
@@ -95,7 +93,7 @@ inline std::vector<std::string> require_recipe(std::vector<SlotChange>& slots,
   return doubts;
 }
 
-/// For a value of the checkpoint that has no place here, or the other way round.
+/// For a value of the checkpoint that this run lacks, or the reverse.
 [[noreturn]] inline void refuse_value(std::filesystem::path const& where, std::string_view path,
                                       std::string what, std::string const& why) {
   std::string_view const scope = scope_in(path);
@@ -141,18 +139,17 @@ inline void require_generators(StateDict const& memory, c10::Device device,
   }
 }
 
-/// What a resume found.
+/// The result of a resume.
 struct LoadedRun {
   double seconds = 0;                      ///< of training, until the checkpoint
   std::vector<std::string> differences{};  ///< of the recipe, in words
 };
 
-/// Puts a run where the checkpoint left it. StateError names the first difference if it is of
-/// another one, and `rules` do not allow that; the module is not touched before all is known to
-/// fit.
+/// Restores the run of a checkpoint. If it belongs to another run and `rules` do not allow that, a
+/// StateError names the first difference. The module does not change before everything fits.
 ///
-/// It may have been saved on another kind of device, whose generator it then has in place of this
-/// one's: the run goes on, and is told. `moves`: Start has announced as much.
+/// The checkpoint may come from another kind of device and have that one's generator: the run
+/// continues, with an advice. `moves`: StartOn has announced the move, and there is no advice.
 inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& rules, bool moves,
                           SavedCheckpoint const& checkpoint) {
   auto const state_path = checkpoint.folder / StateFile::file_name;
@@ -198,7 +195,7 @@ inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& r
     refuse_value(state_path, error.fault().where,
                  "'" + error.fault().where + "': ", error.fault().why);
   } catch (c10::Error const& error) {
-    // A policy that takes a tensor as it comes leaves it to LibTorch to refuse it.
+    // A policy may accept any tensor, so that only LibTorch refuses a wrong one.
     std::string const why = error.what_without_backtrace();
     refuse_file(tensors.name(), why.substr(0, why.find('\n')));
   }

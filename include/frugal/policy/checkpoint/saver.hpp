@@ -29,8 +29,8 @@
 
 namespace frugal::detail {
 
-/// What a Checkpoint does that depends neither on its recipe nor on when it is due: it resumes,
-/// saves and bears failures.
+/// The part of Checkpoint that depends neither on the recipe nor on the cadence: resumes, saves and
+/// handles failures.
 class Saver {
   using Clock = std::chrono::steady_clock;
 
@@ -63,12 +63,12 @@ class Saver {
 
   void beat(AnyRun const& run) const { heartbeat_->beat({run.counters.step, run.seconds()}); }
 
-  /// Is one of this moment on the disk, or on its way?
+  /// Whether a checkpoint of this moment is on disk, or being written.
   bool has_saved(AnyRun const& run) const { return saved_ && *saved_ == moment_of(run); }
   bool has_saved_any() const { return saved_.has_value(); }
   void forget_last() { saved_.reset(); }
 
-  /// Returns what it costs, when the step may go on; nothing if it could not be written.
+  /// Returns its cost when the step may continue; nothing if it could not be written.
   std::optional<SaveCost> save(AnyRun& run) {
     auto const start = Clock::now();
     if (writer_) {
@@ -88,7 +88,7 @@ class Saver {
     return cost_;
   }
 
-  /// Throws or reports what the thread that writes has thrown since it was last asked.
+  /// Throws or reports what the writing thread has thrown since the last call.
   void report_failure(AnyRun& run) {
     std::exception_ptr const failure = writer_ ? writer_->take_failure() : nullptr;
     if (!failure) return;
@@ -96,7 +96,7 @@ class Saver {
     bears(run, [&] { std::rethrow_exception(failure); });
   }
 
-  /// Waits for the disk, and has the report say whether it has this moment.
+  /// Waits for the disk, and records in the report whether this moment is saved.
   void finish(AnyRun& run) {
     if (writer_) {
       writer_->wait();
@@ -117,12 +117,12 @@ class Saver {
       if (!archive.holds("failures")) return;  // the checkpoint of an earlier version
     }
     archive("failures", failures);
-    // Rollback goes back; what has failed since has failed.
+    // Rollback returns to an earlier step, but failures since then still count.
     failures_ = std::max(failures_, failures);
   }
 
  private:
-  /// The moment of the run that a save holds: two saves of one place are the same.
+  /// The moment of the run that a save contains: two saves at one place are identical.
   struct Moment {
     Counters counters;
     std::string unfinished;
@@ -135,7 +135,7 @@ class Saver {
 
   void resume(AnyRun& run, bool moves) {
     if (options_.resume == Resume::Never) return;
-    // Weights of another run are for the first start alone: a later one goes on with its own.
+    // Weights of another run are for the first start alone: later starts use the run's own.
     bool const elsewhere = options_.resume == Resume::Weights && !options_.from.empty();
     NewestValid newest = directory_->newest_valid();
     std::vector<std::string> damaged;
@@ -191,21 +191,21 @@ class Saver {
     retain(*directory_, options_.retention);
   }
 
-  /// While nobody writes.
+  /// Call it while nothing is being written.
   void tell_left(AnyRun& run) {
     for (Damage const& each : directory_->take_left()) {
       run.advise("an old checkpoint cannot be deleted: " + each.folder.string() + ": " + each.why);
     }
   }
 
-  /// Throws a job's StoreError, or reports it, as the user chose. False: there was one.
+  /// Throws a job's StoreError, or reports it, according to on_failure. False after an error.
   template <class Job>
   bool bears(AnyRun& run, Job&& job) {
     try {
       job();
       return true;
     } catch (LockError const&) {
-      throw;  // the folder is another run's: there is no next time
+      throw;  // the folder belongs to another run: no retry can help
     } catch (StoreError const& error) {
       if (options_.on_failure == OnFailure::Stop) throw;
       failure_ = error.what();
@@ -215,8 +215,8 @@ class Saver {
     }
   }
 
-  // One line for all of them, since each names another folder: the last one, and how many. Where a
-  // run has resumed, it counts on.
+  // One line for all of them: the last one, and their number, since each names another folder. A
+  // resumed run continues the count.
   void advise_of_failure(AnyRun& run) {
     static constexpr char const* begin = "a checkpoint was not written: ";
     std::string line = begin + failure_;

@@ -23,14 +23,14 @@
 
 namespace frugal::detail {
 
-/// All that a run is at one moment, in host memory: what a checkpoint holds. Kept between saves, so
-/// that every save but the first finds its memory.
+/// The complete state of a run at one moment, in host memory: the contents of a checkpoint. Kept
+/// between saves, so that only the first one allocates.
 class StoredSnapshot {
  public:
   /// `weights`: a type of 16 bits for the module's floating-point tensors, or Undefined.
   StoredSnapshot(Copies copies, at::ScalarType weights) : copies_(copies), weights_(weights) {}
 
-  /// Copies the run, whose recipe fills its slots so. When this returns, the step may go on.
+  /// Copies the run, with the policies in its slots. When this returns, the step may continue.
   void take(AnyRun& run, Slots const& recipe) {
     state_.with_kept = true;
     state_.take(run, Part::good, copies_, weights_);
@@ -52,11 +52,11 @@ class StoredSnapshot {
     }
   }
 
-  /// Writes what was taken. Needs no step to wait: any thread may do it.
+  /// Writes the copy, in any thread; no step has to wait.
   SavedCheckpoint write(RunDirectory& directory) {
     directory.require_lock();  // before the files below are looked for where they no longer are
-    // What the checkpoint counts on has to be on the disk before it is. A file that was moved, as a
-    // log that is rotated, is nobody's to wait for, and a resume does not count on it.
+    // Files that the checkpoint refers to must be on disk before it is. A file that was moved, such
+    // as a rotated log, is skipped: a resume does not rely on it.
     for (auto const& file : files_) {
       std::error_code ignored;
       if (std::filesystem::is_regular_file(file, ignored)) File::open(file).sync();
@@ -77,7 +77,7 @@ class StoredSnapshot {
     std::vector<TensorView> views;
     views.reserve(memory.tensors.size());
     for (auto const& [path, tensor] : memory.tensors) views.push_back(stored_view(path, tensor));
-    // "pt": the tensors are PyTorch's, as its users' tools ask.
+    // "pt": the format key that tools of PyTorch's users look for.
     SafetensorsWriter const file(std::move(views), {{"format", "pt"}}, name);
     writer.add(name, [&](auto& sink) { file.write(sink); }, file.size());
   }

@@ -82,22 +82,22 @@ struct StateFile {
     out.version = fields.number(all, "version");
     // Any 64 bits, unlike what JsonFields::number counts.
     Json const& seed = fields.member(all, "seed");
-    if (!seed.as_unsigned()) fields.fail(seed, "\"seed\" is no whole number");
+    if (!seed.as_unsigned()) fields.fail(seed, "\"seed\" is not a whole number");
     out.seed = *seed.as_unsigned();
     Json const& seconds = fields.member(all, "seconds");
-    if (!seconds.as_double()) fields.fail(seconds, "\"seconds\" is no number");
+    if (!seconds.as_double()) fields.fail(seconds, "\"seconds\" is not a number");
     out.seconds = *seconds.as_double();
     out.weights = fields.text(all, "weights");
     if (out.version >= 2) {
       for (Json const& each : fields.object(all, "circumstances")) {
         auto const value = each.as_unsigned();
-        if (!value) fields.fail("\"" + std::string(each.name()) + "\" is no whole number");
+        if (!value) fields.fail("\"" + std::string(each.name()) + "\" is not a whole number");
         out.circumstances.emplace(each.name(), *value);
       }
     }
     for (Json const& name : fields.object(all, "recipe")) {
       if (!name.is(Json::Kind::text)) {
-        fields.fail(name, "the recipe's \"" + name.name() + "\" is no text");
+        fields.fail(name, "the recipe's \"" + name.name() + "\" is not a string");
       }
       out.recipe.emplace(name.name(), name.text());
     }

@@ -23,7 +23,7 @@
 
 namespace frugal {
 
-/// What load_weights() has found, by the names of parameters and buffers.
+/// The result of load_weights(), by the names of parameters and buffers.
 struct LoadedWeights {
   std::filesystem::path file{};
   std::vector<std::string> matched{};  ///< copied, in the module's order
@@ -31,7 +31,7 @@ struct LoadedWeights {
       missing{};  ///< of the module, and not in the file: they keep their values
   std::vector<std::string> unexpected{};  ///< of the file, and not in the module
 
-  /// Has every tensor of either side a counterpart?
+  /// Whether every tensor of either side has a counterpart.
   bool complete() const { return missing.empty() && unexpected.empty(); }
 
   friend std::ostream& operator<<(std::ostream& out, LoadedWeights const& loaded) {
@@ -67,8 +67,8 @@ inline std::vector<std::string> names_not_in(torch::nn::Module& module, Safetens
                      .fix = "Use another checkpoint, or restore this one from a copy."});
 }
 
-/// A file of a checkpoint that is whole. FormatError unless its manifest lists it: a file that it
-/// does not list has no hash, and was not verified with the others.
+/// A file of a complete checkpoint. FormatError unless the manifest lists it: a file that it does
+/// not list has no hash, and was not verified.
 inline std::filesystem::path file_of(SavedCheckpoint const& checkpoint, std::string const& name) {
   for (FileEntry const& entry : checkpoint.manifest.files) {
     if (entry.name == name) return checkpoint.folder / name;
@@ -76,8 +76,8 @@ inline std::filesystem::path file_of(SavedCheckpoint const& checkpoint, std::str
   refuse_file(checkpoint.folder / Manifest::file_name, "it does not list " + name);
 }
 
-/// The file of weights that a path means: a .safetensors file, a checkpoint's folder, or a run's,
-/// whose newest whole checkpoint is taken. StoreError where there is none.
+/// The file of weights at a path: a .safetensors file, a checkpoint's folder, or a run's folder, of
+/// which it takes the newest complete checkpoint. StoreError without one.
 inline std::filesystem::path weights_in(std::filesystem::path const& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return path;
@@ -127,7 +127,7 @@ inline LoadedWeights copy_weights(torch::nn::Module& module, Safetensors const& 
   if (pairs.empty()) {
     refuse_weights(file.name(), "no tensor there has the name of a tensor here");
   }
-  // Nothing is touched before everything fits.
+  // Copy only after every tensor fits.
   for (auto& [tensor, saved] : pairs) tensor.copy_(saved);
   loaded.unexpected = names_not_in(module, file);
   return loaded;
@@ -137,11 +137,11 @@ inline LoadedWeights copy_weights(torch::nn::Module& module, Safetensors const& 
 
 /// Copies weights into a module, by the names of parameters and buffers.
 ///
-/// `path`   a .safetensors file, a checkpoint's folder, or a run's folder, whose newest whole
-///          checkpoint is taken.
-/// Returns  which names matched, and which did not: a head that was replaced keeps its values.
-/// Errors   StateError where a name fits and a shape does not, or where no name fits; StoreError
-///          and FormatError for a file that is missing or damaged. The module is as it was then.
+/// `path`   a .safetensors file, a checkpoint's folder, or a run's folder, of which it
+///          takes the newest complete checkpoint.
+/// Returns  the names that matched, and those that did not: a replaced head keeps its values.
+/// Errors   StateError if a name fits and a shape does not, or if no name fits; StoreError and
+///          FormatError for a file that is missing or damaged. The module is then unchanged.
 ///
 ///     LoadedWeights const loaded = load_weights(net, best_checkpoint<WatchAccuracy>("runs/demo"));
 template <class Module>

@@ -13,8 +13,8 @@
 
 namespace frugal::detail {
 
-/// One thread that does one thing at a time. What a job throws waits to be taken; `on_failure` is
-/// called first, in the thread. Destruction waits for the job under way.
+/// A thread that runs one job at a time. Keeps what a job throws until it is asked for; first calls
+/// `on_failure` in the thread. Destruction waits for the current job.
 class BackgroundWriter {
  public:
   explicit BackgroundWriter(std::function<void()> on_failure) : on_failure_(std::move(on_failure)) {
@@ -48,7 +48,7 @@ class BackgroundWriter {
     idle_.wait(lock, [&] { return !job_; });
   }
 
-  /// What the last job threw, once; null if it threw nothing.
+  /// The exception of the last job, once; null without one.
   std::exception_ptr take_failure() {
     std::scoped_lock const lock(mutex_);
     return std::exchange(failure_, nullptr);
