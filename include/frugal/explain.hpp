@@ -52,7 +52,7 @@ void add_plan_row(PlanRows& rows, std::string& defaults) {
   }
 }
 
-/// Prints a paragraph; what does not fit into a line goes on below, behind an indentation.
+/// Prints a paragraph; continuation lines are indented.
 inline void print_paragraph(std::ostream& out, std::string_view text) {
   char const* before = "";
   for (std::string const& line : watch::wrapped(text, 96)) {
@@ -69,7 +69,7 @@ void explain_cautions(std::ostream& out) {
   }
 }
 
-/// What the last fit found out, for policies that find something out.
+/// The findings of the last fit, such as a batch size.
 template <class Trainer, class... Ps>
 void explain_findings(Trainer& trainer, std::ostream& out, list<Ps...>) {
   auto const tell = [&]<class P>(std::type_identity<P>) {
@@ -121,10 +121,9 @@ void explain(std::ostream& out = std::cout) {
   detail::explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step);
 }
 
-/// The same for a trainer at hand. Says first what the run is: name, parameters, length, seed,
-/// device and folder. Says last what the last fit found out, and the size of a checkpoint, which is
-/// the weights and buffers, what the optimizer keeps of them, and their average
-/// or the best ones where a policy keeps them.
+/// The same for a trainer. The first line has name, parameters, length, seed, device and folder of
+/// the run. The last lines have the findings of the last fit, and the size of a checkpoint: weights
+/// and buffers, optimizer state, and averaged or best weights if a policy keeps them.
 template <class Trainer>
 void explain(Trainer& trainer, std::ostream& out = std::cout) {
   torch::nn::Module const& module = base_module(trainer.module());
@@ -148,22 +147,22 @@ void explain(Trainer& trainer, std::ostream& out = std::cout) {
   auto const& optimizer = trainer.template policy<kinds::optimizer>();
   constexpr bool keeps_moments = requires { optimizer.moment_count(); };
   if constexpr (keeps_moments) state = trained * static_cast<double>(optimizer.moment_count());
-  std::string beside = averaged ? ", " + detail::bytes_text(averages) + " average" : "";
+  std::string extra = averaged ? ", " + detail::bytes_text(averages) + " average" : "";
   if constexpr (detail::has<kinds::early_stop, typename Trainer::policies>) {
     auto const& stop = trainer.template policy<kinds::early_stop>();
     if constexpr (requires { stop.restore_best; }) {
       if (stop.restore_best) {
         kept = weights;
-        beside += ", " + detail::bytes_text(kept) + " best weights";
+        extra += ", " + detail::bytes_text(kept) + " best weights";
       }
     }
   }
   if constexpr (keeps_moments || detail::is_null<std::remove_cvref_t<decltype(optimizer)>>) {
     out << "checkpoint: " << detail::bytes_text(weights + state + averages + kept) << " ("
         << detail::bytes_text(weights) << " weights and buffers, " << detail::bytes_text(state)
-        << " optimizer" << beside << ")\n";
+        << " optimizer" << extra << ")\n";
   } else {
-    out << "checkpoint: " << detail::bytes_text(weights) << " weights and buffers" << beside
+    out << "checkpoint: " << detail::bytes_text(weights) << " weights and buffers" << extra
         << ", and what the optimizer keeps\n";
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: one validation source may be without a name, the first; the others have metrics of the same names. Write named<"shifted">(source).
+// expect: frugal: only the first validation source may lack a name; the metrics of the others would have the same names. Write named<"shifted">(source).
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 

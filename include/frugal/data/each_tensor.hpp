@@ -87,7 +87,7 @@ namespace detail {
 template <class Part>
 struct shows_part : std::bool_constant<ShowsTensors<Part>> {};
 
-/// Has members `data` and `target`, and something beside them of which nothing is known.
+/// Has members `data` and `target`, and other members of unknown content.
 template <class B>
 concept HidesParts = OfMembers<B> && !DeclaresTensors<B> && !ListsTensors<B> && [] {
   if constexpr (OfBothMembers<B>) {

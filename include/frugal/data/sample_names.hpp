@@ -29,8 +29,8 @@ class SampleNames {
   std::span<std::size_t const> indices_{};
 };
 
-/// Tensors that are to be one: of one type, and of one shape, or from the second dimension on where
-/// they are padded. `part` says which of a sample's they are.
+/// Requires one type and one shape of tensors that are combined into one; if they are padded, one
+/// shape from the second dimension on. `part` names the part of a sample.
 inline void require_alike(std::vector<at::Tensor> const& all, SampleNames const& name,
                           std::string const& part, bool padded) {
   auto const skip = padded ? std::size_t{1} : std::size_t{0};

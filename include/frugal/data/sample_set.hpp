@@ -29,16 +29,14 @@ concept ReadsByKey = requires(S const& set, SampleKey const& key) { set.get(key)
 /// A set of samples that is read by index, by several threads at the same time.
 ///
 /// `size()`      samples;
-/// `get(index)`  one of them, any type; or `get(SampleKey)`, for a set whose samples differ from
-/// epoch
-///               to epoch. Const, and safe to call from several threads.
+/// `get(index)`  one of them, any type; or `get(SampleKey)`, for a set whose samples differ between
+///               epochs. Const, and safe to call from several threads.
 ///
 /// Optional:
-/// `name(index)`  what errors call the sample: a file, a member of an archive, a row;
-/// `identity()`   a text that changes when the content of the set may have: a hash, or paths with
-/// sizes
-///                and times. A cache of the set needs it.
-/// A set that throws DataError for a damaged sample leaves it to its reader to fail or to skip.
+/// `name(index)`  the sample's name in errors: a file, a member of an archive, a row;
+/// `identity()`   a text that changes with the content of the set: a hash, or paths with sizes and
+///                times. A cache of the set needs it.
+/// For a damaged sample a set throws DataError; its reader fails or skips the sample.
 template <class S>
 concept SampleSet = requires(S const& set) {
   { set.size() } -> std::convertible_to<std::uint64_t>;
@@ -58,7 +56,7 @@ auto read_sample(S const& set, SampleKey const& key) {
 template <SampleSet S>
 using sample_of = decltype(read_sample(std::declval<S const&>(), SampleKey{}));
 
-/// What errors call a sample: its name, or its number.
+/// A sample's name in errors, or its number.
 template <SampleSet S>
 std::string sample_name(S const& set, std::uint64_t index) {
   if constexpr (requires {

@@ -8,7 +8,7 @@
 
 namespace frugal {
 
-/// Where training stands in its data. What was consumed, never what was prefetched.
+/// A position in the training data: what was consumed, not what was prefetched.
 struct Cursor {
   std::uint64_t seed = 0;      ///< key of the shuffle
   std::uint64_t epoch = 0;     ///< passes over the data that are complete
@@ -30,7 +30,7 @@ concept Source = requires(S& source, Cursor const& cursor) {
   *source.next();
 };
 
-/// A source that knows how much it holds, which schedules "to the end of the run" need.
+/// A source of known size, which schedules "to the end of the run" need.
 ///
 /// `samples()`  samples per epoch;  `batches()`  batches per epoch.
 template <class S>
@@ -39,17 +39,17 @@ concept SizedSource = Source<S> && requires(S const& source) {
   { source.batches() } -> std::convertible_to<std::uint64_t>;
 };
 
-/// A source that works ahead in the background, and can be told to hold still for a while.
+/// A source that works ahead in the background and can be paused.
 ///
-/// `pause()`   returns once nothing is being worked on; false if that did not come to be.
-/// `resume()`  goes on. The batches and their order are as if it had not been paused.
+/// `pause()`   returns once no work is in progress; false if it could not be paused.
+/// `resume()`  continues. Batches and order are as if there had been no pause.
 template <class S>
 concept PausableSource = Source<S> && requires(S& source) {
   { source.pause() } -> std::convertible_to<bool>;
   source.resume();
 };
 
-/// Holds a source still for its span, if it is one of those; false if it would not.
+/// Pauses a source during its lifetime, if it can be paused; false if that failed.
 template <class S>
 class [[nodiscard]] Paused {
  public:

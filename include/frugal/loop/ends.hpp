@@ -11,7 +11,7 @@
 #include <frugal/run/failure.hpp>
 #include <frugal/run/report.hpp>
 
-// What precedes a run's first event and follows its last one.
+// The code before a run's first event and after its last one.
 namespace frugal::detail {
 
 /// Puts the module on `start_device`, into training mode and without gradients. ModuleError without

@@ -9,14 +9,14 @@
 #include <frugal/run/phases.hpp>
 #include <frugal/run/run.hpp>
 
-// Preemption: a run is saved and ends before its end, and the next start goes on with it.
+// Preemption: a run is saved and stops early, and the next start resumes it.
 namespace frugal::detail {
 
-/// Who asked, where no policy of this process did.
+/// The requester, if it is not a policy of this process.
 inline constexpr std::string_view another_process = "another process";
 
-/// Asks the policies and Settings::stop whether the run must be preempted. Looks at this process
-/// alone; the run remembers the first that says so.
+/// Asks the policies and Settings::stop of this process whether the run must be preempted. The run
+/// remembers the first requester.
 template <class Context>
 bool preemption_requested(Run<Context>& run) {
   auto const who = [&](std::string_view kind) {
@@ -31,9 +31,9 @@ bool preemption_requested(Run<Context>& run) {
   return asked;
 }
 
-/// Breaks off a validation or a rehearsal, before one of its batches: the next start begins it
-/// again. A step is always finished. Processes that train together look only at the end of a step,
-/// which they reach together.
+/// Aborts a validation or a dry run before one of its batches; the next start repeats it. A step is
+/// always finished. Processes that train together check only at the end of a step, which they reach
+/// together.
 template <class Context>
 void throw_if_preempted(Run<Context>& run) {
   if constexpr (!provided<service::reduce, typename Context::policies>) {
@@ -41,7 +41,7 @@ void throw_if_preempted(Run<Context>& run) {
   }
 }
 
-/// Saves the run, if training has begun and a policy saves, and tells on::preempt.
+/// Saves the run, if training has begun and a policy saves, and emits on::preempt.
 template <class Context>
 void preempt(Run<Context>& run, bool has_begun) {
   using Clock = std::chrono::steady_clock;

@@ -27,8 +27,8 @@ struct NamedSource {
   S source;  ///< a reference, or the source itself if it was given as a temporary
 };
 
-/// Has the metrics of a source called after it: `named<"shifted">(source)` gives "shifted/loss". An
-/// lvalue is referred to and has to outlive the run.
+/// Names a source, as a prefix of its metrics: `named<"shifted">(source)` gives "shifted/loss". An
+/// lvalue is held by reference and must outlive the run.
 template <fixed_string Name, class S>
 NamedSource<Name, S> named(S&& source) {
   return {std::forward<S>(source)};
@@ -65,7 +65,7 @@ struct ValidSource {
 
   S* source;
 
-  /// What stands before the names of its metrics.
+  /// The prefix of its metrics' names.
   static std::string before() { return name.empty() ? "" : std::string(name) + "/"; }
   static std::string text() {
     return name.empty() ? "validation" : "validation '" + std::string(name) + "'";
@@ -116,7 +116,7 @@ inline constexpr bool is_valid_sources = false;
 template <class... Sources>
 inline constexpr bool is_valid_sources<ValidSources<Sources...>> = true;
 
-/// What `measure_one(source, text)` finds of each, under their names.
+/// The results of `measure_one(source, text)` for each, with their prefixes.
 template <class Sources, class MeasureOne>
 Metrics measure_each(Sources& sources, MeasureOne&& measure_one) {
   Metrics all;
@@ -129,13 +129,14 @@ inline constexpr std::string_view source_name{};
 template <fixed_string Name, class S>
 inline constexpr std::string_view source_name<NamedSource<Name, S>> = Name;
 
-/// Says what is wrong with the names of some validation sources.
+/// Asserts that the names of the validation sources are valid.
 template <class First, class... Rest>
 constexpr bool require_names() {
   constexpr bool rest = (true && ... && is_named_source<std::remove_cvref_t<Rest>>);
-  static_assert(rest,
-                "frugal: one validation source may be without a name, the first; the others have "
-                "metrics of the same names. Write named<\"shifted\">(source).");
+  static_assert(
+      rest,
+      "frugal: only the first validation source may lack a name; the metrics of the others "
+      "would have the same names. Write named<\"shifted\">(source).");
   constexpr bool apart = [] {
     std::string_view const names[] = {source_name<std::remove_cvref_t<First>>,
                                       source_name<std::remove_cvref_t<Rest>>...};
@@ -152,8 +153,8 @@ constexpr bool require_names() {
   return rest && apart;
 }
 
-/// Has a policy that says where batches go (service::placement) take each source: calls `fit` with
-/// what it makes of them. One source for several is one still.
+/// Wraps each source by the policy that places batches (service::placement), and calls `fit` with
+/// the wrapped ones. A validation source that is also the training source is wrapped once.
 template <class Policy, class Train, class Valid, class Fit>
 class PlacedSources {
  public:

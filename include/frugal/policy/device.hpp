@@ -14,7 +14,7 @@
 
 namespace frugal {
 
-/// Batches on the device at a time: the one that is computed with, and those on their way.
+/// Batches on the device at a time: the current one, and those being copied.
 template <std::size_t N>
 struct Depth {
   static_assert(N >= 1,
@@ -32,13 +32,13 @@ inline constexpr bool is_depth<Depth<N>> = true;
 
 }  // namespace detail
 
-/// Copies the next batch to the run's device while the one before is computed with.
-/// Settings::device says which device that is.
+/// Copies the next batch to the run's device during the current step. Settings::device names the
+/// device.
 ///
 /// Lever   hours per run: the device does not wait for copies.
 /// Cost    Depth batches of device memory and as much page-locked memory; on the host one copy of
 ///         each batch into it. No host sync. On the CPU a comparison per batch.
-/// State   none: what was copied ahead was not consumed, and is read again by a resumed run.
+/// State   none: batches that were copied ahead are not consumed; a resumed run reads them again.
 /// Errors  A batch type whose batch_traits do not show its tensors does not compile.
 ///
 ///     Trainer trainer{net, CrossEntropy{}, Settings{.device = "cuda:1"}, Optimize<AdamW>{},
@@ -54,7 +54,7 @@ struct Device {
 
   static constexpr About about{Term::hours_per_run, "one copy of each batch on the host"};
 
-  /// The device of the run: Settings::device says it, and nobody else.
+  /// The device of the run, unchanged: only Settings::device decides it.
   c10::Device chosen(c10::Device device) const { return device; }
 
   /// Calls `fit(train, valid)` with sources that copy ahead. `Valid` is void without validation.
@@ -64,7 +64,7 @@ struct Device {
     if constexpr (std::is_void_v<Valid>) {
       return fit(ahead, valid);
     } else {
-      // One source for both is one source still: a validation moves it, and the fit has to see
+      // If both are one source, keep one: a validation moves its position, and the fit must see
       // that.
       if constexpr (std::is_same_v<Train, Valid>) {
         if (&train == valid) return fit(ahead, &ahead);

@@ -16,8 +16,8 @@
 
 namespace frugal {
 
-/// Ends a run whose watched metric has stopped improving, and gives the module the weights of the
-/// best validation if it is told to.
+/// Ends a run whose watched metric has stopped improving. On request it restores the weights of the
+/// best validation.
 ///
 /// Lever   runs to convergence.
 /// Cost    one comparison per validation, nothing per step, no host sync. restore_best: at each
@@ -25,8 +25,8 @@ namespace frugal {
 /// State   best value and validations since, and with restore_best the best weights; they survive a
 ///         resume.
 /// Errors  a watched metric that the recipe does not measure does not compile; one that a policy
-///         was to add in around_validate, and did not, is a MetricError. SettingsError for a
-///         negative min_delta. A NaN never counts as better and does use up patience.
+///         of around::validate fails to add is a MetricError. SettingsError for a
+///         negative min_delta. A NaN is never better, and uses up patience.
 /// Source  patience form of Prechelt, "Early stopping - but when?" (1998); stops where
 ///         keras.callbacks.EarlyStopping does, and restores what its restore_best_weights does.
 ///
@@ -64,8 +64,8 @@ struct EarlyStop {
   static constexpr bool adds_metrics = false;
 
   double min_delta = 0.0;  ///< smallest change that counts, in the metric's unit
-  /// When the run ends, whoever ends it, the module holds the weights that were validated best. Not
-  /// after a preemption: the run goes on.
+  /// At the end of the run, for whatever reason it ends, the module gets the weights of the best
+  /// validation. Not after a preemption: the run will be resumed.
   bool restore_best = false;
 
   template <class Context>
@@ -74,8 +74,8 @@ struct EarlyStop {
     explicit State(EarlyStop const& settings)
         : min_delta_(settings.min_delta), restores_(settings.restore_best) {}
 
-    /// Behind the last save, so that a finished run which is given more epochs goes on from where
-    /// training was.
+    /// After the last save, so that a finished run with more epochs continues from the trained
+    /// weights.
     template <class Next>
     void around_fit(FitRun<Context>& phase, Next&& next) {
       AnyRun& run = detail::run_of(phase);
@@ -105,7 +105,7 @@ struct EarlyStop {
            .fix = "Give 0 or more."});
     }
 
-    /// Inside of Average: the module holds what is validated, trained weights or averaged ones.
+    /// Inside of Average: the module holds the validated weights, trained or averaged.
     template <class Next>
     Metrics around_validate(ValidationRun<Context> const& phase, Next&& next) {
       Metrics measured = next();
@@ -145,7 +145,7 @@ struct EarlyStop {
     int since_ = 0;
     detail::BestWeights best_weights_;
     torch::nn::Module* module_ = nullptr;
-    bool lacks_ = false;  ///< it goes on from a checkpoint that was made without restore_best
+    bool lacks_ = false;  ///< the run resumed from a checkpoint made without restore_best
   };
 };
 

@@ -25,26 +25,24 @@
 
 namespace frugal {
 
-/// Writes what happens as JSON Lines, one object a line, to `metrics.jsonl` of the run's folder.
+/// Logs a run as JSON Lines, one object per line, to `metrics.jsonl` in the run's folder.
 ///
 /// Lever   none; the record that every comparison of cost starts from.
 /// Cost    at its cadence one line and, with the losses on a device, one host sync; between
 ///         times one comparison of a counter.
-/// State   how long the file is, and what stands at its end. A run that resumes from a checkpoint
-///         cuts off what the lost stretch wrote beyond it, but for its "resume" lines, and writes
-///         those lines again; without one it appends. So does one that Rollback takes back, and
-///         that keeps all events.
+/// State   the length of the file and a mark of its end. A run that resumes from a checkpoint cuts
+///         off the lines after it, except for "resume" lines, and writes them again; without a
+///         checkpoint it appends. After a Rollback likewise, but all events stay.
 /// Errors  SettingsError without a folder to write to; DataError, naming the file and the
-///         system's reason, when it cannot be opened. One that cannot be written to gets an
-///         advice: its lines wait, and are written with the next one that can be.
+///         system's reason, when it cannot be opened. If a write fails, there is an
+///         advice: the lines wait, and are written with the next write that succeeds.
 ///
 /// Lines are
 /// {"event":"step","step":100,"epoch":0,"samples":3200,"seconds":1.5,"loss":0.7,"lr_factor":1},
-/// with what the objective reports beside its loss (Loss::scalars): the means since the line
-/// before; "validation" with every metric, "epoch" with the epoch's mean loss, "begin" and "end",
-/// and what happened to the run itself: "resume", "rollback". Numbers that JSON has no word for
-/// (NaN, infinities) are null. Each line is written at once, so that a killed run's log ends in a
-/// whole line.
+/// with the means of the objective's scalars (Loss::scalars) since the previous line; "validation"
+/// with every metric, "epoch" with the epoch's mean loss, "begin" and "end", and events of the run
+/// itself: "resume", "rollback". Numbers that JSON cannot express (NaN, infinities) are null. Each
+/// line is written at once, so that a killed run's log ends in a complete line.
 template <class... Options>
 struct Log {
  private:
@@ -61,7 +59,7 @@ struct Log {
   using listens =
       list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end, on::recorded>;
   using after = list<kinds::optimizer>;
-  // The line of a step has the rate that the step was made with.
+  // The line of a step has the learning rate of that step.
   using before = list<kinds::schedule>;
 
   static constexpr About about{Term::none, "one line at its cadence"};
@@ -72,7 +70,7 @@ struct Log {
   template <class Context>
   class State {
    public:
-    using dispensable = void;  // a run may go on without its log, or with a new one
+    using dispensable = void;  // a resumed run may lack its log, or have a new one
 
     explicit State(Log const& settings) : path_(settings.path) {}
 
@@ -100,8 +98,8 @@ struct Log {
       detail::JsonLine line = begin_line("begin", phase);
       line.add("parameters", parameter_count(phase.parameters()));
       line.add("seed", phase.settings().seed);
-      // Held back until there is another line, or a save: who is refused here, because another
-      // trainer works in this folder, must not have written into that one's log.
+      // Held back until there is another line, or a save: a run that is refused, because another
+      // trainer works in this folder, must not write into that one's log.
       first_ = std::move(line).str();
     }
 
@@ -140,7 +138,7 @@ struct Log {
 
     void on_fit_end(FitEnd<Context>& phase) {
       write_events();
-      // A run that had ended and is started again ends once.
+      // A finished run that is started again has one "end" line.
       if (ended_at_ == phase.counters().step) return;
       ended_at_ = phase.counters().step;
       detail::JsonLine line = begin_line("end", phase);
@@ -155,9 +153,9 @@ struct Log {
     template <class Archive>
     void persist(Archive& archive) {
       detail::LogFile::Mark mark{};
-      // A rehearsal saves and loads before there is a file.
+      // A dry run saves and loads before there is a file.
       if (!Archive::loading && file_) {
-        // What has happened by now is part of what is saved.
+        // Events so far are part of the checkpoint.
         write_events();
         if (cut_to_ || !first_.empty()) write({});
         mark = file_->mark();
@@ -178,7 +176,7 @@ struct Log {
       persist_span(archive, "since_epoch", since_epoch_);
       if (!file_) return;
       if (Archive::loading) go_to(mark);
-      in_run_ = true;  // who was refused has saved nothing, and who is refused records nothing
+      in_run_ = true;  // a refused run saves nothing and records nothing
     }
 
    private:
@@ -210,7 +208,7 @@ struct Log {
       archive.scope(name, [&](auto& inner) { span.persist(inner); });
     }
 
-    /// Those that were measured since the last line with some.
+    /// The metrics measured since the last line that had some.
     void add_train_metrics(detail::JsonLine& line, Step<Context> const& phase) {
       Validation const& measured = phase.train_metrics();
       if (measured.metrics.empty() || measured.step == train_metrics_of_) return;
@@ -218,7 +216,7 @@ struct Log {
       for (auto const& [name, value] : measured.metrics) line.add(name, value);
     }
 
-    /// A speed that was measured since the last line with one.
+    /// A speed measured since the last line that had one.
     void add_speed(detail::JsonLine& line, Step<Context> const& phase) {
       if (!phase.speed() || phase.speed()->step == speed_of_) return;
       Speed const& speed = *phase.speed();
@@ -237,14 +235,14 @@ struct Log {
       return count;
     }
 
-    /// The file is cut there with the next line: who resumes may yet be refused.
+    /// Cuts the file with the next line: the resume may still be refused.
     void go_to(detail::LogFile::Mark const& mark) {
       if (cut_to_) cut();
       cut_to_ = mark;
-      // A resume repeats the events of the lost stretch, a return within the run does not.
+      // A resume repeats the events of the lost stretch; a Rollback does not.
       cut_keeps_events_ = in_run_;
       if (in_run_ || !file_->regular()) return;
-      // Whoever copies a run may leave its log behind. Then this one has a beginning of its own.
+      // A copied run may lack its log. Then this log gets its own "begin" line.
       std::uint64_t const here = file_->mark().size;
       if (mark.size != 0 && here != 0) first_.clear();  // it has begun before
       if (mark.size > here) {
@@ -262,7 +260,7 @@ struct Log {
       detail::LogFile::Mark const mark = *std::exchange(cut_to_, std::nullopt);
       bool const whole = file_->cut(mark, [&](std::string_view line) {
         if (!cut_keeps_events_) return is(line, "resume");
-        // Lines of its own come again, and so do the marks of an audit.
+        // The log's own lines are written again, and so are the marks of Audit.
         for (std::string_view const event :
              {"begin", "step", "validation", "epoch", "end", "audit"}) {
           if (is(line, event)) return false;

@@ -18,10 +18,10 @@
 
 namespace frugal {
 
-/// Saves when the machine is told to go: SIGTERM, and SIGUSR1 in a SLURM job.
+/// Saves on a preemption signal: SIGTERM, and SIGUSR1 in a SLURM job.
 struct SigtermSave {};
 
-/// Seconds from the notice until the machine goes.
+/// Seconds between the notice and the end of the machine.
 template <int Seconds>
 struct Grace {
   static_assert(Seconds >= 1,
@@ -30,7 +30,7 @@ struct Grace {
   static constexpr int seconds = Seconds;
 };
 
-/// What Spot does once the run is saved.
+/// Action of Spot after the run is saved.
 enum class Preempted {
   Return,  ///< fit returns, and main returns Report::exit_code(), which is 75: run it again
   Exit,    ///< ends the process with that code at once, without destructors
@@ -43,8 +43,8 @@ inline constexpr bool is_grace = false;
 template <int Seconds>
 inline constexpr bool is_grace<Grace<Seconds>> = true;
 
-/// A source of notices beside the signal: `Watch` is constructed when fit begins, and `pending()`
-/// is one look at a flag. See policy/notices.hpp.
+/// A source of notices in addition to the signal: `Watch` is constructed when fit begins, and
+/// `pending()` reads a flag. See policy/notices.hpp.
 template <class T>
 concept NoticeOption = requires { typename T::Watch; } && requires(typename T::Watch const& watch) {
   { watch.pending() } -> std::convertible_to<bool>;
@@ -92,20 +92,19 @@ struct grace_in<Grace<Seconds>, Os...> {
 
 }  // namespace detail
 
-/// Ends the run in good order when its machine is taken away: the step is finished, the run is
-/// saved, and fit returns. Report::exit_code() is 75 then: main returns it, so that whoever started
-/// the program starts it again. Where the run could not be saved and Checkpoint goes on all the
-/// same (OnFailure::GoOn), the code is 74.
+/// Handles a preemption: finishes the step, saves the run, and returns from fit. Main returns
+/// Report::exit_code(), which is then 75, so that the job scheduler starts the program again. The
+/// code is 74 if the run could not be saved and Checkpoint continues anyway (OnFailure::GoOn).
 ///
 /// Lever   price per hour: spot machines cost 60-90% less and vanish at short notice.
-/// Cost    a look at a flag in each step, and before each batch of a validation or rehearsal.
-/// State   none. The handlers are there for the span of fit, and the former ones after it; after a
-///         preemption, one that ends the process in place of the default action.
+/// Cost    reading a flag in each step, and before each batch of a validation or dry run.
+/// State   none. Signal handlers are installed for the duration of fit and restored after it; after
+///         a preemption, one that ends the process replaces the default action.
 /// Errors  what Checkpoint throws when the save fails.
 /// Source  sysexits.h, EX_TEMPFAIL: "temporary failure; user is invited to retry".
 ///
-/// A notice in the middle of a validation breaks it off; the resumed run begins it again. A second
-/// signal during the save changes nothing; one after fit ends the process at once, with that code.
+/// A notice during a validation aborts it; the resumed run repeats it. A second signal during the
+/// save has no effect; one after fit ends the process at once, with that code.
 template <class... Options>
 struct Spot {
   static_assert((true && ... &&
@@ -142,8 +141,8 @@ struct Spot {
   Preempted then = Preempted::Return;
   [[no_unique_address]] notices_type notices{};
 
-  /// One line on stderr, and the end of the process if that is wanted. No destructor runs then:
-  /// threads of data sources may be at work.
+  /// Prints one line on stderr and, with Preempted::Exit, ends the process without destructors:
+  /// threads of data sources may be running.
   void after_fit(Report const& report) const {
     if (!report.preempted) return;
     if constexpr (hears_signals) detail::PreemptionSignals::set_code(report.exit_code());
@@ -152,7 +151,7 @@ struct Spot {
       std::cout.flush();
       for (std::string const& advice : report.advice) std::cerr << "advice: " << advice << '\n';
     }
-    // Who has heard the Ctrl-C has said so.
+    // Checkpoint has reported the Ctrl-C.
     if (!report.interrupted) std::cerr << last_words(report, exits) << std::flush;
     if (!exits) return;
     std::fflush(nullptr);
@@ -185,7 +184,7 @@ struct Spot {
       if (std::string const warning = watch_.warning(); !warning.empty()) phase.advise(warning);
     }
 
-    /// Has the machine been told to go?
+    /// Whether there is a preemption signal or notice.
     bool stop_requested(Phase<Context> const&) const { return machine_goes(); }
 
     void on_preempt(Preemption<Context>& phase) {
@@ -195,7 +194,7 @@ struct Spot {
         }
         if (phase.saved) watch_.saved();
       }
-      // A second signal must not change the code that the process ends with.
+      // A second signal must not change the exit code.
       if (then_ == Preempted::Exit) signals_.keep();
       if (then_ == Preempted::Return && machine_goes()) signals_.next_ends();
     }

@@ -18,14 +18,14 @@ namespace frugal {
 
 struct Cpu {};
 
-/// Until so many epochs are complete.
+/// Until N epochs are complete.
 template <std::uint64_t N>
 struct Epochs {
   static_assert(N >= 1, "frugal: Epochs<0> is over before it begins. Write Epochs<1> or more.");
   static constexpr bool over(Counters const& now) { return now.epoch >= N; }
 };
 
-/// Until so many optimizer steps are made.
+/// Until N optimizer steps are complete.
 template <std::uint64_t N>
 struct Steps {
   static_assert(N >= 1, "frugal: Steps<0> is over before it begins. Write Steps<1> or more.");
@@ -54,8 +54,7 @@ struct early_phase {
 
 }  // namespace option
 
-/// What the seconds of a step on the CPU and on the device say of the choice; empty where neither
-/// is much the better.
+/// Advice from the seconds of a step on the CPU and on the device; empty if neither is much faster.
 inline std::string judge_start(double on_cpu, double on_device, std::uint64_t steps) {
   char text[240];
   if (on_cpu <= on_device) {
@@ -81,14 +80,14 @@ inline std::string judge_start(double on_cpu, double on_device, std::uint64_t st
 
 /// Trains the first epochs or steps on the CPU, and the rest on the device: the same run.
 ///
-/// Lever   price per hour: what fails fails in the first epoch, and needs no GPU to do so. For
+/// Lever   price per hour: most failures happen in the first epoch, which needs no GPU. For
 ///         pipelines that are small enough for a CPU.
 /// Cost    the early phase at the CPU's speed; once a copy of the state. No host sync in a step.
 /// State   whether the run has moved. It survives a resume, and so does the moment of the move:
-///         a run may be resumed on either side of it.
-/// Errors  DeviceError before the first step if the device is not there.
+///         a run may be resumed before or after it.
+/// Errors  DeviceError before the first step if the device is not available.
 ///
-/// Batches, schedule, counters and every policy's state go on where they were. Floating-point sums
+/// Batches, schedule, counters and every policy's state continue. Floating-point sums
 /// differ between a CPU and a GPU in their last bits, and dropout draws from the device's own
 /// generator once the run is there; `fit` has seeded that from Settings::seed.
 ///
@@ -129,7 +128,7 @@ struct StartOn {
   template <class Context>
   class State {
    public:
-    // The counters tell as well, so that a run may be resumed with Start or without.
+    // The counters imply it, so a run may be resumed with StartOn or without.
     using dispensable = void;
 
     explicit State(StartOn const&) {}
@@ -140,7 +139,7 @@ struct StartOn {
     }
 
     void on_epoch_end(EpochEnd<Context>& phase) {
-      // The epoch's losses have been read: nothing is on its way on the device any more.
+      // The epoch's losses have been read, so no device work is pending.
       if (!moved_at_ || judged_ || phase.counters().step == moved_at_->step) return;
       judged_ = true;
       double const here = since(*moved_at_, {phase.counters().step, phase.seconds()});
@@ -159,7 +158,7 @@ struct StartOn {
 
     static c10::Device start_device(Settings const&) { return c10::Device(c10::kCPU); }
 
-    // A run that had moved goes on where it was, before it tells on what was broken off.
+    // A resumed run that had moved returns to the device before it completes an interrupted event.
     void on_ready(Ready<Context>& phase) {
       if (moved_ && is_due(phase)) move(phase);
     }
@@ -170,7 +169,7 @@ struct StartOn {
     template <class Archive>
     void persist(Archive& archive) {
       archive("moved", moved_);
-      // Rollback may go back to a state from before the move; the run stays where it is.
+      // Rollback may restore a state from before the move; the run stays on its device.
       if (Archive::loading && moved_at_) moved_ = true;
     }
 

@@ -16,19 +16,18 @@
 
 namespace frugal {
 
-/// Measures what the module makes of the training batches, at a cadence: "train_loss", the mean
-/// over the batches since the last time, and any metrics of Validate as "train_accuracy" and so on.
+/// Measures the training batches, at a cadence: "train_loss", the mean over the batches since the
+/// last report, and any metrics of Validate as "train_accuracy" and so on.
 ///
-/// Lever   none; beside a validation it shows whether a module fits its data or learns it by heart.
-/// Cost    the operators of each metric on every batch's output; no host sync between times, one
-/// per
-///         metric at its cadence.
-/// State   what was added since the last time; a resumed run reports the same.
+/// Lever   none; compared with a validation it shows overfitting.
+/// Cost    the operators of each metric on every batch's output; at its cadence one host sync per
+///         metric, none in between.
+/// State   the sums since the last report; a resumed run reports the same.
 /// Errors  those of the metrics (MetricError).
 ///
-/// The outputs are those of the training steps: with dropout, and by the weights of each step. They
-/// stand in Log's next line, on Progress, and the last ones in Report::train_metrics. Options come
-/// in any order: `TrainMetrics<Accuracy>` reports every 100 steps.
+/// The outputs are those of the training steps: with dropout, and with the weights of each step.
+/// The results are in Log's next line and on Progress, the last ones in Report::train_metrics.
+/// Options come in any order: `TrainMetrics<Accuracy>` reports every 100 steps.
 template <class... Options>
 struct TrainMetrics {
  private:
@@ -46,7 +45,7 @@ struct TrainMetrics {
   using kind = kinds::train_metrics;
   using listens = list<on::step, on::epoch_end, on::undo>;
   using provides = list<service::measure>;
-  // Their lines have what is measured at the same step.
+  // Their lines include the results of the same step.
   using before = list<kinds::log, kinds::progress>;
 
   static constexpr About about{Term::none, "the operators of each metric on each batch's output"};
@@ -59,11 +58,11 @@ template <class... Options>
 template <class Context>
 class TrainMetrics<Options...>::State {
   using Measured = typename detail::measurement_of<measured>::type;
-  // Who executes windows may give one up, and make it once more.
+  // An executor may abort a window and retry it.
   static constexpr bool may_undo = detail::provided<service::execution, typename Context::policies>;
 
  public:
-  using dispensable = void;  // a run may go on without its metrics, or with new ones
+  using dispensable = void;  // a resumed run may lack its metrics, or have new ones
 
   explicit State(TrainMetrics const&) {}
 

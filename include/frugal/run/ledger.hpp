@@ -67,7 +67,7 @@ class LossLedger {
     }
   }
 
-  /// What an objective reports beside its loss; read when losses are.
+  /// The objective's scalars; read when losses are.
   void add(Scalars const& scalars, double weight) { scalars_.add(scalars, weight); }
   void follow(ScalarSpan& span) { scalars_.follow(span); }
 

@@ -9,7 +9,7 @@
 
 namespace frugal {
 
-/// What an objective may return in place of a bare tensor.
+/// The result of an objective that returns more than a loss tensor.
 struct Loss {
   at::Tensor value;  ///< one number, the mean over what `weight` counts
   /// Samples or tokens averaged over; nothing means the batch's samples. The loop fills it in.

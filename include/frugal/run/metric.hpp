@@ -14,16 +14,15 @@ namespace frugal {
 /// A metric: a default-constructible, copyable type with
 ///
 ///     static constexpr std::string_view name   as it is watched, logged and asked for
-///     add(loss, batch)           of each batch, without gradients. It may keep tensors of them,
-///     and
-///                                must not read any: that would wait for the device
-///     result()                   a number, or Metrics of several and of tables; called once, when
-///                                all batches are added. It may wait
+///     add(loss, batch)           of each batch, without gradients. It may keep tensors, but
+///                                must not read them: that would wait for the device
+///     result()                   a number, or Metrics of several and of tables; called once, after
+///                                the last batch. It may wait
 ///     reduce(sum)                where processes train together, before result(): `sum(x)` is x, a
 ///                                number or a tensor, added up over all of them
 ///     persist(archive)           where training is measured (TrainMetrics): its state
 ///
-/// A copy goes on by itself: add() changes no tensor in place that a copy may hold.
+/// Copies continue independently: add() changes no tensor in place that a copy may hold.
 template <class M>
 concept NamedMetric = requires {
   { M::name } -> std::convertible_to<std::string_view>;
@@ -50,7 +49,7 @@ consteval bool have_own_names() {
   return true;
 }
 
-/// `type` is list<Ms...> where each has a name of its own. Else it says so, and `type` is empty.
+/// `type` is list<Ms...> if all names differ; otherwise there is a sentence, and it is empty.
 template <class... Ms>
 struct metrics_named {
   static constexpr bool named = (true && ... && NamedMetric<Ms>);

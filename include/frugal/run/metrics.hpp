@@ -17,7 +17,7 @@
 namespace frugal {
 
 /// The named results of one validation, in the order in which they were measured: numbers, which
-/// are what is watched, logged and gone over; and tables, such as a confusion matrix.
+/// can be watched, logged and iterated over; and tables, such as a confusion matrix.
 class [[nodiscard]] Metrics {
  public:
   using value_type = std::pair<std::string, double>;
@@ -35,13 +35,13 @@ class [[nodiscard]] Metrics {
   bool has(std::string_view name) const { return found(values_, name) != nullptr; }
   bool has_table(std::string_view name) const { return found(tables_, name) != nullptr; }
 
-  /// Throws MetricError, naming the metrics that there are, when this is not one of them.
+  /// Throws MetricError, which lists the metrics that exist, if this is not one of them.
   double operator[](std::string_view name) const {
     double const* const value = found(values_, name);
     if (value != nullptr) return *value;
     refuse("metric", name, names_of(values_));
   }
-  /// In host memory. Throws MetricError, naming the tables that there are.
+  /// In host memory. Throws MetricError, which lists the tables that exist.
   at::Tensor const& table(std::string_view name) const {
     at::Tensor const* const table = found(tables_, name);
     if (table != nullptr) return *table;
@@ -139,7 +139,7 @@ class [[nodiscard]] Metrics {
   std::vector<table_type> tables_;
 };
 
-/// One validation: when it was and what it found.
+/// One validation: its moment and its results.
 struct Validation {
   std::uint64_t epoch = 0;  ///< complete epochs
   std::uint64_t step = 0;   ///< optimizer steps

@@ -55,8 +55,8 @@ struct FitBegin : SafePoint<Context> {
   /// Registers a file that grows with the run: a checkpoint that refers to it makes it durable
   /// first.
   void writes_to(std::filesystem::path file) { this->run().files.push_back(std::move(file)); }
-  /// The means of what the objective reports beside its loss (Loss::scalars) are in the span from
-  /// now on, whenever losses have been read (Step::scalars). It has to live as long as the fit.
+  /// From now on the span has the means of the objective's scalars (Loss::scalars), whenever losses
+  /// have been read (Step::scalars). It must live as long as the fit.
   void follow(ScalarSpan& span) { this->run().ledger.follow(span); }
   /// Training continues from a checkpoint made after `seconds` of training.
   void resumed(Resumed what, double seconds) { this->run().go_on(std::move(what), seconds); }
@@ -105,7 +105,7 @@ struct Step : SafePoint<Context> {
   /// The training speed, if a policy such as Throughput measures it.
   std::optional<Speed> const& speed() const { return this->run().speed; }
   void report_speed(Speed const& speed) { this->run().speed = speed; }
-  /// What was measured of the training batches, and when, where a policy such as TrainMetrics does.
+  /// Metrics of the training batches, and their step, from a policy such as TrainMetrics.
   Validation const& train_metrics() const { return this->run().train_metrics; }
   void report_train_metrics(Metrics metrics) {
     Counters const& now = this->run().counters;

@@ -11,7 +11,7 @@
 
 namespace frugal {
 
-/// What a run came to.
+/// The result of a fit.
 struct [[nodiscard]] Report {
   std::uint64_t epochs = 0;   ///< complete epochs, those before a resume included
   std::uint64_t steps = 0;    ///< optimizer steps, likewise
@@ -20,25 +20,25 @@ struct [[nodiscard]] Report {
   double train_loss = 0;      ///< weighted mean over the last epoch, or what there was of it
   std::string stopped_by;     ///< kind of the policy that ended the run; empty: it ran to its end
   std::vector<Validation> validations;  ///< every validation, oldest first
-  std::vector<std::string> advice;      ///< hints that came up, each once
-  std::optional<Resumed> resumed{};     ///< the checkpoint it went on from, and what was repeated
-  bool preempted = false;               ///< saved before its end: run it again
-  std::uint64_t skipped = 0;            ///< windows whose gradients overflowed, beside `steps`
-  double seconds_before = 0;            ///< of training, before the checkpoint it went on from
+  std::vector<std::string> advice;      ///< recommendations, each once
+  std::optional<Resumed> resumed{};     ///< the checkpoint it resumed from, and the repeated work
+  bool preempted = false;               ///< saved before its end: start it again to resume
+  std::uint64_t skipped = 0;            ///< windows whose gradients overflowed, not in `steps`
+  double seconds_before = 0;            ///< of training, before the checkpoint it resumed from
   Metrics train_metrics{};              ///< of the training batches, the last ones (TrainMetrics)
-  std::string unsaved{};  ///< why the end is in no checkpoint; empty: it is, or nobody saves
-  /// Somebody pressed Ctrl-C. The run is preempted as well, unless it had come to its end.
+  std::string unsaved{};  ///< why the end is not saved; empty: it is, or there is no Checkpoint
+  /// The user pressed Ctrl-C. `preempted` is set as well, unless the run had ended.
   bool interrupted = false;
-  /// Step whose weights the module holds where EarlyStop has restored the best.
+  /// The step of the best weights, if EarlyStop has restored them.
   std::optional<std::uint64_t> restored_step{};
 
-  /// Wall time of the whole run, without the steps that a kill had lost. `samples` over it is the
-  /// run's rate.
+  /// Wall time of the whole run, without steps lost by a kill. `samples` divided by it is the run's
+  /// rate.
   double total_seconds() const { return seconds_before + seconds; }
 
-  /// For main() to return, by sysexits.h: 0; 75 (EX_TEMPFAIL) for a run that was preempted, is
-  /// saved and must be run again; 74 (EX_IOERR) for one whose end could not be saved, preempted or
-  /// not; 130, which shells have for Ctrl-C, where somebody pressed it.
+  /// For main() to return, by sysexits.h: 0; 75 (EX_TEMPFAIL) for a preempted run that is saved and
+  /// must be started again; 74 (EX_IOERR) for a run whose end could not be saved, preempted or not;
+  /// 130, as shells have it, after Ctrl-C.
   int exit_code() const {
     if (!unsaved.empty()) return 74;
     if (interrupted) return 130;

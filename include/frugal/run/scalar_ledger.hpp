@@ -18,8 +18,8 @@
 
 namespace frugal {
 
-/// The weighted means of an objective's scalars since they were last taken. Who shows them has one
-/// (FitBegin::follow).
+/// The weighted means of an objective's scalars since they were last taken. Each policy that shows
+/// them has one (FitBegin::follow).
 class ScalarSpan {
  public:
   using Mean = std::pair<std::string, double>;
@@ -32,7 +32,7 @@ class ScalarSpan {
     found->weight += weight;
   }
 
-  /// In the order in which their names came up; the span is empty then. NaN where all weighed 0.
+  /// In the order in which their names appeared; empties the span. NaN if all weights were 0.
   std::vector<Mean> take() {
     std::vector<Mean> means;
     for (Sum const& each : sums_) means.emplace_back(each.name, each.sum / each.weight);
@@ -40,7 +40,7 @@ class ScalarSpan {
     return means;
   }
 
-  /// Sum and weight of each, by name: of this process, that of all.
+  /// Sum and weight of each, by name: combines those of all processes.
   template <class Join>
   void reduce(Join&& join) {
     std::sort(sums_.begin(), sums_.end(),
@@ -79,13 +79,13 @@ class ScalarSpan {
   std::vector<Sum> sums_;
 };
 
-/// What objectives report beside their losses (Loss::scalars), for the spans of those who show it.
+/// The scalars of objectives (Loss::scalars), for the spans of the policies that show them.
 /// A scalar on a device is kept as a tensor until the losses are read.
 class ScalarLedger {
  public:
   static constexpr std::size_t a_chunk = 4096;
 
-  /// The span has to outlive the ledger's use.
+  /// The span must outlive the ledger's use.
   void follow(ScalarSpan& span) {
     if (std::find(spans_.begin(), spans_.end(), &span) == spans_.end()) spans_.push_back(&span);
   }
@@ -109,7 +109,7 @@ class ScalarLedger {
     if (!marked_ && pending_.size() >= a_chunk) shorten();
   }
 
-  /// Gives the spans what is pending; one wait for a device, however many scalars.
+  /// Passes pending scalars to the spans; one wait for a device, however many there are.
   void settle() {
     if (pending_.empty()) return;
     std::vector<at::Tensor> on_device;
@@ -120,16 +120,16 @@ class ScalarLedger {
     std::size_t next = 0;
     for (Pending const& each : pending_) {
       double const value = each.tensor.defined() ? read[next++] : each.value;
-      // A mean over several: what is in it weighs 0 where they did.
+      // A mean over several: it has weight 0 where they had.
       enter(each, each.is_sum ? value : value * each.weight);
     }
     pending_.clear();
   }
 
-  /// Forgets what nobody has read.
+  /// Forgets pending scalars.
   void reset() { pending_.clear(); }
 
-  /// Where the ledger stands, for going back there; good until somebody reads what is pending.
+  /// The ledger's position, to return to. Valid until pending scalars are read.
   using Mark = std::uint64_t;
   Mark mark() {
     marked_ = true;
@@ -206,7 +206,7 @@ class ScalarLedger {
     throw ShapeError({.what = "the scalar '" + each.name + "' is not a single number but " +
                               detail::shape_text(each.tensor),
                       .where = "Loss::scalars",
-                      .why = "what is logged beside a loss has shape []",
+                      .why = "a scalar that is logged with a loss has shape []",
                       .fix = "Take its mean() or sum() in the objective."});
   }
   static void require_free(std::string const& name) {

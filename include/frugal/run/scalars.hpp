@@ -12,10 +12,10 @@
 
 namespace frugal {
 
-/// Numbers that an objective reports beside its loss, by name: `{{"kl", kl}, {"beta", 0.5}}`. Each
-/// is a number, or a tensor of one element, which nobody reads before the loss is read.
+/// Numbers that an objective reports with its loss, by name: `{{"kl", kl}, {"beta", 0.5}}`. Each is
+/// a number, or a tensor of one element, which is read when the loss is read.
 ///
-/// Without any it is a null pointer.
+/// A null pointer if there are none.
 class Scalars {
  public:
   struct Value {

@@ -143,10 +143,9 @@ struct reduce {
                   "frugal: two policies of this recipe reduce over processes. Remove one of them.");
 };
 
-/// `void trained_on(Loss const&, B const& batch, bool first_of_window)`  hears of each micro-batch
-///                     that is trained on, before its backward pass, whatever the batch's type;
-///                     without gradients. It must not read tensors. A window that is made once more
-///                     (on_undo) is heard of once more
+/// `void trained_on(Loss const&, B const& batch, bool first_of_window)`  gets each micro-batch of
+///                     training, of any type, before its backward pass and without gradients. It
+///                     must not read tensors. A window that is retried (on_undo) comes again
 struct measure {
   static constexpr std::string_view name = "measure";
   template <class P, class State, class Context>

@@ -65,7 +65,7 @@ inline std::string words_without_backtrace(std::exception const& error) {
 /// The worker runs without gradients and with `threads` cores per operator. Autocast and other
 /// thread-local settings of the caller do not reach it. A source that draws from LibTorch's
 /// global random generator shares it with the training thread, and then no run repeats: give
-/// such a source a generator of its own. Batches on a device are made on the worker's stream:
+/// such a source its own generator. Batches on a device are made on the worker's stream:
 /// wrap sources that give host tensors.
 template <Source S>
 class Prefetch {
@@ -96,8 +96,8 @@ class Prefetch {
     return worker_->next();
   }
 
-  /// Has the worker hold still, so that nothing runs beside what must not be disturbed. What was
-  /// read ahead stays, and `next()` gives it; once that is gone it waits for resume().
+  /// Pauses the worker, so that nothing disturbs the caller. `next()` still returns batches that
+  /// were read ahead, and then waits for resume().
   bool pause() { return !worker_ || worker_->pause(); }
   void resume() {
     if (worker_) worker_->resume();

@@ -18,18 +18,17 @@
 
 namespace frugal {
 
-/// A source whose batches are copied to the device while the one before is computed with.
+/// A source whose next batch is copied to the device during the current step.
 ///
 /// Lever   idle device: a copy costs the step nothing.
 /// Cost    `depth` + 1 batches of device memory and of page-locked memory, one copy more on the
 ///         host (none where a batch is page-locked already); the host runs no further ahead of the
 ///         device than that. On the CPU one comparison.
-/// Cursor  copied is not consumed: `seek()` throws away what was copied ahead, and a source that
-///         throws is heard of at the batch where it threw.
+/// Cursor  copied is not consumed: `seek()` discards what was copied ahead, and an exception of the
+///         source is rethrown at its batch.
 ///
-/// The source is read one batch ahead or more. One that draws from LibTorch's generators draws
-/// earlier than the run does, and a run resumed from a checkpoint would not repeat it: give such a
-/// source a generator of its own.
+/// The source is read one batch ahead or more. A source that draws from LibTorch's generators would
+/// draw earlier than the run, and a resumed run would differ: give it its own generator.
 template <Source S>
 class CopiedAhead {
  public:
@@ -40,11 +39,11 @@ class CopiedAhead {
       "not list them. Write a static each_tensor(batch, f) in batch_traits<YourBatch> that calls "
       "f(tensor) for each, or remove Device.");
 
-  /// `depth`: batches on the device at a time, that which is computed with among them. The source
-  /// is referred to and has to outlive this.
+  /// `depth`: batches on the device at a time, including the current one. The source must outlive
+  /// this object.
   CopiedAhead(S& source, std::size_t depth) : source_(source), depth_(depth) {}
 
-  /// Where batches go, looked at again at each of them: a run may move.
+  /// The target device, read again for each batch, because a run may move.
   void follow(c10::Device const& device) { device_ = &device; }
 
   void seek(Cursor const& cursor) {
@@ -70,12 +69,12 @@ class CopiedAhead {
     std::optional<batch_type> batch(std::move(waiting_.front().batch));
     side_->finish(waiting_.front().turn);
     waiting_.pop_front();
-    // The host is ahead of the device: what it copies now is copied while the last step computes.
+    // The host is ahead of the device, so this copy overlaps with the previous step.
     while (ahead && waiting_.size() + 1 < depth_ && !ended_ && !failure_) copy_one();
     return batch;
   }
 
-  /// Copies that are under way go on: they are on a stream of their own.
+  /// Copies in flight continue: they are on their own stream.
   bool pause()
     requires PausableSource<S>
   {
@@ -117,7 +116,7 @@ class CopiedAhead {
       std::size_t const turn = side_->begin(batch);
       waiting_.push_back({std::move(batch), turn});
     } catch (...) {
-      failure_ = std::current_exception();  // heard of when the batches before it are used up
+      failure_ = std::current_exception();  // rethrown after the batches before it
     }
   }
 
@@ -125,7 +124,7 @@ class CopiedAhead {
   std::size_t depth_;
   c10::Device const* device_ = nullptr;
   std::optional<detail::SideStream> side_;
-  std::deque<Copied> waiting_;  // after side_: what is copied goes before its stream does
+  std::deque<Copied> waiting_;  // after side_: batches are destroyed before their stream
   std::exception_ptr failure_;
   bool ended_ = false;
 };

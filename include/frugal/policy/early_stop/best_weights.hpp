@@ -17,10 +17,10 @@ namespace frugal::detail {
 class BestWeights {
  public:
   bool empty() const { return empty_; }
-  /// What the validation measured.
+  /// The watched metric of that validation.
   double value() const { return value_; }
 
-  /// Copies what the module holds now. Called again, it fills the same memory.
+  /// Copies the module's tensors. A second call reuses the memory.
   void take(AnyRun& run, double value) {
     kept_.take(run, Part::module);
     value_ = value;
@@ -28,15 +28,15 @@ class BestWeights {
     empty_ = false;
   }
 
-  /// The module has them from then on, wherever it is by now, and the report says of which step.
+  /// Restores them into the module, on its current device; the report names their step.
   void restore(AnyRun& run) {
     kept_.restore(run, Part::module);
     run.restored_step = step_;
   }
 
-  /// By the names of parameters and buffers, in a scope that a recipe may lack. A snapshot of the
-  /// run has none: where Rollback goes back, the best validation is still the best. Nor does a move
-  /// to another device: the copy stays in host memory.
+  /// By the names of parameters and buffers, in a scope that a recipe may lack. Not in a snapshot:
+  /// after a Rollback the best validation is still the best. Not moved to another device: the copy
+  /// stays in host memory.
   template <class Archive>
   void persist(Archive& archive, torch::nn::Module& module) {
     if (archive.of_a_snapshot) return;

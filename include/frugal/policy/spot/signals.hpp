@@ -12,12 +12,11 @@
 
 namespace frugal::detail {
 
-/// Takes SIGTERM, and in a SLURM job SIGUSR1, for as long as it lives, and puts back what was
-/// there. The handler does nothing but set a flag: it may run in any thread, in the middle of
-/// anything.
+/// Handles SIGTERM, and in a SLURM job SIGUSR1, during its lifetime, and restores the former
+/// handlers afterwards. The handler only sets a flag: it may interrupt any thread anywhere.
 ///
-/// One at a time, for a process has one handler of a signal: a second one (two fits in two threads)
-/// shares the first one's, and both are told.
+/// A process has one handler per signal: a second object (two fits in two threads) shares it, and
+/// both see the signal.
 class [[nodiscard]] PreemptionSignals {
  public:
   PreemptionSignals() {
@@ -34,17 +33,17 @@ class [[nodiscard]] PreemptionSignals {
     if (!kept_) handlers().leave(next_ends_ ? end : SIG_DFL);
   }
 
-  /// The process is about to end: a second signal must not change the code that it ends with.
+  /// The process is about to end: a second signal must not change the exit code.
   void keep() { kept_ = true; }
-  /// The process ends soon, when its program has done: a second signal ends it at once, and must
-  /// not change the code either. A handler of the program's own is put back all the same.
+  /// The program ends the process soon: a second signal ends it at once, and must not change the
+  /// exit code either. The program's own handler is restored anyway.
   void next_ends() { next_ends_ = true; }
-  /// The code that such a signal ends the process with.
+  /// The exit code after such a signal.
   static void set_code(int code) { code_of_end().store(code); }
 
   bool asked() const { return flag().load(std::memory_order_relaxed) != 0; }
 
-  /// "SIGTERM", of the signal that came.
+  /// The name of the signal, such as "SIGTERM".
   static std::string name() { return flag().load() == SIGUSR1 ? "SIGUSR1" : "SIGTERM"; }
 
  private:
