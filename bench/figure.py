@@ -22,9 +22,9 @@ LEVERS = {
     "plain": "no lever",
     "`Precision<BF16>`": "Precision<BF16>",
     "`Activations<BF16>`": "Activations<BF16>",
-    "`Accumulate<4> of batches of a quarter`": "Accumulate<4>",
+    "`Accumulate<4> with quarter batches`": "Accumulate<4>",
     "`Recompute<>`": "Recompute<>",
-    "`Recompute<> and Accumulate<4> of batches of a quarter`": "Recompute<>, Accumulate<4>",
+    "`Recompute<> and Accumulate<4> with quarter batches`": "Recompute<>, Accumulate<4>",
 }
 THEMES = {
     "light": {"text": "#1f2328", "muted": "#59636e", "bar": "#b6bfc9", "ours": "#0969da"},

@@ -240,14 +240,14 @@ def bars_of(cases: list[dict]) -> list[dict]:
     over_hand = graph / by_hand if graph and by_hand else None
     bars = [
         bar(
-            "mlp: Graph beside eager steps, the faster of those with Device and without",
+            "mlp: Graph, compared with eager steps (the faster of with Device and without)",
             f"at least {OVER_EAGER:g} times as fast",
             over_eager,
             over_eager is not None and over_eager >= OVER_EAGER,
             "" if over_eager is not None else missing,
         ),
         bar(
-            "mlp: Graph beside a graph made by hand, the faster of LibTorch's and PyTorch's",
+            "mlp: Graph, compared with a hand-made graph (the faster of LibTorch's and PyTorch's)",
             f"at most {OVER_HAND:g} times its seconds",
             over_hand,
             over_hand is not None and over_hand <= OVER_HAND,
@@ -381,7 +381,7 @@ def show(report: dict) -> None:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of bench_gpu")
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="results; logs beside it")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="results file; logs go to its folder")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: a dry run")
     parser.add_argument("--seconds", type=float, default=420, help="no case begins after these")
     parser.add_argument("--rounds", type=int, default=3)

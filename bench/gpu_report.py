@@ -103,13 +103,13 @@ def of_the_bench(found: dict) -> list[str]:
     lines = ["### Speed", "", f"Measured on {of_the_machine(found)}, with", ""]
     lines += [f"    {cell(found.get('command', 'python3 bench/gpu.py'))}", ""]
     if not found.get("complete", True):
-        lines += ["The run was cut off: some rounds are missing.", ""]
+        lines += ["The benchmark was interrupted: some rounds are missing.", ""]
     lines += [
-        "FP32 with TF32 products, AdamW in its fused kernel, data on the host, one thread there.",
-        "Times are microseconds a step, medians over the rounds. *Launch* is the host's time for a",
-        "step where it never waits; *host* is its time until all steps are launched, waits",
-        "included; *gap* is the step less a bare replay of the hand-made graph. Memory is the",
-        "process's peak in MiB, as LibTorch's allocator counts it.",
+        "FP32 with TF32 matrix products, fused AdamW, data on the host, one host thread.",
+        "Times are microseconds per step, medians over the rounds. *Launch* is the host's time for a",
+        "step if it never waits; *host* is its time until all steps are launched, including waits;",
+        "*gap* is the step minus a bare replay of the hand-made graph. Memory is the process's peak",
+        "in MiB, as LibTorch's allocator counts it.",
         "",
     ]
     rows = [
@@ -117,7 +117,7 @@ def of_the_bench(found: dict) -> list[str]:
         for each in found.get("bars", [])
     ]
     lines += table(["bar", "holds if", "measured", "result"], rows)
-    head = ["way", "step", "least to greatest", "rounds", "launch", "host", "gap", "allocated"]
+    head = ["loop", "step", "range", "rounds", "launch", "host", "gap", "allocated"]
     head += ["reserved", "final loss", "result"]
     jobs = list(dict.fromkeys(case["job"] for case in found["cases"]))
     for job in jobs:
@@ -174,12 +174,12 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("bench", type=pathlib.Path, help="results of bench/gpu.py")
     parser.add_argument("tests", type=pathlib.Path, nargs="?", help="results of the tests")
     parser.add_argument(
-        "--write", type=pathlib.Path, help="the page; without it, the text is shown"
+        "--write", type=pathlib.Path, help="the page to update; without it, the text is printed"
     )
     args = parser.parse_args(words)
     text = text_of(read(args.bench), read(args.tests))
     if text is None:
-        print("gpu_report: there are no results of a GPU; nothing is changed.")
+        print("gpu_report: there are no results from a GPU; nothing is changed.")
         return 0
     if args.write is None:
         print(text)
@@ -189,7 +189,7 @@ def main(words: list[str] | None = None) -> int:
         print(f"gpu_report: {args.write} must hold {BEGIN} and {END}, once each.", file=sys.stderr)
         return 2
     write_between(args.write, BEGIN, END, text)
-    print(f"gpu_report: the tables of {args.write} are new.")
+    print(f"gpu_report: the tables of {args.write} are updated.")
     return 0
 
 

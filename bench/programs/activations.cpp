@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
   std::uint64_t steps = 3;
   std::string only;
   int threads = 0;
-  CLI::App app("What activations hold.");
+  CLI::App app("Measures the memory of activations.");
   app.add_option("--steps", steps)->check(CLI::PositiveNumber);
   app.add_option("--layers", shape.layers)->check(CLI::PositiveNumber);
   app.add_option("--batch", shape.batch)->check(CLI::PositiveNumber);

@@ -48,13 +48,13 @@ struct Lever {
 
 /// Also measured in every combination, if they save time.
 using ForTime =
-    fr::list<Lever<"fused", "Optimize<AdamW>, one fused kernel", fr::Optimize<fr::AdamW>>,
+    fr::list<Lever<"fused", "Optimize<AdamW>", fr::Optimize<fr::AdamW>>,
              Lever<"bf16", "Precision<BF16>", fr::Precision<fr::BF16>>,
              Lever<"keep", "KeepMemory", fr::KeepMemory>,
              Lever<"denormals", "FlushDenormals", fr::FlushDenormals>>;
 /// Likewise, if they save memory.
 using ForMemory =
-    fr::list<Lever<"accumulate", "Accumulate<4> of batches of a quarter", fr::Accumulate<4>>,
+    fr::list<Lever<"accumulate", "Accumulate<4> with quarter batches", fr::Accumulate<4>>,
              Lever<"recompute", "Recompute<>", fr::Recompute<>>,
              Lever<"half", "Activations<BF16>", fr::Activations<fr::BF16>>>;
 /// Measured individually.
@@ -65,7 +65,7 @@ using Others = fr::list<
     Lever<"clip_value", "ClipValue<>", fr::ClipValue<>>,
     Lever<"clip_adaptive", "ClipAdaptive<>", fr::ClipAdaptive<>>,
     Lever<"schedule", "Schedule<Warmup<2>, Cosine>", fr::Schedule<fr::Warmup<2>, fr::Cosine>>,
-    Lever<"ema", "Average<Ema<0.9_r>>, its average judged", fr::Average<fr::Ema<0.9_r>>>,
+    Lever<"ema", "Average<Ema<0.9_r>>, loss of the average", fr::Average<fr::Ema<0.9_r>>>,
     Lever<"rollback", "Rollback<Every<4>>", fr::Rollback<fr::Every<4>>>,
     Lever<"checkpoint", "Checkpoint<Every<4>, Async>", fr::Checkpoint<fr::Every<4>, fr::Async>>,
     Lever<"audit", "Audit<BitExact>", fr::Audit<fr::BitExact>>,
@@ -355,7 +355,7 @@ int main(int argc, char** argv) {
   std::string run;
   int threads = 0;
   bool list = false, no_loss = false;
-  CLI::App app("What each lever does for a job.");
+  CLI::App app("Measures levers on a job.");
   app.add_flag("--list", list, "print the levers, one line of JSON each");
   app.add_option("--job", job)->check(CLI::IsMember({"fashion", "gpt", "deep"}));
   app.add_option("--levers", levers, "by name; none: the plain recipe")->delimiter(',');

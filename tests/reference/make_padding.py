@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes padding.json: sequences of unlike lengths with ignored labels, trained by a plain PyTorch
+"""Writes padding.json: sequences of different lengths with ignored labels, trained by a plain PyTorch
 loop without any padding."""
 
 import torch

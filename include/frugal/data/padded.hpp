@@ -17,7 +17,7 @@
 
 namespace frugal {
 
-/// Samples of unlike lengths in one batch; made by `Pad`.
+/// Samples of different lengths in one batch; made by `Pad`.
 ///
 /// The mask lies where the data do. Lengths and counts stay on the host, so that nobody waits for
 /// a device to read them.
@@ -58,7 +58,7 @@ struct batch_traits<PaddedBatch> {
   }
 };
 
-/// Rows of unlike lengths in one tensor.
+/// Rows of different lengths in one tensor.
 struct PaddedRows {
   at::Tensor rows;     ///< [B, T, ...]
   at::Tensor mask;     ///< [B, T] bool, on the rows' device
