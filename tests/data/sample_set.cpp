@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -24,6 +26,10 @@ struct Drawn {
   std::string identity() const { return "v1"; }
 };
 
+struct Bulk : Squares {
+  std::uint64_t get_batch(std::span<std::uint64_t const> indices) const { return indices.size(); }
+};
+
 struct Unsized {
   int get(std::uint64_t) const { return 0; }
 };
@@ -36,6 +42,7 @@ struct Changed {  // get() is not const: no second thread may call it
 static_assert(frugal::SampleSet<Squares> && frugal::SampleSet<Drawn>);
 static_assert(!frugal::SampleSet<Unsized> && !frugal::SampleSet<Changed>);
 static_assert(frugal::IdentifiedSet<Drawn> && !frugal::IdentifiedSet<Squares>);
+static_assert(frugal::BatchedSet<Bulk> && !frugal::BatchedSet<Squares>);
 static_assert(std::is_same_v<frugal::sample_of<Drawn>, std::string>);
 
 }  // namespace

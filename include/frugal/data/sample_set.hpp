@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -35,7 +36,11 @@ concept ReadsByKey = requires(S const& set, SampleKey const& key) { set.get(key)
 /// Optional:
 /// `name(index)`  the sample's name in errors: a file, a member of an archive, a row;
 /// `identity()`   a text that changes with the content of the set: a hash, or paths with sizes and
-///                times. A cache of the set needs it.
+///                times. A cache of the set needs it;
+/// `get_batch(indices)`  of a std::span<std::uint64_t const>: the batch that `Stack` makes of the
+///                samples at these indices, in their order, but faster than one by one
+///                (BatchedSet). Const and safe as get() is. It throws what get() would for the
+///                first sample that is damaged.
 /// For a damaged sample a set throws DataError; its reader fails or skips the sample.
 template <class S>
 concept SampleSet = requires(S const& set) {
@@ -67,6 +72,13 @@ std::string sample_name(S const& set, std::uint64_t index) {
     return "sample " + std::to_string(index);
   }
 }
+
+/// A set that makes a batch of samples itself, without making the samples. A loader that stacks
+/// prefers it; one that skips damaged samples goes back to get() after an error.
+template <class S>
+concept BatchedSet =
+    SampleSet<S> && detail::ReadsByIndex<S> &&
+    requires(S const& set, std::span<std::uint64_t const> indices) { set.get_batch(indices); };
 
 /// A set that can say whether it still holds what it held.
 template <class S>

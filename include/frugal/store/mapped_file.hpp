@@ -17,7 +17,7 @@
 
 namespace frugal {
 
-/// Maps a whole file into memory, read-only, and advises the kernel of sequential access.
+/// Maps a whole file into memory, read-only, and advises the kernel how it will be read.
 ///
 /// The bytes are those of the file that had the path when it was opened: renaming another file over
 /// it, or removing it, changes nothing. Truncating the mapped file in place is not guarded against:
@@ -27,10 +27,16 @@ namespace frugal {
 ///         is not regular (folders, pipes, devices). Never blocks on one of these.
 class MappedFile {
  public:
+  /// How the bytes will be read.
+  enum class Access {
+    sequential,  ///< once, from the start to the end
+    normal,      ///< in any order, perhaps again
+  };
+
   /// No file, no bytes.
   MappedFile() = default;
 
-  explicit MappedFile(std::filesystem::path const& path) {
+  explicit MappedFile(std::filesystem::path const& path, Access access = Access::sequential) {
     // Without O_NONBLOCK, opening a pipe waits for its writer; regular files are unaffected.
     int const file = open(path);
     struct stat about{};
@@ -50,7 +56,7 @@ class MappedFile {
       if (data == MAP_FAILED) fail(file, path, "mmap");
       data_ = static_cast<std::byte const*>(data);
       // Advice only: without it, reading is slower but correct.
-      (void)::madvise(data, size_, MADV_SEQUENTIAL);
+      if (access == Access::sequential) (void)::madvise(data, size_, MADV_SEQUENTIAL);
     }
     ::close(file);
   }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/store/file.hpp>
+#include <frugal/store/folder.hpp>
+#include <frugal/store/io_error.hpp>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace frugal::detail {
+
+/// Temporary names end with this; readers of folders pass over them.
+inline constexpr char const* partial_suffix = ".partial";
+
+/// A file that gets its name when it is complete and on disk. After a crash there is the whole file
+/// or none of that name; a file that exists is never replaced.
+class NewFile {
+ public:
+  explicit NewFile(std::filesystem::path path)
+      : path_(std::move(path)), partial_(partial_name(path_)), file_(File::create(partial_)) {}
+  NewFile(NewFile const&) = delete;
+  NewFile& operator=(NewFile const&) = delete;
+  ~NewFile() {
+    std::error_code ignored;
+    if (!published_) std::filesystem::remove(partial_, ignored);
+  }
+
+  void write(std::span<std::byte const> bytes) { file_.write(bytes); }
+
+  /// StoreError if the name is taken by now.
+  void publish() {
+    file_.sync();
+    file_.close();
+    if (!rename_to_free(partial_, path_)) {
+      throw StoreError({.what = "the file exists",
+                        .where = path_.string(),
+                        .why = "written data is never replaced",
+                        .fix = "Remove it, or write to another place."});
+    }
+    published_ = true;
+    auto const folder = path_.parent_path();
+    sync_folder(folder.empty() ? "." : folder);
+  }
+
+  std::filesystem::path const& path() const noexcept { return path_; }
+
+ private:
+  static std::filesystem::path partial_name(std::filesystem::path const& path) {
+    static std::atomic<unsigned> count{0};
+    auto name = "." + path.filename().string() + "-" + std::to_string(::getpid()) + "-" +
+                std::to_string(count++) + partial_suffix;
+    return path.parent_path() / name;
+  }
+
+  std::filesystem::path path_;
+  std::filesystem::path partial_;
+  File file_;
+  bool published_ = false;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/little_endian.hpp>
+#include <frugal/data/shards/damage.hpp>
+#include <frugal/data/shards/record_file.hpp>
+#include <frugal/data/shards/shard_list.hpp>
+#include <frugal/error.hpp>
+#include <frugal/store/folder.hpp>
+#include <frugal/store/hash.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal {
+
+/// How shards are read.
+struct RecordReading {
+  OnDamage on_damage = OnDamage::Fail;  ///< for shards that are missing, cut off or damaged
+  Verify verify = Verify::FirstTouch;   ///< with AtOpen, Skip finds damaged blocks as well
+};
+
+/// The records of a folder of shards, or of one record file: a SampleSet of their bytes. Copies
+/// share the mapped files.
+///
+/// Errors  DataError for a shard that is missing, not the one that was written, or does not have
+///         the layout of the others, and those of RecordFile. With OnDamage::Skip such a shard is
+///         left out, counted and named in damage(): the set is smaller then. A block that is found
+///         damaged later is a DataError of get() in either case: size() does not change under a
+///         run.
+class RecordFolder {
+ public:
+  /// Where a record is.
+  struct Place {
+    std::size_t shard = 0;
+    std::uint64_t record = 0;  ///< in the shard
+  };
+
+  explicit RecordFolder(std::filesystem::path const& path, RecordReading reading = {})
+      : folder_(path), reading_(reading) {
+    if (std::filesystem::is_directory(path)) {
+      for (ShardList::Shard const& shard : list()) open(path / shard.name, shard);
+    } else {
+      open(path, {});
+    }
+    if (files_.empty()) {
+      throw EmptySourceError({.what = "there is no shard to read",
+                              .where = path.string(),
+                              .why = damage_.text(),
+                              .fix = "Give a folder that ShardWriter finished."});
+    }
+    uniform_ = files_.front()->size();
+    for (std::size_t i = 0; i + 1 < files_.size(); ++i) {
+      if (files_[i]->size() != uniform_) uniform_ = 0;
+    }
+    if (files_.back()->size() > uniform_) uniform_ = 0;
+  }
+
+  std::uint64_t size() const noexcept { return starts_.back(); }
+  RecordLayout const& layout() const noexcept { return files_.front()->layout(); }
+  /// Bytes of all records.
+  std::uint64_t data_bytes() const {
+    std::uint64_t bytes = 0;
+    for (auto const& file : files_) bytes += file->data_bytes();
+    return bytes;
+  }
+
+  /// The bytes of a record below size(), as long as a copy of this object lives.
+  std::span<std::byte const> get(std::uint64_t index) const {
+    Place const at = place(index);
+    return files_[at.shard]->record(at.record);
+  }
+
+  std::string name(std::uint64_t index) const {
+    Place const at = place(index);
+    return files_[at.shard]->name() + ", record " + std::to_string(at.record);
+  }
+
+  /// Changes with the order and the content of the shards, as far as headers and indices show it.
+  std::string identity() const {
+    std::vector<std::byte> hashes;
+    for (auto const& file : files_) detail::append_le(hashes, file->hash());
+    return "frugal records " + hex_of(Hash::of(hashes));
+  }
+
+  /// What OnDamage::Skip left out.
+  DamageLog const& damage() const noexcept { return damage_; }
+
+  /// Records of each shard: what an order by shards needs.
+  std::vector<std::uint64_t> group_sizes() const {
+    std::vector<std::uint64_t> sizes;
+    for (auto const& file : files_) sizes.push_back(file->size());
+    return sizes;
+  }
+
+  std::shared_ptr<RecordFile const> const& file(std::size_t shard) const { return files_[shard]; }
+
+  Place place(std::uint64_t index) const {
+    if (uniform_ != 0) return {static_cast<std::size_t>(index / uniform_), index % uniform_};
+    auto const after = std::upper_bound(starts_.begin(), starts_.end(), index);
+    auto const shard = static_cast<std::size_t>(after - starts_.begin()) - 1;
+    return {shard, index - starts_[shard]};
+  }
+
+ private:
+  std::vector<ShardList::Shard> list() const {
+    std::optional<ShardList> list;
+    if (open_or_skip(reading_.on_damage, damage_, (folder_ / ShardList::file_name).string(),
+                     [&] { list = ShardList::read(folder_); })) {
+      return std::move(list->shards);
+    }
+    std::vector<ShardList::Shard> shards;
+    for (auto const& path : entries_of(folder_)) {
+      if (path.extension() == ".records") shards.push_back({.name = path.filename().string()});
+    }
+    return shards;
+  }
+
+  /// `expected` has no bytes for a file that no list names.
+  void open(std::filesystem::path const& path, ShardList::Shard const& expected) {
+    open_or_skip(reading_.on_damage, damage_, path.string(), [&] {
+      auto file = std::make_shared<RecordFile const>(path, reading_.verify);
+      if (expected.bytes != 0 && file->hash() != expected.hash) {
+        throw DataError({.what = "the shard is not the one that was written",
+                         .where = path.string(),
+                         .why = "its hash is " + hex_of(file->hash()) + ", and shards.json has " +
+                                hex_of(expected.hash),
+                         .fix = "Fetch the folder again, or write it again."});
+      }
+      if (!files_.empty() && !(file->layout() == layout())) {
+        throw DataError({.what = "the shard has other records than the first one",
+                         .where = path.string(),
+                         .why = "they are " + file->layout().text() + ", and those of " +
+                                files_.front()->name() + " are " + layout().text(),
+                         .fix = "Keep records of different layouts in folders of their own."});
+      }
+      starts_.push_back(starts_.back() + file->size());
+      files_.push_back(std::move(file));
+    });
+  }
+
+  std::filesystem::path folder_;
+  RecordReading reading_;
+  DamageLog damage_;
+  std::vector<std::shared_ptr<RecordFile const>> files_;
+  std::vector<std::uint64_t> starts_{0};  ///< first index of each shard, and size()
+  std::uint64_t uniform_ = 0;             ///< records of every shard but the last; 0: they differ
+};
+
+}  // namespace frugal

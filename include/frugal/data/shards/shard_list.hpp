@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/shards/new_file.hpp>
+#include <frugal/error.hpp>
+#include <frugal/store/hash.hpp>
+#include <frugal/store/json_fields.hpp>
+#include <frugal/store/json_text.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace frugal {
+
+/// The shards of a folder, in their order: its file shards.json, which ShardWriter writes last.
+struct ShardList {
+  static constexpr char const* file_name = "shards.json";
+  static constexpr std::uint64_t newest_version = 1;
+
+  struct Shard {
+    std::string name;  ///< of the file in the folder
+    std::uint64_t records = 0;
+    std::uint64_t bytes = 0;  ///< of the file
+    std::uint64_t hash = 0;   ///< RecordFile::hash()
+
+    friend bool operator==(Shard const&, Shard const&) = default;
+  };
+
+  std::vector<Shard> shards;
+
+  /// "shard-000017.records"
+  static std::string shard_name(std::size_t number) {
+    char name[40];
+    std::snprintf(name, sizeof name, "shard-%06zu.records", number);
+    return name;
+  }
+
+  std::string text() const {
+    std::string text = "{\"format\":\"frugal shards\",\"version\":1,\"shards\":[";
+    for (Shard const& shard : shards) {
+      text += text.back() == '[' ? "\n {\"name\":" : ",\n {\"name\":";
+      detail::append_json(text, shard.name);
+      text += ",\"records\":" + std::to_string(shard.records);
+      text += ",\"bytes\":" + std::to_string(shard.bytes);
+      text += ",\"hash\":\"" + hex_of(shard.hash) + "\"}";
+    }
+    return text + "]}\n";
+  }
+
+  /// DataError that names file and byte, if the text is not what text() gives.
+  static ShardList parse(std::string_view text, std::string const& file) {
+    detail::JsonFields const fields({.what = "the list of shards is damaged",
+                                     .where = file,
+                                     .why = "",
+                                     .fix = "Fetch the folder again, or write it again."});
+    try {
+      detail::Json const all = fields.parse(text, "frugal shards");
+      if (std::uint64_t const version = fields.version(all); version > newest_version) {
+        throw DataError({.what = "a newer frugal wrote the shards",
+                         .where = file,
+                         .why = "their version is " + std::to_string(version) +
+                                ", and this frugal reads up to " + std::to_string(newest_version),
+                         .fix = "Update frugal, or write the shards with this one."});
+      }
+      fields.only(all, {"format", "version", "shards"});
+      ShardList list;
+      for (detail::Json const& item : fields.array(all, "shards")) {
+        fields.only(item, {"name", "records", "bytes", "hash"});
+        Shard shard{.name = fields.text(item, "name"),
+                    .records = fields.number(item, "records"),
+                    .bytes = fields.number(item, "bytes"),
+                    .hash = fields.hash(item, "hash")};
+        bool const plain =
+            !shard.name.empty() && shard.name != "." && shard.name != ".." &&
+            shard.name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
+        if (!plain) fields.fail(item, "\"name\" is no name of a file");
+        list.shards.push_back(std::move(shard));
+      }
+      return list;
+    } catch (FormatError const& error) {
+      throw DataError(error.fault());
+    }
+  }
+
+  /// The list of a folder. DataError if it has none: then writing it was not finished.
+  static ShardList read(std::filesystem::path const& folder) {
+    auto const path = folder / file_name;
+    std::ifstream file(path, std::ios::binary);
+    if (!file) {
+      throw DataError({.what = "the folder has no shards.json",
+                       .where = folder.string(),
+                       .why = std::filesystem::is_directory(folder)
+                                  ? "ShardWriter writes it last: writing was not finished"
+                                  : "there is no such folder",
+                       .fix = "Write the shards again, or give the path of a finished folder. "
+                              "OnDamage::Skip takes the complete shards of an unfinished one."});
+    }
+    std::ostringstream text;
+    text << file.rdbuf();
+    return parse(text.str(), path.string());
+  }
+
+  /// Writes it to a folder that has none.
+  void write(std::filesystem::path const& folder) const {
+    detail::NewFile file(folder / file_name);
+    std::string const all = text();
+    file.write(std::as_bytes(std::span(all)));
+    file.publish();
+  }
+};
+
+}  // namespace frugal

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <frugal/data/sample_set.hpp>
+#include <frugal/data/shards/record_folder.hpp>
+
+#include "data/shards/records.hpp"
+#include "support/files.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace frugal_test::data_shards_record_folder {
+
+using namespace frugal_test::records;
+using frugal::DataError;
+using frugal::OnDamage;
+using frugal::RecordFolder;
+using frugal::ShardList;
+using frugal::Verify;
+using frugal_test::support::TemporaryFolder;
+
+static_assert(frugal::IdentifiedSet<RecordFolder>);
+
+/// Shards of these many records, numbered through.
+void write_shards(std::filesystem::path const& folder, std::vector<std::int64_t> const& sizes) {
+  ShardList list;
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    auto const name = ShardList::shard_name(i);
+    frugal::RecordWriter writer(folder / name, small_layout(), 40);
+    for (std::int64_t k = 0; k < sizes[i]; ++k) writer.add(small_record(first++));
+    auto const written = writer.close();
+    list.shards.push_back(
+        {.name = name, .records = written.records, .bytes = written.bytes, .hash = written.hash});
+  }
+  list.write(folder);
+}
+
+void check_all(RecordFolder const& set, std::vector<std::int64_t> const& expected) {
+  REQUIRE(set.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CHECK(std::ranges::equal(set.get(i), small_record(expected[i])));
+  }
+}
+
+std::vector<std::int64_t> range(std::int64_t begin, std::int64_t end) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t i = begin; i < end; ++i) all.push_back(i);
+  return all;
+}
+
+TEST_CASE("records are numbered through the shards, whatever their sizes") {
+  for (auto const& sizes : std::vector<std::vector<std::int64_t>>{
+           {10}, {4, 4, 4}, {4, 4, 1}, {1, 4, 2}, {4, 4, 9}, {0, 3, 0, 2}, {3, 3, 0}}) {
+    TemporaryFolder const folder;
+    write_shards(folder.path(), sizes);
+    RecordFolder const set(folder.path());
+    std::int64_t total = 0;
+    for (std::int64_t const size : sizes) total += size;
+    check_all(set, range(0, total));
+    CHECK(set.damage().count() == 0);
+    CHECK(set.group_sizes() == std::vector<std::uint64_t>(sizes.begin(), sizes.end()));
+  }
+}
+
+TEST_CASE("one file is a set, too") {
+  TemporaryFolder const folder;
+  write_small(folder / "a.records", 5);
+  RecordFolder const set(folder / "a.records");
+  check_all(set, range(0, 5));
+  CHECK(set.name(3) == (folder / "a.records").string() + ", record 3");
+}
+
+TEST_CASE("a missing, cut or foreign shard fails, or is skipped, counted and named") {
+  for (std::string const damage : {"missing", "cut", "foreign", "other layout", "empty"}) {
+    CAPTURE(damage);
+    TemporaryFolder const folder;
+    write_shards(folder.path(), {4, 4, 4});
+    auto const victim = folder / ShardList::shard_name(1);
+    if (damage == "cut") {
+      std::filesystem::resize_file(victim, std::filesystem::file_size(victim) - 1);
+    } else {
+      std::filesystem::remove(victim);
+    }
+    if (damage == "foreign") write_small(victim, 4, 100);
+    if (damage == "empty") put_bytes(victim, {});
+    if (damage == "other layout") frugal::RecordWriter(victim).close();
+    CHECK_THROWS_AS(RecordFolder(folder.path()), frugal::Error);
+    RecordFolder const set(folder.path(), {.on_damage = OnDamage::Skip});
+    auto expected = range(0, 4);
+    for (auto const i : range(8, 12)) expected.push_back(i);
+    check_all(set, expected);
+    CHECK(set.damage().names() == std::vector<std::string>{victim.string()});
+  }
+}
+
+TEST_CASE("a damaged block is found when it is read, or at once") {
+  TemporaryFolder const folder;
+  write_shards(folder.path(), {4, 4});
+  auto const victim = folder / ShardList::shard_name(0);
+  auto bytes = file_bytes(victim);
+  bytes[bytes.size() - 64 - 16 - 16] ^= std::byte{1};  // the last record's first byte
+  put_bytes(victim, bytes);
+  RecordFolder const late(folder.path(), {.on_damage = OnDamage::Skip});
+  CHECK(late.size() == 8);
+  CHECK(std::ranges::equal(late.get(0), small_record(0)));
+  CHECK_THROWS_AS(static_cast<void>(late.get(3)), DataError);
+  RecordFolder const early(folder.path(), {.on_damage = OnDamage::Skip, .verify = Verify::AtOpen});
+  check_all(early, range(4, 8));
+  CHECK(early.damage().count() == 1);
+}
+
+TEST_CASE("of an unfinished folder the complete shards can be taken") {
+  TemporaryFolder const folder;
+  write_shards(folder.path(), {4, 4});
+  std::filesystem::remove(folder / ShardList::file_name);
+  put_bytes(folder / ".shard-000002.records-1-0.partial", bytes_of("half of a shard"));
+  CHECK_THROWS_AS(RecordFolder(folder.path()), DataError);
+  RecordFolder const set(folder.path(), {.on_damage = OnDamage::Skip});
+  check_all(set, range(0, 8));
+  CHECK(set.damage().names() == std::vector<std::string>{(folder / ShardList::file_name).string()});
+}
+
+TEST_CASE("without a shard there is no set") {
+  TemporaryFolder const folder;
+  CHECK_THROWS_AS(RecordFolder(folder.path(), {.on_damage = OnDamage::Skip}),
+                  frugal::EmptySourceError);
+}
+
+TEST_CASE("the identity follows the content and the order of the shards") {
+  TemporaryFolder const one, same, other, less;
+  write_shards(one.path(), {4, 4});
+  write_shards(same.path(), {4, 4});
+  write_shards(other.path(), {3, 5});
+  write_shards(less.path(), {4});
+  std::string const identity = RecordFolder(one.path()).identity();
+  CHECK(identity == RecordFolder(same.path()).identity());
+  CHECK(identity != RecordFolder(other.path()).identity());
+  CHECK(identity != RecordFolder(less.path()).identity());
+}
+
+TEST_CASE("a copy keeps the files alive") {
+  TemporaryFolder const folder;
+  write_shards(folder.path(), {4, 4});
+  std::span<std::byte const> record;
+  RecordFolder const copy = [&] {
+    RecordFolder const set(folder.path());
+    record = set.get(5);
+    return set;
+  }();
+  CHECK(std::ranges::equal(record, small_record(5)));
+}
+
+}  // namespace frugal_test::data_shards_record_folder
