@@ -43,8 +43,8 @@ inline std::vector<std::uint64_t> blocks_of(std::uint64_t samples, std::uint64_t
 ///
 /// The shards come in a shuffled order, and are cut into windows of it. The samples of a window's
 /// shards are shuffled together, all of them; then comes the next window. Each sample comes once
-/// an epoch. All of it is a function of seed, epoch, the shards' sizes and the window: any place can
-/// be sought, and neither the batch size, nor the world size, nor the workers change it.
+/// an epoch. All of it is a function of seed, epoch, the shards' sizes and the window: any place
+/// can be sought, and neither the batch size, nor the world size, nor the workers change it.
 ///
 /// Without shuffling the samples come in their own order.
 ///
@@ -91,8 +91,8 @@ class ShardOrder {
     while (!out.empty()) {
       std::size_t const window = part(ends_, slice.first);
       std::uint64_t const begin = window == 0 ? 0 : ends_[window - 1].place;
-      auto const count =
-          static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), ends_[window].place - slice.first));
+      auto const count = static_cast<std::size_t>(
+          std::min<std::uint64_t>(out.size(), ends_[window].place - slice.first));
       fill(window, slice.first - begin, out.first(count));
       out = out.subspan(count);
       slice.first += count;
@@ -143,7 +143,8 @@ class ShardOrder {
       place += size_of(shards_[i]);
       places_.push_back(place);
       ++in_window;
-      bool const full = in_window == most || (window_.samples != 0 && place - begin >= window_.samples);
+      bool const full =
+          in_window == most || (window_.samples != 0 && place - begin >= window_.samples);
       if (!full && i + 1 != count) continue;
       in_window = 0;
       // Empty shards alone make no window.
@@ -177,8 +178,8 @@ class ShardOrder {
     auto const shards_end = places_.begin() + static_cast<std::ptrdiff_t>(ends_[window].shard);
     for (Int& each : out) {
       std::uint64_t const place = begin + static_cast<std::uint64_t>(each);
-      auto const at = static_cast<std::size_t>(
-          std::upper_bound(shards_begin, shards_end, place) - places_.begin());
+      auto const at = static_cast<std::size_t>(std::upper_bound(shards_begin, shards_end, place) -
+                                               places_.begin());
       std::uint64_t const shard = shards_[at];
       std::uint64_t const before = places_[at] - size_of(shard);
       each = static_cast<Int>(begins_[shard] + (place - before));
