@@ -110,10 +110,9 @@ class TarShardWriter {
     explicit Shard(std::filesystem::path const& path)
         : file(File::create(path)), handle(archive_write_new()) {
       if (!handle) throw std::bad_alloc();
-      // ustar wherever names and sizes fit, as WebDataset writes it; pax where they do not.
-      require(archive_write_set_format_pax_restricted(handle.get()));
-      // Names as they are: translation needs a locale.
-      require(archive_write_set_format_option(handle.get(), "pax", "hdrcharset", "BINARY"));
+      // One header of 512 bytes for a member, and another for a name above 100 bytes. libarchive's
+      // pax would give each member two more blocks, to say that names are stored as they are.
+      require(archive_write_set_format_gnutar(handle.get()));
       require(archive_write_add_filter_none(handle.get()));
       require(archive_write_set_bytes_in_last_block(handle.get(), 1));
       require(archive_write_open(handle.get(), this, nullptr, &Shard::take, nullptr));
