@@ -34,6 +34,10 @@ DATA_MAY_INCLUDE = {
     "sampling": set(),
     "loading": {"sampling"},
     "idx": set(),
+    "shards": {"sampling"},
+    "tables": set(),
+    "arrow": {"sampling", "shards", "tables"},
+    "avro": {"shards", "tables"},
 }
 
 

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal {
+
+/// What a set of shards does with a missing, truncated or damaged one.
+enum class OnDamage {
+  Fail,  ///< throws the DataError
+  Skip,  ///< leaves out what is damaged, counts it and names it (DamageLog)
+};
+
+/// What was skipped: how much, and the first of it by name. Safe to use from several threads;
+/// copies share one log. It is not named Damage: that is a checkpoint's (store/).
+class DamageLog {
+ public:
+  /// A shard, block or sample that is left out, and why.
+  struct Entry {
+    std::string name;
+    std::string why;
+  };
+
+  /// Names that are kept; all are counted.
+  static constexpr std::size_t most_names = 100;
+
+  /// The same name again is neither counted nor kept again, as far as names are kept.
+  void add(std::string name, std::string why) const {
+    std::lock_guard const lock(log_->mutex);
+    auto const same = [&](Entry const& entry) { return entry.name == name; };
+    if (std::any_of(log_->entries.begin(), log_->entries.end(), same)) return;
+    ++log_->count;
+    if (log_->entries.size() < most_names) {
+      log_->entries.push_back({.name = std::move(name), .why = std::move(why)});
+    }
+  }
+
+  /// How many were left out.
+  std::uint64_t count() const {
+    std::lock_guard const lock(log_->mutex);
+    return log_->count;
+  }
+  std::vector<Entry> entries() const {
+    std::lock_guard const lock(log_->mutex);
+    return log_->entries;
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (Entry& entry : entries()) names.push_back(std::move(entry.name));
+    return names;
+  }
+
+  /// "3 skipped: a.tar (the file is empty), b.tar (...), ..."; empty if nothing was.
+  std::string text() const {
+    std::uint64_t const all = count();
+    if (all == 0) return {};
+    std::string text = std::to_string(all) + " skipped:";
+    std::size_t named = 0;
+    for (Entry const& entry : entries()) {
+      if (named == 3) break;
+      text += (named++ == 0 ? " " : ", ") + entry.name + " (" + entry.why + ")";
+    }
+    return all > named ? text + ", ..." : text;
+  }
+
+ private:
+  struct Log {
+    std::mutex mutex;
+    std::uint64_t count = 0;
+    std::vector<Entry> entries;
+  };
+
+  std::shared_ptr<Log> log_ = std::make_shared<Log>();
+};
+
+/// Calls `open()`, which reads what errors call `name`. A DataError or StoreError of it passes
+/// through with OnDamage::Fail; with Skip it is logged. Returns whether `open` returned.
+template <class Open>
+bool open_or_skip(OnDamage on_damage, DamageLog const& log, std::string const& name, Open&& open) {
+  auto const skip = [&](Error const& error) {
+    Fault const& fault = error.fault();
+    log.add(name, fault.why.empty() ? fault.what : fault.what + ": " + fault.why);
+    return false;
+  };
+  if (on_damage == OnDamage::Fail) {
+    std::forward<Open>(open)();
+    return true;
+  }
+  try {
+    std::forward<Open>(open)();
+    return true;
+  } catch (DataError const& error) {
+    return skip(error);
+  } catch (StoreError const& error) {
+    return skip(error);
+  }
+}
+
+}  // namespace frugal
