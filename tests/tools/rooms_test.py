@@ -37,7 +37,6 @@ DATA_MAY_INCLUDE = {
     "shards": {"sampling"},
     "tables": set(),
     "arrow": {"sampling", "shards", "tables"},
-    "avro": {"shards", "tables"},
 }
 
 

@@ -4,6 +4,7 @@
 
 #include <frugal/data/arrow/status.hpp>
 #include <frugal/error.hpp>
+#include <frugal/store/signal_free_thread.hpp>
 
 #include <arrow/io/file.h>
 #include <arrow/table.h>
@@ -75,6 +76,7 @@ class ParquetFile {
   /// Decodes the columns of a row group, in the order of columns().
   std::shared_ptr<::arrow::Table> read(int group, bool threads) const {
     constexpr char const* what = "a row group cannot be read";
+    BlockedSignals const blocked;  // threads that Arrow starts take no signals
     auto table = arrow_guarded(
         [&] {
           return arrow_value(reader(threads)->ReadRowGroup(group, leaves_), where(group), what);

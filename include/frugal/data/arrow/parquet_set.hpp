@@ -26,6 +26,7 @@ struct ParquetSettings {
   std::uint64_t cache_bytes = 256U << 20;  ///< of decoded row groups, shared by all threads
   OnDamage on_damage = OnDamage::Fail;     ///< for files that are missing, truncated or damaged
   bool verify = true;                      ///< check the pages' checksums, where a file has them
+  bool threads = false;                    ///< decode the columns in threads of Arrow's own
 };
 
 /// The rows of Parquet files, a SampleSet: `get(index)` is a Row, read through the row group that
@@ -44,7 +45,7 @@ class ParquetSet {
   /// Files, in this order; a folder stands for its *.parquet, by name.
   explicit ParquetSet(std::vector<std::filesystem::path> const& paths,
                       ParquetSettings settings = {})
-      : state_(std::make_shared<State>(settings.cache_bytes)) {
+      : state_(std::make_shared<State>(settings.cache_bytes, settings.threads)) {
     for (auto const& path : detail::table_files(paths, ".parquet")) {
       open_or_skip(settings.on_damage, state_->damage, path.string(), [&] { add(path, settings); });
     }
@@ -86,16 +87,16 @@ class ParquetSet {
   /// A decoded row group.
   std::shared_ptr<detail::ArrowTable const> group(std::size_t group) const {
     return state_->cache.get(group, [&] {
-      auto table = std::make_shared<detail::ArrowTable const>(decode(group, false));
+      auto table = std::make_shared<detail::ArrowTable const>(decode(group));
       return typename Cache::Made{table, table->bytes()};
     });
   }
 
-  /// The same past the cache, in several threads if wanted.
-  detail::ArrowTable decode(std::size_t group, bool threads) const {
+  /// The same past the cache.
+  detail::ArrowTable decode(std::size_t group) const {
     Group const& which = state_->groups[group];
-    return {*state_->files[which.file].read(which.group, threads), state_->heads[which.file],
-            which.first};
+    return {*state_->files[which.file].read(which.group, state_->threads),
+            state_->heads[which.file], which.first};
   }
 
  private:
@@ -108,8 +109,9 @@ class ParquetSet {
   };
 
   struct State {
-    explicit State(std::uint64_t cache_bytes) : cache(cache_bytes) {}
+    State(std::uint64_t cache_bytes, bool threads_) : threads(threads_), cache(cache_bytes) {}
 
+    bool const threads;
     std::vector<detail::ParquetFile> files;
     std::vector<std::shared_ptr<RowHead const>> heads;
     std::vector<Group> groups;
