@@ -35,6 +35,8 @@ DATA_MAY_INCLUDE = {
     "loading": {"sampling"},
     "idx": set(),
     "shards": {"sampling"},
+    "tables": set(),
+    "arrow": {"sampling", "shards", "tables"},
 }
 
 

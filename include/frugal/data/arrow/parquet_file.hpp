@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: arrow
+#pragma once
+
+#include <frugal/data/arrow/status.hpp>
+#include <frugal/error.hpp>
+#include <frugal/store/signal_free_thread.hpp>
+
+#include <arrow/io/file.h>
+#include <arrow/table.h>
+#include <arrow/type.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/file_reader.h>
+#include <parquet/metadata.h>
+#include <parquet/properties.h>
+#include <parquet/schema.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal::detail {
+
+/// A Parquet file whose footer was read. Const, and safe to read from several threads: each read
+/// has a reader of its own, and they share the footer.
+class ParquetFile {
+ public:
+  /// Reads the footer. `columns` are the names of the columns to read; empty means all.
+  ///
+  /// Errors  DataError for a file that is missing, truncated, damaged or no Parquet; SettingsError
+  /// for
+  ///         a column that it lacks.
+  ParquetFile(std::filesystem::path const& path, std::vector<std::string> columns, bool verify)
+      : name_(path.string()), verify_(verify), columns_(std::move(columns)) {
+    file_ = arrow_value(::arrow::io::ReadableFile::Open(name_), name_, "the file cannot be opened");
+    arrow_guarded(
+        [&] {
+          footer_ = ::parquet::ParquetFileReader::Open(file_, properties())->metadata();
+          find_columns();
+          check_arrow(reader(false)->GetSchema(&schema_), name_, "the schema cannot be read");
+          for (std::string const& column : columns_) {
+            if (schema_->GetFieldIndex(column) >= 0) continue;
+            throw DataError({.what = "two columns have one name",
+                             .where = name_,
+                             .why = "both are called " + column,
+                             .fix = "Leave the column out by naming others in `columns`."});
+          }
+        },
+        name_, "the footer cannot be read");
+  }
+
+  std::string const& name() const { return name_; }
+  std::vector<std::string> const& columns() const { return columns_; }
+  int groups() const { return footer_->num_row_groups(); }
+
+  /// Rows of a group. DataError for a claim that cannot be.
+  std::uint64_t rows(int group) const {
+    return arrow_guarded(
+        [&] {
+          std::int64_t const rows = footer_->RowGroup(group)->num_rows();
+          if (rows < 0 || rows > std::int64_t{1} << 40) {
+            throw DataError({.what = "a row group has " + std::to_string(rows) + " rows",
+                             .where = where(group),
+                             .why = "",
+                             .fix = "Fetch or write the file again."});
+          }
+          return static_cast<std::uint64_t>(rows);
+        },
+        where(group), "the footer is damaged");
+  }
+
+  /// Decodes the columns of a row group, in the order of columns().
+  std::shared_ptr<::arrow::Table> read(int group, bool threads) const {
+    constexpr char const* what = "a row group cannot be read";
+    BlockedSignals const blocked;  // threads that Arrow starts take no signals
+    auto table = arrow_guarded(
+        [&] {
+          return arrow_value(reader(threads)->ReadRowGroup(group, leaves_), where(group), what);
+        },
+        where(group), what);
+    if (static_cast<std::uint64_t>(table->num_rows()) != rows(group)) {
+      throw DataError({.what = "a row group is damaged",
+                       .where = where(group),
+                       .why = "the footer promises " + std::to_string(rows(group)) +
+                              " rows, and its pages hold " + std::to_string(table->num_rows()),
+                       .fix = "Fetch or write the file again."});
+    }
+    std::vector<int> order;
+    for (std::string const& column : columns_) {
+      order.push_back(table->schema()->GetFieldIndex(column));
+    }
+    return arrow_value(table->SelectColumns(order), where(group), what);
+  }
+
+  ::arrow::Field const& field(std::string const& column) const {
+    return *schema_->field(schema_->GetFieldIndex(column));
+  }
+
+  /// Names and types of the columns that are read.
+  std::string schema_text() const {
+    std::string text;
+    for (std::string const& column : columns_) {
+      text += column + ": " + field(column).type()->ToString() + "; ";
+    }
+    return text;
+  }
+
+  std::string where(int group) const { return name_ + ", row group " + std::to_string(group); }
+
+ private:
+  ::parquet::ReaderProperties properties() const {
+    ::parquet::ReaderProperties properties = ::parquet::default_reader_properties();
+    properties.set_page_checksum_verification(verify_);
+    return properties;
+  }
+
+  std::unique_ptr<::parquet::arrow::FileReader> reader(bool threads) const {
+    ::parquet::arrow::FileReaderBuilder builder;
+    check_arrow(builder.Open(file_, properties(), footer_), name_, "the file cannot be read");
+    ::parquet::ArrowReaderProperties how;
+    how.set_use_threads(threads);
+    how.set_pre_buffer(false);  // that would read in a thread of Arrow's own
+    builder.properties(how);
+    std::unique_ptr<::parquet::arrow::FileReader> reader;
+    check_arrow(builder.Build(&reader), name_, "the schema cannot be read");
+    return reader;
+  }
+
+  /// Finds the leaves of the columns that are to be read: a nested column has several.
+  void find_columns() {
+    ::parquet::SchemaDescriptor const& schema = *footer_->schema();
+    std::vector<std::string> all;
+    for (int leaf = 0; leaf < schema.num_columns(); ++leaf) {
+      std::string const& root = schema.GetColumnRoot(leaf)->name();
+      if (std::find(all.begin(), all.end(), root) == all.end()) all.push_back(root);
+    }
+    if (columns_.empty()) columns_ = all;
+    for (std::string const& column : columns_) {
+      if (std::find(all.begin(), all.end(), column) != all.end()) continue;
+      std::string names;
+      for (std::string const& each : all) names += (names.empty() ? "" : ", ") + each;
+      throw SettingsError({.what = "there is no column " + column,
+                           .where = name_,
+                           .why = "the columns are " + names,
+                           .fix = "Name one of them."});
+    }
+    for (int leaf = 0; leaf < schema.num_columns(); ++leaf) {
+      std::string const& root = schema.GetColumnRoot(leaf)->name();
+      if (std::find(columns_.begin(), columns_.end(), root) != columns_.end()) {
+        leaves_.push_back(leaf);
+      }
+    }
+  }
+
+  std::string name_;
+  bool verify_;
+  std::vector<std::string> columns_;
+  std::vector<int> leaves_;
+  std::shared_ptr<::arrow::io::ReadableFile> file_;
+  std::shared_ptr<::parquet::FileMetaData> footer_;
+  std::shared_ptr<::arrow::Schema> schema_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: arrow
+#pragma once
+
+#include <frugal/data/arrow/parquet_file.hpp>
+#include <frugal/data/arrow/table.hpp>
+#include <frugal/data/shards/damage.hpp>
+#include <frugal/data/tables/files.hpp>
+#include <frugal/data/tables/group_cache.hpp>
+#include <frugal/data/tables/row.hpp>
+#include <frugal/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal {
+
+/// How Parquet files are read.
+struct ParquetSettings {
+  std::vector<std::string> columns = {};   ///< the columns to read; empty: all
+  std::uint64_t cache_bytes = 256U << 20;  ///< of decoded row groups, shared by all threads
+  OnDamage on_damage = OnDamage::Fail;     ///< for files that are missing, truncated or damaged
+  bool verify = true;                      ///< check the pages' checksums, where a file has them
+  bool threads = false;                    ///< decode the columns in threads of Arrow's own
+};
+
+/// The rows of Parquet files, a SampleSet: `get(index)` is a Row, read through the row group that
+/// holds it. Copies share the files and the cache.
+///
+/// Lever   idle device: only the columns that are used are read and decoded, a row group once.
+/// Cost    a row group is decoded in the thread that asks for one of its rows first. An order that
+///         visits row groups one after the other (`group_sizes()`) decodes each once per epoch; a
+///         shuffle over all rows decodes one for nearly every row, unless the cache holds them all.
+/// Errors  opening: DataError for a file that is missing, truncated, damaged, or has other columns
+///         than the first (or skipped and counted in damage()); SettingsError for a column that
+///         does not exist, or whose type no cell holds; EmptySourceError for no row at all. get():
+///         DataError with file and row group for a damaged page.
+class ParquetSet {
+ public:
+  /// Files, in this order; a folder stands for its *.parquet, by name.
+  explicit ParquetSet(std::vector<std::filesystem::path> const& paths,
+                      ParquetSettings settings = {})
+      : state_(std::make_shared<State>(settings.cache_bytes, settings.threads)) {
+    for (auto const& path : detail::table_files(paths, ".parquet")) {
+      open_or_skip(settings.on_damage, state_->damage, path.string(), [&] { add(path, settings); });
+    }
+    if (size() == 0) {
+      throw EmptySourceError({.what = "the Parquet files have no rows",
+                              .where = paths.front().string(),
+                              .why = state_->damage.text(),
+                              .fix = "Give at least one row."});
+    }
+  }
+  explicit ParquetSet(std::filesystem::path const& path, ParquetSettings settings = {})
+      : ParquetSet(std::vector{path}, std::move(settings)) {}
+
+  std::uint64_t size() const { return state_->index.size(); }
+
+  Row get(std::uint64_t index) const {
+    std::size_t const group = state_->index.group(index);
+    return this->group(group)->row(index - state_->index.first(group));
+  }
+
+  std::string name(std::uint64_t index) const {
+    std::size_t const of = state_->index.group(index);
+    Group const& group = state_->groups[of];
+    return state_->files[group.file].name() + ", row " +
+           std::to_string(group.first + index - state_->index.first(of));
+  }
+
+  /// Paths with sizes and times, and the columns.
+  std::string identity() const { return state_->identity; }
+
+  std::vector<std::string> const& columns() const { return state_->files.front().columns(); }
+  /// Rows of each row group, for orders that visit them one after the other.
+  std::vector<std::uint64_t> group_sizes() const { return state_->index.sizes(); }
+  /// The files that were skipped.
+  DamageLog const& damage() const { return state_->damage; }
+  /// How often a row group was decoded: with an order that fits, once per epoch each.
+  std::uint64_t decoded() const { return state_->cache.decoded(); }
+
+  /// A decoded row group.
+  std::shared_ptr<detail::ArrowTable const> group(std::size_t group) const {
+    return state_->cache.get(group, [&] {
+      auto table = std::make_shared<detail::ArrowTable const>(decode(group));
+      return typename Cache::Made{table, table->bytes()};
+    });
+  }
+
+  /// The same past the cache.
+  detail::ArrowTable decode(std::size_t group) const {
+    Group const& which = state_->groups[group];
+    return {*state_->files[which.file].read(which.group, state_->threads),
+            state_->heads[which.file], which.first};
+  }
+
+ private:
+  using Cache = detail::GroupCache<detail::ArrowTable>;
+
+  struct Group {
+    std::size_t file;
+    int group;            ///< in the file
+    std::uint64_t first;  ///< row in the file
+  };
+
+  struct State {
+    State(std::uint64_t cache_bytes, bool threads_) : threads(threads_), cache(cache_bytes) {}
+
+    bool const threads;
+    std::vector<detail::ParquetFile> files;
+    std::vector<std::shared_ptr<RowHead const>> heads;
+    std::vector<Group> groups;
+    detail::GroupIndex index;
+    DamageLog damage;
+    std::string identity;
+    Cache cache;
+  };
+
+  void add(std::filesystem::path const& path, ParquetSettings const& settings) {
+    auto& files = state_->files;
+    // The first file says which columns there are.
+    detail::ParquetFile file(path, files.empty() ? settings.columns : files.front().columns(),
+                             settings.verify);
+    if (!files.empty() && file.schema_text() != files.front().schema_text()) {
+      throw DataError({.what = "two files of a set have other columns",
+                       .where = file.name(),
+                       .why = "it has " + file.schema_text() + "and " + files.front().name() +
+                              " has " + files.front().schema_text(),
+                       .fix = "Write both with one schema, or name the columns that they share."});
+    }
+    for (std::string const& column : file.columns()) {
+      detail::require_cells(file.field(column), file.name());
+    }
+    std::vector<std::uint64_t> rows;  // of all groups, before any of them counts
+    for (int group = 0; group < file.groups(); ++group) rows.push_back(file.rows(group));
+    std::uint64_t first = 0;
+    for (std::size_t group = 0; group < rows.size(); ++group) {
+      if (rows[group] == 0) continue;
+      state_->groups.push_back({files.size(), static_cast<int>(group), first});
+      state_->index.add(rows[group]);
+      first += rows[group];
+    }
+    state_->heads.push_back(
+        std::make_shared<RowHead const>(RowHead{.source = file.name(), .columns = file.columns()}));
+    state_->identity += detail::file_identity(path) + " [" + file.schema_text() + "]\n";
+    files.push_back(std::move(file));
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace frugal

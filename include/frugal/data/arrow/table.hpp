@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: arrow
+#pragma once
+
+#include <frugal/data/arrow/cells.hpp>
+#include <frugal/data/arrow/status.hpp>
+#include <frugal/data/tables/row.hpp>
+
+#include <arrow/array.h>
+#include <arrow/array/concatenate.h>
+#include <arrow/table.h>
+#include <arrow/util/byte_size.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal::detail {
+
+/// Rows of an Arrow table, each column in one piece. Const, and safe to read from several threads.
+class ArrowTable {
+ public:
+  /// `first` is the number that the table's first row has in its file.
+  ArrowTable(::arrow::Table const& table, std::shared_ptr<RowHead const> head, std::uint64_t first)
+      : head_(std::move(head)), first_(first), rows_(static_cast<std::uint64_t>(table.num_rows())) {
+    check_arrow(table.Validate(), head_->source, "the columns are damaged");
+    for (int i = 0; i < table.num_columns(); ++i) {
+      require_cells(*table.schema()->field(i), head_->source);
+      columns_.push_back(whole(*table.column(i)));
+      // Counted now: it is cached without a lock.
+      static_cast<void>(columns_.back()->null_count());
+    }
+    auto const bytes = ::arrow::util::ReferencedBufferSize(table);
+    bytes_ = bytes.ok() ? static_cast<std::uint64_t>(*bytes) : 0;
+  }
+
+  std::uint64_t rows() const { return rows_; }
+  std::uint64_t first() const { return first_; }
+  std::uint64_t bytes() const { return bytes_; }
+  RowHead const& head() const { return *head_; }
+  std::shared_ptr<::arrow::Array> const& column(std::size_t i) const { return columns_[i]; }
+
+  /// Row `i` of this table, below rows().
+  Row row(std::uint64_t i) const {
+    std::vector<Cell> cells;
+    cells.reserve(columns_.size());
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      cells.push_back(arrow_cell(*columns_[c], static_cast<std::int64_t>(i), head_->source));
+    }
+    return Row(head_, first_ + i, std::move(cells));
+  }
+
+ private:
+  std::shared_ptr<::arrow::Array> whole(::arrow::ChunkedArray const& chunks) const {
+    if (chunks.num_chunks() == 1) return chunks.chunk(0);
+    if (chunks.num_chunks() == 0) {
+      return arrow_value(::arrow::MakeEmptyArray(chunks.type()), head_->source, "no memory");
+    }
+    return arrow_value(::arrow::Concatenate(chunks.chunks()), head_->source,
+                       "the pieces of a column cannot be joined");
+  }
+
+  std::shared_ptr<RowHead const> head_;
+  std::uint64_t first_;
+  std::uint64_t rows_;
+  std::uint64_t bytes_ = 0;
+  std::vector<std::shared_ptr<::arrow::Array>> columns_;
+};
+
+}  // namespace frugal::detail

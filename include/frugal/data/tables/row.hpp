@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/tables/cell.hpp>
+#include <frugal/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace at {
+class Tensor;
+}
+
+namespace frugal {
+
+/// What the rows of one file share: what errors call the file, and the names of its columns.
+struct RowHead {
+  std::string source;
+  std::vector<std::string> columns;
+
+  /// The place of a column, if there is one of that name.
+  std::optional<std::size_t> find(std::string_view column) const {
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (columns[i] == column) return i;
+    }
+    return std::nullopt;
+  }
+};
+
+/// One row of a table: the sample of ParquetSet, TableSet and AvroSet. It owns its cells.
+///
+/// Errors  SettingsError for a column that the row lacks, with those that it has; DataError, with
+///         file, row and column, for a null without a fallback and for a cell of another kind.
+class Row {
+ public:
+  Row() : head_(std::make_shared<RowHead const>()) {}
+  Row(std::shared_ptr<RowHead const> head, std::uint64_t number, std::vector<Cell> cells)
+      : head_(std::move(head)), number_(number), cells_(std::move(cells)) {}
+
+  /// The row of these columns and cells, for writers.
+  explicit Row(std::vector<std::pair<std::string, Cell>> cells) {
+    RowHead head{.source = "a row", .columns = {}};
+    for (auto& [name, cell] : cells) {
+      head.columns.push_back(std::move(name));
+      cells_.push_back(std::move(cell));
+    }
+    head_ = std::make_shared<RowHead const>(std::move(head));
+  }
+
+  std::vector<std::string> const& columns() const { return head_->columns; }
+  std::vector<Cell> const& cells() const { return cells_; }
+  /// The row's number in its file, from 0.
+  std::uint64_t number() const { return number_; }
+  /// "train.parquet, row 12".
+  std::string where() const { return head_->source + ", row " + std::to_string(number_); }
+
+  Cell const& cell(std::string_view column) const { return cells_[place(column)]; }
+  bool is_null(std::string_view column) const { return cell(column).index() == 0; }
+
+  std::int64_t integer(std::string_view column) const {
+    return of<std::int64_t>(column, "integer");
+  }
+  /// Integers as well.
+  double real(std::string_view column) const {
+    if (auto const* const value = std::get_if<std::int64_t>(&cell(column))) {
+      return static_cast<double>(*value);
+    }
+    return of<double>(column, "real");
+  }
+  bool boolean(std::string_view column) const { return of<bool>(column, "boolean"); }
+  /// A text, or bytes.
+  std::string const& text(std::string_view column) const { return of<std::string>(column, "text"); }
+  Numbers const& numbers(std::string_view column) const { return of<Numbers>(column, "numbers"); }
+  std::vector<std::string> const& texts(std::string_view column) const {
+    return of<std::vector<std::string>>(column, "texts");
+  }
+
+  /// The same, and `fallback` for a null.
+  std::int64_t integer(std::string_view column, std::int64_t fallback) const {
+    return is_null(column) ? fallback : integer(column);
+  }
+  double real(std::string_view column, double fallback) const {
+    return is_null(column) ? fallback : real(column);
+  }
+  bool boolean(std::string_view column, bool fallback) const {
+    return is_null(column) ? fallback : boolean(column);
+  }
+  std::string text(std::string_view column, std::string fallback) const {
+    return is_null(column) ? std::move(fallback) : text(column);
+  }
+
+  /// A list of numbers as a tensor [n] of the file's type (unsigned ones above 8 bits as the next
+  /// wider signed type), bytes as a uint8 tensor [n], a number as a tensor []. Copies. Include
+  /// data/tables/row_tensor.hpp.
+  at::Tensor tensor(std::string_view column) const;
+
+ private:
+  std::size_t place(std::string_view column) const {
+    if (auto const found = head_->find(column)) return *found;
+    std::string all;
+    for (std::string const& each : head_->columns) all += (all.empty() ? "" : ", ") + each;
+    throw SettingsError({.what = "there is no column " + std::string(column),
+                         .where = head_->source,
+                         .why = "the columns are " + all,
+                         .fix = "Name one of them."});
+  }
+
+  template <class T>
+  T const& of(std::string_view column, char const* accessor) const {
+    Cell const& found = cell(column);
+    if (auto const* const value = std::get_if<T>(&found)) return *value;
+    bool const null = found.index() == 0;
+    throw DataError(
+        {.what = null ? "a cell is null" : std::string("a cell is no ") + accessor,
+         .where = where() + ", column " + std::string(column),
+         .why = null ? "" : std::string("it is ") + cell_kind(found),
+         .fix = null ? std::string("Give ") + accessor + "() a fallback, or ask is_null() first."
+                     : "Call the accessor of that kind."});
+  }
+
+  std::shared_ptr<RowHead const> head_;
+  std::uint64_t number_ = 0;
+  std::vector<Cell> cells_;
+};
+
+}  // namespace frugal

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: arrow
+#include <frugal/data/arrow/parquet_batches.hpp>
+#include <frugal/data/arrow/parquet_writer.hpp>
+#include <frugal/data/source.hpp>
+
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace fs = std::filesystem;
+using frugal::BatchColumns;
+using frugal::Cell;
+using frugal::Numbers;
+using frugal::ParquetBatches;
+using frugal::ParquetSet;
+using frugal::Pass;
+using frugal::Row;
+using frugal_test::support::TemporaryFolder;
+
+namespace {
+
+static_assert(frugal::SizedSource<ParquetBatches<>>);
+static_assert(frugal::SizedSource<ParquetBatches<Pass>>);
+
+std::string bytes_of(std::int64_t i) {
+  return {static_cast<char>(i), static_cast<char>(2 * i), static_cast<char>(3 * i)};
+}
+
+Numbers floats(std::int64_t i) {
+  std::string bytes(8, '\0');
+  float const values[2] = {static_cast<float>(i), 0.5F};
+  std::memcpy(bytes.data(), values, 8);
+  return {.dtype = frugal::Dtype::f32, .bytes = bytes};
+}
+
+fs::path write(fs::path path, std::int64_t first, std::int64_t count, std::uint64_t per_group) {
+  frugal::ParquetWriter writer(path, {.rows_per_group = per_group, .binary = {"pixels"}});
+  for (std::int64_t i = first; i < first + count; ++i) {
+    writer.add(
+        Row({{"label", Cell(i)},
+             {"pixels", Cell(bytes_of(i))},
+             {"pair", Cell(floats(i))},
+             {"x", Cell(static_cast<double>(i) / 4)},
+             {"odd", Cell(i % 2 == 1)},
+             {"ragged", Cell(Numbers{.dtype = frugal::Dtype::u8,
+                                     .bytes = std::string(static_cast<std::size_t>(i % 3), 'x')})},
+             {"some", i % 5 == 4 ? Cell() : Cell(i)}}));
+  }
+  writer.close();
+  return path;
+}
+
+std::vector<std::int64_t> labels(auto& batches, frugal::Cursor const& cursor) {
+  std::vector<std::int64_t> all;
+  batches.seek(cursor);
+  while (auto const batch = batches.next()) {
+    for (std::int64_t i = 0; i < batch->target.size(0); ++i) {
+      all.push_back(batch->target[i].template item<std::int64_t>());
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("batches are whole columns, in the order of the files when not shuffled") {
+  TemporaryFolder const folder;
+  write(folder / "a.parquet", 0, 10, 4);
+  write(folder / "b.parquet", 10, 5, 4);
+  ParquetBatches batches({folder.path()}, {.data = {"pixels"}, .target = "label"},
+                         {.batch = 6, .shuffle = false});
+  CHECK(batches.samples() == 15);
+  CHECK(batches.batches() == 3);
+  std::int64_t i = 0;
+  while (auto const batch = batches.next()) {
+    CHECK((batch->data.scalar_type() == at::kByte));
+    CHECK((batch->target.scalar_type() == at::kLong));
+    CHECK(batch->data.size(1) == 3);
+    for (std::int64_t row = 0; row < batch->target.size(0); ++row, ++i) {
+      CHECK(batch->target[row].item<std::int64_t>() == i);
+      CHECK(batch->data[row][2].item<int>() == 3 * i);
+    }
+  }
+  CHECK(i == 15);
+  CHECK(batches.decoded() == 5);
+}
+
+TEST_CASE(
+    "a shuffled epoch has every row once, decodes each row group once, and may be entered "
+    "anywhere") {
+  TemporaryFolder const folder;
+  write(folder / "a.parquet", 0, 50, 8);
+  ParquetBatches batches({folder / "a.parquet"}, {.data = {"x"}, .target = "label"}, {.batch = 6},
+                         {.cache_bytes = 1});
+  auto const order = labels(batches, {.seed = 1, .epoch = 3});
+  CHECK(batches.decoded() == 7);
+  auto sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  CHECK(sorted.size() == 50);
+  CHECK(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end());
+  CHECK(sorted != order);
+  for (std::uint64_t const position : {1U, 7U, 8U, 30U, 49U, 50U}) {
+    auto const tail = labels(batches, {.seed = 1, .epoch = 3, .position = position});
+    CHECK(std::equal(tail.begin(), tail.end(),
+                     order.begin() + static_cast<std::ptrdiff_t>(position), order.end()));
+  }
+  // Data and target stay together.
+  batches.seek({.seed = 1, .epoch = 4});
+  while (auto const batch = batches.next()) {
+    CHECK(at::equal(batch->data * 4, batch->target.to(at::kFloat)));
+  }
+}
+
+TEST_CASE("another order reads the same rows") {
+  TemporaryFolder const folder;
+  ParquetSet const set(write(folder / "a.parquet", 0, 20, 4));
+  ParquetBatches batches(set, {.data = {"x"}, .target = "label"}, Pass(20, {.batch = 7}, "rows"));
+  auto const read = labels(batches, {.seed = 5});
+  std::vector<std::int64_t> wanted(20);
+  frugal::Permutation(5, 0, 20).fill(0, wanted);
+  CHECK(read == wanted);
+}
+
+TEST_CASE("columns of numbers lie side by side as float32") {
+  TemporaryFolder const folder;
+  auto const path = write(folder / "a.parquet", 0, 6, 4);
+  ParquetBatches batches({path}, {.data = {"x", "label", "odd"}, .target = "odd"},
+                         {.batch = 6, .shuffle = false});
+  auto const batch = batches.next();
+  REQUIRE(batch);
+  CHECK((batch->data.scalar_type() == at::kFloat));
+  CHECK(batch->data.sizes() == at::IntArrayRef{6, 3});
+  CHECK(at::equal(batch->data[3], at::tensor({0.75F, 3.0F, 1.0F})));
+  CHECK((batch->target.scalar_type() == at::kLong));
+  CHECK(batch->target[3].item<std::int64_t>() == 1);
+}
+
+TEST_CASE("lists of one length are a matrix, and a batch may have no target") {
+  TemporaryFolder const folder;
+  auto const path = write(folder / "a.parquet", 0, 6, 4);
+  ParquetBatches batches({path}, {.data = {"pair"}}, {.batch = 6, .shuffle = false});
+  auto const batch = batches.next();
+  REQUIRE(batch);
+  CHECK(at::equal(batch->data[5], at::tensor({5.0F, 0.5F})));
+  CHECK_FALSE(batch->target.defined());
+}
+
+TEST_CASE("rows collate to the batch that the columns make") {
+  TemporaryFolder const folder;
+  auto const path = write(folder / "a.parquet", 0, 8, 4);
+  ParquetSet const set(path);
+  std::vector<Row> rows;
+  for (std::uint64_t i = 0; i < 8; ++i) rows.push_back(set.get(i));
+  for (BatchColumns const& columns : {BatchColumns{.data = {"pixels"}, .target = "label"},
+                                      BatchColumns{.data = {"pair"}, .target = "x"},
+                                      BatchColumns{.data = {"x", "label"}, .target = "odd"}}) {
+    frugal::Batch const collated = columns(rows);
+    auto const batch = ParquetBatches({path}, columns, {.batch = 8, .shuffle = false}).next();
+    CHECK(at::equal(collated.data, batch->data));
+    CHECK((collated.data.scalar_type() == batch->data.scalar_type()));
+    CHECK(at::equal(collated.target, batch->target));
+  }
+}
+
+TEST_CASE("a batch outlives the set that it views") {
+  TemporaryFolder const folder;
+  std::optional<frugal::Batch> batch;
+  {
+    ParquetBatches batches({write(folder / "a.parquet", 0, 6, 6)},
+                           {.data = {"pixels"}, .target = "label"}, {.batch = 6, .shuffle = false},
+                           {.cache_bytes = 1});
+    batch = batches.next();
+  }
+  CHECK(batch->data[5][1].item<int>() == 10);
+}
+
+TEST_CASE("what is no tensor says so") {
+  TemporaryFolder const folder;
+  auto const path = write(folder / "a.parquet", 0, 8, 4);
+  auto const first = [&](BatchColumns columns) {
+    return ParquetBatches({path}, std::move(columns), {.batch = 4}).next();
+  };
+  CHECK_THROWS_WITH_AS(first({.data = {"ragged"}}), doctest::Contains("differ in length"),
+                       frugal::DataError);
+  CHECK_THROWS_WITH_AS(ParquetBatches({path}, {.data = {"some"}}, {.batch = 8}).next(),
+                       doctest::Contains("a column has nulls"), frugal::DataError);
+  CHECK_THROWS_AS(first({.data = {"x", "pair"}}), frugal::ShapeError);
+  CHECK_THROWS_AS(first({}), frugal::SettingsError);
+  CHECK_THROWS_AS(first({.data = {"y"}}), frugal::SettingsError);
+  ParquetBatches other(ParquetSet(path, {.columns = {"x"}}), {.data = {"label"}},
+                       Pass(8, {.batch = 8}, "rows"));
+  CHECK_THROWS_AS(other.next(), frugal::SettingsError);
+}

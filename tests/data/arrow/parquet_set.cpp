@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+// needs: arrow
+#include <frugal/data/arrow/parquet_set.hpp>
+#include <frugal/data/arrow/parquet_writer.hpp>
+#include <frugal/data/sample_set.hpp>
+
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace fs = std::filesystem;
+using frugal::Cell;
+using frugal::Numbers;
+using frugal::ParquetSet;
+using frugal::Row;
+using frugal_test::support::TemporaryFolder;
+
+namespace {
+
+static_assert(frugal::IdentifiedSet<ParquetSet>);
+
+std::string pixels(std::int64_t i) {
+  std::string bytes(8, '\0');
+  for (std::size_t b = 0; b < bytes.size(); ++b)
+    bytes[b] = static_cast<char>(31 * i + 7 * static_cast<int>(b));
+  return bytes;
+}
+
+Row row(std::int64_t i) {
+  return Row({{"label", Cell(i)},
+              {"pixels", Cell(pixels(i))},
+              {"weight", i % 3 == 2 ? Cell() : Cell(static_cast<double>(i) / 4)},
+              {"ids", Cell(Numbers{.dtype = frugal::Dtype::i32,
+                                   .bytes = std::string(static_cast<std::size_t>(4 * (i % 3)),
+                                                        static_cast<char>(i))})},
+              {"word", Cell("w" + std::to_string(i))},
+              {"odd", Cell(i % 2 == 1)},
+              {"tags", Cell(std::vector<std::string>{"a", std::to_string(i)})}});
+}
+
+void write(fs::path const& path, std::int64_t first, std::int64_t count,
+           std::uint64_t per_group = 4, std::string compression = "zstd") {
+  frugal::ParquetWriter writer(
+      path,
+      {.rows_per_group = per_group, .compression = std::move(compression), .binary = {"pixels"}});
+  for (std::int64_t i = first; i < first + count; ++i) writer.add(row(i));
+  writer.close();
+}
+
+void damage(fs::path const& from, fs::path const& to, std::size_t size,
+            std::size_t flipped = SIZE_MAX) {
+  std::string bytes = frugal_test::support::text_of(from);
+  bytes.resize(std::min(size, bytes.size()));
+  if (flipped < bytes.size()) bytes[flipped] = static_cast<char>(bytes[flipped] ^ 0x40);
+  std::ofstream(to, std::ios::binary) << bytes;
+}
+
+}  // namespace
+
+TEST_CASE("rows come back as they were written, in any order, over several files and row groups") {
+  TemporaryFolder const folder;
+  for (std::string const compression : {"none", "snappy", "gzip", "zstd", "lz4", "brotli"}) {
+    CAPTURE(compression);
+    fs::path const in = folder / compression;
+    fs::create_directory(in);
+    write(in / "b.parquet", 10, 7, 4, compression);
+    write(in / "a.parquet", 0, 10, 4, compression);
+    ParquetSet const set(in);
+    REQUIRE(set.size() == 17);
+    CHECK(set.group_sizes() == std::vector<std::uint64_t>{4, 4, 2, 4, 3});
+    for (std::uint64_t k = 0; k < 17; ++k) {
+      std::uint64_t const i = (5 * k + 3) % 17;
+      Row const read = set.get(i);
+      Row const wrote = row(static_cast<std::int64_t>(i));
+      CHECK(read.columns() == wrote.columns());
+      CHECK(read.cells() == wrote.cells());
+    }
+    CHECK(set.decoded() == 5);  // the cache holds all
+  }
+}
+
+TEST_CASE("columns are read by name, in the order asked for") {
+  TemporaryFolder const folder;
+  write(folder / "a.parquet", 0, 5);
+  ParquetSet const set(folder / "a.parquet", {.columns = {"word", "label"}});
+  CHECK(set.columns() == std::vector<std::string>{"word", "label"});
+  CHECK(set.get(3).cells() == std::vector<Cell>{Cell(std::string("w3")), Cell(std::int64_t{3})});
+  CHECK_THROWS_WITH_AS(ParquetSet(folder / "a.parquet", {.columns = {"labels"}}),
+                       doctest::Contains("the columns are label, pixels, weight, ids"),
+                       frugal::SettingsError);
+}
+
+TEST_CASE("a sample has the name of its file and row, and the set an identity") {
+  TemporaryFolder const folder;
+  write(folder / "a.parquet", 0, 5);
+  write(folder / "b.parquet", 5, 5);
+  std::vector const both{folder / "a.parquet", folder / "b.parquet"};
+  ParquetSet const set(both);
+  CHECK(frugal::sample_name(set, 7) == (folder / "b.parquet").string() + ", row 2");
+  CHECK(set.get(7).where() == (folder / "b.parquet").string() + ", row 2");
+  CHECK(ParquetSet(both).identity() == set.identity());
+  CHECK(ParquetSet(both, {.columns = {"label"}}).identity() != set.identity());
+  fs::last_write_time(both[1], fs::last_write_time(both[1]) + std::chrono::seconds(1));
+  CHECK(ParquetSet(both).identity() != set.identity());
+}
+
+TEST_CASE("a cache below one row group decodes it again when the order leaves it") {
+  TemporaryFolder const folder;
+  write(folder / "a.parquet", 0, 8);
+  ParquetSet const set(folder / "a.parquet", {.columns = {"label"}, .cache_bytes = 1});
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    CHECK(set.get(i).integer("label") == static_cast<std::int64_t>(i));
+  }
+  CHECK(set.decoded() == 2);
+  for (std::uint64_t const i : {0U, 4U, 1U, 5U}) static_cast<void>(set.get(i));
+  CHECK(set.decoded() == 6);
+}
+
+TEST_CASE("threads read one set") {
+  TemporaryFolder const folder;
+  write(folder / "a.parquet", 0, 200, 7);
+  ParquetSet const set(folder / "a.parquet", {.columns = {"label", "pixels"}, .cache_bytes = 2000});
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint64_t k = 0; k < 200; ++k) {
+        std::uint64_t const i = (k * 77 + t * 13) % 200;
+        Row const read = set.get(i);
+        if (read.integer("label") != static_cast<std::int64_t>(i) ||
+            read.text("pixels") != pixels(static_cast<std::int64_t>(i)))
+          ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a missing, empty or foreign file is named") {
+  TemporaryFolder const folder;
+  CHECK_THROWS_WITH_AS(ParquetSet(folder / "none.parquet"), doctest::Contains("none.parquet"),
+                       frugal::DataError);
+  std::ofstream(folder / "empty.parquet") << "";
+  CHECK_THROWS_AS(ParquetSet(folder / "empty.parquet"), frugal::DataError);
+  std::ofstream(folder / "text.parquet") << "a,b\n1,2\n3,4\n";
+  CHECK_THROWS_AS(ParquetSet(folder / "text.parquet"), frugal::DataError);
+}
+
+TEST_CASE("a file that is cut off anywhere is a DataError, or is skipped and counted") {
+  TemporaryFolder const folder;
+  write(folder / "whole.parquet", 0, 20);
+  std::size_t const size = fs::file_size(folder / "whole.parquet");
+  for (std::size_t part = 1; part < 7; ++part) {
+    damage(folder / "whole.parquet", folder / "cut.parquet", size * part / 7);
+    CHECK_THROWS_AS(ParquetSet(folder / "cut.parquet"), frugal::DataError);
+  }
+  ParquetSet const set({folder / "cut.parquet", folder / "whole.parquet", folder / "gone.parquet"},
+                       {.on_damage = frugal::OnDamage::Skip});
+  CHECK(set.size() == 20);
+  CHECK(set.damage().count() == 2);
+  CHECK(set.damage().names() ==
+        std::vector{(folder / "cut.parquet").string(), (folder / "gone.parquet").string()});
+  CHECK(set.get(7).integer("label") == 7);
+  CHECK_THROWS_AS(ParquetSet(folder / "cut.parquet", {.on_damage = frugal::OnDamage::Skip}),
+                  frugal::EmptySourceError);
+}
+
+TEST_CASE("a flipped bit in a page is found by its checksum, and the other row groups are read") {
+  TemporaryFolder const folder;
+  write(folder / "whole.parquet", 0, 8);
+  std::size_t found = 0;
+  std::size_t read = 0;
+  std::size_t wrong = 0;
+  std::size_t const size = fs::file_size(folder / "whole.parquet");
+  for (std::size_t at = 4; at < size; at += 11) {
+    damage(folder / "whole.parquet", folder / "flipped.parquet", size, at);
+    try {
+      ParquetSet const set(folder / "flipped.parquet");
+      for (std::uint64_t i = 0; i < set.size(); ++i) {
+        try {
+          if (set.get(i).cells() != row(static_cast<std::int64_t>(i)).cells()) ++wrong;
+          ++read;
+        } catch (frugal::DataError const& error) {
+          CHECK(error.fault().where.find("flipped.parquet, row group") != std::string::npos);
+          ++found;
+        }
+      }
+    } catch (frugal::DataError const&) {
+      ++found;
+    } catch (frugal::SettingsError const&) {
+      ++found;
+    }
+  }
+  CHECK(found > 0);
+  CHECK(read > 0);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("files of other columns do not make one set") {
+  TemporaryFolder const folder;
+  write(folder / "a.parquet", 0, 5);
+  frugal::ParquetWriter writer(folder / "b.parquet");
+  writer.add(Row({{"label", Cell(std::string("five"))}}));
+  writer.close();
+  std::vector const both{folder / "a.parquet", folder / "b.parquet"};
+  CHECK_THROWS_AS(ParquetSet(both, {.columns = {"label"}}), frugal::DataError);
+  ParquetSet const set(both, {.columns = {"label"}, .on_damage = frugal::OnDamage::Skip});
+  CHECK(set.size() == 5);
+  CHECK(set.damage().names() == std::vector{both[1].string()});
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <frugal/data/tables/row.hpp>
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+using frugal::Cell;
+using frugal::Row;
+
+namespace {
+
+Row sample() {
+  auto const head = std::make_shared<frugal::RowHead const>(
+      frugal::RowHead{.source = "a.parquet", .columns = {"n", "x", "b", "s", "none", "many"}});
+  return Row(head, 12,
+             {Cell(std::int64_t{-3}), Cell(2.5), Cell(true), Cell(std::string("word")), Cell(),
+              Cell(std::vector<std::string>{"a", "b"})});
+}
+
+}  // namespace
+
+TEST_CASE("a row gives its cells by name and kind") {
+  Row const row = sample();
+  CHECK(row.integer("n") == -3);
+  CHECK(row.real("x") == 2.5);
+  CHECK(row.real("n") == -3.0);
+  CHECK(row.boolean("b"));
+  CHECK(row.text("s") == "word");
+  CHECK(row.texts("many") == std::vector<std::string>{"a", "b"});
+  CHECK(row.number() == 12);
+  CHECK(row.where() == "a.parquet, row 12");
+}
+
+TEST_CASE("a null is an error without a fallback") {
+  Row const row = sample();
+  CHECK(row.is_null("none"));
+  CHECK_FALSE(row.is_null("n"));
+  CHECK_THROWS_WITH_AS(static_cast<void>(row.integer("none")),
+                       "frugal: a cell is null (a.parquet, row 12, column none). Give integer() a "
+                       "fallback, or ask is_null() first.",
+                       frugal::DataError);
+  CHECK(row.integer("none", 7) == 7);
+  CHECK(row.real("none", 0.5) == 0.5);
+  CHECK(row.boolean("none", true));
+  CHECK(row.text("none", "-") == "-");
+  CHECK(row.integer("n", 7) == -3);
+}
+
+TEST_CASE("a cell of another kind names both") {
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(sample().integer("s")),
+      "frugal: a cell is no integer (a.parquet, row 12, column s): it is text. Call "
+      "the accessor of that kind.",
+      frugal::DataError);
+  CHECK_THROWS_AS(static_cast<void>(sample().integer("x")), frugal::DataError);
+  CHECK_THROWS_AS(static_cast<void>(sample().boolean("n", true)), frugal::DataError);
+}
+
+TEST_CASE("an unknown column lists those that there are") {
+  CHECK_THROWS_WITH_AS(static_cast<void>(sample().cell("label")),
+                       "frugal: there is no column label (a.parquet): the columns are n, x, b, s, "
+                       "none, many. Name one of them.",
+                       frugal::SettingsError);
+}
+
+TEST_CASE("a list of numbers counts its items, whatever their width") {
+  CHECK(frugal::Numbers{.dtype = frugal::Dtype::f64, .bytes = std::string(24, '\0')}.count() == 3);
+  CHECK(frugal::Numbers{.dtype = frugal::Dtype::boolean, .bytes = "\1"}.count() == 1);
+}
