@@ -15,6 +15,7 @@
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
 #include <frugal/data/samples.hpp>
+#include <frugal/data/text/packed.hpp>
 #include <frugal/explain.hpp>
 #include <frugal/find_learning_rate.hpp>
 #include <frugal/metrics/accuracy.hpp>

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B sequences, T positions of each.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <frugal/data/labels.hpp>
+#include <frugal/data/sample_set.hpp>
+#include <frugal/data/text/packed_batch.hpp>
+#include <frugal/data/text/packing.hpp>
+#include <frugal/data/text/token_ids.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+namespace detail {
+template <class Docs>
+concept MeasuredDocuments = requires(Docs const& documents, std::uint64_t index) {
+  { documents.length(index) } -> std::convertible_to<std::uint64_t>;
+};
+}  // namespace detail
+
+/// A SampleSet of sequences of one length, packed from the documents of another set: token ids,
+/// their targets, and where each document begins. No target, and no attention under
+/// `document_mask`, crosses from one document into another.
+///
+/// `Docs`  a SampleSet that is read by index, and gives the same documents every time: a span or a
+///         vector of integers, or a tensor [length]. `Documents` is one. With a member
+///         `length(index)` the index is built without reading the documents.
+/// Cost    the index of PackIndex; a sequence reads the documents that it is made of.
+/// Errors  those of PackIndex; EmptySourceError without a sequence; DataError where a document has
+///         another length than when it was measured.
+template <class Docs>
+class Packed {
+  static_assert(detail::TokenSet<Docs>,
+                "frugal: Packed packs a set of documents that is read by index, `get(index)`, and "
+                "gives a span, a vector or a tensor of token ids. Tokenise the texts first, as in "
+                "`Packed(tokenise(texts, tokenizer), Packing{.length = 1024})`.");
+
+ public:
+  Packed(Docs documents, Packing const& packing)
+      : documents_(std::move(documents)), index_(index_of(documents_, packing)) {
+    if (index_.size() == 0) {
+      throw EmptySourceError({.what = "the documents make no sequence",
+                              .where = "Packed",
+                              .why = std::to_string(documents_.size()) + " documents, " +
+                                     std::to_string(index_.empty()) + " of them empty, " +
+                                     std::to_string(index_.left_out()) + " left out, " +
+                                     std::to_string(index_.dropped_tokens()) + " tokens dropped",
+                              .fix = "Give more documents, shorter sequences, or no drop_last."});
+    }
+  }
+
+  /// Sequences.
+  std::uint64_t size() const { return index_.size(); }
+
+  /// Sequence `index` as a batch of one without the batch's dimension: all tensors are [T].
+  PackedBatch get(std::uint64_t index) const {
+    std::int64_t const t = packing().length;
+    PackedBatch made;
+    for (at::Tensor* tensor : {&made.data, &made.target, &made.documents, &made.positions}) {
+      *tensor = at::empty({t}, at::TensorOptions(at::kLong));
+    }
+    auto const out = [](at::Tensor& tensor) {
+      return static_cast<std::int64_t*>(tensor.mutable_data_ptr());
+    };
+    Place place{out(made.data), out(made.target), out(made.documents), out(made.positions)};
+    index_.pieces(index, [&](PackIndex::Piece const& piece) { put(piece, index, place); });
+    made.lengths = at::scalar_tensor(place.filled, at::kLong);
+    made.counts = at::scalar_tensor(place.counted, at::kLong);
+    for (; place.filled < t; ++place.filled) {
+      place.data[place.filled] = packing().padding;
+      place.target[place.filled] = ignored_label;
+      place.documents[place.filled] = no_document;
+      place.positions[place.filled] = 0;
+    }
+    return made;
+  }
+
+  std::string name(std::uint64_t index) const {
+    std::string text = "sequence " + std::to_string(index);
+    index_.pieces(index, [&, first = true](PackIndex::Piece const& piece) mutable {
+      if (first) text += ", which begins with " + sample_name(documents_, piece.document);
+      first = false;
+    });
+    return text;
+  }
+
+  std::string identity() const
+    requires IdentifiedSet<Docs>
+  {
+    return "packed, " + packing().text() + ", of " + std::string(documents_.identity());
+  }
+
+  /// What is packed how, and the counts: tokens, targets, padding.
+  PackIndex const& index() const { return index_; }
+  Packing const& packing() const { return index_.packing(); }
+  Docs const& documents() const { return documents_; }
+
+ private:
+  struct Place {
+    std::int64_t *data, *target, *documents, *positions;
+    std::int64_t filled = 0;
+    std::int64_t counted = 0;
+    std::int64_t document = 0;
+  };
+
+  static PackIndex index_of(Docs const& documents, Packing const& packing) {
+    return PackIndex(
+        documents.size(),
+        [&](std::uint64_t index) -> std::uint64_t {
+          if constexpr (detail::MeasuredDocuments<Docs>) {
+            return documents.length(index);
+          } else {
+            return detail::token_count(documents.get(index));
+          }
+        },
+        packing);
+  }
+
+  /// Writes a piece of a document behind what is there.
+  void put(PackIndex::Piece const& piece, std::uint64_t index, Place& place) const {
+    auto const& document = documents_.get(piece.document);
+    std::uint64_t const tokens = detail::token_count(document);
+    std::uint64_t const all = tokens + (packing().end_of_document ? 1 : 0);
+    std::int64_t const room = packing().length - place.filled;
+    std::uint64_t const left = all < piece.begin ? 0 : all - piece.begin;
+    std::uint64_t const count = std::min(piece.count, left);
+    bool const fits = count > 0 && count <= static_cast<std::uint64_t>(room) &&
+                      (packing().pack != Pack::Cut || count == piece.count);
+    if (tokens == 0 || !fits) {
+      throw DataError(
+          {.what = "a document has another length than when it was measured",
+           .where = sample_name(documents_, piece.document) + ", sequence " + std::to_string(index),
+           .why = "it has " + std::to_string(tokens) + " tokens now",
+           .fix = "Give a set whose documents do not change, or pack it again."});
+    }
+    detail::TokenReader const read(document);
+    auto const token = [&](std::uint64_t at) -> std::int64_t {
+      return at < tokens ? read(at) : static_cast<std::int64_t>(*packing().end_of_document);
+    };
+    for (std::uint64_t i = 0; i < count; ++i, ++place.filled) {
+      std::uint64_t const at = piece.begin + i;
+      place.data[place.filled] = token(at);
+      place.target[place.filled] = at + 1 < all ? token(at + 1) : ignored_label;
+      place.documents[place.filled] = place.document;
+      place.positions[place.filled] = static_cast<std::int64_t>(i);
+    }
+    place.counted += static_cast<std::int64_t>(count) - (piece.begin + count == all ? 1 : 0);
+    ++place.document;
+  }
+
+  Docs documents_;
+  PackIndex index_;
+};
+
+}  // namespace frugal
