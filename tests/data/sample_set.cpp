@@ -5,9 +5,11 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cstddef>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace {
 
@@ -44,6 +46,14 @@ static_assert(!frugal::SampleSet<Unsized> && !frugal::SampleSet<Changed>);
 static_assert(frugal::IdentifiedSet<Drawn> && !frugal::IdentifiedSet<Squares>);
 static_assert(frugal::BatchedSet<Bulk> && !frugal::BatchedSet<Squares>);
 static_assert(std::is_same_v<frugal::sample_of<Drawn>, std::string>);
+
+using Keys = std::span<frugal::SampleKey const>;
+using Numbers = std::span<std::size_t const>;
+using ByKey = decltype([](std::vector<int> const& samples, Keys) { return samples.size(); });
+using ByNumber = decltype([](std::vector<int> const& samples, Numbers) { return samples.size(); });
+using ByEither = decltype([](std::vector<int> const& samples, auto) { return samples.size(); });
+static_assert(frugal::KeyedCollate<ByKey, int> && !frugal::KeyedCollate<ByKey, std::string>);
+static_assert(!frugal::KeyedCollate<ByNumber, int> && !frugal::KeyedCollate<ByEither, int>);
 
 }  // namespace
 

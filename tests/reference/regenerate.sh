@@ -7,13 +7,14 @@ cd "$(dirname "$0")"
 python=${PYTHON:-python3}
 export KERAS_BACKEND=torch PYTHONDONTWRITEBYTECODE=1
 
-"$python" -c 'import torch, numpy, keras, sklearn, torchmetrics' 2>/dev/null || {
-  echo "regenerate: $python lacks torch, numpy, keras, sklearn or torchmetrics." \
+"$python" -c 'import torch, numpy, keras, sklearn, torchmetrics, torchvision, PIL' 2>/dev/null || {
+  echo "regenerate: $python lacks torch, numpy, keras, sklearn, torchmetrics, torchvision or pillow." \
     "Install requirements/reference.txt into a virtual environment and run it again with PYTHON=<its python>." >&2
   exit 1
 }
 # The default kernels on every machine: the widest vectors differ in the last bit.
 export ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1
-for script in optimizers schedules clip training early_stop loss_scaling average flops range_test metrics padding; do
+for script in optimizers schedules clip training early_stop loss_scaling average flops range_test metrics padding \
+  images image_transforms; do
   "$python" "make_$script.py"
 done

@@ -38,6 +38,7 @@ DATA_MAY_INCLUDE = {
     "tables": set(),
     "arrow": {"sampling", "shards", "tables"},
     "text": set(),
+    "image": {"sampling"},
 }
 
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace frugal {
 
@@ -79,6 +81,17 @@ template <class S>
 concept BatchedSet =
     SampleSet<S> && detail::ReadsByIndex<S> &&
     requires(S const& set, std::span<std::uint64_t const> indices) { set.get_batch(indices); };
+
+/// A collate function that takes the keys of its samples, for random transforms of whole batches:
+/// `batch(std::vector<Sample>, std::span<SampleKey const>)`, row b of the batch being sample
+/// `keys[b]`. A loader prefers the form with the samples' numbers where a function has both.
+template <class C, class S>
+concept KeyedCollate =
+    !requires(C const& collate, std::vector<S> samples, std::span<std::size_t const> indices) {
+      collate(std::move(samples), indices);
+    } && requires(C const& collate, std::vector<S> samples, std::span<SampleKey const> keys) {
+      collate(std::move(samples), keys);
+    };
 
 /// A set that can say whether it still holds what it held.
 template <class S>

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <frugal/data/image/pixels.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace frugal_test::image_pixels {
+
+using frugal::Channels;
+using frugal::oriented;
+using frugal::Pixels;
+using frugal::with_channels;
+using Bytes = std::vector<std::uint8_t>;
+
+//  1 2 3
+//  4 5 6
+Pixels six() { return {.height = 2, .width = 3, .channels = 1, .bytes = {1, 2, 3, 4, 5, 6}}; }
+
+TEST_CASE("each EXIF orientation is undone") {
+  // Section 4.6.4: where row 0 and column 0 of the stored image are seen.
+  CHECK(oriented(six(), 1).bytes == Bytes{1, 2, 3, 4, 5, 6});
+  CHECK(oriented(six(), 2).bytes == Bytes{3, 2, 1, 6, 5, 4});
+  CHECK(oriented(six(), 3).bytes == Bytes{6, 5, 4, 3, 2, 1});
+  CHECK(oriented(six(), 4).bytes == Bytes{4, 5, 6, 1, 2, 3});
+  CHECK(oriented(six(), 5).bytes == Bytes{1, 4, 2, 5, 3, 6});
+  CHECK(oriented(six(), 6).bytes == Bytes{4, 1, 5, 2, 6, 3});
+  CHECK(oriented(six(), 7).bytes == Bytes{6, 3, 5, 2, 4, 1});
+  CHECK(oriented(six(), 8).bytes == Bytes{3, 6, 2, 5, 1, 4});
+  for (int i = 1; i <= 8; ++i) CHECK(oriented(six(), i).height == (i < 5 ? 2 : 3));
+  CHECK(oriented(six(), 0) == six());
+  CHECK(oriented(six(), 9) == six());
+}
+
+TEST_CASE("channels of a pixel stay together when an image is turned") {
+  Pixels const two{.height = 1, .width = 2, .channels = 3, .bytes = {1, 2, 3, 4, 5, 6}};
+  CHECK(oriented(two, 3).bytes == Bytes{4, 5, 6, 1, 2, 3});
+}
+
+TEST_CASE("channels are repeated, left out, or weighed to grey") {
+  Pixels const grey{.height = 1, .width = 1, .channels = 1, .bytes = {7}};
+  Pixels const grey_alpha{.height = 1, .width = 1, .channels = 2, .bytes = {7, 9}};
+  Pixels const rgb{.height = 1, .width = 1, .channels = 3, .bytes = {100, 150, 200}};
+  Pixels const rgba{.height = 1, .width = 1, .channels = 4, .bytes = {100, 150, 200, 9}};
+  CHECK(with_channels(grey, Channels::rgb).bytes == Bytes{7, 7, 7});
+  CHECK(with_channels(grey, Channels::rgba).bytes == Bytes{7, 7, 7, 255});
+  CHECK(with_channels(grey_alpha, Channels::grey).bytes == Bytes{7});
+  CHECK(with_channels(grey_alpha, Channels::rgba).bytes == Bytes{7, 7, 7, 9});
+  CHECK(with_channels(rgb, Channels::rgba).bytes == Bytes{100, 150, 200, 255});
+  CHECK(with_channels(rgba, Channels::rgb).bytes == Bytes{100, 150, 200});
+  // 0.299 * 100 + 0.587 * 150 + 0.114 * 200 = 140.75
+  CHECK(with_channels(rgb, Channels::grey).bytes == Bytes{141});
+  CHECK(with_channels(rgba, Channels::as_stored) == rgba);
+}
+
+TEST_CASE("white stays white in grey, at 8 and at 16 bits") {
+  Pixels const white{.height = 1, .width = 1, .channels = 3, .bytes = Bytes(3, 255)};
+  Pixels const wide{.height = 1, .width = 1, .channels = 3, .bits = 16, .bytes = Bytes(6, 255)};
+  CHECK(with_channels(white, Channels::grey).bytes == Bytes{255});
+  CHECK(with_channels(wide, Channels::grey).bytes == Bytes{255, 255});
+  CHECK(with_channels(wide, Channels::rgba).bytes == Bytes(8, 255));
+}
+
+}  // namespace frugal_test::image_pixels

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+// needs: images
+#include <frugal/data/image/encode.hpp>
+#include <frugal/data/image/png.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "files.hpp"
+
+namespace frugal_test::image_png {
+
+using namespace frugal_test::image;
+using frugal::DataError;
+using frugal::decode_png;
+using frugal::encode_png;
+
+TEST_CASE("PNG files are decoded as Pillow decodes them, bit for bit") {
+  int compared = 0;
+  for (Json const& each : cases()) {
+    auto const name = each.at("name").get<std::string>();
+    if (!name.starts_with("png")) continue;
+    CAPTURE(name);
+    auto const image = decode_png(bytes_of(each), options_of(each));
+    std::vector<std::uint32_t> const shape{image.height, image.width, image.channels};
+    CHECK(shape == each.at("shape").get<std::vector<std::uint32_t>>());
+    CHECK(image.bits == each.at("bits"));
+    std::vector<int> values;
+    for (std::size_t i = 0; i < image.bytes.size(); i += image.bits / 8) {
+      std::uint16_t value = image.bytes[i];
+      if (image.bits == 16) std::memcpy(&value, image.bytes.data() + i, 2);
+      values.push_back(value);
+    }
+    CHECK(values == each.at("pixels").get<std::vector<int>>());
+    ++compared;
+  }
+  CHECK(compared >= 40);
+}
+
+TEST_CASE("every prefix of a PNG file is refused, and every changed byte of its pixels") {
+  auto const whole = file_of("png RGB rgb");
+  auto const image = decode_png(whole);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    CAPTURE(size);
+    CHECK_THROWS_AS(decode_png(std::span(whole).first(size)), DataError);
+  }
+  std::size_t const data = 8 + 25 + 8;  // signature, IHDR, and the head of IDAT
+  for (std::size_t i = data; i < whole.size() - 12; ++i) {
+    auto changed = whole;
+    changed[i] ^= std::byte{4};
+    CAPTURE(i);
+    CHECK_THROWS_AS(decode_png(changed), DataError);
+  }
+}
+
+TEST_CASE("a damaged PNG file is refused with name, byte and libpng's words") {
+  auto bytes = file_of("png RGB rgb");
+  auto const cut = fault_of<DataError>(
+      [&] { return decode_png(std::span(bytes).first(60), {}, "folder/cut.png"); });
+  CHECK(cut.what == "the PNG image cannot be decoded");
+  CHECK(cut.where == "folder/cut.png, byte 60");
+  CHECK(cut.why == "the file ends within a chunk");
+  bytes[60] ^= std::byte{1};
+  auto const changed = fault_of<DataError>([&] { return decode_png(bytes, {}, "a.png"); });
+  CHECK(changed.where.starts_with("a.png, byte "));
+  CHECK(!changed.why.empty());
+}
+
+TEST_CASE("an image of too many pixels, or more than its file can hold, is refused") {
+  auto const bytes = file_of("png RGB rgb");
+  CHECK(decode_png(bytes, {.pixels = 7 * 13}).width == 13);
+  CHECK(fault_of<DataError>([&] { return decode_png(bytes, {.pixels = 90}, "bomb.png"); }).why ==
+        "it claims 13 x 7 pixels, and the limit is 90");
+  // A whole head that claims 9,000 x 9,000, with nothing behind it; its checksum is zlib's.
+  auto const head = encode_png(gradient(9000, 9000, 1), {.compression = 1});
+  auto const fault = fault_of<DataError>([&] { return decode_png(std::span(head).first(60)); });
+  CHECK(fault.what == "the file cannot hold its image");
+}
+
+TEST_CASE("no PNG file is refused") {
+  std::vector<std::byte> const text(100, std::byte{'x'});
+  CHECK(fault_of<DataError>([&] { return decode_png(text); }).why == "Not a PNG file");
+}
+
+}  // namespace frugal_test::image_png
