@@ -17,3 +17,9 @@ export ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1
 for script in optimizers schedules clip training early_stop loss_scaling average flops range_test metrics padding; do
   "$python" "make_$script.py"
 done
+# datasketch is in requirements/data-bench.txt.
+if "$python" -c 'import datasketch, scipy' 2>/dev/null; then
+  "$python" make_curate.py
+else
+  echo "regenerate: $python lacks datasketch or scipy; curate.json is as it was." >&2
+fi

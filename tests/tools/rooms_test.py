@@ -34,6 +34,7 @@ DATA_MAY_INCLUDE = {
     "sampling": set(),
     "loading": {"sampling"},
     "idx": set(),
+    "curate": {"sampling", "idx"},
 }
 
 
