@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <type_traits>

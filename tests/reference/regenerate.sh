@@ -18,3 +18,9 @@ for script in optimizers schedules clip training early_stop loss_scaling average
   images image_transforms; do
   "$python" "make_$script.py"
 done
+# datasketch is in requirements/data-bench.txt.
+if "$python" -c 'import datasketch, scipy' 2>/dev/null; then
+  "$python" make_curate.py
+else
+  echo "regenerate: $python lacks datasketch or scipy; curate.json is as it was." >&2
+fi

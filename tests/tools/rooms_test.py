@@ -39,6 +39,7 @@ DATA_MAY_INCLUDE = {
     "arrow": {"sampling", "shards", "tables"},
     "text": set(),
     "image": {"sampling"},
+    "curate": {"sampling", "idx"},
 }
 
 

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/curate/curated_marker.hpp>
+#include <frugal/data/curate/curation.hpp>
+#include <frugal/data/curate/deduplicate_settings.hpp>
+#include <frugal/data/curate/deduplicator.hpp>
+#include <frugal/data/sample_set.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace frugal {
+
+/// A set whose samples somebody has chosen. `curated()` is its name, empty if nobody has.
+template <class S>
+concept CuratedSet = SampleSet<S> && requires(S const& set) {
+  { set.curated() } -> std::convertible_to<std::string>;
+};
+
+/// The text of a sample that is text or bytes already.
+struct AsText {
+  std::string operator()(std::string text) const { return text; }
+  std::string operator()(std::string_view text) const { return std::string(text); }
+  std::string operator()(char const* text) const { return text; }
+  std::string operator()(std::span<std::byte const> bytes) const {
+    return {reinterpret_cast<char const*>(bytes.data()), bytes.size()};
+  }
+  std::string operator()(std::span<unsigned char const> bytes) const {
+    return {reinterpret_cast<char const*>(bytes.data()), bytes.size()};
+  }
+};
+
+namespace detail {
+
+template <class Set, class Text>
+concept TextsOf = requires(Set const& set, Text const& text, std::uint64_t index) {
+  { std::invoke(text, set.get(index)) } -> std::convertible_to<std::string_view>;
+};
+
+template <class Set>
+std::string identity_of(Set const& set) {
+  if constexpr (IdentifiedSet<Set>) {
+    return set.identity();
+  } else {
+    return {};
+  }
+}
+
+}  // namespace detail
+
+/// Finds copies and near-duplicates among the texts of a set. `text` gives the text of a sample.
+///
+/// Copies have the same bytes. Near-duplicates share shingles: MinHash-LSH finds candidates, which
+/// are then compared exactly, so that all that is removed is at least `threshold` similar to a
+/// sample of its group. One sample of each group stays. The result is the same for any number of
+/// threads and any limit of memory.
+///
+/// Memory  `memory` bytes, one bit a sample, and about 250 bytes for each sample that has a twin;
+/// 16
+///         bytes of disk for a sample and a band beyond that.
+/// Errors  SettingsError for a setting out of range, and for a set that is marked as curated unless
+///         `even_if_curated` is its name; StoreError if spilling fails; what the set throws.
+template <SampleSet Set, class Text = AsText>
+Curation deduplicate(Set const& set, Deduplicate const& settings, Text const& text = {}) {
+  static_assert(detail::ReadsByIndex<Set>,
+                "frugal: deduplicate reads each sample once, and this set gives another sample in "
+                "every epoch. Deduplicate the set behind its random transform.");
+  static_assert(!detail::ReadsByIndex<Set> || detail::TextsOf<Set, Text>,
+                "frugal: a sample of this set is no text. Give deduplicate a function that makes "
+                "one of it: `deduplicate(set, settings, [](Sample const& s) { return s.text; })`.");
+  Deduplicate const used = detail::checked(settings);
+  if constexpr (CuratedSet<Set>) {
+    std::string const name = set.curated();
+    if (!name.empty()) detail::refuse_curated({.name = name, .why = ""}, used.even_if_curated);
+  }
+  if (!used.data.empty()) {
+    if (auto const mark = curated_mark(used.data)) {
+      detail::refuse_curated(*mark, used.even_if_curated);
+    }
+  }
+  if constexpr (detail::ReadsByIndex<Set> && detail::TextsOf<Set, Text>) {
+    Curation out = detail::Deduplicator(used, set.size(), [&](std::uint64_t index) {
+                     return std::string(std::invoke(text, set.get(index)));
+                   }).run();
+    out.name = used.name;
+    out.identity = detail::identity_of(set);
+    out.method = detail::method_of(used);
+    out.price = used.price;
+    return out;
+  }
+}
+
+/// The same with the default settings.
+template <SampleSet Set>
+Curation deduplicate(Set const& set) {
+  static_assert(!CuratedSet<Set>,
+                "frugal: this set is marked as curated, and deduplication would thin it out. To do "
+                "so all the same, name it: `deduplicate(set, {.even_if_curated = \"name\"})`.");
+  return deduplicate(set, Deduplicate{});
+}
+
+}  // namespace frugal

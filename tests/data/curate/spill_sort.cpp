@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/data/curate/spill_sort.hpp>
+
+#include "support/files.hpp"
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace frugal_test::data_curate_spill_sort {
+
+using frugal::detail::SpillFolder;
+using frugal::detail::SpillSort;
+
+struct Record {
+  std::uint64_t key = 0;
+  std::uint64_t index = 0;
+  friend auto operator<=>(Record const&, Record const&) = default;
+};
+
+std::vector<Record> random_records(std::size_t count) {
+  std::mt19937_64 random(7);
+  std::vector<Record> out(count);
+  for (Record& each : out) each = {.key = random() % 1000, .index = random() % 100};
+  return out;
+}
+
+TEST_CASE("records come out sorted, with any memory and any number of parts") {
+  auto const records = random_records(20'000);
+  auto sorted = records;
+  std::sort(sorted.begin(), sorted.end());
+  support::TemporaryFolder folder;
+  // 320,000 bytes of records: from all in memory, to hundreds of files that take several passes.
+  for (std::uint64_t const memory : {1ULL << 20, 1ULL << 16, 1ULL << 13}) {
+    for (unsigned const parts : {1U, 2U, 8U}) {
+      SpillFolder files(folder.path());
+      SpillSort<Record> sort(files, memory, parts);
+      for (std::size_t i = 0; i < records.size(); ++i) {
+        sort.add(static_cast<unsigned>(i % parts), records[i]);
+      }
+      std::vector<Record> out;
+      sort.visit([&](Record const& each) { out.push_back(each); });
+      CHECK(out == sorted);
+      CHECK((files.runs() > 0) == (memory < records.size() * sizeof(Record)));
+    }
+  }
+  CHECK(support::entries(folder.path()) == 0);  // the folder of files goes with its object
+}
+
+TEST_CASE("nothing added is nothing visited, and no file is written") {
+  support::TemporaryFolder folder;
+  SpillFolder files(folder / "made only when needed");
+  SpillSort<Record> sort(files, 1024, 3);
+  int visits = 0;
+  sort.visit([&](Record const&) { ++visits; });
+  CHECK(visits == 0);
+  CHECK(!std::filesystem::exists(folder / "made only when needed"));
+}
+
+TEST_CASE("threads add to parts of their own at the same time") {
+  auto const records = random_records(8'000);
+  support::TemporaryFolder folder;
+  SpillFolder files(folder.path());
+  SpillSort<Record> sort(files, 1U << 14, 4);
+  std::vector<std::thread> threads;
+  for (unsigned part = 0; part < 4; ++part) {
+    threads.emplace_back([&, part] {
+      for (std::size_t i = part; i < records.size(); i += 4) sort.add(part, records[i]);
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  auto sorted = records;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<Record> out;
+  sort.visit([&](Record const& each) { out.push_back(each); });
+  CHECK(out == sorted);
+}
+
+TEST_CASE("a run that was damaged on disk is an error, and no wrong result") {
+  auto const records = random_records(2'000);
+  support::TemporaryFolder folder;
+  SpillFolder files(folder.path());
+  SpillSort<Record> sort(files, 1U << 13, 1);
+  for (Record const& each : records) sort.add(0, each);
+  for (auto const& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
+    if (!entry.is_regular_file()) continue;
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(100);
+    file.put('\x55');
+    break;
+  }
+  CHECK_THROWS_AS(sort.visit([](Record const&) {}), frugal::FormatError);
+}
+
+TEST_CASE("a folder that cannot be written to is named") {
+  support::TemporaryFolder folder;
+  std::ofstream(folder / "file") << "x";
+  SpillFolder files(folder / "file");
+  SpillSort<Record> sort(files, 1024, 1);
+  auto const fill = [&] {
+    for (Record const& each : random_records(1'000)) sort.add(0, each);
+  };
+  CHECK_THROWS_AS(fill(), frugal::StoreError);
+}
+
+}  // namespace frugal_test::data_curate_spill_sort
