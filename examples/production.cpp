@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recipe as a production trainer has it, as a type: what it does is in one place, and what it
-// must not combine does not compile. It may be killed at any time, and goes on when it is started
-// again with the same command: docs/spot.md says who does that.
+// The recipe of a production trainer, as a type in one place; illegal combinations do not compile.
+// It may be killed at any time, and resumes when the same command starts it again: docs/spot.md
+// shows job schedulers that do.
 #include <frugal/frugal.hpp>
 
 #include <CLI/CLI.hpp>
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   std::string folder = "/usr/share/datasets/fashion-mnist";
   std::string run = "runs/production";
 
-  CLI::App app("Trains on Fashion-MNIST, and goes on where it was stopped.");
+  CLI::App app("Trains on Fashion-MNIST, and resumes where it was stopped.");
   app.add_option("--run", run, "folder of the run: checkpoints and metrics.jsonl")
       ->capture_default_str();
   app.add_option("--epochs", epochs, "passes over the 60,000 images")

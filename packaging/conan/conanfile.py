@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conan recipe of frugal: headers and their CMake package.
 
-LibTorch, RapidJSON, xxHash and zlib may come from the system: debian12.profile beside
-this file declares them so, and then nothing is downloaded.
+LibTorch, RapidJSON, xxHash and zlib may come from the system: debian12.profile next
+to this file declares them so, and then nothing is downloaded.
 """
 
 import os

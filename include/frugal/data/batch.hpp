@@ -15,14 +15,14 @@
 
 namespace frugal {
 
-/// What frugal's own sources yield: data [B, ...] and target [B, ...], same device.
+/// A batch of frugal's own sources: data [B, ...] and target [B, ...], on one device.
 struct Batch {
   at::Tensor data;
   at::Tensor target;
 };
 
-/// What the loop must know of a batch. Tensors, and pairs, tuples, arrays, vectors and maps of
-/// them, are batches as they are; so is a type of yours that shows its tensors:
+/// The loop's view of a batch type. Tensors, and pairs, tuples, arrays, vectors and maps of them,
+/// need nothing; neither does a type that names its tensors:
 ///
 ///     struct Masked {
 ///       at::Tensor ids, mask, labels;
@@ -30,9 +30,8 @@ struct Batch {
 ///     };
 ///
 /// For a type that you cannot change, specialise this with a static `each_tensor(batch, f)`, in the
-/// same way. All else follows from it, and each of these may be in the type's batch_traits as well,
-/// static, to be used in its place: `samples(batch)`, `tokens(batch)`, `to(batch, device)` and
-/// `narrow(batch, begin, count)`.
+/// same way. The rest follows from it. Static members of batch_traits replace the defaults:
+/// `samples(batch)`, `tokens(batch)`, `to(batch, device)` and `narrow(batch, begin, count)`.
 template <class B>
 struct batch_traits : detail::batch_defaults<B> {
   /// Calls `f(tensor)` for every tensor, in one order.
@@ -45,7 +44,7 @@ struct batch_traits : detail::batch_defaults<B> {
 
 namespace detail {
 
-/// Says once what is missing, however many ask.
+/// Prints the sentence for an unknown batch type once.
 template <class B>
 std::int64_t unknown_batch() {
   static_assert(ShowsTensors<B>,
@@ -99,7 +98,7 @@ void batch_to(B& batch, at::Device device) {
   }
 }
 
-/// A batch of which a part can be taken.
+/// A batch that can be split by samples.
 template <class B>
 concept Splittable = requires(B const& batch, std::int64_t at) {
   { batch_traits<B>::narrow(batch, at, at) } -> std::convertible_to<B>;

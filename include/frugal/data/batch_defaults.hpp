@@ -17,15 +17,15 @@
 
 namespace frugal::detail {
 
-/// One tensor as data and one as target, and nothing else: without undefined ones, which no source
-/// gives, and without a walk.
+/// One tensor as data and one as target, and nothing else: needs no check for undefined tensors,
+/// which no source yields, and no walk.
 template <class B>
 concept PlainBatch = requires(B const& batch) {
   requires IsTensor<std::remove_cvref_t<decltype(batch.data)>>;
   requires IsTensor<std::remove_cvref_t<decltype(batch.target)>>;
 } && !DeclaresTensors<B> && !ListsTensors<B>;
 
-/// What follows from the tensors of a batch. Used for whatever its batch_traits do not say.
+/// Defaults that follow from the tensors of a batch, for members that its batch_traits lack.
 template <class B>
 struct batch_defaults {
   /// The first dimension of its data: of the first tensor that has one; in a map of "data" or

@@ -78,20 +78,20 @@ auto const& entry_of(B const& batch, char const* first, char const* second) {
 
 }  // namespace detail
 
-/// A batch of which one part is what the module takes.
+/// A batch with data for the module.
 template <class B>
 concept HasData = detail::IsTensor<B> || detail::DataMember<B> || detail::Keyed<B> ||
                   detail::Listed<B> || (detail::TupleLike<B> && std::tuple_size<B>::value >= 1);
 
-/// A batch of which one part is compared with the module's output.
+/// A batch with a target for the module's output.
 template <class B>
 concept HasTarget = detail::TargetMember<B> || detail::Keyed<B> || detail::Listed<B> ||
                     (detail::TupleLike<B> && std::tuple_size<B>::value >= 2);
 
-/// What the module takes of a batch: the member `data`; a bare tensor itself; the first of a
-/// pair, tuple, array or vector; of a map the entry "data", or else "input_ids". It may be more
-/// than one tensor, as in a pair of a tuple and a target.
-/// Throws DataError for a vector without entries, and for a map with neither key; names its keys.
+/// The module's input: the member `data`; a bare tensor itself; the first element of a pair, tuple,
+/// array or vector; of a map the entry "data", or else "input_ids". It may have several tensors, as
+/// in a pair of a tuple and a target.
+/// Throws DataError for an empty vector, and for a map with neither key; names its keys.
 template <HasData B>
 auto const& batch_data(B const& batch) {
   if constexpr (detail::IsTensor<B>) {
@@ -107,9 +107,9 @@ auto const& batch_data(B const& batch) {
   }
 }
 
-/// What the module's output is compared with: the member `target`; the second of a pair, tuple,
-/// array or vector; of a map the entry "target", or else "labels". A bare tensor has none, which
-/// does not compile. Throws DataError as batch_data() does.
+/// The target of the module's output: the member `target`; the second element of a pair, tuple,
+/// array or vector; of a map the entry "target", or else "labels". Does not compile for a bare
+/// tensor. Throws DataError as batch_data() does.
 template <HasTarget B>
 auto const& batch_target(B const& batch) {
   if constexpr (detail::TargetMember<B>) {

@@ -19,8 +19,8 @@ namespace frugal {
 
 /// Samples of different lengths in one batch; made by `Pad`.
 ///
-/// The mask lies where the data do. Lengths and counts stay on the host, so that nobody waits for
-/// a device to read them.
+/// The mask is on the data's device. Lengths and counts stay on the host, so that reading them does
+/// not wait for a device.
 struct PaddedBatch {
   at::Tensor data{};     ///< [B, T, ...]
   at::Tensor target{};   ///< [B, T, ...] padded as the data are, or [B, ...]; may be undefined
@@ -29,7 +29,7 @@ struct PaddedBatch {
   at::Tensor counts{};   ///< [B] int64 on the host: what of each sample counts in a loss
   bool target_padded = false;  ///< whether the target has positions, too
 
-  /// Labels that are not -100, or the positions of another target, or of none: what a loss weighs.
+  /// The weight of a loss: labels that are not -100, or the positions if there are no labels.
   std::int64_t counted() const { return sum_of(counts); }
   /// Positions that are not padding.
   std::int64_t positions() const { return sum_of(lengths); }

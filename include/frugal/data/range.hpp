@@ -110,11 +110,11 @@ class RangeSource {
   detail::Forgotten<std::ranges::iterator_t<V>> at_;
 };
 
-/// A range that can be gone over again. Are its elements no batches, the compiler says so.
+/// A range that can be iterated again. Elements that are not batches get a sentence.
 template <class R>
 concept BatchRange = std::ranges::forward_range<R> && std::ranges::viewable_range<R>;
 
-/// What a trainer is given, as a Source: a source itself (an lvalue by reference, an rvalue
+/// Makes a Source of a trainer's argument: a source itself (an lvalue by reference, an rvalue
 /// moved out), or a `RangeSource` over any range of batches (an lvalue range is referred to and
 /// has to outlive the run; an rvalue range is kept).
 template <class S>

@@ -15,7 +15,7 @@ namespace frugal {
 
 namespace detail {
 
-/// Takes the place of what is refused, so that the sentence is the only error.
+/// Stands in for a refused argument, so that the sentence is the only error.
 struct RefusedSource {
   void seek(Cursor const&) {}
   std::optional<Batch> next() { return std::nullopt; }
@@ -76,7 +76,7 @@ constexpr bool refuse_source() {
 
 }  // namespace detail
 
-/// Refuses what is no source, and says why.
+/// Refuses an argument that is not a source, with a sentence.
 template <class S>
   requires(!Source<std::remove_reference_t<S>> && !BatchRange<S>)
 detail::RefusedSource as_source(S&&) {

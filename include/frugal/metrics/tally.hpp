@@ -12,7 +12,7 @@ namespace frugal::detail {
 /// A sum of scalars that stay where they are until somebody asks: those of the host are added up
 /// as numbers, without an operator, those of a device on the device, without a wait.
 ///
-/// A copy goes on by itself: nothing is added in place.
+/// Copies continue independently: nothing is added in place.
 class Tally {
  public:
   void add(double here) { host_ += here; }

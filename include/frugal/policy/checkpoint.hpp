@@ -119,8 +119,8 @@ class Checkpoint<Options...>::State {
     saver_.begin(run, detail::slots_of(Policies{}), detail::has<kinds::start_on, Policies>,
                  [this] { look_at_ = 0; });
     interval_.begin(run.counters, Clock::now());
-    // A run that is killed before its first cadence goes on from here, and what a save costs is
-    // known before it matters.
+    // A run that is killed before its first cadence resumes from here. The save also measures what
+    // one costs.
     phase.settle();
     if (!saver_.has_saved_any()) save(phase);
     look_at_ = interval_.next_look();
@@ -160,7 +160,7 @@ class Checkpoint<Options...>::State {
     }
   }
 
-  /// Has somebody pressed Ctrl-C?
+  /// Whether the user pressed Ctrl-C.
   bool stop_requested(Phase<Context> const&) const { return interrupt_.asked(); }
 
   void on_preempt(Preemption<Context>& phase) {
@@ -173,9 +173,8 @@ class Checkpoint<Options...>::State {
     }
   }
 
-  /// A checkpoint of this very moment, on the disk when it returns; false if it is not, and the
-  /// run goes on with such failures. What it throws is the failure of this one or of the one
-  /// before.
+  /// Saves this moment, and returns when the checkpoint is on disk; false if it failed and the run
+  /// continues. Throws the failure of this save, or of the one before.
   bool save(SafePoint<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
     if (!saver_.has_saved(run)) begin_save(phase);
@@ -183,13 +182,13 @@ class Checkpoint<Options...>::State {
     return saver_.has_saved(run);
   }
 
-  /// Seconds from the beginning of the last save until the disk had it.
+  /// Seconds from the beginning of the last save until it was on disk.
   double save_seconds() const { return saver_.seconds(); }
 
   template <class Archive>
   void persist(Archive& archive) {
     if (Archive::loading) {
-      // The run is put elsewhere, by a resume or by Rollback: no save is the save of that.
+      // A resume or a Rollback has changed the run: no save contains this moment.
       saver_.forget_last();
       look_at_ = 0;
     }
@@ -200,10 +199,10 @@ class Checkpoint<Options...>::State {
  private:
   void begin_save(SafePoint<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
-    // At a cadence of time processes save at moments of their own: there is none to agree at.
+    // At a cadence of time each process saves at its own moment, so they cannot agree.
     if constexpr (by_counts) phase.settle_losses();
-    // Whatever it is made for, it has the weights of the last improvement: a second save of these
-    // would take another one's place.
+    // Any save includes the weights of the last improvement: a second save of these would evict
+    // another checkpoint.
     best_.forget_improvement();
     if (auto const cost = saver_.save(run)) interval_.saved(*cost, Clock::now());
   }

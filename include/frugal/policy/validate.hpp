@@ -14,11 +14,11 @@ namespace frugal {
 /// Measures the module on the validation data, at a cadence: the mean loss, and any metrics.
 ///
 /// Lever   runs to convergence: what EarlyStop, plateau schedules and "best" checkpoints see.
-/// Cost    one forward pass over the validation data each time, one host sync at its end;
-///         between times one comparison of a counter.
+/// Cost    one forward pass over the validation data each time, with one host sync per metric at
+///         its end; in between one comparison of a counter.
 /// State   none.
-/// Errors  EmptySourceError when the validation data has no batch; NaN losses are reported as
-///         such, not thrown.
+/// Errors  EmptySourceError if the validation data has no batch. A NaN loss is reported and not
+///         thrown; so is that of a validation in which no label counts.
 ///
 /// Fills the slot by default as `Validate<Every<1, Epoch>>`; without validation data it does
 /// nothing. `Validate<Every<500>, Accuracy>` measures every 500 steps, `Validate<Accuracy>` at each
@@ -50,7 +50,7 @@ struct Validate {
   using after = list<kinds::schedule, kinds::log>;
   using metrics = typename detail::named_metrics_in<
       detail::options_of<detail::option::metric, Options...>>::type;
-  /// What a checkpoint names it by, in whatever order it was written.
+  /// The form in which a checkpoint names it, whatever the order of its options.
   using canonical = typename with_cadence<metrics>::type;
 
   static constexpr About about{Term::runs_to_convergence,

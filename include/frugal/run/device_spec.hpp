@@ -13,14 +13,14 @@
 
 namespace frugal {
 
-/// The device that a run is asked to use, as PyTorch's users write it: "cuda:0", "cuda",
-/// torch::kCUDA or a torch::Device. Left out: the device on which the module's parameters are.
+/// The device of a run, as in PyTorch: "cuda:0", "cuda", torch::kCUDA or a torch::Device. Default:
+/// the device of the module's parameters.
 ///
 ///     Settings{.device = "cuda:0"}
 ///     Settings{.device = torch::cuda::is_available() ? "cuda" : "cpu"}
 ///
-/// Throws DeviceError, with the devices that are there, for a name that names none. Whether the
-/// device is there is looked at when something is to happen on it.
+/// Throws DeviceError, which lists the available devices, for an invalid name. Whether the device
+/// is available is checked when it is used.
 class DeviceSpec {
  public:
   DeviceSpec() = default;
@@ -33,10 +33,10 @@ class DeviceSpec {
   DeviceSpec(char const* name)  // NOLINT(google-explicit-constructor)
       : DeviceSpec(std::string(name)) {}
 
-  /// Does it name a device?
+  /// Whether it names a device.
   bool is_given() const { return asked_.has_value(); }
 
-  /// The device; the CPU where none is given. In the settings that a phase has, it is given.
+  /// The device; the CPU if none is given. The settings of a phase always have one.
   c10::Device value() const { return asked_.value_or(c10::Device(c10::kCPU)); }
   operator c10::Device() const { return value(); }  // NOLINT(google-explicit-constructor)
 
@@ -56,9 +56,8 @@ class DeviceSpec {
 
 namespace detail {
 
-/// Where a run of the module is: on the device that is asked for, or else where the parameters are.
-/// "cuda" becomes the current device, with its number. DeviceError if nothing is asked for and the
-/// parameters are on several devices.
+/// The device of a run: the given one, or else that of the parameters. "cuda" becomes the current
+/// device, with its number. DeviceError if none is given and the parameters are on several devices.
 inline c10::Device device_of_run(DeviceSpec const& asked, torch::nn::Module const& module) {
   if (asked.is_given()) return with_index(asked);
   std::optional<c10::Device> found;
@@ -77,7 +76,7 @@ inline c10::Device device_of_run(DeviceSpec const& asked, torch::nn::Module cons
 }
 
 /// Moves a module to a device, unless its parameters are there. DeviceError if the device is not
-/// available; the module is as it was then.
+/// available; the module is then unchanged.
 inline void put_on(c10::Device device, torch::nn::Module& module) {
   require_device(device);
   for (at::Tensor const& each : module.parameters()) {

@@ -69,8 +69,8 @@ inline void require_same_module(torch::nn::Module const& now, torch::nn::Module 
        .fix = "Check its size, and whether drop_last leaves out the only batch."});
 }
 
-/// Turns LibTorch's error of a forward pass into one that says which batch of which shapes did
-/// it. The original is nested in it.
+/// Turns LibTorch's error of a forward pass into one that names the batch and its shapes. The
+/// original is nested in it.
 template <class B>
 [[noreturn]] void refuse_forward(c10::Error const& error, B const& batch, Counters const& at,
                                  Parameters const& parameters) {
@@ -78,7 +78,7 @@ template <class B>
                         parameters);
 }
 
-/// Runs a part of a step; LibTorch's error in it says which step it was. The original is nested.
+/// Runs a part of a step; turns LibTorch's error into one that names the step. Nests the original.
 template <class F>
 void guarded(char const* part, Counters const& at, F&& body) {
   try {
@@ -105,7 +105,7 @@ void guarded(char const* part, Counters const& at, F&& body) {
                        .fix = "Use Precision<BF16> or Precision<FP32> with LBFGS."});
 }
 
-/// Such a window has no mean loss, and no gradient that an update could be made of.
+/// Such a window has no mean loss, and no gradient for an update.
 inline void require_weight(double weight, Counters const& at, std::uint64_t position) {
   if (weight != 0) [[likely]]
     return;
@@ -128,7 +128,7 @@ inline void require_weight(double weight, Counters const& at, std::uint64_t posi
                            std::numeric_limits<double>::quiet_NaN());
 }
 
-/// A loss is one number. One of shape [1] is taken for it.
+/// A loss is one number. Shape [1] is accepted.
 inline void require_scalar(at::Tensor& loss, Counters const& at) {
   if (!loss.defined() || loss.numel() != 1) {
     throw ShapeError(

@@ -38,7 +38,7 @@ inline std::optional<std::int64_t> label_out_of_bounds(std::string const& why) {
   return end == digits ? std::nullopt : std::optional(label);
 }
 
-/// What to do about an error of dtypes; empty if it is none.
+/// The fix for an error of dtypes; empty for other errors.
 inline std::string fix_of_dtypes(std::string_view why) {
   // As LibTorch 2.11 and 2.15 say it.
   if (has_any(why, {"expected scalar type Long", "expected target dtype to be Long"})) {
@@ -68,7 +68,7 @@ inline std::string dtype_text(Parameters const& parameters) {
   return "the module has no parameter of floating point";
 }
 
-/// The layer that most likely gives the logits, where its size explains the label.
+/// Names the layer that most likely gives the logits, if its size explains the label.
 inline std::string classes_text(Parameters const& parameters, std::int64_t label) {
   std::string const counted = "labels count from 0 to the number of classes - 1";
   if (parameters.size() == 0 || parameters.tensors.back().dim() == 0) return counted;
@@ -79,8 +79,8 @@ inline std::string classes_text(Parameters const& parameters, std::int64_t label
          " classes if that is the output layer";
 }
 
-/// Throws what LibTorch's error of a forward pass on `batch` was, as one of ours; called in its
-/// handler, it nests that error.
+/// Throws LibTorch's error of a forward pass on `batch` as one of frugal's. Call it in the handler
+/// of that error, which it nests.
 [[noreturn]] inline void throw_forward_failure(std::string const& full, std::string const& batch,
                                                std::string where, Parameters const& parameters) {
   std::string const why = full.substr(0, full.find('\n'));

@@ -15,12 +15,12 @@
 
 namespace frugal {
 
-/// The mean of values [B, T, ...] over the positions at which a mask [B, T] of bool is true, and
-/// how many these are as its weight. What lies under the rest of the mask has no effect, NaN
-/// included, and no gradient. A mask that is false everywhere gives 0 with weight 0.
+/// The mean of values [B, T, ...] over the positions at which a bool mask [B, T] is true, with
+/// their number as its weight. Values at other positions, NaN included, have no effect and no
+/// gradient. A mask that is false everywhere gives 0 with weight 0.
 ///
-/// `counted`: true positions, where the host knows them; a mask on a device is counted there
-/// otherwise, which waits for it. Throws ShapeError with both shapes where the mask does not fit.
+/// `counted`: the number of true positions, if the host knows it; otherwise a mask on a device is
+/// counted there, with a host sync. Throws ShapeError with both shapes if the mask does not fit.
 inline Loss masked_mean(at::Tensor const& values, at::Tensor const& mask,
                         std::optional<std::int64_t> counted = {}) {
   bool const fits = mask.defined() && values.defined() && mask.scalar_type() == at::kBool &&

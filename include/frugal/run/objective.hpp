@@ -49,18 +49,17 @@ Loss as_loss(Result&& result) {
 }  // namespace detail
 
 /// Softmax cross entropy of logits [B, C, ...] and class labels [B, ...] (int64), or class
-/// probabilities [B, C, ...]; the mean over the labels, which is also what it weighs.
+/// probabilities [B, C, ...]: the mean over the labels, weighted by their number.
 ///
-/// Labels of -100 count in neither, so that micro-batches of a window add up to one batch. A batch
-/// whose labels are all -100 has loss 0 and weight 0. Labels are counted on the host: by the batch
-/// itself (CountsLabels), or in host memory. On a device, for a batch that does not count them, see
+/// Labels of -100 are ignored in both, so that micro-batches of a window add up to one batch. A
+/// batch whose labels are all -100 has loss 0 and weight 0. Labels are counted on the host: by the
+/// batch itself (CountsLabels), or in host memory. For other batches on a device see
 /// `counts_on_device`.
-/// Throws ShapeError with both shapes when the logits do not fit the labels.
+/// Throws ShapeError with both shapes if the logits do not fit the labels.
 struct CrossEntropy {
   double label_smoothing = 0.0;
-  /// Labels on a device that the batch has not counted are counted there, which waits for the
-  /// device once a micro-batch. Otherwise all of them weigh, -100 too: set it where there are such
-  /// labels.
+  /// Counts labels on a device that the batch has not counted, with one host sync per micro-batch.
+  /// Otherwise all of them have weight, -100 included: set it if there are such labels.
   bool counts_on_device = false;
 
   template <class Module, class B = Batch>
@@ -105,9 +104,9 @@ struct CrossEntropy {
   }
 };
 
-/// Mean squared error of predictions and targets of one shape. Of a batch with a `mask` [B, T] that
-/// fits them (PaddedBatch) over the positions that it has, and these are what it weighs.
-/// Throws ShapeError with both shapes when they differ: broadcasting here hides mistakes.
+/// Mean squared error of predictions and targets of one shape. For a batch with a `mask` [B, T]
+/// that fits them (PaddedBatch), the mean over the positions of the mask, weighted by their number.
+/// Throws ShapeError with both shapes if they differ: broadcasting here hides mistakes.
 struct MeanSquaredError {
   template <class Module, class B = Batch>
     requires HasData<B> && detail::TensorTarget<B>

@@ -28,7 +28,7 @@ class ArchivePath {
  public:
   template <class Archive, class F>
   void scope(std::string const& name, Archive& archive, F&& body) {
-    // Also where the body throws: who loads one state after another may go on with the next.
+    // Also if the body throws: a caller that loads several states may continue with the next one.
     struct Restored {
       std::string& path;
       std::string outer;

@@ -28,8 +28,8 @@ class StateReader {
   static constexpr bool loading = true;
 
   bool of_a_snapshot = false;  ///< see Snapshot::persist
-  /// What is loaded was saved by another recipe: a snapshot of the run that a State has kept fits
-  /// no longer, and the State has to do without it.
+  /// The state was saved by another recipe: a snapshot of the run that a State has kept no longer
+  /// fits, and the State must do without it.
   bool recipe_changed = false;
 
   /// `to`: the run moves to this device. A tensor that is elsewhere is reallocated on it; a tensor
@@ -51,7 +51,7 @@ class StateReader {
     }
     return std::nullopt;
   }
-  /// Has a value of this scope been loaded?
+  /// Whether a value of this scope has been loaded.
   bool has_read(std::string const& scope) const {
     auto const first = read_.lower_bound(scope + "/");
     return first != read_.end() && first->starts_with(scope + "/");

@@ -24,7 +24,7 @@ struct IoError : StoreError {
 
 namespace frugal::detail {
 
-/// What to do about a file-system errno, as a sentence.
+/// The fix for a file-system errno, as a sentence.
 inline std::string fix_of(int code) {
   switch (code) {
     case ENOSPC:

@@ -10,7 +10,7 @@
 #include <string>
 #include <system_error>
 
-// What an error of permissions has to tell: which file or folder refuses, whose it is, who asks.
+// Details of a permission error: the file or folder that refuses, its owner, and the caller.
 namespace frugal::detail {
 
 /// The path, or the closest folder above it that exists and can be seen.

@@ -107,7 +107,7 @@ class Saver {
     beat(run);
   }
 
-  /// Seconds from the beginning of the last save until the disk had it.
+  /// Seconds from the beginning of the last save until it was on disk.
   double seconds() const { return cost_.stall + (writer_ ? writer_->seconds() : 0.0); }
 
   template <class Archive>
@@ -171,7 +171,7 @@ class Saver {
                  {"seconds_lost", what.seconds_lost}}};
     if (!what.changed.empty()) event.fields.emplace_back("changed", joined(what.changed));
     run.go_on(std::move(what), loaded.seconds);
-    run.record(event);  // at the step and the time at which the run goes on
+    run.record(event);  // at the step and the time at which the run resumes
     saved_ = moment_of(run);
   }
 
