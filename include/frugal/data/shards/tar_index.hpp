@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/shards/tar_names.hpp>
+#include <frugal/error.hpp>
+#include <frugal/store/hash.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace frugal::detail {
+
+/// What a tar file was when its index was made; another one makes the index stale.
+struct TarStamp {
+  std::uint64_t size = 0;  ///< in bytes
+  std::int64_t time = 0;   ///< of its last change, in nanoseconds since 1970
+
+  friend bool operator==(TarStamp const&, TarStamp const&) = default;
+};
+
+/// Which samples a tar file holds and where: a view of bytes in the layout below, in memory or of a
+/// mapped file. Copies share the bytes.
+///
+/// Layout  words of 64 bits in this machine's order: the header (see Word); the first member of
+/// each
+///         sample, and the end; the first byte of each key, and the end; offset, size and extension
+///         of each member; the first byte of each extension, and the end. Then the keys, the
+///         extensions, zeros up to a whole word, and XXH3 of all before it.
+/// Errors  DataError with the byte, for bytes that are not that. After parse() no read can leave
+///         the bytes, and no member leaves the tar file.
+class TarIndex {
+ public:
+  enum Word : std::size_t {
+    magic,
+    version,
+    tar_size,
+    tar_time,
+    sample_count,
+    member_count,
+    extension_count,
+    key_bytes,
+    extension_bytes,
+    header_words,
+  };
+  static constexpr std::uint64_t magic_value = 0x317261746c677266;  // "frgltar1"
+  static constexpr std::uint64_t version_value = 1;
+
+  struct Member {
+    MemberPlace place;
+    std::string_view extension;
+  };
+
+  /// No samples.
+  TarIndex() = default;
+
+  /// `owner` keeps the bytes; `name` is what errors call them.
+  static TarIndex parse(std::span<std::byte const> bytes, std::string const& name,
+                        std::shared_ptr<void const> owner = nullptr) {
+    TarIndex index;
+    index.bytes_ = bytes;
+    index.owner_ = std::move(owner);
+    index.read_header(name);
+    index.check(name);
+    return index;
+  }
+
+  TarStamp stamp() const {
+    return bytes_.empty() ? TarStamp{}
+                          : TarStamp{.size = word(tar_size),
+                                     .time = static_cast<std::int64_t>(word(tar_time))};
+  }
+  std::uint64_t samples() const { return samples_; }
+  std::uint64_t members() const { return members_; }
+
+  std::string_view key(std::uint64_t sample) const {
+    return text(keys_, word(key_at_ + sample), word(key_at_ + sample + 1));
+  }
+  /// Members [first, end) are those of a sample.
+  std::uint64_t first_member(std::uint64_t sample) const { return word(first_ + sample); }
+  std::uint64_t end_member(std::uint64_t sample) const { return word(first_ + sample + 1); }
+  Member member(std::uint64_t index) const {
+    std::uint64_t const at = places_ + 3 * index;
+    std::uint64_t const extension = word(at + 2);
+    return {.place = {.offset = word(at), .size = word(at + 1)},
+            .extension = text(extensions_, word(extension_at_ + extension),
+                              word(extension_at_ + extension + 1))};
+  }
+
+  std::span<std::byte const> bytes() const { return bytes_; }
+  /// That of the bytes.
+  std::uint64_t hash() const { return bytes_.empty() ? 0 : word(bytes_.size() / 8 - 1); }
+
+ private:
+  // Words are copied: the bytes of a caller need not be aligned.
+  std::uint64_t word(std::uint64_t index) const {
+    std::uint64_t out = 0;
+    std::memcpy(&out, bytes_.data() + 8 * index, sizeof out);
+    return out;
+  }
+  std::string_view text(std::uint64_t base, std::uint64_t begin, std::uint64_t end) const {
+    return {reinterpret_cast<char const*>(bytes_.data()) + base + begin, end - begin};
+  }
+
+  void read_header(std::string const& name) {
+    if (bytes_.size() < 8 * (header_words + 1) || bytes_.size() % 8 != 0) {
+      fail(name, bytes_.size(), "it is cut off");
+    }
+    if (word(magic) != magic_value) fail(name, 0, "it does not begin like one");
+    if (word(version) != version_value) {
+      fail(name, 8 * version,
+           "its version is " + std::to_string(word(version)) + ", not " +
+               std::to_string(version_value));
+    }
+    // Each count is below the size, so that no sum of them overflows.
+    for (std::size_t i = sample_count; i < header_words; ++i) {
+      if (word(i) > bytes_.size()) fail(name, 8 * i, "it claims more than it can hold");
+    }
+    samples_ = word(sample_count);
+    members_ = word(member_count);
+    first_ = header_words;
+    key_at_ = first_ + samples_ + 1;
+    places_ = key_at_ + samples_ + 1;
+    extension_at_ = places_ + 3 * members_;
+    keys_ = 8 * (extension_at_ + word(extension_count) + 1);
+    extensions_ = keys_ + word(key_bytes);
+    std::uint64_t const end = (extensions_ + word(extension_bytes) + 7) / 8 * 8;
+    if (end + 8 != bytes_.size()) fail(name, bytes_.size(), "it has another size than it claims");
+    if (Hash::of(bytes_.first(end)) != word(end / 8)) fail(name, end, "its hash is wrong");
+  }
+
+  void check(std::string const& name) const {
+    rising(name, first_, samples_, members_, true);
+    rising(name, key_at_, samples_, word(key_bytes), false);
+    rising(name, extension_at_, word(extension_count), word(extension_bytes), false);
+    for (std::uint64_t i = 0; i < members_; ++i) {
+      std::uint64_t const at = places_ + 3 * i;
+      if (!outside_of_file({.offset = word(at), .size = word(at + 1)}, word(tar_size)).empty()) {
+        fail(name, 8 * at, "a member leaves the tar file");
+      }
+      if (word(at + 2) >= word(extension_count)) {
+        fail(name, 8 * (at + 2), "a member has an extension that is not listed");
+      }
+    }
+    // A sample is read from its first member to the end of its last.
+    for (std::uint64_t i = 0; i < samples_; ++i) {
+      for (std::uint64_t m = first_member(i) + 1; m < end_member(i); ++m) {
+        if (word(places_ + 3 * m) < word(places_ + 3 * m - 3) + word(places_ + 3 * m - 2)) {
+          fail(name, 8 * (places_ + 3 * m), "the members of a sample are out of order");
+        }
+      }
+    }
+  }
+
+  /// `count` + 1 words that begin at 0, rise (by 1 at least, if strictly), and end at `last`.
+  void rising(std::string const& name, std::uint64_t at, std::uint64_t count, std::uint64_t last,
+              bool strictly) const {
+    if (word(at) != 0) fail(name, 8 * at, "a table does not begin with 0");
+    for (std::uint64_t i = at; i < at + count; ++i) {
+      if (word(i + 1) < word(i) + (strictly ? 1 : 0)) fail(name, 8 * (i + 1), "a table falls");
+    }
+    if (word(at + count) != last) fail(name, 8 * (at + count), "a table has another end");
+  }
+
+  [[noreturn]] static void fail(std::string const& name, std::uint64_t byte, std::string why) {
+    throw DataError({.what = "this is no index of a tar file",
+                     .where = name + ", byte " + std::to_string(byte),
+                     .why = std::move(why),
+                     .fix = "Delete it; it is made again."});
+  }
+
+  std::span<std::byte const> bytes_{};
+  std::shared_ptr<void const> owner_;
+  std::uint64_t samples_ = 0, members_ = 0;
+  std::uint64_t first_ = 0, key_at_ = 0, places_ = 0, extension_at_ = 0;  // words
+  std::uint64_t keys_ = 0, extensions_ = 0;                               // bytes
+};
+
+}  // namespace frugal::detail
