@@ -14,7 +14,7 @@
 namespace frugal_test::data_shards_shard_paths {
 
 using frugal::expand_braces;
-using frugal::list_shards;
+using frugal::shard_paths;
 using Names = std::vector<std::string>;
 
 TEST_CASE("braces expand as in the shell") {
@@ -48,9 +48,9 @@ TEST_CASE("a folder gives the files with these endings in the order of their nam
   for (char const* name : {"b.tar", "a.tar", "c.txt", ".d.tar", "a.tar.index"}) {
     support::write_bytes(folder / name, "x");
   }
-  CHECK(list_shards(folder.path().string(), {".tar"}) ==
+  CHECK(shard_paths(folder.path().string(), {".tar"}) ==
         std::vector{folder / "a.tar", folder / "b.tar"});
-  CHECK_THROWS_AS(list_shards(folder.path().string(), {".zip", ".gz"}), frugal::DataError);
+  CHECK_THROWS_AS(shard_paths(folder.path().string(), {".zip", ".gz"}), frugal::DataError);
 }
 
 }  // namespace frugal_test::data_shards_shard_paths

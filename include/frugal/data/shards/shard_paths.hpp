@@ -94,7 +94,7 @@ inline std::vector<std::string> expand_braces(std::string const& pattern) {
 /// of the endings are taken in the order of their names.
 ///
 /// Errors  DataError for a folder without such files.
-inline std::vector<std::filesystem::path> list_shards(
+inline std::vector<std::filesystem::path> shard_paths(
     std::string const& pattern, std::initializer_list<std::string_view> endings) {
   std::error_code ignored;
   std::vector<std::filesystem::path> out;

@@ -36,7 +36,7 @@ inline std::filesystem::path index_path(std::filesystem::path const& tar,
 inline std::optional<TarIndex> load_index(std::filesystem::path const& path,
                                           TarStamp const& stamp) {
   try {
-    auto const file = std::make_shared<MappedFile const>(path);
+    auto const file = std::make_shared<MappedFile const>(path, MappedFile::Access::normal);
     TarIndex index = TarIndex::parse(file->bytes(), path.string(), file);
     if (index.stamp() == stamp) return index;
   } catch (StoreError const&) {  // none is there

@@ -44,7 +44,7 @@ class TarSet {
  public:
   /// A file, a folder of .tar files, or a pattern: "train-{000000..000146}.tar".
   explicit TarSet(std::string const& shards, TarSettings settings = {})
-      : TarSet(list_shards(shards, {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"}),
+      : TarSet(shard_paths(shards, {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"}),
                std::move(settings)) {}
   explicit TarSet(std::vector<std::filesystem::path> const& shards, TarSettings settings = {})
       : damage_(), held_(hold(shards, settings, damage_)) {}

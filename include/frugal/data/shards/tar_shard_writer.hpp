@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/shards/new_file.hpp>
 #include <frugal/data/shards/tar_names.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/file.hpp>
 #include <frugal/store/folder.hpp>
 
 #include <archive.h>
@@ -86,10 +86,9 @@ class TarShardWriter {
     add(key, std::span(fields.begin(), fields.size()));
   }
 
-  /// Ends the last shard, and makes the names of all durable.
+  /// Ends the last shard.
   void finish() {
     if (shard_) close();
-    sync_folder(folder_);
   }
 
   std::uint64_t samples() const { return samples_; }
@@ -107,8 +106,7 @@ class TarShardWriter {
 
   /// One tar file that is being written.
   struct Shard {
-    explicit Shard(std::filesystem::path const& path)
-        : file(File::create(path)), handle(archive_write_new()) {
+    explicit Shard(std::filesystem::path const& path) : file(path), handle(archive_write_new()) {
       if (!handle) throw std::bad_alloc();
       // One header of 512 bytes for a member, and another for a name above 100 bytes. libarchive's
       // pax would give each member two more blocks, to say that names are stored as they are.
@@ -124,8 +122,6 @@ class TarShardWriter {
       given_up = true;
       archive_write_fail(handle.get());
       archive_write_close(handle.get());
-      std::error_code ignored;
-      std::filesystem::remove(file.path(), ignored);
     }
 
     void add(std::string const& name, std::string_view bytes) {
@@ -147,9 +143,8 @@ class TarShardWriter {
 
     void close() {
       require(archive_write_close(handle.get()));
-      file.sync();
-      file.close();
       closed = true;
+      file.publish();
     }
 
     // An exception must not pass through a C library: it is kept until the call returns.
@@ -174,7 +169,7 @@ class TarShardWriter {
                         .fix = "Use shorter keys."});
     }
 
-    File file;
+    detail::NewFile file;
     std::exception_ptr failure;
     bool given_up = false;
     bool closed = false;
@@ -186,24 +181,21 @@ class TarShardWriter {
     number.insert(0, number.size() < 6 ? 6 - number.size() : 0, '0');
     target_ = folder_ / (prefix_ + "-" + number + ".tar");
     std::error_code ignored;
-    if (std::filesystem::exists(std::filesystem::symlink_status(target_, ignored))) refuse_target();
-    shard_.emplace(folder_ / ("." + target_.filename().string() + ".tmp"));
+    if (std::filesystem::exists(std::filesystem::symlink_status(target_, ignored))) {
+      throw SettingsError({.what = "a shard is there already",
+                           .where = target_.string(),
+                           .why = "nothing is overwritten",
+                           .fix = "Write to an empty folder."});
+    }
+    shard_.emplace(target_);
     in_shard_ = 0;
     in_bytes_ = 0;
   }
 
   void close() {
     shard_->close();
-    if (!rename_to_free(shard_->file.path(), target_)) refuse_target();
     shard_.reset();
     shards_.push_back(target_);
-  }
-
-  [[noreturn]] void refuse_target() const {
-    throw SettingsError({.what = "a shard is there already",
-                         .where = target_.string(),
-                         .why = "nothing is overwritten",
-                         .fix = "Write to an empty folder."});
   }
 
   void check(std::string_view key, std::span<ShardField const> fields) const {

@@ -169,7 +169,7 @@ class TextLines {
   static TextFile read(std::filesystem::path const& path, TextUnit unit, std::uint64_t begin) {
     TextFile file;
     file.path = path.string();
-    file.bytes = MappedFile(path);
+    file.bytes = MappedFile(path, MappedFile::Access::normal);
     struct stat status{};
     if (::stat(path.c_str(), &status) != 0) throw detail::io_error("stat", path, errno);
     file.time = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/sample_set.hpp>
+#include <frugal/data/sampling/permutation.hpp>
+#include <frugal/data/shards/damage.hpp>
+#include <frugal/data/shards/folder_set.hpp>
+#include <frugal/data/shards/tar_sample.hpp>
+#include <frugal/data/shards/tar_shard_writer.hpp>
+#include <frugal/data/shards/tar_stream.hpp>
+#include <frugal/error.hpp>
+#include <frugal/store/folder.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+// Needs libarchive: FRUGAL_ARCHIVE=ON, and the target frugal::archive.
+namespace frugal {
+
+struct PackSettings {
+  ShardLimits limits{};
+  std::string prefix = "shard";
+  OnDamage on_damage = OnDamage::Fail;     ///< of a sample that cannot be read or written
+  bool number = false;                     ///< keys are numbers, also where samples have keys
+  std::optional<std::uint64_t> shuffle{};  ///< seed of a shuffled order
+  /// Told from time to time: samples that are done, and all; 0 if that is not known.
+  std::function<void(std::uint64_t, std::uint64_t)> progress{};
+};
+
+struct PackReport {
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;        ///< of the fields
+  std::uint64_t shard_bytes = 0;  ///< of the files
+  std::vector<std::filesystem::path> shards;
+  DamageLog skipped;  ///< what OnDamage::Skip has left out
+};
+
+/// Packs samples into tar shards of a new folder: all of them, or none. It writes to
+/// `<folder>.partial`, which finish() renames; a crash leaves that folder, and no other.
+///
+/// Errors  those of TarShardWriter; SettingsError if the folder, or its partial one, exists.
+class Packer {
+ public:
+  Packer(std::filesystem::path folder, PackSettings settings = {})
+      : folder_(without_slash(std::move(folder))),
+        partial_(folder_.string() + ".partial"),
+        settings_(std::move(settings)),
+        writer_(free(partial_, free(folder_, partial_)), settings_.limits, settings_.prefix) {}
+  Packer(Packer const&) = delete;
+  Packer& operator=(Packer const&) = delete;
+  ~Packer() {
+    if (finished_) return;
+    std::error_code ignored;
+    std::filesystem::remove_all(partial_, ignored);
+  }
+
+  PackSettings const& settings() const { return settings_; }
+
+  /// Adds what `make()` gives, a PackedSample. An error in it passes through, or is skipped.
+  template <class Make>
+  void add(std::string const& name, Make&& make) {
+    open_or_skip(settings_.on_damage, report_.skipped, name, [&] {
+      PackedSample const sample = make();
+      std::vector<ShardField> fields;
+      for (PackedSample::Field const& each : sample.fields) {
+        fields.push_back({each.extension, each.bytes});
+      }
+      std::string number = std::to_string(writer_.samples());
+      number.insert(0, number.size() < 9 ? 9 - number.size() : 0, '0');
+      writer_.add(settings_.number || sample.key.empty() ? number : sample.key, fields);
+    });
+  }
+
+  /// Calls `call()`; an error in it passes through, or is skipped. Returns whether it returned.
+  template <class Call>
+  bool try_to(std::string const& name, Call&& call) {
+    return open_or_skip(settings_.on_damage, report_.skipped, name, std::forward<Call>(call));
+  }
+
+  PackReport finish() {
+    writer_.finish();
+    report_.samples = writer_.samples();
+    report_.bytes = writer_.bytes();
+    for (std::filesystem::path const& shard : writer_.shards()) {
+      report_.shard_bytes += std::filesystem::file_size(shard);
+      report_.shards.push_back(folder_ / shard.filename());
+    }
+    if (!rename_to_free(partial_, folder_)) refuse(folder_);
+    sync_folder(folder_.has_parent_path() ? folder_.parent_path() : std::filesystem::path("."));
+    finished_ = true;
+    return report_;
+  }
+
+ private:
+  static std::filesystem::path without_slash(std::filesystem::path path) {
+    return path.has_filename() ? path : path.parent_path();
+  }
+  [[noreturn]] static void refuse(std::filesystem::path const& folder) {
+    throw SettingsError({.what = "the folder to pack into exists",
+                         .where = folder.string(),
+                         .why = "nothing is overwritten",
+                         .fix = folder.extension() == ".partial"
+                                    ? "Another process packs into it, or one did and was killed: "
+                                      "then remove it."
+                                    : "Name a new folder."});
+  }
+  /// `then`, if `path` is free.
+  static std::filesystem::path free(std::filesystem::path const& path,
+                                    std::filesystem::path const& then) {
+    std::error_code ignored;
+    if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) refuse(path);
+    return then;
+  }
+
+  std::filesystem::path folder_, partial_;
+  PackSettings settings_;
+  PackReport report_;
+  TarShardWriter writer_;
+  bool finished_ = false;
+};
+
+/// What is packed of a sample: fields with names of their own, or "txt" for text, or the file and
+/// "cls" for a labelled file. Write an overload next to your sample's type for others.
+inline PackedSample packed(TarSample const& sample) {
+  PackedSample out{.key = sample.key, .fields = {}};
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    out.fields.push_back({std::string(sample.extension(i)), std::string(sample.bytes(i))});
+  }
+  return out;
+}
+inline PackedSample packed(LabelledFile sample) {
+  std::string extension = sample.extension.empty() ? "bin" : std::move(sample.extension);
+  return {.key = {},
+          .fields = {{std::move(extension), std::move(sample.bytes)},
+                     {"cls", std::to_string(sample.label)}}};
+}
+inline PackedSample packed(std::string text) {
+  return {.key = {}, .fields = {{"txt", std::move(text)}}};
+}
+inline PackedSample packed(PackedSample sample) { return sample; }
+
+/// Packs a set into tar shards of a new folder.
+template <SampleSet S>
+PackReport pack(S const& set, std::filesystem::path const& folder, PackSettings settings = {}) {
+  Packer packer(folder, std::move(settings));
+  std::uint64_t const size = set.size();
+  auto const& seed = packer.settings().shuffle;
+  Permutation const order(seed.value_or(0), 0, seed ? size : 0);
+  for (std::uint64_t i = 0; i < size; ++i) {
+    std::uint64_t const index = seed ? order(i) : i;
+    packer.add(sample_name(set, index), [&] { return packed(read_sample(set, {.index = index})); });
+    if (packer.settings().progress) packer.settings().progress(i + 1, size);
+  }
+  return packer.finish();
+}
+
+/// Packs the samples of tar files that are compressed, in their order.
+inline PackReport pack_streams(std::vector<std::filesystem::path> const& paths,
+                               std::filesystem::path const& folder, PackSettings settings = {}) {
+  if (settings.shuffle) {
+    throw SettingsError({.what = "compressed tar files cannot be shuffled as they are packed",
+                         .where = paths.empty() ? "" : paths.front().string(),
+                         .why = "they can be read in their own order alone",
+                         .fix = "Pack them without shuffling, then pack the result with it."});
+  }
+  Packer packer(folder, std::move(settings));
+  std::uint64_t done = 0;
+  for (std::filesystem::path const& path : paths) {
+    std::optional<TarStream> stream;
+    packer.try_to(path.string(), [&] { stream.emplace(path); });
+    for (std::optional<PackedSample> sample; stream; ++done) {
+      std::string const name = path.string() + ", sample " + std::to_string(done);
+      bool const read = packer.try_to(name, [&] { sample = stream->next(); });
+      if (!read) continue;
+      if (!sample) break;
+      packer.add(name, [&] { return *std::move(sample); });
+      if (packer.settings().progress) packer.settings().progress(done + 1, 0);
+    }
+  }
+  return packer.finish();
+}
+
+}  // namespace frugal

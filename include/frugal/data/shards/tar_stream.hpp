@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/shards/tar_members.hpp>
+#include <frugal/data/shards/tar_names.hpp>
+#include <frugal/error.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+// Needs libarchive: FRUGAL_ARCHIVE=ON, and the target frugal::archive.
+namespace frugal {
+
+/// A sample with bytes of its own, as shards are packed from it.
+struct PackedSample {
+  struct Field {
+    std::string extension;
+    std::string bytes;
+  };
+
+  std::string key;
+  std::vector<Field> fields;
+};
+
+/// Reads the samples of one tar file in their order, compressed or not (gzip, zstd, bzip2, xz, and
+/// what else this libarchive can): to pack them. Training reads a TarSet.
+///
+/// Errors  DataError naming file and member, for what TarSet refuses. After one of a member, next()
+///         goes on behind its sample; after one of the file it gives nothing more.
+class TarStream {
+ public:
+  /// A member above `most` bytes is refused: it is read into memory.
+  explicit TarStream(std::filesystem::path path, std::uint64_t most = std::uint64_t{1} << 32)
+      : path_(std::move(path)), most_(most), members_(path_, detail::TarMembers::Filters::all) {}
+
+ private:
+  /// What the call gives; an error of it ends the file.
+  template <class Call>
+  auto or_end(Call&& call) {
+    try {
+      return call();
+    } catch (DataError const&) {
+      end_ = true;
+      throw;
+    }
+  }
+
+ public:
+  /// The next sample; nothing at the end.
+  std::optional<PackedSample> next() {
+    if (!pending_.empty()) fail(std::exchange(pending_, {}), std::exchange(pending_why_, {}));
+    PackedSample out;
+    bool begun = false;
+    std::string lost, why;
+    while (ahead()) {
+      std::string const& name = members_.current().name;
+      auto const parts = detail::split_member_name(name);
+      if (begun && parts->key != out.key) break;
+      begun = true;
+      out.key = parts->key;
+      ahead_ = false;
+      if (!lost.empty()) continue;
+      why = fault_of(out, parts->extension);
+      if (!why.empty()) {
+        lost = name;
+        continue;
+      }
+      out.fields.push_back({parts->extension, or_end([&] { return members_.content(most_); })});
+    }
+    if (!begun) return std::nullopt;
+    if (!lost.empty()) fail(lost, std::move(why));
+    return out;
+  }
+
+ private:
+  /// Is there a member of a sample that next() has not taken?
+  bool ahead() {
+    while (!ahead_ && !end_) {
+      end_ = !or_end([&] { return members_.next(); });
+      if (end_) break;
+      detail::TarMembers::Member const& member = members_.current();
+      if (!member.plain || detail::is_meta_name(member.name)) continue;
+      if (std::string why = detail::unsafe_name(member.name); !why.empty()) {
+        // The sample that is being read is whole: it is given first.
+        pending_ = member.name;
+        pending_why_ = std::move(why);
+        continue;
+      }
+      ahead_ = detail::split_member_name(member.name).has_value();
+    }
+    return ahead_;
+  }
+
+  std::string fault_of(PackedSample const& sample, std::string const& extension) const {
+    detail::TarMembers::Member const& member = members_.current();
+    if (member.sparse) return "it is a sparse file, stored in pieces";
+    if (member.size > most_) {
+      return "it has " + std::to_string(member.size) + " bytes, and at most " +
+             std::to_string(most_) + " are read";
+    }
+    bool const twice =
+        std::any_of(sample.fields.begin(), sample.fields.end(),
+                    [&](PackedSample::Field const& field) { return field.extension == extension; });
+    return twice ? "the sample has a member of that name already" : "";
+  }
+
+  [[noreturn]] void fail(std::string const& member, std::string why) const {
+    throw DataError({.what = "a tar file has a member that cannot be read",
+                     .where = path_.string() + ", member " + detail::shown_name(member),
+                     .why = std::move(why),
+                     .fix = "Fetch the file again or pack it again; OnDamage::Skip leaves that "
+                            "sample out."});
+  }
+
+  std::filesystem::path path_;
+  std::uint64_t most_;
+  detail::TarMembers members_;
+  std::string pending_;  // a member with an unsafe name, for the next call
+  std::string pending_why_;
+  bool ahead_ = false;  // current() is a member that no sample has yet
+  bool end_ = false;
+};
+
+}  // namespace frugal

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+// needs: archive
+#include <frugal/data/shards/pack.hpp>
+
+#include <frugal/data/shards/tar_set.hpp>
+#include <frugal/data/shards/text_lines.hpp>
+
+#include <doctest/doctest.h>
+
+#include "support/files.hpp"
+#include "support/tar_files.hpp"
+
+#include <zlib.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace frugal_test::data_shards_pack {
+
+using frugal::OnDamage;
+using frugal::PackedSample;
+using frugal::TarSet;
+using namespace support;
+
+std::vector<std::string> texts(std::filesystem::path const& folder) {
+  TarSet const set(folder.string());
+  std::vector<std::string> out;
+  for (std::uint64_t i = 0; i < set.size(); ++i) {
+    auto const sample = set.get(i);
+    out.push_back(sample.key + "=" + std::string(sample["txt"]));
+  }
+  return out;
+}
+
+std::string gzip(std::string const& plain) {
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string out(deflateBound(&stream, plain.size()) + 64, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
+  stream.avail_in = static_cast<uInt>(plain.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+std::string two() {
+  return tar_member("a.txt", "1") + tar_member("a.cls", "7") + tar_member("b.txt", "2") +
+         tar_member("b.cls", "8");
+}
+
+TEST_CASE("lines become shards, numbered, with a report of what was packed") {
+  TemporaryFolder folder;
+  auto const path = write_bytes(folder / "t.txt", "one\ntwo\nthree\n");
+  std::vector<std::uint64_t> told;
+  auto const report = frugal::pack(
+      frugal::TextLines(path), folder / "set",
+      {.limits = {.samples = 2}, .progress = [&](std::uint64_t done, std::uint64_t all) {
+         CHECK(all == 3);
+         told.push_back(done);
+       }});
+  CHECK(report.samples == 3);
+  CHECK(report.bytes == 11);
+  CHECK(report.shards ==
+        std::vector{folder / "set/shard-000000.tar", folder / "set/shard-000001.tar"});
+  CHECK(report.shard_bytes == 2 * 1024 + 1024 + 1024 + 1024);
+  CHECK(told == std::vector<std::uint64_t>{1, 2, 3});
+  CHECK(texts(folder / "set") ==
+        std::vector<std::string>{"000000000=one", "000000001=two", "000000002=three"});
+  CHECK_FALSE(std::filesystem::exists(folder / "set.partial"));
+}
+
+TEST_CASE("a shuffled pack has every sample once, in an order that the seed alone decides") {
+  TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 50; ++i) lines += std::to_string(i) + "\n";
+  frugal::TextLines const set(write_bytes(folder / "t.txt", lines));
+  auto const order = [&](char const* name, std::uint64_t seed) {
+    frugal::pack(set, folder / name, {.shuffle = seed});
+    std::vector<std::string> out;
+    for (std::string const& each : texts(folder / name)) out.push_back(each.substr(10));
+    return out;
+  };
+  auto const first = order("1", 7);
+  CHECK(std::set(first.begin(), first.end()).size() == 50);
+  CHECK(first == order("2", 7));
+  CHECK(first != order("3", 8));
+  CHECK(first.front() + first[1] + first[2] != "012");
+}
+
+TEST_CASE("labelled files keep their class and their kind") {
+  TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "in/cat");
+  std::filesystem::create_directories(folder / "in/dog");
+  write_bytes(folder / "in/cat/1.JPG", "cat");
+  write_bytes(folder / "in/dog/plain", "dog");
+  frugal::pack(frugal::FolderSet(folder / "in"), folder / "set");
+  TarSet const set((folder / "set").string());
+  CHECK(set.get(0)["jpg"] == "cat");
+  CHECK(set.get(0).integer("cls") == 0);
+  CHECK(set.get(1)["bin"] == "dog");
+  CHECK(set.get(1).integer("cls") == 1);
+}
+
+TEST_CASE("shards are packed again with their keys, or with numbers") {
+  TemporaryFolder folder;
+  write_bytes(folder / "t.tar", two() + tar_end());
+  TarSet const set((folder / "t.tar").string());
+  frugal::pack(set, folder / "set");
+  CHECK(texts(folder / "set") == std::vector<std::string>{"a=1", "b=2"});
+  CHECK(TarSet((folder / "set").string()).get(1).integer("cls") == 8);
+  frugal::pack(set, folder / "numbered", {.number = true});
+  CHECK(texts(folder / "numbered") == std::vector<std::string>{"000000000=1", "000000001=2"});
+}
+
+TEST_CASE("a compressed tar file is packed to shards without compression") {
+  TemporaryFolder folder;
+  auto const path = write_bytes(folder / "t.tar.gz", gzip(two() + tar_end()));
+  auto const report = frugal::pack_streams({path, path}, folder / "set", {.number = true});
+  CHECK(report.samples == 4);
+  CHECK(texts(folder / "set") ==
+        std::vector<std::string>{"000000000=1", "000000001=2", "000000002=1", "000000003=2"});
+  CHECK_THROWS_AS(frugal::pack_streams({path}, folder / "other", {.shuffle = 1}),
+                  frugal::SettingsError);
+}
+
+TEST_CASE("bad members of a stream fail, or cost their sample alone") {
+  TemporaryFolder folder;
+  auto const path = write_bytes(
+      folder / "t.tar", tar_member("a.txt", "1") + tar_member("../x.txt", "x") +
+                            tar_member("b.txt", "2") + tar_member("b.txt", "3") +
+                            tar_member("b.cls", "3") + tar_member("c.txt", "4") + tar_end());
+  CHECK_THROWS_AS(frugal::pack_streams({path}, folder / "set"), frugal::DataError);
+  CHECK_FALSE(std::filesystem::exists(folder / "set"));
+  CHECK_FALSE(std::filesystem::exists(folder / "set.partial"));
+  auto const report = frugal::pack_streams({folder / "gone.tar", path}, folder / "set",
+                                           {.on_damage = OnDamage::Skip});
+  CHECK(texts(folder / "set") == std::vector<std::string>{"a=1", "c=4"});
+  CHECK(report.skipped.count() == 3);
+}
+
+TEST_CASE("a stream that is cut off gives the samples before it") {
+  TemporaryFolder folder;
+  // Bytes that do not shrink, and more than a decoder takes at once.
+  std::string large;
+  for (unsigned i = 0, x = 1; i < 1'000'000; ++i, x = x * 1664525 + 1013904223) {
+    large += static_cast<char>(x >> 24);
+  }
+  std::string const whole = gzip(two() + tar_member("c.txt", large) + tar_end());
+  auto const path = write_bytes(folder / "t.tar.gz", whole.substr(0, whole.size() / 2));
+  auto const report = frugal::pack_streams({path}, folder / "set", {.on_damage = OnDamage::Skip});
+  CHECK(report.skipped.count() == 1);
+  CHECK(texts(folder / "set") == std::vector<std::string>{"a=1", "b=2"});
+}
+
+TEST_CASE("a member above the limit is refused before it is read") {
+  TemporaryFolder folder;
+  frugal::TarStream stream(write_bytes(folder / "t.tar", tar_member("a.txt", "123") +
+                                                             tar_member("b.txt", "1") + tar_end()),
+                           2);
+  CHECK_THROWS_AS(stream.next(), frugal::DataError);
+  CHECK(stream.next()->key == "b");
+  CHECK_FALSE(stream.next().has_value());
+}
+
+TEST_CASE("nothing is overwritten") {
+  TemporaryFolder folder;
+  frugal::TextLines const set(write_bytes(folder / "t.txt", "one\n"));
+  std::filesystem::create_directories(folder / "set");
+  CHECK_THROWS_AS(frugal::pack(set, folder / "set"), frugal::SettingsError);
+  std::filesystem::create_directories(folder / "new.partial");
+  CHECK_THROWS_AS(frugal::pack(set, folder / "new"), frugal::SettingsError);
+  CHECK(std::filesystem::exists(folder / "new.partial"));
+  CHECK_NOTHROW(frugal::pack(set, folder / "slash/"));
+  CHECK(std::filesystem::exists(folder / "slash/shard-000000.tar"));
+}
+
+TEST_CASE("a sample that cannot be read or written fails, or is skipped and named") {
+  struct Three {
+    std::uint64_t size() const { return 3; }
+    PackedSample get(std::uint64_t i) const {
+      if (i == 0) throw frugal::DataError({.what = "no", .where = "", .why = "bad", .fix = ""});
+      return {.key = i == 1 ? "a.b" : "c", .fields = {{"txt", "x"}}};
+    }
+  };
+  TemporaryFolder folder;
+  CHECK_THROWS_AS(frugal::pack(Three{}, folder / "set"), frugal::DataError);
+  auto const report = frugal::pack(Three{}, folder / "set", {.on_damage = OnDamage::Skip});
+  CHECK(report.samples == 1);
+  CHECK(report.skipped.names() == std::vector<std::string>{"sample 0", "sample 1"});
+}
+
+}  // namespace frugal_test::data_shards_pack
