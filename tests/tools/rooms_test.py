@@ -37,6 +37,7 @@ DATA_MAY_INCLUDE = {
     "shards": {"sampling"},
     "tables": set(),
     "arrow": {"sampling", "shards", "tables"},
+    "avro": {"shards", "tables"},
 }
 
 
