@@ -40,6 +40,7 @@ DATA_MAY_INCLUDE = {
     "text": set(),
     "image": {"sampling"},
     "curate": {"sampling", "idx"},
+    "avro": {"shards", "tables"},
 }
 
 
