@@ -194,6 +194,7 @@ stage_fuzz() {
 # LibTorch meanwhile.
 stage_interop() {
   local script name program failed=0
+  need_packages bible-kjv bible-kjv-text dict-gcide  # real text
   pinned_torch 2.11.0
   configure asan "$root/build/asan"
   build "$root/build/asan" interop_programs

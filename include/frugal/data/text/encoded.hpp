@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace frugal {
+
+/// Bytes [begin, end) of a text.
+struct TextSpan {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  friend bool operator==(TextSpan const&, TextSpan const&) = default;
+};
+
+/// The tokens of a text, or of a pair of texts.
+struct Encoded {
+  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> types;  ///< 0 for the first text and 1 for the second: BERT's segments
+  std::vector<TextSpan> spans;      ///< the bytes that a token comes from; empty for special tokens
+
+  std::size_t size() const { return ids.size(); }
+
+  void push(std::int32_t id, std::int32_t type, TextSpan span) {
+    ids.push_back(id);
+    types.push_back(type);
+    spans.push_back(span);
+  }
+  void append(Encoded const& more) {
+    ids.insert(ids.end(), more.ids.begin(), more.ids.end());
+    types.insert(types.end(), more.types.begin(), more.types.end());
+    spans.insert(spans.end(), more.spans.begin(), more.spans.end());
+  }
+  /// Keeps the first `count` tokens.
+  void resize(std::size_t count) {
+    ids.resize(count);
+    types.resize(count);
+    spans.resize(count);
+  }
+
+  friend bool operator==(Encoded const&, Encoded const&) = default;
+};
+
+namespace detail {
+
+inline constexpr std::size_t no_token_limit = std::numeric_limits<std::size_t>::max();
+
+/// How many tokens of each of two texts stay if both may have `most`: the longer is cut to the
+/// length of the shorter first, then both. The strategy `longest_first` of Python's `tokenizers`,
+/// which gives the odd token to the longer text.
+inline std::pair<std::size_t, std::size_t> longest_first(std::size_t first, std::size_t second,
+                                                         std::size_t most) {
+  if (first <= most && second <= most - first) return {first, second};
+  bool const swapped = first > second;
+  std::size_t less = std::min(first, second);
+  std::size_t more = less > most ? less : std::max(less, most - less);
+  if (less > most - std::min(most, more)) {
+    less = most / 2;
+    more = less + most % 2;
+  }
+  return swapped ? std::pair{more, less} : std::pair{less, more};
+}
+
+}  // namespace detail
+}  // namespace frugal
