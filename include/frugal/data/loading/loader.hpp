@@ -52,7 +52,7 @@ class Loader {
 
   Loader(Set set, O order, Collate collate = {}, LoaderSettings settings = {})
       : settings_(checked(std::move(settings))),
-        faults_(settings_.name.empty() ? detail::type_name<Set>() : settings_.name, settings_),
+        faults_(settings_.name.empty() ? detail::demangled_name<Set>() : settings_.name, settings_),
         samples_(static_cast<std::uint64_t>(order.samples())),
         batches_(static_cast<std::uint64_t>(order.batches())),
         pool_(std::make_unique<detail::Pool<Tasks>>(
@@ -235,7 +235,7 @@ struct RefusedLoader {
 template <class Set, class Collate = Stack>
 auto loader(Set set, Loading loading = {}, Collate collate = {}, LoaderSettings settings = {}) {
   if constexpr (detail::require_loadable_set<Set, Collate>()) {
-    std::string const name = settings.name.empty() ? detail::type_name<Set>() : settings.name;
+    std::string const name = settings.name.empty() ? detail::demangled_name<Set>() : settings.name;
     Pass pass(static_cast<std::uint64_t>(set.size()), loading, name);
     return Loader<Set, Collate, Pass>(std::move(set), std::move(pass), std::move(collate),
                                       std::move(settings));

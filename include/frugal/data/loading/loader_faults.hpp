@@ -41,7 +41,7 @@ struct SkippedSamples {
 namespace detail {
 
 template <class T>
-std::string type_name() {
+std::string demangled_name() {
 #if __has_include(<cxxabi.h>)
   int status = 0;
   std::unique_ptr<char, decltype(&std::free)> const name(

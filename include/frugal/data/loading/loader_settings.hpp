@@ -23,7 +23,7 @@ enum class OnError {
 struct LoaderSettings {
   /// Threads; by default max(4, 4 x GPUs), at most the cores. 0: batches are made in next().
   std::optional<int> workers{};
-  std::size_t depth = 4;  ///< batches that are made ahead, beside one in each worker; at least 1
+  std::size_t depth = 4;  ///< batches made ahead, in addition to one in each worker; at least 1
   /// How long next() waits for one batch.
   std::chrono::duration<double> patience = std::chrono::seconds(60);
   int threads = 1;  ///< cores that one operator of a worker may use; 0: LibTorch's own setting
@@ -32,7 +32,7 @@ struct LoaderSettings {
   /// Batches lie in page-locked memory, which a device copies from without a wait. No effect where
   /// there is no such device.
   bool pin_memory = false;
-  std::string name{};  ///< what errors call the set; empty: its type
+  std::string name{};  ///< the set's name in errors; empty: its type
 };
 
 namespace detail {

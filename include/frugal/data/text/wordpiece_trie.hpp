@@ -66,7 +66,7 @@ class WordpieceTrie {
 
   struct Node {
     std::uint32_t parent = none;
-    std::uint32_t fails_to = none;  ///< where matching goes on when no child fits
+    std::uint32_t fails_to = none;  ///< node at which matching continues if no child fits
     std::size_t pops = 0;           ///< the pieces that are emitted then, in `pops_`
     std::uint32_t popped = 0;
     std::uint32_t depth = 0;  ///< bytes
