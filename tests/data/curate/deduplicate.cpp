@@ -20,7 +20,7 @@ namespace frugal_test::data_curate_deduplicate {
 
 using frugal::Curation;
 using frugal::Deduplicate;
-using frugal::Keep;
+using frugal::KeepSample;
 
 struct Texts {
   std::uint64_t size() const { return texts.size(); }
@@ -190,12 +190,12 @@ TEST_CASE("the longest of a group stays if asked for, the first of several such"
   std::mt19937_64 random(9);
   std::string const text = words(100, random);
   Texts const set{{text, text + "more", text + "evenmore", text, text + "evenmore"}};
-  Curation const found = frugal::deduplicate(set, {.keep = Keep::longest});
+  Curation const found = frugal::deduplicate(set, {.keep = KeepSample::longest});
   REQUIRE(found.removed.size() == 4);
   for (frugal::Removed const& each : found.removed) CHECK(each.twin == 2);
   CHECK(found.removed.back().copy);
   CHECK(!found.removed.front().copy);
-  CHECK(frugal::deduplicate(set, {.keep = Keep::first}).removed.front().twin == 0);
+  CHECK(frugal::deduplicate(set, {.keep = KeepSample::first}).removed.front().twin == 0);
 }
 
 TEST_CASE("copies alone are found without near-duplicates") {

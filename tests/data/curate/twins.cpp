@@ -10,7 +10,7 @@
 
 namespace frugal_test::data_curate_twins {
 
-using frugal::Keep;
+using frugal::KeepSample;
 using frugal::Removed;
 using frugal::detail::Twins;
 
@@ -26,7 +26,7 @@ TEST_CASE("samples that have a twin are listed once, ascending") {
 
 TEST_CASE("all of a group go but the first, each with the sample that joins it") {
   std::vector<std::uint64_t> const bytes = {1, 2, 3, 3, 7, 7};
-  auto const removed = Twins(chain).removed(bytes, Keep::first);
+  auto const removed = Twins(chain).removed(bytes, KeepSample::first);
   REQUIRE(removed.size() == 4);
   CHECK(removed[0] == Removed{5, 2, 0.9, false, 2, 0.9, 2});
   CHECK(removed[1].index == 9);
@@ -42,7 +42,7 @@ TEST_CASE("all of a group go but the first, each with the sample that joins it")
 
 TEST_CASE("the longest of a group stays, the first of equal ones") {
   std::vector<std::uint64_t> const bytes = {1, 2, 3, 3, 7, 8};
-  auto const removed = Twins(chain).removed(bytes, Keep::longest);
+  auto const removed = Twins(chain).removed(bytes, KeepSample::longest);
   REQUIRE(removed.size() == 4);
   CHECK(removed[0].index == 2);
   CHECK(removed[0].through == 5);
@@ -51,6 +51,8 @@ TEST_CASE("the longest of a group stays, the first of equal ones") {
   CHECK(removed[3].index == 20);
 }
 
-TEST_CASE("nothing alike, nothing removed") { CHECK(Twins({}).removed({}, Keep::first).empty()); }
+TEST_CASE("nothing alike, nothing removed") {
+  CHECK(Twins({}).removed({}, KeepSample::first).empty());
+}
 
 }  // namespace frugal_test::data_curate_twins

@@ -19,7 +19,7 @@ namespace frugal_test::data_shards_shard_order {
 using frugal::Cursor;
 using frugal::Loading;
 using frugal::ShardOrder;
-using frugal::Window;
+using frugal::ShuffleWindow;
 using Samples = std::vector<std::uint64_t>;
 
 static_assert(frugal::Order<ShardOrder>);
@@ -38,7 +38,7 @@ Samples read(ShardOrder order, Cursor const& cursor) {
 
 Samples const sizes{5, 0, 17, 1, 30, 8, 8, 0, 21, 3};  // 93
 
-ShardOrder order(Loading loading = {.batch = 8}, Window window = {.shards = 3}) {
+ShardOrder order(Loading loading = {.batch = 8}, ShuffleWindow window = {.shards = 3}) {
   return {sizes, loading, window, "test"};
 }
 
@@ -55,8 +55,9 @@ Samples counted(std::uint64_t n) {
 }
 
 TEST_CASE("every sample comes once an epoch, for any window") {
-  for (Window const window : {Window{.shards = 1}, Window{.shards = 3}, Window{.shards = 100},
-                              Window{.samples = 1}, Window{.samples = 40}}) {
+  for (ShuffleWindow const window :
+       {ShuffleWindow{.shards = 1}, ShuffleWindow{.shards = 3}, ShuffleWindow{.shards = 100},
+        ShuffleWindow{.samples = 1}, ShuffleWindow{.samples = 40}}) {
     for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
       auto all = read(order({.batch = 8}, window), {.seed = 3, .epoch = epoch});
       std::sort(all.begin(), all.end());

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 TEST_CASE("a new file has its name once it is complete") {
   frugal_test::support::TemporaryFolder const folder;
   {
-    frugal::detail::NewFile file(folder / "a.parquet");
+    frugal::detail::NewTableFile file(folder / "a.parquet");
     std::ofstream(file.partial()) << "rows";
     CHECK_FALSE(fs::exists(folder / "a.parquet"));
     file.commit();
@@ -26,7 +26,7 @@ TEST_CASE("a new file has its name once it is complete") {
 TEST_CASE("without commit nothing is left") {
   frugal_test::support::TemporaryFolder const folder;
   {
-    frugal::detail::NewFile const file(folder / "a");
+    frugal::detail::NewTableFile const file(folder / "a");
     std::ofstream(file.partial()) << "half";
   }
   CHECK(frugal_test::support::entries(folder.path()) == 0);
@@ -35,8 +35,8 @@ TEST_CASE("without commit nothing is left") {
 TEST_CASE("a file that is there already stays as it is") {
   frugal_test::support::TemporaryFolder const folder;
   std::ofstream(folder / "a") << "old";
-  CHECK_THROWS_AS(frugal::detail::NewFile(folder / "a"), frugal::StoreError);
-  frugal::detail::NewFile late(folder / "b");
+  CHECK_THROWS_AS(frugal::detail::NewTableFile(folder / "a"), frugal::StoreError);
+  frugal::detail::NewTableFile late(folder / "b");
   std::ofstream(late.partial()) << "new";
   std::ofstream(folder / "b") << "old";
   CHECK_THROWS_AS(late.commit(), frugal::StoreError);

@@ -120,7 +120,7 @@ class ParquetWriter {
   }
 
   ParquetWriterSettings settings_;
-  detail::NewFile file_;
+  detail::NewTableFile file_;
   ::arrow::Compression::type codec_ = ::arrow::Compression::UNCOMPRESSED;
   std::vector<Row> rows_;
   std::shared_ptr<::arrow::Schema> schema_;

@@ -102,7 +102,7 @@ class AvroWriter {
   void put(std::string const& bytes) { out_->write(std::as_bytes(std::span(bytes))); }
 
   AvroWriterSettings settings_;
-  detail::NewFile file_;
+  detail::NewTableFile file_;
   std::string where_;
   AvroType type_;
   std::string sync_;

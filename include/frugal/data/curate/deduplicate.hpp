@@ -47,7 +47,7 @@ concept TextsOf = requires(Set const& set, Text const& text, std::uint64_t index
 };
 
 template <class Set>
-std::string identity_of(Set const& set) {
+std::string identity_text(Set const& set) {
   if constexpr (IdentifiedSet<Set>) {
     return set.identity();
   } else {
@@ -92,7 +92,7 @@ Curation deduplicate(Set const& set, Deduplicate const& settings, Text const& te
                      return std::string(std::invoke(text, set.get(index)));
                    }).run();
     out.name = used.name;
-    out.identity = detail::identity_of(set);
+    out.identity = detail::identity_text(set);
     out.method = detail::method_of(used);
     out.price = used.price;
     return out;

@@ -16,14 +16,14 @@ namespace frugal {
 
 /// Settings of deduplicate().
 struct Deduplicate {
-  std::string name{};       ///< of the set, in the report and for overrides
-  bool near = true;         ///< near-duplicates as well as copies
-  Shingles shingles{};      ///< what the similarity of texts is measured in
-  Bands bands{};            ///< how candidates are found: 260 hashes in 20 bands
-  double threshold = 0.8;   ///< least Jaccard similarity of near-duplicates, above 0, at most 1
-  Keep keep = Keep::first;  ///< which sample of a group stays
-  std::uint64_t seed = 0;   ///< of the hash functions
-  unsigned threads = 0;     ///< 0: one for each core
+  std::string name{};      ///< of the set, in the report and for overrides
+  bool near = true;        ///< near-duplicates as well as copies
+  Shingles shingles{};     ///< what the similarity of texts is measured in
+  Bands bands{};           ///< how candidates are found: 260 hashes in 20 bands
+  double threshold = 0.8;  ///< least Jaccard similarity of near-duplicates, above 0, at most 1
+  KeepSample keep = KeepSample::first;  ///< which sample of a group stays
+  std::uint64_t seed = 0;               ///< of the hash functions
+  unsigned threads = 0;                 ///< 0: one for each core
   /// Bytes for hashes and candidates, at least 65,536; more goes to files.
   std::uint64_t memory = std::uint64_t{1} << 30;
   std::filesystem::path
@@ -77,8 +77,8 @@ inline Deduplicate checked(Deduplicate settings) {
 
 /// What the report says about how it came to be.
 inline std::string method_of(Deduplicate const& settings) {
-  std::string const stays =
-      settings.keep == Keep::first ? "the first of a group stays" : "the longest of a group stays";
+  std::string const stays = settings.keep == KeepSample::first ? "the first of a group stays"
+                                                               : "the longest of a group stays";
   if (!settings.near) return "copies by XXH3-128; " + stays;
   std::string similarity = std::to_string(settings.threshold);
   similarity.erase(similarity.find_last_not_of('0') + 1);

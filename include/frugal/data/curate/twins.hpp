@@ -14,7 +14,7 @@
 namespace frugal {
 
 /// Which sample of a group of duplicates stays.
-enum class Keep : std::uint8_t {
+enum class KeepSample : std::uint8_t {
   first,    ///< the one of the lowest index
   longest,  ///< the one with the most bytes, the first of these if there are several
 };
@@ -60,7 +60,7 @@ class Twins {
 
   /// What goes, ascending; `bytes` are those of samples(). Where a sample is not a neighbour of the
   /// one that stays, `similarity` is NaN and left to the caller.
-  std::vector<Removed> removed(std::span<std::uint64_t const> bytes, Keep keep) const {
+  std::vector<Removed> removed(std::span<std::uint64_t const> bytes, KeepSample keep) const {
     std::vector<Removed> out;
     std::vector<bool> seen(samples_.size());
     std::vector<std::size_t> group;
@@ -69,8 +69,9 @@ class Twins {
       collect(i, seen, group);
       std::size_t best = group.front();
       for (std::size_t const each : group) {
-        bool const longer = keep == Keep::longest && bytes[each] > bytes[best];
-        bool const earlier = each < best && (keep == Keep::first || bytes[each] == bytes[best]);
+        bool const longer = keep == KeepSample::longest && bytes[each] > bytes[best];
+        bool const earlier =
+            each < best && (keep == KeepSample::first || bytes[each] == bytes[best]);
         if (longer || earlier) best = each;
       }
       remove_all_but(best, bytes, out);

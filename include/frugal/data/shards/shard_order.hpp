@@ -19,7 +19,7 @@
 namespace frugal {
 
 /// How many shards are read from at a time. A larger window shuffles better, and opens more files.
-struct Window {
+struct ShuffleWindow {
   std::uint64_t shards = 16;  ///< at least 1
   std::uint64_t samples = 0;  ///< not 0: as many shards as it takes to hold these, instead
 };
@@ -59,19 +59,19 @@ class ShardOrder {
 
   /// `sizes` are the samples of each shard, in the order in which the set has them; `name` is what
   /// errors call the set.
-  ShardOrder(std::vector<std::uint64_t> const& sizes, Loading loading, Window window,
+  ShardOrder(std::vector<std::uint64_t> const& sizes, Loading loading, ShuffleWindow window,
              std::string const& name)
       : loading_(loading), window_(window), begins_(sums(sizes)), pass_(make_pass(name)) {
     if (window.shards == 0) {
       throw SettingsError({.what = "a window of 0 shards",
-                           .where = name + ", Window::shards",
+                           .where = name + ", ShuffleWindow::shards",
                            .why = "",
                            .fix = "Set it to 1 or more."});
     }
     arrange();
   }
   template <ShardedSet S>
-  ShardOrder(S const& set, Loading loading, Window window = {},
+  ShardOrder(S const& set, Loading loading, ShuffleWindow window = {},
              std::string const& name = "ShardOrder")
       : ShardOrder(std::vector<std::uint64_t>(set.shard_sizes()), loading, window, name) {}
 
@@ -187,7 +187,7 @@ class ShardOrder {
   }
 
   Loading loading_;
-  Window window_;
+  ShuffleWindow window_;
   std::vector<std::uint64_t> begins_;  // samples before each shard of the set, and all
   Pass pass_;                          // checks cursors, and cuts batches
   Cursor cursor_{};

@@ -14,19 +14,19 @@ namespace frugal::detail {
 
 /// A file that gets its name when it is complete: it is written as `partial()`, and commit() makes
 /// it durable and renames it. Without commit() it is removed.
-class NewFile {
+class NewTableFile {
  public:
   /// StoreError if there is a file of that name already.
-  explicit NewFile(std::filesystem::path path) : path_(std::move(path)) {
+  explicit NewTableFile(std::filesystem::path path) : path_(std::move(path)) {
     partial_ = path_;
     partial_ += ".partial";
     std::error_code ignored;
     if (std::filesystem::exists(path_, ignored)) taken();
     std::filesystem::remove(partial_, ignored);
   }
-  NewFile(NewFile const&) = delete;
-  NewFile& operator=(NewFile const&) = delete;
-  ~NewFile() {
+  NewTableFile(NewTableFile const&) = delete;
+  NewTableFile& operator=(NewTableFile const&) = delete;
+  ~NewTableFile() {
     std::error_code ignored;
     if (!committed_) std::filesystem::remove(partial_, ignored);
   }
