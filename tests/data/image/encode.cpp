@@ -20,13 +20,13 @@ using frugal::decode_jpeg;
 using frugal::decode_png;
 using frugal::encode_jpeg;
 using frugal::encode_png;
-using frugal::Pixels;
+using frugal::RawImage;
 
 TEST_CASE("an image is the same after a PNG file, whatever its channels and bits") {
   for (std::uint32_t channels = 1; channels <= 4; ++channels) {
     auto const image = gradient(31, 17, channels);
     CHECK(decode_png(encode_png(image), {.channels = Channels::as_stored}) == image);
-    Pixels wide = gradient(31, 17, channels);
+    RawImage wide = gradient(31, 17, channels);
     wide.bits = 16;
     wide.bytes.resize(wide.bytes.size() * 2, 201);
     CHECK(decode_png(encode_png(wide), {.channels = Channels::as_stored, .keep_16_bits = true}) ==
@@ -43,14 +43,14 @@ TEST_CASE("compression changes the size of a PNG file alone") {
 }
 
 /// The mean absolute difference.
-double difference(Pixels const& a, Pixels const& b) {
+double difference(RawImage const& a, RawImage const& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.bytes.size(); ++i) sum += std::abs(a.bytes[i] - b.bytes[i]);
   return sum / static_cast<double>(a.bytes.size());
 }
 
-Pixels smooth(std::uint32_t side, std::uint32_t channels) {
-  Pixels image{.height = side, .width = side, .channels = channels};
+RawImage smooth(std::uint32_t side, std::uint32_t channels) {
+  RawImage image{.height = side, .width = side, .channels = channels};
   for (std::uint32_t i = 0; i < side * side * channels; ++i) {
     image.bytes.push_back(static_cast<std::uint8_t>(128 + 100 * std::sin(i / channels * 0.002)));
   }
@@ -82,7 +82,7 @@ TEST_CASE("colours at full size are nearer to the image") {
 }
 
 TEST_CASE("a file beyond one block of the writer is whole") {
-  Pixels noise{.height = 300, .width = 300, .channels = 3};
+  RawImage noise{.height = 300, .width = 300, .channels = 3};
   std::uint32_t state = 1;
   for (int i = 0; i < 300 * 300 * 3; ++i) {
     noise.bytes.push_back(
@@ -96,7 +96,7 @@ TEST_CASE("a file beyond one block of the writer is whole") {
 TEST_CASE("an image that a format cannot store is refused") {
   CHECK(fault_of<frugal::ShapeError>([] { return encode_jpeg(gradient(2, 3, 4)); }).fix ==
         "Give it 1 or 3 channels of 8 bits.");
-  CHECK_THROWS_AS(encode_png(Pixels{}), frugal::ShapeError);
+  CHECK_THROWS_AS(encode_png(RawImage{}), frugal::ShapeError);
   auto cut = gradient(2, 3, 3);
   cut.bytes.pop_back();
   CHECK(fault_of<frugal::ShapeError>([&] { return encode_png(cut); }).why ==

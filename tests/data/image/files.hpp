@@ -51,8 +51,9 @@ inline frugal::DecodeOptions options_of(Json const& each) {
 }
 
 /// Smooth RGB of any size.
-inline frugal::Pixels gradient(std::uint32_t height, std::uint32_t width, std::uint32_t channels) {
-  frugal::Pixels image{.height = height, .width = width, .channels = channels};
+inline frugal::RawImage gradient(std::uint32_t height, std::uint32_t width,
+                                 std::uint32_t channels) {
+  frugal::RawImage image{.height = height, .width = width, .channels = channels};
   for (std::uint32_t y = 0; y < height; ++y) {
     for (std::uint32_t x = 0; x < width; ++x) {
       for (std::uint32_t c = 0; c < channels; ++c) {

@@ -11,13 +11,13 @@ namespace frugal_test::image_pixels {
 
 using frugal::Channels;
 using frugal::oriented;
-using frugal::Pixels;
+using frugal::RawImage;
 using frugal::with_channels;
 using Bytes = std::vector<std::uint8_t>;
 
 //  1 2 3
 //  4 5 6
-Pixels six() { return {.height = 2, .width = 3, .channels = 1, .bytes = {1, 2, 3, 4, 5, 6}}; }
+RawImage six() { return {.height = 2, .width = 3, .channels = 1, .bytes = {1, 2, 3, 4, 5, 6}}; }
 
 TEST_CASE("each EXIF orientation is undone") {
   // Section 4.6.4: where row 0 and column 0 of the stored image are seen.
@@ -35,15 +35,15 @@ TEST_CASE("each EXIF orientation is undone") {
 }
 
 TEST_CASE("channels of a pixel stay together when an image is turned") {
-  Pixels const two{.height = 1, .width = 2, .channels = 3, .bytes = {1, 2, 3, 4, 5, 6}};
+  RawImage const two{.height = 1, .width = 2, .channels = 3, .bytes = {1, 2, 3, 4, 5, 6}};
   CHECK(oriented(two, 3).bytes == Bytes{4, 5, 6, 1, 2, 3});
 }
 
 TEST_CASE("channels are repeated, left out, or weighed to grey") {
-  Pixels const grey{.height = 1, .width = 1, .channels = 1, .bytes = {7}};
-  Pixels const grey_alpha{.height = 1, .width = 1, .channels = 2, .bytes = {7, 9}};
-  Pixels const rgb{.height = 1, .width = 1, .channels = 3, .bytes = {100, 150, 200}};
-  Pixels const rgba{.height = 1, .width = 1, .channels = 4, .bytes = {100, 150, 200, 9}};
+  RawImage const grey{.height = 1, .width = 1, .channels = 1, .bytes = {7}};
+  RawImage const grey_alpha{.height = 1, .width = 1, .channels = 2, .bytes = {7, 9}};
+  RawImage const rgb{.height = 1, .width = 1, .channels = 3, .bytes = {100, 150, 200}};
+  RawImage const rgba{.height = 1, .width = 1, .channels = 4, .bytes = {100, 150, 200, 9}};
   CHECK(with_channels(grey, Channels::rgb).bytes == Bytes{7, 7, 7});
   CHECK(with_channels(grey, Channels::rgba).bytes == Bytes{7, 7, 7, 255});
   CHECK(with_channels(grey_alpha, Channels::grey).bytes == Bytes{7});
@@ -56,8 +56,8 @@ TEST_CASE("channels are repeated, left out, or weighed to grey") {
 }
 
 TEST_CASE("white stays white in grey, at 8 and at 16 bits") {
-  Pixels const white{.height = 1, .width = 1, .channels = 3, .bytes = Bytes(3, 255)};
-  Pixels const wide{.height = 1, .width = 1, .channels = 3, .bits = 16, .bytes = Bytes(6, 255)};
+  RawImage const white{.height = 1, .width = 1, .channels = 3, .bytes = Bytes(3, 255)};
+  RawImage const wide{.height = 1, .width = 1, .channels = 3, .bits = 16, .bytes = Bytes(6, 255)};
   CHECK(with_channels(white, Channels::grey).bytes == Bytes{255});
   CHECK(with_channels(wide, Channels::grey).bytes == Bytes{255, 255});
   CHECK(with_channels(wide, Channels::rgba).bytes == Bytes(8, 255));

@@ -24,7 +24,7 @@ namespace frugal {
 
 /// The image as a tensor [C, H, W], uint8, or uint16 for 16 bits, without a copy: its memory keeps
 /// the order of decoders, in which the channels of a pixel lie side by side (channels last).
-inline at::Tensor to_tensor(Pixels image) {
+inline at::Tensor to_tensor(RawImage image) {
   std::int64_t const channels = image.channels, height = image.height, width = image.width;
   auto const dtype = image.bits == 16 ? at::kUInt16 : at::kByte;
   auto bytes = std::make_shared<std::vector<std::uint8_t>>(std::move(image.bytes));
@@ -35,7 +35,7 @@ inline at::Tensor to_tensor(Pixels image) {
 }
 
 /// A tensor [C, H, W] of uint8 or uint16 as an image; C is 1 to 4. Throws ShapeError or DtypeError.
-inline Pixels to_pixels(at::Tensor const& image) {
+inline RawImage to_pixels(at::Tensor const& image) {
   bool const wide = image.scalar_type() == at::kUInt16;
   if (!wide && image.scalar_type() != at::kByte) {
     throw DtypeError({.what = "the tensor is no image",

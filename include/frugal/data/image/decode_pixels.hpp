@@ -46,8 +46,8 @@ inline std::string other_format(std::span<std::byte const> bytes) {
 
 /// Decodes a JPEG or PNG file, which its first bytes tell apart. Errors call it `name`.
 /// Errors  those of decode_jpeg and decode_png; DataError for another format, which it names.
-inline Pixels decode_pixels(std::span<std::byte const> bytes, DecodeOptions const& options = {},
-                            std::string const& name = "image") {
+inline RawImage decode_pixels(std::span<std::byte const> bytes, DecodeOptions const& options = {},
+                              std::string const& name = "image") {
   if (detail::begins_with(bytes, "\xff\xd8\xff")) return decode_jpeg(bytes, options, name);
   if (detail::begins_with(bytes, "\x89PNG")) return decode_png(bytes, options, name);
   detail::refuse_image("the file is neither JPEG nor PNG", name, 0, detail::other_format(bytes),

@@ -46,7 +46,7 @@ inline bool append(std::vector<std::byte>& to, std::span<std::byte const> bytes)
       {.what = std::move(what), .where = "", .why = std::move(why), .fix = std::move(fix)});
 }
 
-inline void check_pixels(Pixels const& image, bool fits, char const* format, char const* takes) {
+inline void check_pixels(RawImage const& image, bool fits, char const* format, char const* takes) {
   std::size_t const bytes =
       std::size_t{image.height} * image.width * image.channels * image.bits / 8;
   if (fits && bytes != 0 && image.bytes.size() == bytes) return;
@@ -80,7 +80,7 @@ class JpegWriter {
   JpegWriter& operator=(JpegWriter const&) = delete;
   ~JpegWriter() { jpeg_destroy_compress(&jpeg_); }
 
-  std::vector<std::byte> write(Pixels const& image, JpegOptions const& options) {
+  std::vector<std::byte> write(RawImage const& image, JpegOptions const& options) {
     guarded([this, image = &image, options = &options] {
       jpeg_.image_height = image->height;
       jpeg_.image_width = image->width;
@@ -152,7 +152,7 @@ class PngWriter {
   PngWriter& operator=(PngWriter const&) = delete;
   ~PngWriter() { png_destroy_write_struct(&png_, &info_); }
 
-  std::vector<std::byte> write(Pixels const& image, PngOptions const& options) {
+  std::vector<std::byte> write(RawImage const& image, PngOptions const& options) {
     std::size_t const row = std::size_t{image.width} * image.channels * image.bits / 8;
     std::vector<png_bytep> rows(image.height);
     for (std::size_t y = 0; y < rows.size(); ++y) {
@@ -167,7 +167,7 @@ class PngWriter {
   }
 
  private:
-  void encode(Pixels const& image, PngOptions const& options, png_bytepp rows) {
+  void encode(RawImage const& image, PngOptions const& options, png_bytepp rows) {
     png_set_write_fn(
         png_, &out_,
         [](png_structp png, png_bytep from, std::size_t count) {
@@ -199,7 +199,7 @@ class PngWriter {
 ///
 /// Errors  ShapeError for other channels or bits, and for an empty image; SettingsError for a
 ///         quality outside of 1 to 100.
-inline std::vector<std::byte> encode_jpeg(Pixels const& image, JpegOptions const& options = {}) {
+inline std::vector<std::byte> encode_jpeg(RawImage const& image, JpegOptions const& options = {}) {
   bool const fits = image.bits == 8 && (image.channels == 1 || image.channels == 3);
   detail::check_pixels(image, fits, "JPEG", "1 or 3 channels of 8 bits");
   if (options.quality < 1 || options.quality > 100) {
@@ -216,7 +216,7 @@ inline std::vector<std::byte> encode_jpeg(Pixels const& image, JpegOptions const
 ///
 /// Errors  ShapeError for other channels or bits, and for an empty image; SettingsError for a
 ///         compression outside of 0 to 9.
-inline std::vector<std::byte> encode_png(Pixels const& image, PngOptions const& options = {}) {
+inline std::vector<std::byte> encode_png(RawImage const& image, PngOptions const& options = {}) {
   bool const fits =
       (image.bits == 8 || image.bits == 16) && image.channels >= 1 && image.channels <= 4;
   detail::check_pixels(image, fits, "PNG", "1 to 4 channels of 8 or 16 bits");

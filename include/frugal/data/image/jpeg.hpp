@@ -82,7 +82,7 @@ class JpegReader {
   JpegReader& operator=(JpegReader const&) = delete;
   ~JpegReader() { jpeg_destroy_decompress(&jpeg_); }
 
-  Pixels read() {
+  RawImage read() {
     guarded([this] {
       jpeg_mem_src(&jpeg_, reinterpret_cast<unsigned char const*>(bytes_.data()), bytes_.size());
       if (options_.orient) jpeg_save_markers(&jpeg_, JPEG_APP0 + 1, 0xFFFF);
@@ -97,9 +97,9 @@ class JpegReader {
       choose_size();
       jpeg_start_decompress(&jpeg_);
     });
-    Pixels image{.height = jpeg_.output_height,
-                 .width = jpeg_.output_width,
-                 .channels = cmyk() ? 3U : channels()};
+    RawImage image{.height = jpeg_.output_height,
+                   .width = jpeg_.output_width,
+                   .channels = cmyk() ? 3U : channels()};
     image.bytes.resize(std::size_t{image.height} * image.width * image.channels);
     int const orientation = options_.orient ? orientation_of() : 1;  // the end of the file frees it
     std::vector<std::uint8_t> row(cmyk() ? std::size_t{4} * image.width : 0);
@@ -213,8 +213,8 @@ class JpegReader {
 /// Errors  DataError with name, byte and what libjpeg says: no JPEG file, a damaged or cut off one
 ///         (unless `accept_damaged`), more than 100 scans, more pixels than `pixels`, or than the
 ///         file has bits for.
-inline Pixels decode_jpeg(std::span<std::byte const> bytes, DecodeOptions const& options = {},
-                          std::string const& name = "JPEG image") {
+inline RawImage decode_jpeg(std::span<std::byte const> bytes, DecodeOptions const& options = {},
+                            std::string const& name = "JPEG image") {
   return detail::JpegReader(bytes, options, name).read();
 }
 

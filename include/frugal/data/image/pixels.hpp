@@ -13,14 +13,14 @@
 namespace frugal {
 
 /// A decoded image in host memory: row by row, the channels of a pixel side by side (HWC).
-struct Pixels {
+struct RawImage {
   std::uint32_t height = 0;
   std::uint32_t width = 0;
   std::uint32_t channels = 0;         ///< 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha
   std::uint32_t bits = 8;             ///< of a value: 8, or 16 in the machine's byte order
   std::vector<std::uint8_t> bytes{};  ///< height * width * channels * bits / 8
 
-  friend bool operator==(Pixels const&, Pixels const&) = default;
+  friend bool operator==(RawImage const&, RawImage const&) = default;
 };
 
 /// Which channels a decoder gives.
@@ -95,7 +95,7 @@ void convert_values(Value const* in, std::uint32_t from, Value* out, std::uint32
 }  // namespace detail
 
 /// The image with the channels that are asked for.
-inline Pixels with_channels(Pixels image, Channels channels) {
+inline RawImage with_channels(RawImage image, Channels channels) {
   if (channels == Channels::as_stored) return image;
   std::uint32_t const to = channels == Channels::grey ? 1 : channels == Channels::rgb ? 3 : 4;
   if (to == image.channels) return image;
@@ -114,16 +114,16 @@ inline Pixels with_channels(Pixels image, Channels channels) {
 
 /// The image turned upright: `orientation` is EXIF's, 1 to 8, and 1 is upright.
 /// Source  CIPA DC-008 (Exif 2.32), section 4.6.4, tag 0x0112.
-inline Pixels oriented(Pixels image, int orientation) {
+inline RawImage oriented(RawImage image, int orientation) {
   if (orientation < 2 || orientation > 8) return image;
   bool const turned = orientation >= 5;  // rows become columns
   bool const from_right = orientation == 2 || orientation == 3 || orientation >= 7;
   bool const from_below =
       orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
-  Pixels out{.height = turned ? image.width : image.height,
-             .width = turned ? image.height : image.width,
-             .channels = image.channels,
-             .bits = image.bits};
+  RawImage out{.height = turned ? image.width : image.height,
+               .width = turned ? image.height : image.width,
+               .channels = image.channels,
+               .bits = image.bits};
   out.bytes.resize(image.bytes.size());
   std::size_t const each = std::size_t{image.channels} * image.bits / 8;
   std::uint8_t* to = out.bytes.data();

@@ -56,7 +56,7 @@ class PngReader {
   PngReader& operator=(PngReader const&) = delete;
   ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  Pixels read() {
+  RawImage read() {
     guarded([this] {
       png_set_read_fn(png_, this, [](png_structp png, png_bytep to, std::size_t count) {
         auto& self = *static_cast<PngReader*>(png_get_io_ptr(png));
@@ -77,10 +77,10 @@ class PngReader {
     // Deflate makes at most 1032 bytes of one, and a pixel may be a bit.
     check_claim(height, width, bytes_.size(), 8 * 1032, options_, name_, at_);
     guarded([this] { choose_format(); });
-    Pixels image{.height = height,
-                 .width = width,
-                 .channels = png_get_channels(png_, info_),
-                 .bits = png_get_bit_depth(png_, info_)};
+    RawImage image{.height = height,
+                   .width = width,
+                   .channels = png_get_channels(png_, info_),
+                   .bits = png_get_bit_depth(png_, info_)};
     std::size_t const row = png_get_rowbytes(png_, info_);
     image.bytes.resize(row * height);
     std::vector<png_bytep> rows(height);
@@ -145,8 +145,8 @@ class PngReader {
 ///
 /// Errors  DataError with name, byte and what libpng says: no PNG file, a damaged or cut off one
 ///         (checksums included), more pixels than `pixels`, or than the file has bits for.
-inline Pixels decode_png(std::span<std::byte const> bytes, DecodeOptions const& options = {},
-                         std::string const& name = "PNG image") {
+inline RawImage decode_png(std::span<std::byte const> bytes, DecodeOptions const& options = {},
+                           std::string const& name = "PNG image") {
   return detail::PngReader(bytes, options, name).read();
 }
 
