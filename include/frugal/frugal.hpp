@@ -9,7 +9,9 @@
 #include <frugal/core.hpp>
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/idx/mnist.hpp>
+#include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/prefetch.hpp>
+#include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/mapped.hpp>
 #include <frugal/data/pad.hpp>
 #include <frugal/data/range.hpp>

@@ -282,4 +282,28 @@ TEST_CASE("a checkpoint records what was consumed, not what was copied ahead") {
   CHECK(fake::complaints().empty());
 }
 
+/// Each batch stands for three samples more than it holds.
+struct Consuming : Counting {
+  std::uint64_t consumed() const { return 5 * static_cast<std::uint64_t>(at); }
+};
+
+TEST_CASE("the position is that of the batch that was given, not of those copied ahead") {
+  Consuming source;
+  CopiedAhead ahead(source, 3);
+  c10::Device device = fake::device();
+  ahead.follow(device);
+  ahead.seek({.position = 4});
+  CHECK(ahead.consumed() == 4);
+  for (std::uint64_t i = 1; i <= 6; ++i) {
+    CHECK(ahead.next().has_value());
+    CHECK(ahead.consumed() == 10 + 5 * i);
+  }
+  CHECK_FALSE(ahead.next().has_value());
+  device = c10::Device(c10::kCPU);
+  ahead.seek({});
+  CHECK(ahead.next().has_value());
+  CHECK(ahead.consumed() == 5);
+  static_assert(!frugal::ConsumingSource<CopiedAhead<Counting>>);
+}
+
 }  // namespace frugal_test::device_copied_ahead

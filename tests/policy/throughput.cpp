@@ -153,4 +153,51 @@ TEST_CASE("a measured run ends with the same bits as one without") {
   CHECK(same_bits(trained(), trained(Throughput<Every<1>>{})));
 }
 
+/// Resident batches of a source that says how long it was waited for: a nanosecond more each time.
+struct Waiting {
+  Resident inner{samples(40), {.batch = 4}};
+  double seconds = 0;
+  std::string hint{};
+
+  void seek(frugal::Cursor const& cursor) { inner.seek(cursor); }
+  std::optional<frugal::Batch> next() {
+    seconds += 1e-9;
+    return inner.next();
+  }
+  double waited() const { return seconds; }
+  std::string advice() const { return hint; }
+};
+
+TEST_CASE("the share of the time that a source was waited for is measured, and is in the log") {
+  auto const measured = [](auto source, auto&& check) {
+    TemporaryFolder const folder;
+    frugal::Trainer trainer{
+        std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{.run = folder.path()},
+        Optimize<SGD>{},         Throughput<Every<5>>{}, frugal::Log<Every<5>>{}};
+    static_cast<void>(trainer.fit(source));
+    auto const last = trainer.template policy<k::throughput>().last();
+    REQUIRE(last);
+    check(*last, text_of(folder / "metrics.jsonl"));
+  };
+  measured(Waiting{}, [](frugal::Speed const& speed, std::string const& log) {
+    REQUIRE(speed.data_wait);
+    CHECK(*speed.data_wait * speed.step_seconds == doctest::Approx(1e-9));
+    CHECK(log.find("\"data_wait\":") != std::string::npos);
+  });
+  measured(Resident(samples(40), {.batch = 4}),
+           [](frugal::Speed const& speed, std::string const& log) {
+             CHECK_FALSE(speed.data_wait);
+             CHECK(log.find("data_wait") == std::string::npos);
+           });
+}
+
+TEST_CASE("a fit ends with the advice of its source, if it has any") {
+  auto const advice_of = [](std::string hint) {
+    frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, Optimize<SGD>{}};
+    return trainer.fit(Waiting{.hint = std::move(hint)}).advice;
+  };
+  CHECK(advice_of("fix the data first") == std::vector<std::string>{"fix the data first"});
+  CHECK(advice_of("").empty());
+}
+
 }  // namespace frugal_test::policy_throughput

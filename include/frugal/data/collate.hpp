@@ -18,6 +18,7 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/fields.hpp>
+#include <frugal/data/page_locked_batches.hpp>
 #include <frugal/data/sample_names.hpp>
 #include <frugal/error.hpp>
 
@@ -109,7 +110,7 @@ template <class S>
 auto stacked(std::vector<S> const& samples, SampleNames const& name, std::string const& part) {
   if constexpr (IsTensor<S>) {
     require_alike(samples, name, part, /*padded=*/false);
-    return at::stack(samples);
+    return stack_samples(samples);
   } else if constexpr (Number<S>) {
     using Element = std::conditional_t<std::integral<S>, std::int64_t, S>;
     return at::tensor(std::vector<Element>(samples.begin(), samples.end()));

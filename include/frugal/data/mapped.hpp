@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -50,6 +51,21 @@ class Mapped {
     requires SizedSource<S>
   {
     return source_.batches();
+  }
+  std::uint64_t consumed() const
+    requires ConsumingSource<S>
+  {
+    return source_.consumed();
+  }
+  double waited() const
+    requires WaitedSource<S>
+  {
+    return source_.waited();
+  }
+  std::string advice() const
+    requires WaitedSource<S>
+  {
+    return source_.advice();
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/range.hpp>
+#include <frugal/data/sample_set.hpp>
 #include <frugal/data/source.hpp>
 
 #include <optional>
@@ -51,6 +52,10 @@ constexpr bool refuse_source() {
     static_assert(is_source<T>,
                   "frugal: a torch::data DataLoader cannot seek, so no run over it could resume. "
                   "Give its dataset: fit(from_dataset(dataset, {.batch = 64})).");
+  } else if constexpr (SampleSet<T>) {
+    static_assert(is_source<T>,
+                  "frugal: a set of samples is not a source of batches. Call fit(loader(set, "
+                  "{.batch = 64})).");
   } else if constexpr (Dereferenced<T>) {
     using Pointee = std::remove_cvref_t<decltype(*std::declval<T&>())>;
     if constexpr (TorchDataset<Pointee> || TorchDataLoader<Pointee>) {

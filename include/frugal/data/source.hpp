@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -39,6 +40,28 @@ concept SizedSource = Source<S> && requires(S const& source) {
   { source.batches() } -> std::convertible_to<std::uint64_t>;
 };
 
+/// A source whose batches may stand for other numbers of samples than they hold: a loader that
+/// leaves out damaged samples, or one rank's part of a batch that several processes share.
+///
+/// `consumed()`  samples of the epoch that are consumed with the last batch that `next()` gave, or
+///               `cursor.position` after `seek(cursor)`. The loop makes this the cursor's position.
+///               Of other sources it counts the samples of the batches.
+template <class S>
+concept ConsumingSource = Source<S> && requires(S const& source) {
+  { source.consumed() } -> std::convertible_to<std::uint64_t>;
+};
+
+/// A source that measures how long it is waited for.
+///
+/// `waited()`  seconds spent in `next()` so far: Throughput makes the share of a stretch of it.
+/// `advice()`  what the user should change, one sentence, or nothing: a fit ends with it in its
+///             Report.
+template <class S>
+concept WaitedSource = Source<S> && requires(S const& source) {
+  { source.waited() } -> std::convertible_to<double>;
+  { source.advice() } -> std::convertible_to<std::string>;
+};
+
 /// A source that works ahead in the background and can be paused.
 ///
 /// `pause()`   returns once no work is in progress; false if it could not be paused.
@@ -67,6 +90,29 @@ class [[nodiscard]] Paused {
   S& source_;
   bool paused_ = true;
 };
+
+namespace detail {
+
+/// What a source had consumed when a batch was read from it, for a source that is read ahead.
+/// Empty for one that does not report it.
+template <class S>
+class ConsumedAt {
+ public:
+  void at(std::uint64_t) {}
+  void read(S const&) {}
+};
+template <ConsumingSource S>
+class ConsumedAt<S> {
+ public:
+  void at(std::uint64_t position) { position_ = position; }
+  void read(S const& source) { position_ = static_cast<std::uint64_t>(source.consumed()); }
+  std::uint64_t position() const { return position_; }
+
+ private:
+  std::uint64_t position_ = 0;
+};
+
+}  // namespace detail
 
 /// The batch type of a source.
 template <Source S>

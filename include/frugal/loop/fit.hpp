@@ -12,6 +12,7 @@
 
 #include <frugal/compose/interrupted.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/loop/consumed.hpp>
 #include <frugal/loop/ends.hpp>
 #include <frugal/loop/fit_parts.hpp>
 #include <frugal/loop/measure.hpp>
@@ -52,6 +53,9 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       auto fit = [this] {
         if (!begin()) return;
         while (going()) epoch();
+        if constexpr (WaitedSource<Train>) {
+          if (std::string const text = train_.advice(); !text.empty()) run_.advise(text);
+        }
         FitEnd<Context> ended(run_);
         engine_.template emit<on::fit_end>(ended);
       };
@@ -181,7 +185,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       samples += static_cast<std::uint64_t>(batch_samples(*batch));
     }
     if (empty) return false;
-    run_.counters.position += samples;
+    run_.counters.position = Consumed<Train>(train_).after(run_.counters.position, samples);
     ++run_.counters.passed_over;
     return true;
   }

@@ -36,7 +36,7 @@ namespace frugal::detail {
 template <class Context, class Objective, class Train, class Valid>
 class FitParts : public LoopCalls {
   using Engine = typename Context::engine;
-  using WindowPasses = Passes<Context, Objective, batch_of<Train>>;
+  using WindowPasses = Passes<Context, Objective, Train>;
 
   template <class Service>
   static constexpr bool has = Engine::template provides<Service>;
@@ -49,7 +49,7 @@ class FitParts : public LoopCalls {
         valid_(valid),
         engine_(policies),
         run_(module, settings, detail::horizon_of(settings, train, traits_of<Context>::batches)),
-        passes_(run_, objective),
+        passes_(run_, objective, train),
         executor_(passes_) {}
 
   /// Only the slots are set up: they have state to save, whereas observers would write files.
@@ -113,6 +113,13 @@ class FitParts : public LoopCalls {
   void recorded(Event const& event) override {
     Recorded<Context> phase(run_, event);
     engine_.template emit<on::recorded>(phase);
+  }
+  std::optional<double> waited_for_data() const override {
+    if constexpr (WaitedSource<Train>) {
+      return std::as_const(train_).waited();
+    } else {
+      return std::nullopt;
+    }
   }
 
  protected:

@@ -4,10 +4,13 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
+#include <cstdint>
 #include <exception>
 #include <utility>
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/source.hpp>
+#include <frugal/loop/consumed.hpp>
 #include <frugal/loop/executor.hpp>
 #include <frugal/loop/kept_window.hpp>
 #include <frugal/loop/recipe_traits.hpp>
@@ -21,7 +24,7 @@ namespace frugal::detail {
 
 /// The forward and backward passes over a window's micro-batches, and the update that ends it.
 /// Executors are built on these.
-template <class ContextOfRun, class Objective, class BatchOfSource>
+template <class ContextOfRun, class Objective, class Source>
 class Passes {
   using Traits = traits_of<ContextOfRun>;
   static constexpr bool reevaluates = Traits::reevaluates;
@@ -34,7 +37,7 @@ class Passes {
 
  public:
   using Context = ContextOfRun;
-  using Batch = BatchOfSource;
+  using Batch = batch_of<Source>;
   /// Batches of the source per window.
   static constexpr int batches = Traits::batches;
   /// Whether anything needs to know which micro-batch is the last of its window.
@@ -42,7 +45,8 @@ class Passes {
       Context::engine::template has_subscribers<around::micro_batch>;
 
   /// The run's engine must be attached before the first pass.
-  Passes(Run<Context>& run, Objective& objective) : run_(run), objective_(objective) {}
+  Passes(Run<Context>& run, Objective& objective, Source const& source)
+      : run_(run), objective_(objective), consumed_(source) {}
   Passes(Passes const&) = delete;
   Passes& operator=(Passes const&) = delete;
 
@@ -169,7 +173,8 @@ class Passes {
     at.window_micro_batches += window_.micro_batches();
     at.window_samples += window_.samples();
     at.window_tokens += window_.tokens();
-    at.position += window_.samples();
+    if constexpr (Traits::shares) began_ = at.position;
+    at.position = consumed_.after(at.position, window_.samples());
     at.sample += window_.samples();
     at.token += window_.tokens();
   }
@@ -251,7 +256,7 @@ class Passes {
       double all = window_.weight();
       if constexpr (audience == Audience::all) {
         all = run_.window_weight(all);
-        require_weight(all, run_.counters, run_.counters.position - window_.samples());
+        require_weight(all, run_.counters, began_);
       }
       window_.settle(run_.gradients.tensors(), all);
     } else {
@@ -265,6 +270,8 @@ class Passes {
   Objective& objective_;
   Window<Traits::splits ? 0 : Traits::micro_batches, Traits::shares> window_;
   [[no_unique_address]] KeptWindow<Batch, reevaluates> kept_;
+  [[no_unique_address]] Consumed<Source> consumed_;
+  std::uint64_t began_ = 0;  // position of the window, where processes share it
 };
 
 }  // namespace frugal::detail

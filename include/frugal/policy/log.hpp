@@ -227,6 +227,7 @@ struct Log {
       if (speed.flops_per_step) line.add("flops_per_step", *speed.flops_per_step);
       if (speed.flops_per_second) line.add("flops_per_second", *speed.flops_per_second);
       if (speed.utilisation) line.add("utilisation", *speed.utilisation);
+      if (speed.data_wait) line.add("data_wait", *speed.data_wait);
     }
 
     static std::int64_t parameter_count(Parameters const& parameters) {

@@ -3,6 +3,7 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -148,6 +149,7 @@ class Throughput<Options...>::State {
   struct Mark {
     Clock::time_point time;
     Counters at;
+    std::optional<double> waited{};  ///< for data, seconds
   };
 
   void take_count(Counters const& now) {
@@ -167,18 +169,19 @@ class Throughput<Options...>::State {
       c10::impl::VirtualGuardImpl const guard(device.type());
       guard.getStream(device).synchronize();
     }
-    Mark const now{Clock::now(), phase.counters()};
+    Mark const now{Clock::now(), phase.counters(), phase.waited_for_data()};
     // The first step also sets up memory and kernels: measure from its end.
     if (since_) {
       std::chrono::duration<double> const spent = now.time - since_->time - elsewhere_;
-      if (spent.count() > 0) report(phase, since_->at, spent.count());
+      if (spent.count() > 0) report(phase, *since_, spent.count());
       wants_count_ = true;
     }
     since_ = now;
     elsewhere_ = {};
   }
 
-  void report(Step<Context>& phase, Counters const& before, double seconds) {
+  void report(Step<Context>& phase, Mark const& since, double seconds) {
+    Counters const& before = since.at;
     Counters const& now = phase.counters();
     // Rollback may have restored counters from before the stretch.
     if (now.step <= before.step) return;
@@ -193,6 +196,9 @@ class Throughput<Options...>::State {
       speed.flops_per_second = *flops_per_sample_ * speed.samples_per_second;
       speed.flops_per_step = *speed.flops_per_second * speed.step_seconds;
       if (peak_ > 0) speed.utilisation = *speed.flops_per_second / peak_;
+    }
+    if (auto const waited = phase.waited_for_data(); waited && since.waited) {
+      speed.data_wait = std::min(1.0, (*waited - *since.waited) / seconds);
     }
     phase.report_speed(speed);
     last_ = speed;

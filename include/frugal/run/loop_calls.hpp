@@ -5,6 +5,7 @@
 #include <c10/core/Device.h>
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include <frugal/compose/hooks.hpp>
@@ -23,6 +24,8 @@ class LoopCalls {
   virtual void settle() = 0;
   virtual void move_to(c10::Device device) = 0;
   virtual void recorded(Event const& event) = 0;
+  /// Seconds that the run has waited for training data; nothing if the source does not measure it.
+  virtual std::optional<double> waited_for_data() const { return std::nullopt; }
 
  protected:
   LoopCalls() = default;

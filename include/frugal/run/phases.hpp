@@ -105,6 +105,8 @@ struct Step : SafePoint<Context> {
   /// The training speed, if a policy such as Throughput measures it.
   std::optional<Speed> const& speed() const { return this->run().speed; }
   void report_speed(Speed const& speed) { this->run().speed = speed; }
+  /// Seconds that the run has waited for training data; nothing if the source does not measure it.
+  std::optional<double> waited_for_data() const { return this->run().loop->waited_for_data(); }
   /// Metrics of the training batches, and their step, from a policy such as TrainMetrics.
   Validation const& train_metrics() const { return this->run().train_metrics; }
   void report_train_metrics(Metrics metrics) {

@@ -16,6 +16,9 @@ struct Speed {
   std::optional<double> flops_per_step{};  ///< of the model, forward and backward
   std::optional<double> flops_per_second{};
   std::optional<double> utilisation{};  ///< fraction of the device's peak, 0 to 1
+  /// Fraction of the time that the host waited for data, 0 to 1, if the source measures it
+  /// (Loader).
+  std::optional<double> data_wait{};
 };
 
 }  // namespace frugal

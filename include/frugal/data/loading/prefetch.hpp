@@ -1,54 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/loading/operator_threads.hpp>
 #include <frugal/data/loading/worker.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
 
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/util/Exception.h>
 
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
-#if __has_include(<dlfcn.h>)
-#include <dlfcn.h>
-#endif
-
 namespace frugal {
-
-namespace detail {
-
-/// Limits the cores that operators called from this thread spread over.
-///
-/// at::set_num_threads will not do: it changes MKL and every thread that has yet to start. The
-/// OpenMP setting is the thread's own; LibTorch brings the OpenMP runtime, so it is looked up
-/// rather than linked, and where there is none the limit is not needed.
-inline void limit_operator_threads(int threads) {
-  if (threads < 1) return;
-  at::get_num_threads();  // LibTorch sets the thread up on its first use, and must not do so later
-#if __has_include(<dlfcn.h>)
-  using Set = void (*)(int);
-  if (auto const set = reinterpret_cast<Set>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {
-    set(threads);
-  }
-#endif
-}
-
-/// LibTorch appends a page of frames to what its errors say.
-inline std::string words_without_backtrace(std::exception const& error) {
-  if (auto const* torch = dynamic_cast<c10::Error const*>(&error)) {
-    return torch->what_without_backtrace();
-  }
-  return error.what();
-}
-
-}  // namespace detail
 
 /// Reads any source ahead in a background thread: batches and order are those of the source,
 /// bit for bit.
@@ -87,13 +53,17 @@ class Prefetch {
                          .fix = "Make a new source and a new Prefetch."});
     }
     source_->seek(cursor);
+    consumed_.at(cursor.position);
     measure();
     start(where(cursor));
   }
 
   std::optional<batch_type> next() {
     if (!worker_) start("the source's first");
-    return worker_->next();
+    auto read = worker_->next();
+    if (!read) return std::nullopt;
+    consumed_ = read->consumed;
+    return std::optional<batch_type>(std::move(read->batch));
   }
 
   /// Pauses the worker, so that nothing disturbs the caller. `next()` still returns batches that
@@ -115,8 +85,18 @@ class Prefetch {
   {
     return batches_;
   }
+  std::uint64_t consumed() const
+    requires ConsumingSource<S>
+  {
+    return consumed_.position();
+  }
 
  private:
+  struct Read {
+    batch_type batch;
+    [[no_unique_address]] detail::ConsumedAt<S> consumed{};
+  };
+
   void measure() {
     if constexpr (SizedSource<S>) {
       samples_ = static_cast<std::uint64_t>(std::as_const(*source_).samples());
@@ -126,14 +106,17 @@ class Prefetch {
 
   void start(std::string where) {
     auto produce = [source = source_, threads = settings_.threads,
-                    first = true]() mutable -> std::optional<batch_type> {
+                    first = true]() mutable -> std::optional<Read> {
       if (std::exchange(first, false)) detail::limit_operator_threads(threads);
       at::NoGradGuard const no_grad;
-      if (auto&& batch = source->next()) return std::optional<batch_type>(*std::move(batch));
-      return std::nullopt;
+      auto&& batch = source->next();
+      if (!batch) return std::nullopt;
+      std::optional<Read> read(Read{*std::forward<decltype(batch)>(batch)});
+      read->consumed.read(*source);
+      return read;
     };
-    worker_ = std::make_unique<Worker<batch_type>>(std::move(produce), settings_, std::move(where),
-                                                   &detail::words_without_backtrace);
+    worker_ = std::make_unique<Worker<Read>>(std::move(produce), settings_, std::move(where),
+                                             &detail::words_without_backtrace);
   }
 
   static std::string where(Cursor const& cursor) {
@@ -146,7 +129,8 @@ class Prefetch {
   std::uint64_t samples_ = 0;
   std::uint64_t batches_ = 0;
   bool hanging_ = false;
-  std::unique_ptr<Worker<batch_type>> worker_;
+  [[no_unique_address]] detail::ConsumedAt<S> consumed_;  // of the last batch that was given
+  std::unique_ptr<Worker<Read>> worker_;
 };
 
 }  // namespace frugal

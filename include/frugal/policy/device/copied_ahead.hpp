@@ -9,6 +9,7 @@
 #include <deque>
 #include <exception>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <frugal/data/batch.hpp>
@@ -51,6 +52,7 @@ class CopiedAhead {
     failure_ = nullptr;
     ended_ = false;
     source_.seek(cursor);
+    consumed_.at(cursor.position);
   }
 
   std::optional<batch_type> next() {
@@ -58,6 +60,7 @@ class CopiedAhead {
     if (!ahead && waiting_.empty()) {
       auto&& batch = source_.next();
       if (!batch) return std::nullopt;
+      consumed_.read(source_);
       return std::optional<batch_type>(*std::forward<decltype(batch)>(batch));
     }
     if (side_) side_->look_for_free_rooms();
@@ -68,6 +71,7 @@ class CopiedAhead {
     }
     std::optional<batch_type> batch(std::move(waiting_.front().batch));
     side_->finish(waiting_.front().turn);
+    consumed_ = waiting_.front().consumed;
     waiting_.pop_front();
     // The host is ahead of the device, so this copy overlaps with the previous step.
     while (ahead && waiting_.size() + 1 < depth_ && !ended_ && !failure_) copy_one();
@@ -96,11 +100,27 @@ class CopiedAhead {
   {
     return static_cast<std::uint64_t>(std::as_const(source_).batches());
   }
+  std::uint64_t consumed() const
+    requires ConsumingSource<S>
+  {
+    return consumed_.position();
+  }
+  double waited() const
+    requires WaitedSource<S>
+  {
+    return source_.waited();
+  }
+  std::string advice() const
+    requires WaitedSource<S>
+  {
+    return source_.advice();
+  }
 
  private:
   struct Copied {
     batch_type batch;
     std::size_t turn;
+    [[no_unique_address]] detail::ConsumedAt<S> consumed;
   };
 
   void copy_one() {
@@ -114,7 +134,9 @@ class CopiedAhead {
       batch_type batch(*std::forward<decltype(next)>(next));
       if (!side_ || side_->device() != *device_) side_.emplace(*device_, depth_);
       std::size_t const turn = side_->begin(batch);
-      waiting_.push_back({std::move(batch), turn});
+      detail::ConsumedAt<S> consumed;
+      consumed.read(source_);
+      waiting_.push_back({std::move(batch), turn, consumed});
     } catch (...) {
       failure_ = std::current_exception();  // rethrown after the batches before it
     }
@@ -127,6 +149,7 @@ class CopiedAhead {
   std::deque<Copied> waiting_;  // after side_: batches are destroyed before their stream
   std::exception_ptr failure_;
   bool ended_ = false;
+  [[no_unique_address]] detail::ConsumedAt<S> consumed_;  // of the last batch that was given
 };
 
 }  // namespace frugal

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/batch.hpp>
+#include <frugal/data/collate.hpp>
+#include <frugal/data/loading/loader_settings.hpp>
+#include <frugal/data/loading/operator_threads.hpp>
+#include <frugal/data/loading/pool.hpp>
+#include <frugal/data/loading/stages.hpp>
+#include <frugal/data/page_locked_batches.hpp>
+#include <frugal/data/sample_set.hpp>
+#include <frugal/data/sampling/order.hpp>
+#include <frugal/data/source.hpp>
+
+#include <ATen/core/grad_mode.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal::detail {
+
+/// A batch that a worker made, or why it could not.
+template <class Batch>
+struct Loaded {
+  std::optional<Batch> batch{};  ///< nothing: every sample was skipped, or it failed
+  std::uint64_t consumed = 0;    ///< position in the epoch after it
+  std::vector<std::size_t> skipped{};
+  std::string why_skipped{};  ///< of the first
+  std::exception_ptr failure{};
+  std::optional<std::size_t> failed{};  ///< the sample; nothing: collate failed
+  std::vector<std::size_t> indices{};   ///< of the samples, where collate failed
+  StageSeconds stages{};
+};
+
+/// Calls a collate function, with the numbers of the samples where it takes them.
+template <class Collate, class Sample>
+auto collate_samples(Collate const& collate, std::vector<Sample> samples,
+                     std::span<std::size_t const> indices) {
+  if constexpr (requires { collate(std::move(samples), indices); }) {
+    return collate(std::move(samples), indices);
+  } else {
+    return collate(std::move(samples));
+  }
+}
+template <class Collate, class Set>
+concept CollatesSamplesOf = requires(Collate const& collate, std::vector<sample_of<Set>> samples,
+                                     std::span<std::size_t const> indices) {
+  collate(std::move(samples), indices);
+} || requires(Collate const& collate, std::vector<sample_of<Set>> samples) {
+  collate(std::move(samples));
+};
+
+/// The tasks of a loader's workers (Pool): `deal` says which samples are next, `make` reads and
+/// collates them.
+template <SampleSet Set, class Collate, class Order>
+class BatchTasks {
+  using Sample = sample_of<Set>;
+  using Clock = std::chrono::steady_clock;
+
+ public:
+  using Batch =
+      decltype(collate_samples(std::declval<Collate const&>(), std::declval<std::vector<Sample>>(),
+                               std::span<std::size_t const>()));
+  struct Job {
+    std::vector<std::uint64_t> indices;
+    std::uint64_t seed, epoch, consumed;
+  };
+
+  BatchTasks(Set set, Collate collate, Order order, LoaderSettings const& settings)
+      : set_(std::move(set)),
+        collate_(std::move(collate)),
+        order_(std::move(order)),
+        threads_(settings.threads),
+        skips_(settings.on_error == OnError::Skip),
+        locks_(settings.pin_memory && has_page_locked_memory()) {}
+
+  void seek(Cursor const& cursor) {
+    order_.seek(cursor);
+    cursor_ = cursor;
+  }
+
+  std::optional<Job> deal() {
+    auto const slice = order_.advance();
+    if (slice.count == 0) return std::nullopt;
+    Job job{.indices = std::vector<std::uint64_t>(slice.count),
+            .seed = cursor_.seed,
+            .epoch = cursor_.epoch,
+            .consumed = slice.first + slice.count};
+    if constexpr (requires { order_.consumed(); }) job.consumed = order_.consumed();
+    order_.indices(slice, std::span(job.indices));
+    return job;
+  }
+
+  void enter_thread() const { limit_operator_threads(threads_); }
+
+  Loaded<Batch> make(Job&& job, Progress& progress) const {
+    at::NoGradGuard const no_grad;  // a transform's arithmetic is not part of the model
+    TransformClock clock;
+    MeasuredTransforms const measured(clock);
+    Loaded<Batch> loaded{.consumed = job.consumed};
+    std::vector<Sample> samples;
+    samples.reserve(job.indices.size());
+    std::vector<std::size_t> kept;
+    kept.reserve(job.indices.size());
+    auto const begin = Clock::now();
+    for (std::uint64_t const index : job.indices) {
+      progress.at.store(index, std::memory_order_relaxed);
+      std::exception_ptr failure =
+          thrown_by([&] { samples.push_back(read_sample(set_, {index, job.seed, job.epoch})); });
+      if (!failure) {
+        kept.push_back(index);
+      } else if (skips_ && is_damage(failure, loaded)) {
+        loaded.skipped.push_back(index);
+      } else {
+        loaded.failure = std::move(failure);
+        loaded.failed = index;
+        return loaded;
+      }
+    }
+    auto const read = Clock::now();
+    loaded.stages.transform = clock.seconds;
+    loaded.stages.read = since(begin, read) - clock.seconds;
+    if (samples.empty()) return loaded;
+    loaded.failure = thrown_by([&] {
+      PageLockedBatches const locked(locks_);
+      loaded.batch.emplace(collate_samples(collate_, std::move(samples), kept));
+    });
+    auto const collated = Clock::now();
+    loaded.stages.collate = since(read, collated);
+    if (loaded.failure) {
+      loaded.indices = std::move(kept);
+      return loaded;
+    }
+    if (!locks_) return loaded;
+    lock_pages(*loaded.batch);
+    loaded.stages.copy = since(collated, Clock::now());
+    return loaded;
+  }
+
+  Set const& set() const { return set_; }
+  Order const& order() const { return order_; }
+
+ private:
+  static double since(Clock::time_point begin, Clock::time_point end) {
+    return std::chrono::duration<double>(end - begin).count();
+  }
+
+  /// Whether the sample is damaged, and not the program: that would skip them all.
+  static bool is_damage(std::exception_ptr const& failure, Loaded<Batch>& loaded) {
+    std::string why;
+    try {
+      std::rethrow_exception(failure);
+    } catch (DataError const& error) {
+      why = error.what();
+    } catch (FormatError const& error) {
+      why = error.what();
+    } catch (...) {
+      return false;
+    }
+    if (loaded.skipped.empty()) loaded.why_skipped = std::move(why);
+    return true;
+  }
+
+  Set set_;
+  [[no_unique_address]] Collate collate_;
+  Order order_;
+  Cursor cursor_{};
+  int threads_;
+  bool skips_;
+  bool locks_;
+};
+
+}  // namespace frugal::detail

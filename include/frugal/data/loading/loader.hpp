@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/collate.hpp>
+#include <frugal/data/loading/load_batch.hpp>
+#include <frugal/data/loading/loader_faults.hpp>
+#include <frugal/data/loading/loader_settings.hpp>
+#include <frugal/data/loading/pool.hpp>
+#include <frugal/data/loading/waiting.hpp>
+#include <frugal/data/sample_set.hpp>
+#include <frugal/data/sampling/order.hpp>
+#include <frugal/data/sampling/pass.hpp>
+#include <frugal/data/source.hpp>
+
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace frugal {
+
+/// Reads a set in threads of its own, ahead of the training: a Source. Made by `loader`.
+///
+/// Each worker reads, transforms and collates one batch at a time.
+///
+/// Lever   idle device: reading and transforms overlap with training, on several cores.
+/// Cost    `depth` + `workers` batches of memory, whatever the size of the set; a lock per batch.
+/// Order   that of `Order`, the same for any number of workers. Workers are kept between epochs and
+///         over a seek, which throws away what was read ahead.
+/// Cursor  what next() gave is consumed, skipped samples among it.
+/// Errors  WorkerError from next() at exactly the batch that failed, after those before it, with
+///         what was thrown nested inside; also for a worker that ended, and when no batch came
+///         within `patience`. It names the sample. DataError for more skipped samples than
+///         `skip_limit`. Each stays until the next seek. SettingsError for impossible settings;
+///         those of the order.
+///
+/// Workers take no signals, run without gradients, and do not see autocast or other thread-local
+/// settings of the caller. A transform takes its random numbers from its SampleKey: LibTorch's
+/// global generator is shared with the training thread, and then no run repeats.
+template <SampleSet Set, class Collate = Stack, Order O = Pass>
+class Loader {
+  using Tasks = detail::BatchTasks<Set, Collate, O>;
+  using Clock = std::chrono::steady_clock;
+
+ public:
+  using batch_type = typename Tasks::Batch;
+
+  Loader(Set set, O order, Collate collate = {}, LoaderSettings settings = {})
+      : settings_(checked(std::move(settings))),
+        faults_(settings_.name.empty() ? detail::type_name<Set>() : settings_.name, settings_),
+        samples_(static_cast<std::uint64_t>(order.samples())),
+        batches_(static_cast<std::uint64_t>(order.batches())),
+        pool_(std::make_unique<detail::Pool<Tasks>>(
+            Tasks(std::move(set), std::move(collate), std::move(order), settings_),
+            *settings_.workers, settings_.depth + static_cast<std::size_t>(*settings_.workers),
+            settings_.patience)) {}
+
+  void seek(Cursor const& cursor) {
+    pool_->seek([&](Tasks& tasks) { tasks.seek(cursor); });
+    start_ = cursor;
+    consumed_ = cursor.position;
+    failure_ = nullptr;
+    skipped_.seek();
+    meter_.begin(Clock::now());
+  }
+
+  std::optional<batch_type> next() {
+    if (failure_) std::rethrow_exception(failure_);
+    Clock::time_point const asked = Clock::now();
+    for (;;) {
+      auto taken = pool_->take();
+      using Kind = typename decltype(taken)::Kind;
+      if (taken.kind == Kind::end) {
+        meter_.end();
+        return std::nullopt;
+      }
+      if (taken.kind != Kind::item) fail(taken);
+      auto& loaded = *taken.made;
+      stages_ += loaded.stages;
+      if (loaded.failure) fail(loaded);
+      if (!loaded.skipped.empty()) count_skipped(loaded);
+      consumed_ = loaded.consumed;
+      if (!loaded.batch) continue;
+      meter_.step(asked, Clock::now());
+      return std::move(loaded.batch);
+    }
+  }
+
+  std::uint64_t samples() const { return samples_; }
+  std::uint64_t batches() const { return batches_; }
+  /// Samples of the epoch that the batches so far stand for, skipped ones included.
+  std::uint64_t consumed() const { return consumed_; }
+
+  /// Has the workers finish what they are at, and hold still. What was read ahead stays.
+  bool pause() { return pool_->pause(); }
+  void resume() { pool_->resume(); }
+
+  /// Samples that were left out.
+  SkippedSamples const& skipped() const { return skipped_; }
+
+  /// The waiting in next(), and the workers' time.
+  LoaderReport report() const {
+    LoaderReport report{
+        .stages = stages_, .workers = *settings_.workers, .cores = detail::cores_here()};
+    meter_.fill(report);
+    return report;
+  }
+  /// Seconds spent in next().
+  double waited() const { return meter_.waited(); }
+  /// What a run should change; empty where nothing. A fit puts it into its Report.
+  std::string advice() const { return report().advice(); }
+
+  Set const& set() const { return pool_->tasks().set(); }
+  LoaderSettings const& settings() const { return settings_; }
+
+ private:
+  static LoaderSettings checked(LoaderSettings settings) {
+    detail::require_loadable(settings);
+    if (!settings.workers) {
+      settings.workers = detail::default_workers(gpus(), detail::cores_here());
+    }
+    return settings;
+  }
+  static int gpus() {
+    if (!c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) return 0;
+    return c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA)->deviceCount();
+  }
+
+  std::string name_of(std::uint64_t index) const { return sample_name(set(), index); }
+
+  void count_skipped(detail::Loaded<batch_type> const& loaded) {
+    skipped_.add(loaded.skipped.size(), name_of(loaded.skipped.front()), loaded.why_skipped);
+    if (skipped_.within(settings_.skip_limit, samples_)) return;
+    stay([&] { faults_.too_many(skipped_, samples_); });
+  }
+
+  /// What was thrown stays until the next seek.
+  template <class Throw>
+  [[noreturn]] void stay(Throw&& raise) {
+    try {
+      raise();
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    std::rethrow_exception(failure_);
+  }
+
+  [[noreturn]] void fail(detail::Loaded<batch_type> const& loaded) {
+    stay([&] {
+      if (loaded.failed) {
+        faults_.unreadable(loaded.failure, sample(*loaded.failed), batch());
+      } else {
+        faults_.uncollated(loaded.failure, loaded.indices, batch());
+      }
+    });
+  }
+  template <class T>
+  [[noreturn]] void fail(T const& taken) {
+    using Kind = typename T::Kind;
+    std::string const where = taken.at == detail::Progress::none ? "" : sample(taken.at);
+    if (taken.kind == Kind::hangs) faults_.hangs(where, batch());  // it may come back
+    if (taken.kind == Kind::died) stay([&] { faults_.died(where, batch()); });
+    stay([&] { faults_.undealt(taken.failure, batch()); });
+  }
+
+  std::string sample(std::uint64_t index) const {
+    std::string const name = name_of(index);
+    std::string const number = "sample " + std::to_string(index);
+    return name == number ? name : name + ", " + number;
+  }
+  std::string batch() const {
+    return "the batch at position " + std::to_string(consumed_) + " of epoch " +
+           std::to_string(start_.epoch);
+  }
+
+  LoaderSettings settings_;
+  detail::LoaderFaults faults_;
+  std::uint64_t samples_;
+  std::uint64_t batches_;
+  Cursor start_{};
+  std::uint64_t consumed_ = 0;
+  std::exception_ptr failure_;
+  SkippedSamples skipped_;
+  StageSeconds stages_;
+  detail::WaitMeter meter_;
+  std::unique_ptr<detail::Pool<Tasks>> pool_;
+};
+
+namespace detail {
+
+/// False, and known only once T is.
+template <class T>
+inline constexpr bool loads = false;
+
+/// Says what a set or a collate function lacks.
+template <class Set, class Collate>
+constexpr bool require_loadable_set() {
+  if constexpr (!requires(Set const& set) {
+                  { set.size() } -> std::convertible_to<std::uint64_t>;
+                }) {
+    static_assert(loads<Set>,
+                  "frugal: loader needs a set of samples, and this type has no `std::uint64_t "
+                  "size() const`. A torch::data data set goes to from_dataset; a Source is read "
+                  "ahead by Prefetch.");
+  } else if constexpr (!SampleSet<Set>) {
+    static_assert(loads<Set>,
+                  "frugal: loader needs a set that is read by index, and this type has no `get(i) "
+                  "const` that takes a std::uint64_t or a SampleKey. It is const because several "
+                  "workers call it.");
+  } else {
+    static_assert(CollatesSamplesOf<Collate, Set>,
+                  "frugal: the collate function of this loader cannot be called with the samples "
+                  "of its set. It is const and takes those of a batch: `[](std::vector<Sample> "
+                  "samples) { return batch; }`.");
+    return CollatesSamplesOf<Collate, Set>;
+  }
+  return false;
+}
+
+/// Takes the place of what is refused, so that the sentence is the only error.
+struct RefusedLoader {
+  void seek(Cursor const&) {}
+  std::optional<Batch> next() { return std::nullopt; }
+};
+
+}  // namespace detail
+
+/// A Source over a set of samples: read, transformed and collated by workers, in shuffled or own
+/// order.
+template <class Set, class Collate = Stack>
+auto loader(Set set, Loading loading = {}, Collate collate = {}, LoaderSettings settings = {}) {
+  if constexpr (detail::require_loadable_set<Set, Collate>()) {
+    std::string const name = settings.name.empty() ? detail::type_name<Set>() : settings.name;
+    Pass pass(static_cast<std::uint64_t>(set.size()), loading, name);
+    return Loader<Set, Collate, Pass>(std::move(set), std::move(pass), std::move(collate),
+                                      std::move(settings));
+  } else {
+    return detail::RefusedLoader{};
+  }
+}
+
+/// The same in any order: a BucketPass, a Shared one for several processes, one of your own.
+template <class Set, Order O, class Collate = Stack>
+auto loader(Set set, O order, Collate collate = {}, LoaderSettings settings = {}) {
+  if constexpr (detail::require_loadable_set<Set, Collate>()) {
+    return Loader<Set, Collate, O>(std::move(set), std::move(order), std::move(collate),
+                                   std::move(settings));
+  } else {
+    return detail::RefusedLoader{};
+  }
+}
+
+}  // namespace frugal

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/loading/loader_settings.hpp>
+#include <frugal/data/loading/operator_threads.hpp>
+#include <frugal/data/loading/worker.hpp>
+#include <frugal/error.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <sstream>
+#include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+namespace frugal {
+
+/// The samples that a loader left out because they are damaged (OnError::Skip).
+struct SkippedSamples {
+  std::uint64_t total = 0;       ///< since the loader was made
+  std::uint64_t since_seek = 0;  ///< in this epoch, or what was read of it since the last seek
+  /// Name and error of one in each of the first batches that had any, at most 8.
+  std::vector<std::string> first{};
+
+  void seek() { since_seek = 0; }
+  void add(std::uint64_t count, std::string const& name, std::string const& why) {
+    total += count;
+    since_seek += count;
+    if (first.size() < 8) first.push_back(name + ": " + why);
+  }
+  /// One is always within a limit above 0.
+  bool within(double limit, std::uint64_t samples) const {
+    return static_cast<double>(since_seek) <= std::ceil(limit * static_cast<double>(samples));
+  }
+};
+
+namespace detail {
+
+template <class T>
+std::string type_name() {
+#if __has_include(<cxxabi.h>)
+  int status = 0;
+  std::unique_ptr<char, decltype(&std::free)> const name(
+      abi::__cxa_demangle(typeid(T).name(), nullptr, nullptr, &status), &std::free);
+  if (name) return name.get();
+#endif
+  return typeid(T).name();
+}
+
+/// The errors of a loader. `sample` names the sample, `batch` its batch.
+class LoaderFaults {
+ public:
+  LoaderFaults(std::string set, LoaderSettings const& settings)
+      : set_(std::move(set)), patience_(settings.patience.count()), limit_(settings.skip_limit) {}
+
+  [[noreturn]] void unreadable(std::exception_ptr const& failure, std::string const& sample,
+                               std::string const& batch) const {
+    rethrow(failure, {.what = "a sample cannot be read",
+                      .where = place(sample, batch),
+                      .why = "",
+                      .fix = "Repair the sample or remove it; LoaderSettings::on_error = "
+                             "OnError::Skip leaves out damaged ones (DataError)."});
+  }
+  [[noreturn]] void uncollated(std::exception_ptr const& failure,
+                               std::span<std::size_t const> indices,
+                               std::string const& batch) const {
+    std::string samples = "samples";
+    for (std::size_t i = 0; i < indices.size() && i < 8; ++i) {
+      samples += (i == 0 ? " " : ", ") + std::to_string(indices[i]);
+    }
+    if (indices.size() > 8) samples += " and " + std::to_string(indices.size() - 8) + " more";
+    rethrow(failure, {.what = "a batch cannot be collated",
+                      .where = place(samples, batch),
+                      .why = "",
+                      .fix = "Give samples that the collate function takes, or another function."});
+  }
+  [[noreturn]] void undealt(std::exception_ptr const& failure, std::string const& batch) const {
+    rethrow(failure, {.what = "the order of a loader failed",
+                      .where = place("", batch),
+                      .why = "",
+                      .fix = "Correct its advance() or indices()."});
+  }
+  [[noreturn]] void hangs(std::string const& sample, std::string const& batch) const {
+    std::ostringstream seconds;
+    seconds << patience_;
+    throw WorkerError({.what = "a loader's worker hangs",
+                       .where = place(sample, batch),
+                       .why = "no batch came for " + seconds.str() + " s",
+                       .fix = "Find what the sample waits for, or raise "
+                              "LoaderSettings::patience."});
+  }
+  [[noreturn]] void died(std::string const& sample, std::string const& batch) const {
+    throw WorkerError({.what = "a loader's worker ended",
+                       .where = place(sample, batch),
+                       .why = "its thread was ended from within, as pthread_exit does",
+                       .fix = "Report the failure of a sample by an exception."});
+  }
+  [[noreturn]] void too_many(SkippedSamples const& skipped, std::uint64_t samples) const {
+    std::ostringstream limit;
+    limit << limit_;
+    throw DataError({.what = "too many samples are damaged",
+                     .where = set_,
+                     .why = std::to_string(skipped.since_seek) + " of " + std::to_string(samples) +
+                            " samples, and LoaderSettings::skip_limit is " + limit.str() +
+                            "; the first: " + skipped.first.front(),
+                     .fix = "Repair the set, or raise the limit."});
+  }
+
+ private:
+  std::string place(std::string const& sample, std::string const& batch) const {
+    return (sample.empty() ? "" : sample + ", ") + batch + ", " + set_;
+  }
+
+  [[noreturn]] static void rethrow(std::exception_ptr const& failure, Fault fault) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (std::exception const& error) {
+      fault.why = words_without_backtrace(error);
+      std::throw_with_nested(WorkerError(std::move(fault)));
+    } catch (...) {
+      fault.why = "it threw a value of type " + current_exception_name();
+      std::throw_with_nested(WorkerError(std::move(fault)));
+    }
+  }
+
+  std::string set_;
+  double patience_;
+  double limit_;
+};
+
+}  // namespace detail
+}  // namespace frugal

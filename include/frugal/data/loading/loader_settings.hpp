@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace frugal {
+
+/// What a loader does about a sample that cannot be read.
+enum class OnError {
+  Fail,  ///< ends the run at the sample's batch
+  Skip,  ///< leaves out damaged samples (DataError, FormatError), and counts them; others still
+         ///< fail
+};
+
+/// How a loader makes batches.
+struct LoaderSettings {
+  /// Threads; by default max(4, 4 x GPUs), at most the cores. 0: batches are made in next().
+  std::optional<int> workers{};
+  std::size_t depth = 4;  ///< batches that are made ahead, beside one in each worker; at least 1
+  /// How long next() waits for one batch.
+  std::chrono::duration<double> patience = std::chrono::seconds(60);
+  int threads = 1;  ///< cores that one operator of a worker may use; 0: LibTorch's own setting
+  OnError on_error = OnError::Fail;
+  double skip_limit = 0.01;  ///< share of an epoch's samples that may be skipped, 0 to 1
+  /// Batches lie in page-locked memory, which a device copies from without a wait. No effect where
+  /// there is no such device.
+  bool pin_memory = false;
+  std::string name{};  ///< what errors call the set; empty: its type
+};
+
+namespace detail {
+
+inline int cores_here() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// The default of LoaderSettings::workers.
+constexpr int default_workers(int gpus, int cores) {
+  return std::min(std::max(4, 4 * gpus), cores);
+}
+
+inline void require_loadable(LoaderSettings const& settings) {
+  auto const refuse = [](std::string what, std::string where, std::string fix) {
+    throw SettingsError(
+        {.what = std::move(what), .where = std::move(where), .why = "", .fix = std::move(fix)});
+  };
+  if (settings.workers && *settings.workers < 0) {
+    refuse(std::to_string(*settings.workers) + " workers", "LoaderSettings::workers",
+           "Set it to 0 or more, or leave it out.");
+  }
+  if (settings.depth == 0) refuse("a depth of 0", "LoaderSettings::depth", "Set it to 1 or more.");
+  if (!(settings.patience.count() > 0)) {
+    refuse("a patience of " + std::to_string(settings.patience.count()) + " s",
+           "LoaderSettings::patience", "Set it above 0.");
+  }
+  if (!(settings.skip_limit >= 0 && settings.skip_limit <= 1)) {
+    refuse("a skip limit of " + std::to_string(settings.skip_limit), "LoaderSettings::skip_limit",
+           "Set it to a share of the samples, 0 to 1.");
+  }
+}
+
+}  // namespace detail
+}  // namespace frugal

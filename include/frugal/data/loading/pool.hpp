@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/store/signal_free_thread.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#if __has_include(<cxxabi.h>)
+#include <cxxabi.h>
+#endif
+
+namespace frugal::detail {
+
+/// What a worker is at, for errors about one that hangs or is gone.
+struct Progress {
+  static constexpr auto none = static_cast<std::uint64_t>(-1);
+  std::atomic<std::uint64_t> at{none};
+};
+
+/// Calls `body`. Returns what it threw, but lets the end of its thread (pthread_exit) pass: glibc
+/// ends a thread by an exception, and aborts the program if somebody keeps it.
+template <class Body>
+std::exception_ptr thrown_by(Body&& body) {
+  try {
+    body();
+#if defined(__GLIBCXX__)
+  } catch (abi::__forced_unwind const&) {
+    throw;
+#endif
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+/// What came of asking a pool for its next item.
+template <class Made>
+struct Taken {
+  enum Kind { item, end, failed, died, hangs };
+  Kind kind = end;
+  std::optional<Made> made{};
+  std::exception_ptr failure{};       ///< failed
+  std::uint64_t at = Progress::none;  ///< died, hangs: what the worker was at
+};
+
+/// Threads that make items ahead of their use, and hand them out in order.
+///
+/// `Tasks` has
+/// `std::optional<Job> deal()`  the next job, nothing at the end; one thread at a time calls it;
+/// `Made make(Job&&, Progress&) const`  an item; several threads at the same time call it;
+/// `void enter_thread() const`  called once in each thread.
+///
+/// At most `room` items are finished or being made. Jobs are dealt in order, so the items and their
+/// order do not depend on the number of threads. With 0 threads take() makes the item itself.
+///
+/// A thread that does not return from make() cannot be ended from outside: destroying the pool
+/// leaves it behind. It owns everything that it uses (the tasks and the queue) together with the
+/// pool, and frees it should it ever return.
+template <class Tasks>
+class Pool {
+  using Clock = std::chrono::steady_clock;
+
+ public:
+  using Job = typename decltype(std::declval<Tasks&>().deal())::value_type;
+  using Made =
+      decltype(std::declval<Tasks const&>().make(std::declval<Job>(), std::declval<Progress&>()));
+
+  Pool(Tasks tasks, int threads, std::size_t room, std::chrono::duration<double> patience)
+      : state_(std::make_shared<State>(std::move(tasks), room)),
+        patience_(patience),
+        hands_(static_cast<std::size_t>(threads)) {}
+  Pool(Pool const&) = delete;
+  Pool& operator=(Pool const&) = delete;
+  ~Pool() {
+    Clock::time_point const until = deadline();
+    std::unique_lock lock(state_->mutex);
+    state_->closed = true;
+    state_->work.notify_all();
+    state_->changed.wait_until(lock, until, [this] {
+      return std::all_of(hands_.begin(), hands_.end(),
+                         [](auto const& hand) { return !hand || hand->lost || hand->gone; });
+    });
+    for (auto const& hand : hands_) dismiss(hand.get(), lock);
+  }
+
+  /// Throws away what was made ahead; `seek(tasks)` says where to go on. If that throws, nothing
+  /// has changed. Threads that hang or have ended are replaced.
+  template <class Seek>
+  void seek(Seek&& seek) {
+    std::vector<Slot> old(state_->slots.size());
+    {
+      std::unique_lock lock(state_->mutex);
+      seek(state_->tasks);
+      ++state_->era;
+      state_->stale = state_->busy;
+      state_->slots.swap(old);
+      state_->dealt = state_->taken = 0;
+      state_->ended = true;
+    }
+    old.clear();  // before anything new is made: this is memory that the bound is about
+    {
+      std::unique_lock const lock(state_->mutex);
+      state_->ended = false;
+    }
+    start();
+    state_->work.notify_all();
+  }
+
+  /// The next item. An end and a failure stay until the next seek; a thread that was only slow is
+  /// waited for again.
+  Taken<Made> take() {
+    if (hands_.empty()) return make_here();
+    if (!started_) start();
+    std::unique_lock lock(state_->mutex);
+    State& all = *state_;
+    Slot& slot = all.slots[all.taken % all.slots.size()];
+    bool const ready = all.changed.wait_until(lock, deadline(), [&] {
+      return all.taken < all.dealt ? slot.state != Slot::working : all.ended || all.alive == 0;
+    });
+    using Kind = typename Taken<Made>::Kind;
+    if (!ready) {
+      bool const mine = all.taken < all.dealt;
+      for (auto const& hand : hands_) {
+        if (mine ? hand == slot.hand : hand->busy) hand->lost = true;
+      }
+      return {.kind = Kind::hangs, .at = mine ? slot.hand->progress.at.load() : Progress::none};
+    }
+    if (all.taken == all.dealt) return {.kind = all.ended ? Kind::end : Kind::died};
+    if (slot.state == Slot::died) return {.kind = Kind::died, .at = slot.hand->progress.at};
+    if (slot.state == Slot::failed) return {.kind = Kind::failed, .failure = slot.failure};
+    Taken<Made> taken{.kind = Kind::item, .made = std::move(slot.made)};
+    slot = Slot{};
+    ++all.taken;
+    all.work.notify_one();
+    return taken;
+  }
+
+  /// Has the threads hold still; false if they did not within the patience.
+  bool pause() {
+    std::unique_lock lock(state_->mutex);
+    state_->paused = true;
+    return state_->changed.wait_until(lock, deadline(), [this] { return state_->busy == 0; });
+  }
+  void resume() {
+    std::unique_lock const lock(state_->mutex);
+    state_->paused = false;
+    state_->work.notify_all();
+  }
+
+  /// What does not change while threads run: of the tasks only that may be used.
+  Tasks const& tasks() const { return state_->tasks; }
+  int threads() const { return static_cast<int>(hands_.size()); }
+
+ private:
+  /// A thread of the pool. Flags are under the mutex.
+  struct Hand {
+    std::thread thread;
+    Progress progress;
+    std::uint64_t era = 0, ticket = 0;
+    bool busy = false;
+    bool lost = false;       // was waited for in vain
+    bool dismissed = false;  // ends when it returns; another one has its place
+    bool gone = false;       // touches nothing any more
+  };
+
+  struct Slot {
+    enum State { empty, working, made_it, failed, died };
+    State state = empty;
+    std::optional<Made> made{};
+    std::exception_ptr failure{};
+    std::shared_ptr<Hand> hand{};
+  };
+
+  struct State {
+    State(Tasks the_tasks, std::size_t room) : tasks(std::move(the_tasks)), slots(room) {}
+
+    bool may_deal() const {
+      return !paused && !ended && dealt - taken + static_cast<std::uint64_t>(stale) < slots.size();
+    }
+
+    Tasks tasks;
+    std::mutex mutex;
+    std::condition_variable work;        // threads wait for jobs
+    std::condition_variable changed;     // the user waits for items
+    std::vector<Slot> slots;             // of ticket n: slots[n % size]
+    std::uint64_t era = 0;               // counts seeks
+    std::uint64_t dealt = 0, taken = 0;  // tickets of this era
+    int alive = 0;
+    int busy = 0;   // threads in make()
+    int stale = 0;  // of these, with jobs of an earlier era
+    bool ended = false, paused = false, closed = false;
+  };
+
+  /// Reports that a thread has ended, whichever way.
+  class Departure {
+   public:
+    Departure(State& all, Hand& hand) : all_(all), hand_(hand) {}
+    Departure(Departure const&) = delete;
+    Departure& operator=(Departure const&) = delete;
+    ~Departure() {
+      std::unique_lock const lock(all_.mutex);
+      if (hand_.busy) {
+        hand_.busy = false;
+        --all_.busy;
+        if (hand_.era == all_.era) {
+          all_.slots[hand_.ticket % all_.slots.size()].state = Slot::died;
+        } else {
+          --all_.stale;
+        }
+      }
+      hand_.gone = true;
+      if (!hand_.dismissed) --all_.alive;
+      all_.work.notify_all();
+      all_.changed.notify_all();
+    }
+
+   private:
+    State& all_;
+    Hand& hand_;
+  };
+
+  static void run(State& all, std::shared_ptr<Hand> const& hand) {
+    Departure const departure(all, *hand);
+    all.tasks.enter_thread();
+    std::unique_lock lock(all.mutex);
+    for (;;) {
+      all.work.wait(lock, [&] { return all.closed || hand->dismissed || all.may_deal(); });
+      if (all.closed || hand->dismissed) return;
+      std::optional<Job> job;
+      std::exception_ptr failure = thrown_by([&] { job = all.tasks.deal(); });
+      if (!failure && !job) {
+        all.ended = true;
+        all.changed.notify_all();
+        continue;
+      }
+      std::uint64_t const ticket = hand->ticket = all.dealt++;
+      std::uint64_t const era = hand->era = all.era;
+      Slot& slot = all.slots[ticket % all.slots.size()];
+      if (failure) {
+        slot.state = Slot::failed;
+        slot.failure = std::move(failure);
+        all.ended = true;
+        all.changed.notify_all();
+        continue;
+      }
+      slot.state = Slot::working;
+      slot.hand = hand;
+      hand->busy = true;
+      ++all.busy;
+      lock.unlock();
+      std::optional<Made> made;
+      failure = thrown_by([&] { made.emplace(all.tasks.make(*std::move(job), hand->progress)); });
+      lock.lock();
+      hand->busy = false;
+      --all.busy;
+      if (era == all.era) {
+        Slot& mine = all.slots[ticket % all.slots.size()];
+        mine.state = failure ? Slot::failed : Slot::made_it;
+        mine.made = std::move(made);
+        mine.failure = std::exchange(failure, nullptr);
+        hand->lost = false;
+      } else {
+        // Freed before it stops counting: this is memory that the bound is about.
+        lock.unlock();
+        made.reset();
+        failure = nullptr;
+        lock.lock();
+        --all.stale;
+        all.work.notify_one();
+      }
+      all.changed.notify_all();
+    }
+  }
+
+  /// Starts the threads that are missing: none has started, or some hang or have ended.
+  void start() {
+    started_ = true;
+    for (auto& hand : hands_) {
+      std::unique_lock lock(state_->mutex);
+      if (hand && !hand->lost && !hand->gone) continue;
+      dismiss(hand.get(), lock);
+      hand.reset();
+      auto fresh = std::make_shared<Hand>();
+      // Under the lock: the thread counts itself out, and must have been counted in.
+      fresh->thread = signal_free_thread([state = state_, fresh] { run(*state, fresh); });
+      ++state_->alive;
+      hand = std::move(fresh);
+    }
+  }
+
+  /// Takes leave of a thread: it ends now, or when it returns.
+  void dismiss(Hand* hand, std::unique_lock<std::mutex>& lock) {
+    if (hand == nullptr || !hand->thread.joinable()) return;
+    if (!hand->gone) {
+      hand->dismissed = true;
+      --state_->alive;
+      hand->thread.detach();
+      return;
+    }
+    lock.unlock();
+    hand->thread.join();
+    lock.lock();
+  }
+
+  Taken<Made> make_here() {
+    using Kind = typename Taken<Made>::Kind;
+    Slot& slot = state_->slots.front();
+    if (!slot.failure) {
+      Taken<Made> taken{.kind = Kind::end};
+      slot.failure = thrown_by([&] {
+        if (auto job = state_->tasks.deal()) {
+          Progress progress;
+          taken.made.emplace(state_->tasks.make(*std::move(job), progress));
+          taken.kind = Kind::item;
+        }
+      });
+      if (!slot.failure) return taken;
+    }
+    return {.kind = Kind::failed, .failure = slot.failure};
+  }
+
+  Clock::time_point deadline() const {
+    // A year is for ever; more would overflow the clock.
+    std::chrono::duration<double> const wait =
+        std::min(patience_, std::chrono::duration<double>(std::chrono::hours(24 * 365)));
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
+  }
+
+  std::shared_ptr<State> state_;
+  std::chrono::duration<double> patience_;
+  std::vector<std::shared_ptr<Hand>> hands_;
+  bool started_ = false;
+};
+
+}  // namespace frugal::detail

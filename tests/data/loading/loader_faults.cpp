@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/sources.hpp"
+
+#include <doctest/doctest.h>
+
+#include <frugal/data/loading/loader.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pthread.h>
+
+namespace frugal_test::data_loader_faults {
+
+using namespace frugal_test::data_sources;
+using namespace std::chrono_literals;
+using frugal::DataError;
+using frugal::loader;
+using frugal::OnError;
+using frugal::WorkerError;
+
+/// Samples that are their numbers; each is read by a function that may fail.
+struct Troubled {
+  std::uint64_t count;
+  std::function<void(std::uint64_t)> deed;
+  std::uint64_t size() const { return count; }
+  at::Tensor get(std::uint64_t index) const {
+    deed(index);
+    return at::full({1}, static_cast<std::int64_t>(index), at::kLong);
+  }
+  std::string name(std::uint64_t index) const { return "img/" + std::to_string(index) + ".png"; }
+};
+
+std::function<void(std::uint64_t)> damaged(std::vector<std::uint64_t> which) {
+  return [which = std::move(which)](std::uint64_t index) {
+    for (std::uint64_t const each : which) {
+      if (each == index) throw DataError({"the file is cut off", "byte 7", "", ""});
+    }
+  };
+}
+
+frugal::LoaderSettings with(int workers, OnError on_error = OnError::Fail, double limit = 0.01) {
+  return {.workers = workers, .on_error = on_error, .skip_limit = limit, .name = "pictures"};
+}
+
+std::vector<std::int64_t> numbers_in(std::vector<at::Tensor> const& batches) {
+  std::vector<std::int64_t> all;
+  for (at::Tensor const& batch : batches) {
+    for (std::int64_t i = 0; i < batch.size(0); ++i) all.push_back(batch[i].item<std::int64_t>());
+  }
+  return all;
+}
+
+template <class S>
+frugal::Fault fault_of_next(S& source) {
+  try {
+    source.next();
+  } catch (frugal::Error const& error) {
+    return error.fault();
+  }
+  return {"nothing was thrown", "", "", ""};
+}
+
+TEST_CASE("a sample that cannot be read ends the run at its batch, after those before it") {
+  for (int const workers : {0, 1, 4}) {
+    auto source = loader(Troubled{20,
+                                  [](std::uint64_t index) {
+                                    if (index == 9) throw std::runtime_error("no such file");
+                                  }},
+                         {.batch = 4, .shuffle = false}, frugal::Stack{}, with(workers));
+    source.seek({.seed = 1, .epoch = 5});
+    CHECK(numbers_in({*source.next(), *source.next()}) ==
+          std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
+    for (int again = 0; again < 2; ++again) {
+      try {
+        source.next();
+        FAIL("nothing was thrown");
+      } catch (WorkerError const& error) {
+        CHECK(error.fault().what == "a sample cannot be read");
+        CHECK(error.fault().where ==
+              "img/9.png, sample 9, the batch at position 8 of epoch 5, pictures");
+        CHECK(error.fault().why == "no such file");
+        CHECK_THROWS_WITH_AS(std::rethrow_if_nested(error), "no such file", std::runtime_error);
+      }
+    }
+    CHECK(source.consumed() == 8);
+    source.seek({.seed = 1, .position = 12});
+    CHECK(numbers_in(rest(source)) == std::vector<std::int64_t>{12, 13, 14, 15, 16, 17, 18, 19});
+  }
+}
+
+TEST_CASE("what is thrown may be anything") {
+  auto source =
+      loader(Troubled{8, [](std::uint64_t) { throw 42; }}, {.batch = 4}, frugal::Stack{}, with(2));
+  CHECK(fault_of_next(source).why == "it threw a value of type int");
+}
+
+TEST_CASE("LibTorch's error about a sample has no stack frames") {
+  auto source =
+      loader(Troubled{8, [](std::uint64_t) { at::ones({2, 3}).matmul(at::ones({2, 3})); }},
+             {.batch = 4}, frugal::Stack{}, with(2));
+  std::string const why = fault_of_next(source).why;
+  CAPTURE(why);
+  CHECK(why.find("mat1 and mat2 shapes cannot be multiplied") != std::string::npos);
+  CHECK(why.find("frame #") == std::string::npos);
+}
+
+TEST_CASE("a batch that cannot be collated names its samples, also where samples may be skipped") {
+  struct Ragged {
+    std::uint64_t size() const { return 12; }
+    at::Tensor get(std::uint64_t index) const { return at::zeros({index == 6 ? 2 : 1}); }
+  };
+  auto source =
+      loader(Ragged{}, {.batch = 4, .shuffle = false}, frugal::Stack{}, with(2, OnError::Skip, 1));
+  CHECK(source.next().has_value());
+  frugal::Fault const fault = fault_of_next(source);
+  CHECK(fault.what == "a batch cannot be collated");
+  CHECK(fault.where == "samples 4, 5, 6, 7, the batch at position 4 of epoch 0, pictures");
+  CHECK(fault.why.find("sample 6") != std::string::npos);
+}
+
+TEST_CASE("a worker whose thread ends names the sample that it was at") {
+  auto source = loader(Troubled{20,
+                                [](std::uint64_t index) {
+                                  if (index == 9) ::pthread_exit(nullptr);
+                                }},
+                       {.batch = 4, .shuffle = false}, frugal::Stack{}, with(2));
+  CHECK(source.next().has_value());
+  CHECK(source.next().has_value());
+  for (int again = 0; again < 2; ++again) {
+    frugal::Fault const fault = fault_of_next(source);
+    CHECK(fault.what == "a loader's worker ended");
+    CHECK(fault.where == "img/9.png, sample 9, the batch at position 8 of epoch 0, pictures");
+  }
+  source.seek({.position = 12});
+  CHECK(numbers_in(rest(source)).size() == 8);
+}
+
+TEST_CASE("a sample that hangs is named once the patience is over, and the program continues") {
+  std::promise<void> let_go;
+  {
+    auto source = loader(Troubled{20,
+                                  [free = let_go.get_future().share()](std::uint64_t index) {
+                                    if (index == 2) free.wait();
+                                  }},
+                         {.batch = 4, .shuffle = false}, frugal::Stack{},
+                         {.workers = 2, .patience = 100ms, .name = "pictures"});
+    source.seek({});
+    frugal::Fault fault = fault_of_next(source);
+    CHECK(fault.what == "a loader's worker hangs");
+    CHECK(fault.where == "img/2.png, sample 2, the batch at position 0 of epoch 0, pictures");
+    CHECK(fault.why == "no batch came for 0.1 s");
+    source.seek({.position = 4});
+    std::vector<at::Tensor> batches;
+    while (batches.size() < 4) {
+      try {
+        batches.push_back(*source.next());
+      } catch (WorkerError const&) {
+        // 100 ms are short on a busy machine.
+      }
+    }
+    CHECK(numbers_in(batches).size() == 16);
+  }
+  let_go.set_value();
+}
+
+TEST_CASE("damaged samples are left out where that is wanted, and count as consumed") {
+  for (int const workers : {0, 1, 4}) {
+    auto source = loader(Troubled{20, damaged({2, 9, 10})}, {.batch = 4, .shuffle = false},
+                         frugal::Stack{}, with(workers, OnError::Skip, 0.2));
+    source.seek({});
+    CHECK(source.next()->size(0) == 3);
+    CHECK(source.consumed() == 4);
+    CHECK(numbers_in(rest(source)) ==
+          std::vector<std::int64_t>{4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17, 18, 19});
+    CHECK(source.consumed() == 20);
+    CHECK(source.skipped().total == 3);
+    CHECK(source.skipped().first ==
+          std::vector<std::string>{"img/2.png: frugal: the file is cut off (byte 7).",
+                                   "img/9.png: frugal: the file is cut off (byte 7)."});
+    // From a cursor behind a skipped sample on: nothing twice, nothing lost.
+    source.seek({.position = 4});
+    CHECK(numbers_in(rest(source)).size() == 14);
+    CHECK(source.skipped().since_seek == 2);
+    CHECK(source.skipped().total == 5);
+  }
+}
+
+TEST_CASE("a batch of which every sample is skipped is skipped") {
+  auto source = loader(Troubled{12, damaged({4, 5, 6, 7})}, {.batch = 4, .shuffle = false},
+                       frugal::Stack{}, with(2, OnError::Skip, 1));
+  source.seek({});
+  source.next();
+  CHECK(numbers_in({*source.next()}) == std::vector<std::int64_t>{8, 9, 10, 11});
+  CHECK(source.consumed() == 12);
+  CHECK(source.skipped().total == 4);
+}
+
+TEST_CASE("more than the limit end the run, at the batch that exceeds it") {
+  auto source = loader(Troubled{100, damaged({1, 10, 20})}, {.batch = 4, .shuffle = false},
+                       frugal::Stack{}, with(3, OnError::Skip, 0.02));
+  source.seek({});
+  for (int batch = 0; batch < 5; ++batch) CHECK(source.next().has_value());
+  for (int again = 0; again < 2; ++again) {
+    frugal::Fault const fault = fault_of_next(source);
+    CHECK(fault.what == "too many samples are damaged");
+    CHECK(fault.where == "pictures");
+    CHECK(fault.why ==
+          "3 of 100 samples, and LoaderSettings::skip_limit is 0.02; the first: img/1.png: frugal: "
+          "the file is cut off (byte 7).");
+  }
+  CHECK(source.consumed() == 20);
+}
+
+TEST_CASE("one damaged sample is within any limit above 0, and none within 0") {
+  auto const skipping = [](double limit) {
+    auto source = loader(Troubled{12, damaged({1})}, {.batch = 4, .shuffle = false},
+                         frugal::Stack{}, with(1, OnError::Skip, limit));
+    return source.next().has_value();
+  };
+  CHECK(skipping(0.01));
+  CHECK_THROWS_AS(skipping(0), DataError);
+}
+
+TEST_CASE("an error that does not mean damage fails even where damaged samples are skipped") {
+  auto source =
+      loader(Troubled{12, [](std::uint64_t) { throw std::logic_error("a bug of the transform"); }},
+             {.batch = 4}, frugal::Stack{}, with(2, OnError::Skip, 1));
+  CHECK(fault_of_next(source).why == "a bug of the transform");
+}
+
+TEST_CASE("a damaged file of the store counts as damage") {
+  auto source =
+      loader(Troubled{12,
+                      [](std::uint64_t index) {
+                        if (index == 1) throw frugal::FormatError({"bad", "", "", ""});
+                      }},
+             {.batch = 4, .shuffle = false}, frugal::Stack{}, with(2, OnError::Skip, 0.1));
+  CHECK(source.next()->size(0) == 3);
+}
+
+TEST_CASE("a set without names is named by its type, and its samples by their numbers") {
+  struct Plain {
+    std::uint64_t size() const { return 4; }
+    at::Tensor get(std::uint64_t) const { throw std::runtime_error("no"); }
+  };
+  auto source = loader(Plain{}, {.batch = 2, .shuffle = false});
+  std::string const where = fault_of_next(source).where;
+  CAPTURE(where);
+  CHECK(where.starts_with("sample 0, the batch at position 0 of epoch 0, "));
+  CHECK(where.ends_with("::Plain"));
+}
+
+}  // namespace frugal_test::data_loader_faults

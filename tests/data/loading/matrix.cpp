@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exactly once per epoch: every set and every source x workers x kills and resumes x world sizes.
+#include "data/loading/exactly_once.hpp"
+
+#include <doctest/doctest.h>
+
+#include <frugal/data/loading/prefetch.hpp>
+#include <frugal/data/loading/transformed.hpp>
+#include <frugal/data/mapped.hpp>
+#include <frugal/data/range.hpp>
+#include <frugal/data/resident.hpp>
+#include <frugal/data/samples.hpp>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/sources.hpp"
+
+namespace frugal_test::data_matrix {
+
+using namespace frugal_test::data_sources;
+using exactly_once::check_set;
+using exactly_once::check_source;
+using exactly_once::Ids;
+using frugal::Batch;
+using frugal::Loading;
+using frugal::SampleKey;
+
+/// Numbers, without tensors.
+struct Plain {
+  std::uint64_t size() const { return 61; }
+  std::int64_t get(std::uint64_t index) const { return static_cast<std::int64_t>(index); }
+};
+struct PlainCase {
+  static auto set() { return Plain{}; }
+  static std::int64_t id(std::int64_t sample) { return sample; }
+};
+
+/// Examples of tensors.
+struct Rows {
+  Batch all = numbered(50);
+  std::uint64_t size() const { return 50; }
+  Batch get(std::uint64_t index) const {
+    auto const i = static_cast<std::int64_t>(index);
+    return {all.data[i], all.target[i]};
+  }
+};
+struct RowsCase {
+  static auto set() { return Rows{}; }
+  static std::int64_t id(Batch const& sample) { return sample.target.item<std::int64_t>() / 10; }
+};
+
+/// A transform that draws random numbers, over one that does not.
+struct TransformedCase {
+  static auto set() {
+    return frugal::Transformed(
+        frugal::Transformed(Plain{}, [](std::int64_t n) { return std::to_string(n); }),
+        [](std::string text, SampleKey const& key) {
+          return std::pair{std::move(text), frugal::detail::mix64(key.seed + key.epoch)};
+        });
+  }
+  static std::int64_t id(std::pair<std::string, std::uint64_t> const& sample) {
+    return sample.second == frugal::detail::mix64(9) ? std::stoll(sample.first) : -1;
+  }
+};
+
+// Sets of other rooms are added here, or tested with check_set where their library is.
+TEST_CASE_TEMPLATE("a set gives each sample once, with any workers, kills and world sizes", Case,
+                   PlainCase, RowsCase, TransformedCase) {
+  check_set<Case>();
+}
+
+Ids ids_of(Batch const& batch) { return samples_in({batch}); }
+
+TEST_CASE("resident tensors give each sample once") {
+  check_source(
+      61, true, [](Loading loading) { return frugal::Resident(numbered(61), loading); }, ids_of);
+}
+
+TEST_CASE("a mapped and a prefetched source give each sample once") {
+  check_source(
+      61, true,
+      [](Loading loading) {
+        return frugal::Prefetch(
+            frugal::Mapped(frugal::Resident(numbered(61), loading), [](Batch b) { return b; }));
+      },
+      ids_of);
+}
+
+TEST_CASE("a prefetched loader gives each sample once") {
+  check_source(
+      50, true, [](Loading loading) { return frugal::Prefetch(frugal::loader(Rows{}, loading)); },
+      ids_of);
+}
+
+std::vector<Batch> one_by_one(std::int64_t count) {
+  Batch const all = numbered(count);
+  std::vector<Batch> samples;
+  for (std::int64_t i = 0; i < count; ++i) samples.push_back({all.data[i], all.target[i]});
+  return samples;
+}
+
+TEST_CASE("samples in memory give each sample once, in shuffled order and by length") {
+  check_source(
+      61, true, [](Loading loading) { return frugal::from_samples(one_by_one(61), loading); },
+      ids_of);
+  check_source(
+      61, false,
+      [](Loading loading) {
+        frugal::Buckets buckets;
+        for (std::int64_t i = 0; i < 61; ++i) buckets.lengths.push_back(i % 5);
+        return frugal::from_samples(one_by_one(61), loading, frugal::Stack{}, std::move(buckets));
+      },
+      ids_of);
+}
+
+TEST_CASE("a range of batches gives each sample once") {
+  check_source(
+      61, false,
+      [](Loading loading) {
+        frugal::Resident all(numbered(61), loading);
+        return frugal::as_source(epoch_of(all, {}));
+      },
+      ids_of);
+}
+
+}  // namespace frugal_test::data_matrix
