@@ -271,4 +271,57 @@ TEST_CASE("without a device page-locked memory has no effect") {
   CHECK(source.report().stages.copy == 0);
 }
 
+/// Makes whole batches, and counts them.
+struct Whole : Numbered {
+  std::shared_ptr<std::atomic<int>> batches = std::make_shared<std::atomic<int>>(0);
+  std::uint64_t damaged = 1000;
+  explicit Whole(std::int64_t n) : Numbered(n) {}
+  Batch get(std::uint64_t index) const {
+    if (index == damaged) throw frugal::DataError({"torn", "", "", ""});
+    return Numbered::get(index);
+  }
+  Batch get_batch(std::span<std::uint64_t const> indices) const {
+    ++*batches;
+    std::vector<Batch> samples;
+    for (std::uint64_t const index : indices) samples.push_back(get(index));
+    return frugal::Stack{}(samples);
+  }
+};
+
+TEST_CASE("a set that makes whole batches is asked for them, unless another function collates") {
+  for (int const workers : {0, 2}) {
+    Whole set(40);
+    auto source = loader(set, {.batch = 8}, frugal::Stack{}, {.workers = workers});
+    Resident plain(numbered(40), {.batch = 8});
+    CHECK(same(epoch_of(source, {.seed = 4}), epoch_of(plain, {.seed = 4})));
+    CHECK(*set.batches == 5);
+
+    auto own = loader(set, {.batch = 8},
+                      [](std::vector<Batch> const& all) { return frugal::Stack{}(all); },
+                      {.workers = workers});
+    CHECK(same(epoch_of(own, {.seed = 4}), epoch_of(plain, {.seed = 4})));
+    CHECK(*set.batches == 5);
+  }
+}
+
+TEST_CASE("the sample of a whole batch that cannot be read is named, or skipped") {
+  Whole set(40);
+  set.damaged = 9;
+  frugal::Loading const loading{.batch = 8, .shuffle = false};
+  auto source = loader(set, loading, frugal::Stack{}, {.workers = 1});
+  CHECK(source.next().has_value());
+  try {
+    source.next();
+    FAIL("nothing was thrown");
+  } catch (frugal::WorkerError const& error) {
+    CHECK(error.fault().where.starts_with("sample 9, the batch at position 8 of epoch 0, "));
+  }
+  auto skipping =
+      loader(set, loading, frugal::Stack{}, {.workers = 1, .on_error = frugal::OnError::Skip});
+  std::vector<Batch> const batches = epoch_of(skipping, {});
+  REQUIRE(batches.size() == 5);
+  CHECK(samples_in({batches[1]}) == std::vector<std::int64_t>{8, 10, 11, 12, 13, 14, 15});
+  CHECK(skipping.skipped().total == 1);
+}
+
 }  // namespace frugal_test::data_loader

@@ -15,12 +15,14 @@
 #include <ATen/core/grad_mode.h>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -102,9 +104,13 @@ class BatchTasks {
 
   Loaded<Batch> make(Job&& job, Progress& progress) const {
     at::NoGradGuard const no_grad;  // a transform's arithmetic is not part of the model
+    progress.at.store(Progress::none, std::memory_order_relaxed);  // not that of the last job
     TransformClock clock;
     MeasuredTransforms const measured(clock);
     Loaded<Batch> loaded{.consumed = job.consumed};
+    if constexpr (gives_batches) {
+      if (read_batch(job, loaded)) return loaded;
+    }
     std::vector<Sample> samples;
     samples.reserve(job.indices.size());
     std::vector<std::size_t> kept;
@@ -145,9 +151,35 @@ class BatchTasks {
   }
 
   Set const& set() const { return set_; }
-  Order const& order() const { return order_; }
 
  private:
+  /// Whether the set makes whole batches, as Stack does.
+  static constexpr bool gives_batches = [] {
+    if constexpr (std::same_as<Collate, Stack> && BatchedSet<Set>) {
+      return std::same_as<Batch, std::remove_cvref_t<decltype(std::declval<Set const&>().get_batch(
+                                     std::span<std::uint64_t const>()))>>;
+    } else {
+      return false;
+    }
+  }();
+
+  /// False if that failed: then the samples are read one by one, to learn which of them it is.
+  bool read_batch(Job const& job, Loaded<Batch>& loaded) const {
+    auto const begin = Clock::now();
+    bool const failed =
+        thrown_by([&] {
+          loaded.batch.emplace(set_.get_batch(std::span<std::uint64_t const>(job.indices)));
+        }) != nullptr;
+    auto const read = Clock::now();
+    loaded.stages.read = since(begin, read);
+    if (failed) return false;
+    if (locks_) {
+      lock_pages(*loaded.batch);
+      loaded.stages.copy = since(read, Clock::now());
+    }
+    return true;
+  }
+
   static double since(Clock::time_point begin, Clock::time_point end) {
     return std::chrono::duration<double>(end - begin).count();
   }
