@@ -41,6 +41,7 @@ DATA_MAY_INCLUDE = {
     "image": {"sampling"},
     "curate": {"sampling", "idx"},
     "avro": {"shards", "tables"},
+    "cache": {"sampling", "shards"},
 }
 
 

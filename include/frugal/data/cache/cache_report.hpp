@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace frugal {
+
+/// Where a cache is, and how large it may become.
+struct CacheSettings {
+  std::filesystem::path folder;  ///< of all caches; each key has a folder of its own in it
+  /// Bytes on disk of one key, at most, those of all processes that share it included. Samples that
+  /// do not fit are computed every time.
+  std::uint64_t bytes_limit = std::numeric_limits<std::uint64_t>::max();
+  std::ostream* out = &std::cerr;  ///< destination of its lines; null for silence
+};
+
+/// What a cache has done. Bytes and `cached` count the entries of all processes; the rest counts
+/// this object and its copies.
+struct CacheReport {
+  std::uint64_t samples = 0;                  ///< of the set
+  std::uint64_t cached = 0;                   ///< of them
+  std::optional<std::uint64_t> bytes_before;  ///< of the cached samples' inputs, if all are known
+  std::uint64_t bytes_after = 0;              ///< of the cached samples
+  std::uint64_t bytes_on_disk = 0;
+  std::uint64_t hits = 0;      ///< samples that were read
+  std::uint64_t computed = 0;  ///< samples that the transform made
+  std::uint64_t damaged = 0;   ///< entries that had changed, and were computed again
+  std::string stopped;         ///< why no more samples are kept; empty: they are
+
+  /// "60000 of 60000 samples: 44.9 MiB before the transform, 179.4 MiB after it"
+  std::string text() const {
+    std::string text = std::to_string(cached) + " of " + std::to_string(samples) + " samples: ";
+    if (bytes_before) text += size_text(*bytes_before) + " before the transform, ";
+    return text + size_text(bytes_after) + (bytes_before ? " after it" : " after the transform");
+  }
+
+ private:
+  static std::string size_text(std::uint64_t bytes) {
+    char const* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double size = static_cast<double>(bytes);
+    int unit = 0;
+    for (; size >= 1024 && unit < 6; ++unit) size /= 1024;
+    char text[40];
+    std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", size, units[unit]);
+    return text;
+  }
+};
+
+}  // namespace frugal

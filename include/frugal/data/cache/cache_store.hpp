@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/cache/cache_index.hpp>
+#include <frugal/data/cache/cache_segment.hpp>
+#include <frugal/data/shards/new_file.hpp>
+#include <frugal/error.hpp>
+#include <frugal/store/folder.hpp>
+#include <frugal/store/hash.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace frugal::detail {
+
+/// What a cache holds.
+struct CacheTotals {
+  std::uint64_t cached = 0;                   ///< samples
+  std::optional<std::uint64_t> source_bytes;  ///< of their inputs; nothing if one is not known
+  std::uint64_t bytes = 0;                    ///< of them
+  std::uint64_t disk_bytes = 0;               ///< of all segments
+  std::uint64_t damaged = 0;                  ///< entries that did not have their hash when read
+};
+
+/// Samples as bytes, on disk, for one key: FOLDER/<hash of the key>/. Several threads and several
+/// processes may read and write it at the same time: each process appends to segments of its own,
+/// and reads those of all. Nothing is ever changed in place.
+///
+/// Memory  8 bytes a sample, and about 80 for each that is cached.
+class CacheStore {
+ public:
+  static constexpr std::uint64_t segment_bytes = std::uint64_t{1} << 30;
+
+  /// DataError if the folder has another key of the same hash.
+  CacheStore(std::filesystem::path const& folder, std::string const& key, std::uint64_t samples,
+             std::uint64_t bytes_limit, std::uint64_t capacity = segment_bytes)
+      : key_(Hash::of(std::as_bytes(std::span(key)))),
+        folder_(folder / hex_of(key_)),
+        samples_(samples),
+        limit_(bytes_limit),
+        capacity_(capacity),
+        slots_(samples) {
+    create_folders(folder_);
+    require_key(key);
+    refresh();
+  }
+
+  /// The bytes of a sample; nothing if they are not there, or are damaged. They stay as long as
+  /// this object does.
+  std::optional<std::span<std::byte const>> find(std::uint64_t sample) const {
+    Record* record = slots_[sample].load(std::memory_order_acquire);
+    for (; record != nullptr; record = record->older) {
+      auto const bytes = record->segment->bytes(record->entry);
+      auto const state = record->state.load(std::memory_order_relaxed);
+      if (state == sound) return bytes;
+      if (state == damaged) continue;
+      bool const good = Hash::of(bytes) == record->entry.hash;
+      auto const before = record->state.exchange(good ? sound : damaged, std::memory_order_relaxed);
+      if (good) return bytes;
+      if (before != damaged) damaged_.fetch_add(1, std::memory_order_relaxed);
+    }
+    return std::nullopt;
+  }
+
+  /// Keeps the bytes of a sample. False if the limit does not allow it, or a write failed: then
+  /// nothing more is kept, and why() says why.
+  bool put(std::uint64_t sample, std::span<std::byte const> bytes, std::uint64_t source_bytes) {
+    if (stopped_.load(std::memory_order_relaxed)) return false;
+    std::lock_guard const lock(mutex_);
+    if (find(sample)) return true;
+    if (stopped_.load(std::memory_order_relaxed)) return false;
+    bool const has_room = writer_ && writer_->has_room(bytes.size());
+    std::uint64_t const more =
+        CacheSegmentWriter::disk_bytes(bytes.size()) + (has_room ? 0 : cache_header_bytes);
+    if (limit_ - std::min(limit_, disk_bytes_locked()) < more) {
+      return stop("the limit of " + std::to_string(limit_) + " bytes is reached");
+    }
+    try {
+      if (!has_room) new_segment(bytes.size());
+      CacheEntry entry{.sample = sample, .source_bytes = source_bytes};
+      writer_->add(entry, bytes);
+      own_bytes_ += more;
+      insert(*own_, entry, sound);
+    } catch (StoreError const& error) {
+      return stop(error.fault().what + " (" + error.fault().where + "): " + error.fault().why);
+    }
+    return true;
+  }
+
+  /// Takes in what other processes have written since.
+  void refresh() {
+    std::lock_guard const lock(mutex_);
+    std::error_code failure;
+    auto const changed = std::filesystem::last_write_time(folder_, failure);
+    if (failure || changed != seen_ || unfinished_) open_segments();
+    seen_ = changed;
+    for (auto const& segment : others_) {
+      for (CacheEntry const& entry : segment->news(samples_)) insert(*segment, entry, unknown);
+    }
+  }
+
+  /// False once put() has given up.
+  bool keeps() const { return !stopped_.load(std::memory_order_relaxed); }
+  /// Why put() gave up.
+  std::string why() const {
+    std::lock_guard const lock(mutex_);
+    return why_;
+  }
+
+  CacheTotals totals() const {
+    std::lock_guard const lock(mutex_);
+    CacheTotals totals = totals_;
+    totals.disk_bytes = disk_bytes_locked();
+    totals.damaged = damaged_.load(std::memory_order_relaxed);
+    if (!source_known_) totals.source_bytes.reset();
+    return totals;
+  }
+  /// Where the segments are.
+  std::filesystem::path const& folder() const noexcept { return folder_; }
+
+ private:
+  enum State : unsigned char { unknown, sound, damaged };
+
+  struct Record {
+    Record(CacheSegment const* segment_, CacheEntry const& entry_, Record* older_, State state_)
+        : segment(segment_), entry(entry_), older(older_), state(state_) {}
+
+    CacheSegment const* segment;
+    CacheEntry entry;
+    Record* older;  ///< of the same sample: kept twice by two processes, or again after damage
+    std::atomic<unsigned char> state;
+  };
+
+  /// The text of the key is in a file, so that two keys of one hash are told apart.
+  void require_key(std::string const& key) const {
+    auto const path = folder_ / "key.txt";
+    if (!std::filesystem::exists(path)) {
+      try {
+        NewFile file(path);
+        file.write(std::as_bytes(std::span(key)));
+        file.publish();
+        return;
+      } catch (StoreError const&) {
+        if (!std::filesystem::exists(path)) throw;  // else another process was first
+      }
+    }
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (text.str() == key) return;
+    throw DataError({.what = "the cache belongs to something else",
+                     .where = path.string(),
+                     .why = "its key is not the one of this set and transform, although both have "
+                            "the hash " +
+                            hex_of(key_),
+                     .fix = "Remove that folder, or set another CacheSettings::folder."});
+  }
+
+  void open_segments() {
+    unfinished_ = false;
+    for (auto const& path : entries_of(folder_)) {
+      if (path.extension() != ".index" || known_.contains(path)) continue;
+      try {
+        auto segment = CacheSegment::open(path, key_);
+        if (segment) {
+          others_.push_back(segment.get());
+          segments_.push_back(std::move(segment));
+        } else if (std::filesystem::file_size(path) < cache_header_bytes) {
+          unfinished_ = true;  // its header is being written
+          continue;
+        }
+      } catch (StoreError const&) {
+        // Without its data, or beyond this process's limits: as if it was not there.
+      } catch (std::filesystem::filesystem_error const&) {
+      }
+      known_.insert(path);
+    }
+  }
+
+  void new_segment(std::uint64_t bytes) {
+    writer_.emplace(folder_,
+                    CacheSegmentHeader{.key = key_, .capacity = std::max(capacity_, bytes)});
+    known_.insert(writer_->index_path());
+    auto segment = CacheSegment::open(writer_->index_path(), key_);
+    if (!segment) {
+      throw StoreError({.what = "a new segment cannot be read",
+                        .where = writer_->index_path().string(),
+                        .why = "it is not what was written",
+                        .fix = "Check the disk."});
+    }
+    own_ = segment.get();
+    segments_.push_back(std::move(segment));
+  }
+
+  void insert(CacheSegment const& segment, CacheEntry const& entry, State state) {
+    auto& slot = slots_[entry.sample];
+    Record* const older = slot.load(std::memory_order_relaxed);
+    records_.emplace_back(&segment, entry, older, state);
+    slot.store(&records_.back(), std::memory_order_release);
+    if (older != nullptr) return;
+    ++totals_.cached;
+    totals_.bytes += entry.bytes;
+    source_known_ = source_known_ && entry.source_bytes != unknown_bytes;
+    totals_.source_bytes = totals_.source_bytes.value_or(0) + entry.source_bytes;
+  }
+
+  std::uint64_t disk_bytes_locked() const {
+    std::uint64_t bytes = own_bytes_;
+    for (CacheSegment const* const segment : others_) bytes += segment->disk_bytes();
+    return bytes;
+  }
+
+  bool stop(std::string why) {
+    why_ = std::move(why);
+    stopped_.store(true, std::memory_order_relaxed);
+    return false;
+  }
+
+  std::uint64_t key_;
+  std::filesystem::path folder_;
+  std::uint64_t samples_;
+  std::uint64_t limit_;
+  std::uint64_t capacity_;
+  mutable std::mutex mutex_;                            ///< for all but slots_ and the atomics
+  std::deque<std::unique_ptr<CacheSegment>> segments_;  ///< own ones too
+  std::vector<CacheSegment*> others_;
+  CacheSegment const* own_ = nullptr;  ///< what writer_ writes
+  std::set<std::filesystem::path> known_;
+  std::filesystem::file_time_type seen_{};
+  std::optional<CacheSegmentWriter> writer_;
+  std::deque<Record> records_;
+  std::vector<std::atomic<Record*>> slots_;  ///< per sample
+  CacheTotals totals_;
+  bool source_known_ = true;
+  bool unfinished_ = false;  ///< some segment has no header yet
+  std::uint64_t own_bytes_ = 0;
+  std::string why_;
+  std::atomic<bool> stopped_{false};
+  mutable std::atomic<std::uint64_t> damaged_{0};
+};
+
+}  // namespace frugal::detail
