@@ -198,7 +198,7 @@ class SampleEncoder {
         for (typename P::value_type const& item : part) add(item);
       }
     } else {
-      each_fixed_part(part, [this](auto const& inner) { add(inner); });
+      each_fixed_part(part, [this](auto const& inner) { this->add(inner); });
     }
   }
 
@@ -275,11 +275,12 @@ class SampleDecoder {
       return list;
     } else if constexpr (CacheableTuple<P> && !ListsParts<P>) {
       return [this]<std::size_t... I>(std::index_sequence<I...>) {
-        return P{read<std::tuple_element_t<I, P>>()...};  // braces: in their order
+        return P{this->template read<std::tuple_element_t<I, P>>()...};  // braces: in their order
       }(std::make_index_sequence<std::tuple_size<P>::value>{});
     } else if constexpr (ListsParts<P>) {
       P sample{};
-      each_fixed_part(sample, [this]<class Part>(Part& part) { part = read<Part>(); });
+      each_fixed_part(sample,
+                      [this]<class Part>(Part& part) { part = this->template read<Part>(); });
       return sample;
     } else if constexpr (OfBothMembers<P>) {
       return P{read<std::remove_cvref_t<decltype(std::declval<P&>().data)>>(),
