@@ -3,9 +3,9 @@
 // needs: archive
 // The file operations for tests/interop/tar_shards.py:
 //
-//  describe SHARDS   one line per sample: its key, then extension and bytes of each field, in hexadecimal
-//  rewrite IN OUT    reads shards and writes their samples again, three to a shard
-//  npy FILE          type, shape and elements of an array of NumPy
+//  describe SHARDS   one line per sample: its key, then extension and bytes of each field, in
+//  hexadecimal rewrite IN OUT    reads shards and writes their samples again, three to a shard npy
+//  FILE          type, shape and elements of an array of NumPy
 #include <frugal/data/shards/npy.hpp>
 #include <frugal/data/shards/tar_set.hpp>
 #include <frugal/data/shards/tar_shard_writer.hpp>
