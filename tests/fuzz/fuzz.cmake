@@ -18,6 +18,11 @@ foreach(source IN LISTS fuzzers)
   target_compile_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
   target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
   add_dependencies(fuzz fuzz_${name})
+  if(IS_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/fuzz/seeds/${name}")
+    add_custom_command(TARGET fuzz_${name} POST_BUILD VERBATIM
+      COMMAND "${CMAKE_COMMAND}" -E copy_directory "${CMAKE_CURRENT_SOURCE_DIR}/fuzz/seeds/${name}"
+        "${CMAKE_CURRENT_BINARY_DIR}/seeds/${name}")
+  endif()
 endforeach()
 
 add_custom_command(TARGET fuzz_safetensors POST_BUILD VERBATIM

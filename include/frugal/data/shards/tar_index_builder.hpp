@@ -43,17 +43,16 @@ class TarIndexBuilder {
       fail(name, place, std::move(why));
     }
     std::uint64_t const extension = extension_of(parts->extension);
-    for (std::size_t m = first_.back(); m < members_.size(); ++m) {
-      if (members_[m].extension == extension) {
-        lose();
-        fail(name, place, "the sample has a member of that name already");
-      }
-      // Tar readers go forwards.
-      if (members_[m].place.end() > place.offset) {
-        lose();
-        fail(name, place, "the member lies in the one before it");
-      }
+    if (seen_[extension] == serial_) {
+      lose();
+      fail(name, place, "the sample has a member of that name already");
     }
+    // Tar readers go forwards.
+    if (members_.size() > first_.back() && members_.back().place.end() > place.offset) {
+      lose();
+      fail(name, place, "the member lies in the one before it");
+    }
+    seen_[extension] = serial_;
     members_.push_back({place, extension});
   }
 
@@ -131,6 +130,7 @@ class TarIndexBuilder {
     open_ = true;
     lost_key_ = false;
     key_ = key;
+    ++serial_;
     first_.push_back(members_.size());
     key_at_.push_back(keys_.size());
     keys_ += key;
@@ -151,7 +151,9 @@ class TarIndexBuilder {
   }
 
   std::uint64_t extension_of(std::string const& text) {
-    return extensions_.try_emplace(text, extensions_.size()).first->second;
+    auto const [at, added] = extensions_.try_emplace(text, extensions_.size());
+    if (added) seen_.push_back(0);
+    return at->second;
   }
 
   [[noreturn]] void fail(std::string_view member, MemberPlace const& place, std::string why) const {
@@ -173,6 +175,8 @@ class TarIndexBuilder {
   std::vector<Member> members_;
   std::string keys_;
   std::map<std::string, std::uint64_t> extensions_;
+  std::vector<std::uint64_t> seen_;  // by extension: the sample that had it last
+  std::uint64_t serial_ = 0;         // of the open sample, from 1
 };
 
 }  // namespace frugal::detail

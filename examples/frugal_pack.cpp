@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+// needs: archive
+// Turns data into tar shards once, in WebDataset's layout: frugal::TarSet and Python's webdataset
+// read them. The target folder is complete or not there, and nothing is overwritten.
+//
+//   frugal_pack --to shards/train tar old-{000..146}.tar          shards again, or compressed tar
+//   files frugal_pack --to shards/train folder images/train             a folder for each class
+//   frugal_pack --to shards/train lines corpus.txt                or paragraphs, or files
+//   frugal_pack --to shards/train idx images.gz labels.gz         IDX: images, and perhaps labels
+#include <frugal/data/idx/idx.hpp>
+#include <frugal/data/shards/npy.hpp>
+#include <frugal/data/shards/pack.hpp>
+#include <frugal/data/shards/shard_paths.hpp>
+#include <frugal/data/shards/tar_set.hpp>
+#include <frugal/data/shards/text_lines.hpp>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iomanip>
+#include <iostream>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+namespace fr = frugal;
+
+namespace {
+
+/// The slices of an IDX file along its first dimension, as arrays of NumPy, with the labels of
+/// another.
+class IdxSlices {
+ public:
+  explicit IdxSlices(std::vector<std::string> const& paths)
+      : images_(fr::read_idx(std::filesystem::path(paths.at(0)))) {
+    if (paths.size() > 2) throw wrong("more than two files", "idx takes images, and labels");
+    if (paths.size() < 2) return;
+    labels_ = fr::read_idx(std::filesystem::path(paths[1]));
+    bool const bytes = labels_->type == fr::IdxType::uint8 && labels_->shape.size() == 1;
+    if (!bytes || labels_->shape[0] != images_.shape[0]) {
+      throw wrong("labels that do not fit", "there is not one byte for each image");
+    }
+  }
+
+  std::uint64_t size() const { return images_.shape[0]; }
+
+  fr::PackedSample get(std::uint64_t index) const {
+    std::vector<std::uint64_t> const shape(images_.shape.begin() + 1, images_.shape.end());
+    std::uint64_t const bytes = images_.size / size();
+    std::string array = fr::npy_header(type_of(images_.type), shape);
+    array.append(reinterpret_cast<char const*>(images_.data.get()) + index * bytes, bytes);
+    fr::PackedSample out{.key = {}, .fields = {{"npy", std::move(array)}}};
+    if (labels_) {
+      auto const label = std::to_integer<unsigned>(labels_->data[index]);
+      out.fields.push_back({"cls", std::to_string(label)});
+    }
+    return out;
+  }
+
+ private:
+  static fr::DataError wrong(std::string what, std::string why) {
+    return fr::DataError({.what = std::move(what),
+                          .where = "idx",
+                          .why = std::move(why),
+                          .fix = "Give the images, and then the labels."});
+  }
+  static fr::Dtype type_of(fr::IdxType type) {
+    switch (type) {
+      case fr::IdxType::int8:
+        return fr::Dtype::i8;
+      case fr::IdxType::int16:
+        return fr::Dtype::i16;
+      case fr::IdxType::int32:
+        return fr::Dtype::i32;
+      case fr::IdxType::float32:
+        return fr::Dtype::f32;
+      case fr::IdxType::float64:
+        return fr::Dtype::f64;
+      case fr::IdxType::uint8:
+        break;
+    }
+    return fr::Dtype::u8;
+  }
+
+  fr::IdxArray images_;
+  std::optional<fr::IdxArray> labels_;
+};
+
+/// A line on the terminal, at each percent, or each thousand samples where their number is not
+/// known.
+class ProgressLine {
+ public:
+  void operator()(std::uint64_t done, std::uint64_t all) {
+    if (::isatty(STDERR_FILENO) == 0) return;
+    std::uint64_t const mark = all != 0 ? done * 100 / all : done / 1000;
+    if (mark == last_) return;
+    last_ = mark;
+    std::cerr << '\r' << done;
+    if (all != 0) std::cerr << " of " << all << " samples, " << mark << " %";
+    std::cerr << std::flush;
+    if (done == all) std::cerr << '\n';
+  }
+
+ private:
+  std::uint64_t last_ = 0;
+};
+
+bool compressed(std::filesystem::path const& path) { return path.extension() != ".tar"; }
+
+fr::PackReport pack_tar(std::vector<std::string> const& sources, std::filesystem::path const& to,
+                        fr::PackSettings settings) {
+  std::vector<std::filesystem::path> shards;
+  for (std::string const& source : sources) {
+    for (auto const& each :
+         fr::shard_paths(source, {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"})) {
+      shards.push_back(each);
+    }
+  }
+  if (std::any_of(shards.begin(), shards.end(), compressed)) {
+    return fr::pack_streams(shards, to, std::move(settings));
+  }
+  fr::TarSet const set(shards, {.on_damage = settings.on_damage, .keep_index = false});
+  fr::PackReport report = fr::pack(set, to, std::move(settings));
+  for (auto const& entry : set.damage().entries()) report.skipped.add(entry.name, entry.why);
+  return report;
+}
+
+fr::PackReport run(std::string const& format, std::vector<std::string> const& sources,
+                   std::filesystem::path const& to, fr::PackSettings settings) {
+  if (format == "tar") return pack_tar(sources, to, std::move(settings));
+  if (format == "idx") return fr::pack(IdxSlices(sources), to, std::move(settings));
+  if (format == "folder") {
+    fr::FolderSet const set(sources.at(0));
+    for (std::size_t i = 0; i < set.classes().size(); ++i) {
+      std::cout << "class " << i << ": " << set.classes()[i] << '\n';
+    }
+    return fr::pack(set, to, std::move(settings));
+  }
+  fr::TextUnit const unit = format == "lines"        ? fr::TextUnit::line
+                            : format == "paragraphs" ? fr::TextUnit::paragraph
+                                                     : fr::TextUnit::file;
+  fr::TextLines const set(std::vector<std::filesystem::path>(sources.begin(), sources.end()),
+                          {.unit = unit, .on_damage = settings.on_damage});
+  fr::PackReport report = fr::pack(set, to, std::move(settings));
+  for (auto const& entry : set.damage().entries()) report.skipped.add(entry.name, entry.why);
+  return report;
+}
+
+double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string format, to;
+  std::vector<std::string> sources;
+  std::uint64_t seed = 0;
+  bool skip = false;
+  fr::PackSettings settings;
+  settings.progress = ProgressLine();
+
+  CLI::App app("Turns data into tar shards, which frugal and webdataset read.");
+  app.add_option("format", format, "what the sources are")
+      ->required()
+      ->check(CLI::IsMember({"tar", "folder", "lines", "paragraphs", "files", "idx"}));
+  app.add_option("sources", sources, "files, folders or patterns such as train-{000..146}.tar")
+      ->required();
+  app.add_option("--to", to, "the folder to make")->required();
+  app.add_option("--prefix", settings.prefix, "of the shards' names")->capture_default_str();
+  app.add_option("--shard-samples", settings.limits.samples, "samples of a shard, at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--shard-bytes", settings.limits.bytes, "bytes of a shard, at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  auto* const shuffle = app.add_option("--shuffle", seed, "shuffle the samples with this seed");
+  app.add_flag("--number", settings.number, "number the samples, also where they have keys");
+  app.add_flag("--skip-damage", skip, "leave out what cannot be read, and report it");
+  CLI11_PARSE(app, argc, argv);
+
+  try {
+    if (shuffle->count() != 0) settings.shuffle = seed;
+    if (skip) settings.on_damage = fr::OnDamage::Skip;
+    fr::PackReport const report = run(format, sources, to, std::move(settings));
+    std::cout << std::fixed << std::setprecision(1) << report.samples << " samples, "
+              << mib(report.bytes) << " MiB, in " << report.shards.size() << " shards of "
+              << mib(report.shard_bytes) << " MiB\n";
+    for (auto const& entry : report.skipped.entries()) {
+      std::cout << "skipped: " << entry.name << ": " << entry.why << '\n';
+    }
+    if (report.skipped.count() != 0) std::cout << report.skipped.count() << " skipped\n";
+  } catch (fr::Error const& error) {
+    std::cerr << error.what() << '\n';
+    return EXIT_FAILURE;
+  }
+}
