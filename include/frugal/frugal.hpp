@@ -18,6 +18,7 @@
 #include <frugal/data/resident.hpp>
 #include <frugal/data/samples.hpp>
 #include <frugal/data/text/packed.hpp>
+#include <frugal/data/text/token_transform.hpp>
 #include <frugal/explain.hpp>
 #include <frugal/find_learning_rate.hpp>
 #include <frugal/metrics/accuracy.hpp>

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/text/encoded.hpp>
+#include <frugal/error.hpp>
+#include <frugal/store/file.hpp>
+#include <frugal/store/folder.hpp>
+#include <frugal/store/hash.hpp>
+#include <frugal/store/mapped_file.hpp>
+
+#include <sentencepiece_processor.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace frugal {
+
+/// The settings of a SentencePiece tokenizer.
+struct SentencePieceSettings {
+  bool start = false;  ///< encode() begins with the model's `<s>`
+  bool end = false;    ///< and ends with its `</s>`
+};
+
+/// A byte-pair or unigram vocabulary of SentencePiece, with its model file. Const, safe to call
+/// from several threads; copies share the model.
+///
+/// Errors  DataError for a file that is no model, with what the library says; StoreError for one
+/// that
+///         cannot be read; SettingsError for a special token that the model does not have.
+/// Source  Kudo and Richardson, "SentencePiece" (EMNLP 2018 demonstrations); the library is
+/// Debian's
+///         libsentencepiece.
+class SentencePiece {
+ public:
+  static SentencePiece read(std::filesystem::path const& path,
+                            SentencePieceSettings settings = {}) {
+    MappedFile const file(path);
+    std::span<std::byte const> const bytes = file.bytes();
+    return parse({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, settings,
+                 path.string());
+  }
+
+  /// The same of a model file's bytes; `name` is what errors call it.
+  static SentencePiece parse(std::string_view bytes, SentencePieceSettings settings = {},
+                             std::string const& name = "SentencePiece model") {
+    auto model = std::make_shared<Model>();
+    auto const status = bytes.empty() ? sentencepiece::util::Status()
+                                      : model->processor.LoadFromSerializedProto(bytes);
+    if (bytes.empty() || !status.ok() || model->processor.GetPieceSize() == 0) {
+      throw DataError({.what = "the file is no SentencePiece model",
+                       .where = name,
+                       .why = bytes.empty() ? "it is empty" : status.ToString(),
+                       .fix = "Give the .model file that the training wrote, whole."});
+    }
+    model->bytes = bytes;
+    SentencePiece made(std::move(model), settings);
+    if (settings.start) need(made.start(), "<s>");
+    if (settings.end) need(made.end(), "</s>");
+    return made;
+  }
+
+  /// Appends the ids of a text, without special tokens around it.
+  void append_ids(std::string_view text, std::vector<std::int32_t>& ids) const {
+    std::vector<int> found;
+    check(processor().Encode(text, &found));
+    ids.insert(ids.end(), found.begin(), found.end());
+  }
+  std::vector<std::int32_t> ids(std::string_view text) const {
+    std::vector<std::int32_t> all;
+    append_ids(text, all);
+    return all;
+  }
+
+  /// A text with the special tokens of the settings, and the bytes that each token comes from.
+  /// Longer than `most` tokens, it is cut at the end. Throws SettingsError if `most` does not even
+  /// hold the special tokens.
+  Encoded encode(std::string_view text, std::size_t most = detail::no_token_limit) const {
+    std::size_t const special = (settings_.start ? 1U : 0U) + (settings_.end ? 1U : 0U);
+    if (most < special) {
+      throw SettingsError({.what = "at most " + std::to_string(most) + " tokens",
+                           .where = "SentencePiece::encode",
+                           .why = "the special tokens alone are " + std::to_string(special),
+                           .fix = "Give a higher limit."});
+    }
+    sentencepiece::ImmutableSentencePieceText pieces;
+    check(processor().Encode(text, pieces.mutable_proto()));
+    Encoded made;
+    if (settings_.start) made.push(*start(), 0, {});
+    for (std::size_t i = 0; i < pieces.pieces_size(); ++i) {
+      auto const piece = pieces.pieces(static_cast<int>(i));
+      made.push(static_cast<std::int32_t>(piece.id()), 0, {piece.begin(), piece.end()});
+    }
+    made.resize(std::min(made.size(), most - (settings_.end ? 1 : 0)));
+    if (settings_.end) made.push(*end(), 0, {});
+    return made;
+  }
+
+  /// The text of ids. Throws DataError for an id that the model does not have.
+  std::string decode(std::span<std::int32_t const> ids) const {
+    for (std::int32_t const id : ids) static_cast<void>(piece(id));
+    std::string text;
+    check(processor().Decode(std::vector<int>(ids.begin(), ids.end()), &text));
+    return text;
+  }
+
+  /// Pieces; ids are below it.
+  std::int32_t size() const { return processor().GetPieceSize(); }
+  /// The piece of an id. Throws DataError for an id that the model does not have.
+  std::string const& piece(std::int64_t id) const {
+    if (id >= 0 && id < size()) return processor().IdToPiece(static_cast<int>(id));
+    throw DataError({.what = "no piece has the id " + std::to_string(id),
+                     .where = "a model of " + std::to_string(size()) + " pieces",
+                     .why = "",
+                     .fix = "Give ids from 0 to " + std::to_string(size() - 1) + "."});
+  }
+
+  /// The ids of the special tokens, where the model has them.
+  std::int32_t unknown() const { return processor().unk_id(); }
+  std::optional<std::int32_t> start() const { return known(processor().bos_id()); }
+  std::optional<std::int32_t> end() const { return known(processor().eos_id()); }
+  std::optional<std::int32_t> padding() const { return known(processor().pad_id()); }
+
+  /// Writes the model file, whole or not at all; a file of that name is replaced.
+  void write(std::filesystem::path const& path) const {
+    auto const partial = path.parent_path() / ("." + path.filename().string() + "-" +
+                                               std::to_string(::getpid()) + ".partial");
+    std::error_code ignored;
+    std::filesystem::remove(partial, ignored);  // of a crashed process with this number
+    try {
+      File file = File::create(partial);
+      file.write(std::as_bytes(std::span(bytes())));
+      file.sync();
+      file.close();
+      rename_path(partial, path);
+    } catch (...) {
+      std::filesystem::remove(partial, ignored);
+      throw;
+    }
+    sync_folder(path.has_parent_path() ? path.parent_path() : ".");
+  }
+
+  /// The model file, as `read` takes it.
+  std::string const& bytes() const { return model_->bytes; }
+
+  /// A hash of the model file, and the settings.
+  std::string identity() const {
+    return "sentencepiece 1, " + hex_of(Hash::of(std::as_bytes(std::span(bytes())))) + ", start " +
+           (settings_.start ? "1" : "0") + ", end " + (settings_.end ? "1" : "0");
+  }
+
+ private:
+  struct Model {
+    sentencepiece::SentencePieceProcessor processor;
+    std::string bytes;
+  };
+
+  SentencePiece(std::shared_ptr<Model const> model, SentencePieceSettings settings)
+      : model_(std::move(model)), settings_(settings) {}
+
+  sentencepiece::SentencePieceProcessor const& processor() const { return model_->processor; }
+
+  static std::optional<std::int32_t> known(int id) {
+    return id < 0 ? std::nullopt : std::optional<std::int32_t>(id);
+  }
+  static void need(std::optional<std::int32_t> id, std::string const& name) {
+    if (id) return;
+    throw SettingsError({.what = "the model has no token " + name,
+                         .where = "SentencePieceSettings",
+                         .why = "it was trained without it",
+                         .fix = "Leave `start` and `end` off, or train it with the token."});
+  }
+  static void check(sentencepiece::util::Status const& status) {
+    if (status.ok()) return;
+    throw DataError({.what = "SentencePiece cannot do this",
+                     .where = "SentencePiece",
+                     .why = status.ToString(),
+                     .fix = "Check the model file and the text."});
+  }
+
+  std::shared_ptr<Model const> model_;
+  SentencePieceSettings settings_;
+};
+
+}  // namespace frugal
