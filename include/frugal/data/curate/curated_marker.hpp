@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/curate/whole_file.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/file.hpp>
-#include <frugal/store/folder.hpp>
 #include <frugal/store/json_fields.hpp>
 #include <frugal/store/json_line.hpp>
-#include <frugal/store/mapped_file.hpp>
 
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -40,9 +36,7 @@ inline std::optional<CuratedMark> curated_mark(std::filesystem::path const& data
   std::filesystem::path const path = curated_marker_of(data);
   std::error_code failure;
   if (!std::filesystem::exists(path, failure) && !failure) return std::nullopt;
-  MappedFile const file(path);
-  std::string_view const text(reinterpret_cast<char const*>(file.bytes().data()),
-                              file.bytes().size());
+  std::string const text = detail::read_whole_file(path);
   detail::JsonFields const fields({.what = "the marker of a curated set is damaged",
                                    .where = path.string(),
                                    .why = "",
@@ -64,19 +58,10 @@ inline void mark_curated(std::filesystem::path const& data, CuratedMark const& m
                          .why = "an override repeats the name",
                          .fix = "Give the set a name."});
   }
-  std::filesystem::path const path = curated_marker_of(data);
-  std::filesystem::path written = path;
-  written += ".new";
-  remove_tree(written);  // of a process that was killed
-  detail::JsonLine object;
-  object.add("format", "frugal curated").add("version", 1);
-  object.add("name", mark.name).add("why", mark.why);
-  std::string const line = std::move(object).str();
-  File file = File::create(written);
-  file.write(std::as_bytes(std::span(line)));
-  file.sync();
-  file.close();
-  rename_path(written, path);
+  detail::JsonLine line;
+  line.add("format", "frugal curated").add("version", 1);
+  line.add("name", mark.name).add("why", mark.why);
+  detail::write_whole_file(curated_marker_of(data), std::move(line).str());
 }
 
 namespace detail {

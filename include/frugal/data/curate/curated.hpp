@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/curate/curation.hpp>
+#include <frugal/data/curate/deduplicate.hpp>
+#include <frugal/data/curate/kept.hpp>
+#include <frugal/data/sample_set.hpp>
+#include <frugal/error.hpp>
+#include <frugal/store/hash.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace frugal {
+
+/// When a report may be used all the same.
+struct CuratedOptions {
+  /// The name in the report, to use it for a set whose identity has changed but whose samples have
+  /// not: a file that was moved, for example.
+  std::string even_if_changed{};
+};
+
+/// A set without the samples that a curation removed. It is marked as curated: deduplicate()
+/// refuses it unless overridden by name.
+///
+/// Errors  DataError if the report belongs to another set: its size differs, or its identity,
+/// unless
+///         overridden by name.
+template <SampleSet Set>
+class Curated {
+ public:
+  /// The set, without what the report lists.
+  Curated(Set set, Curation const& curation, CuratedOptions const& options = {})
+      : Curated(std::move(set), curation, Checked{}) {
+    static_assert(IdentifiedSet<Set>,
+                  "frugal: nothing says whether this set is the one of the report. Give it "
+                  "`identity()`, a text that changes with its content; or deduplicate it here, "
+                  "with `curate(set, settings)`.");
+    std::string const identity = detail::identity_of(set_);
+    if (identity == curation.identity) return;
+    if (!options.even_if_changed.empty() && options.even_if_changed == curation.name) return;
+    refuse("the identity of the set is \"" + identity + "\", and that of the report \"" +
+               curation.identity + "\"",
+           curation);
+  }
+
+  /// A set whose samples were chosen by hand, under a name: all of them stay.
+  Curated(Set set, std::string name)
+      : set_(std::move(set)), name_(std::move(name)), kept_(kept_of(set_.size(), {})) {
+    if (!name_.empty()) return;
+    throw SettingsError({.what = "a curated set without a name",
+                         .where = "Curated",
+                         .why = "an override repeats the name",
+                         .fix = "Give the set a name."});
+  }
+
+  std::uint64_t size() const { return kept_->size(); }
+
+  auto get(std::uint64_t index) const
+    requires detail::ReadsByIndex<Set>
+  {
+    return set_.get((*kept_)[index]);
+  }
+
+  /// A random transform draws by the sample's index in the whole set: removing others changes
+  /// nothing.
+  auto get(SampleKey const& key) const
+    requires(!detail::ReadsByIndex<Set>)
+  {
+    return set_.get(SampleKey{.index = (*kept_)[key.index], .seed = key.seed, .epoch = key.epoch});
+  }
+
+  std::string name(std::uint64_t index) const { return sample_name(set_, (*kept_)[index]); }
+
+  std::string identity() const
+    requires IdentifiedSet<Set>
+  {
+    return detail::identity_of(set_) + ", curated " + hex_of(chosen_);
+  }
+
+  /// The name of the set, for overrides.
+  std::string curated() const { return name_; }
+
+  Set const& set() const { return set_; }
+  Kept const& kept() const { return *kept_; }
+
+ private:
+  struct Checked {};
+
+  template <SampleSet Other, class Text>
+  friend std::pair<Curated<Other>, Curation> curate(Other set, Deduplicate const& settings,
+                                                    Text const& text);
+
+  Curated(Set set, Curation const& curation, Checked)
+      : set_(std::move(set)), name_(curation.name.empty() ? "curated" : curation.name) {
+    if (curation.samples != set_.size()) {
+      refuse("the set has " + std::to_string(set_.size()) + " samples, and that of the report " +
+                 std::to_string(curation.samples),
+             curation);
+    }
+    kept_ = kept_of(curation.samples, curation.removed);
+    Hash hash;
+    for (Removed const& each : curation.removed) {
+      hash.update(std::as_bytes(std::span(&each.index, 1)));
+    }
+    chosen_ = hash.digest();
+  }
+
+  // Copies of the set, one for each worker, share it.
+  static std::shared_ptr<Kept const> kept_of(std::uint64_t samples,
+                                             std::vector<Removed> const& removed) {
+    return std::make_shared<Kept const>(samples, removed,
+                                        [](Removed const& each) { return each.index; });
+  }
+
+  [[noreturn]] static void refuse(std::string why, Curation const& curation) {
+    std::string fix = "Curate this set again, or use the set of the report.";
+    if (!curation.name.empty()) {
+      fix += " If only its identity has changed, set .even_if_changed = \"" + curation.name + "\".";
+    }
+    throw DataError({.what = "the report of a curation belongs to another set",
+                     .where = curation.name.empty() ? "Curated" : "\"" + curation.name + "\"",
+                     .why = std::move(why),
+                     .fix = std::move(fix)});
+  }
+
+  Set set_;
+  std::string name_;
+  std::uint64_t chosen_ = 0;  // hash of what was removed
+  std::shared_ptr<Kept const> kept_;
+};
+
+template <class Set>
+Curated(Set, Curation const&, CuratedOptions const&) -> Curated<Set>;
+template <class Set>
+Curated(Set, Curation const&) -> Curated<Set>;
+
+/// Deduplicates a set and gives it without its duplicates, with the report. Errors as
+/// deduplicate().
+template <SampleSet Set, class Text = AsText>
+std::pair<Curated<Set>, Curation> curate(Set set, Deduplicate const& settings,
+                                         Text const& text = {}) {
+  Curation curation = deduplicate(set, settings, text);
+  Curated<Set> curated(std::move(set), curation, typename Curated<Set>::Checked{});
+  return {std::move(curated), std::move(curation)};
+}
+
+}  // namespace frugal

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/data/curate/curated.hpp>
+#include <frugal/data/curate/curation_file.hpp>
+#include <frugal/data/sampling/pass.hpp>
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace frugal_test::data_curate_curated {
+
+using frugal::Curated;
+using frugal::Curation;
+
+struct Letters {
+  std::uint64_t size() const { return text.size(); }
+  std::string get(std::uint64_t index) const { return text.substr(index, 1); }
+  std::string name(std::uint64_t index) const { return "letter " + std::to_string(index); }
+  std::string identity() const { return "letters " + text; }
+  std::string text;
+};
+
+struct Drawn {  // another sample in every epoch
+  std::uint64_t size() const { return 4; }
+  std::string get(frugal::SampleKey const& key) const {
+    return std::to_string(key.index) + "/" + std::to_string(key.seed) + "/" +
+           std::to_string(key.epoch);
+  }
+  std::string identity() const { return "drawn"; }
+};
+
+static_assert(frugal::IdentifiedSet<Curated<Letters>> && frugal::CuratedSet<Curated<Letters>>);
+static_assert(frugal::SampleSet<Curated<Drawn>> && !frugal::CuratedSet<Letters>);
+
+Curation of(Letters const& set) { return frugal::deduplicate(set, {.name = "letters"}); }
+
+TEST_CASE("a curated set has the samples that stay, under the names that they had") {
+  Letters const set{"abcacdb"};
+  Curated const curated(set, of(set));
+  CHECK(curated.size() == 4);
+  std::string all;
+  for (std::uint64_t i = 0; i < curated.size(); ++i) all += curated.get(i);
+  CHECK(all == "abcd");
+  CHECK(curated.name(3) == "letter 5");
+  CHECK(curated.curated() == "letters");
+}
+
+TEST_CASE("every epoch of any order has each kept sample exactly once, from any place on") {
+  Letters const set{"abcacdbefgfaehii"};
+  Curated const curated(set, of(set));
+  for (std::uint64_t begin = 0; begin <= curated.size(); ++begin) {
+    frugal::Pass order(curated.size(), {.batch = 3}, "set"),
+        whole(curated.size(), {.batch = 1}, "set");
+    std::vector<std::string> seen;
+    std::vector<std::uint64_t> batch;
+    auto const read = [&](frugal::Pass& from, std::uint64_t position) {
+      seen.clear();
+      from.seek({.seed = 3, .epoch = 2, .position = position});
+      for (auto slice = from.advance(); slice.count != 0; slice = from.advance()) {
+        batch.resize(slice.count);
+        from.indices(slice, std::span(batch));
+        for (std::uint64_t const index : batch) seen.push_back(curated.get(index));
+      }
+      return seen;
+    };
+    auto const all = read(whole, 0), rest = read(order, begin);
+    CHECK(std::set<std::string>(all.begin(), all.end()).size() == 9);
+    CHECK(all.size() == 9);
+    CHECK(rest == std::vector(all.begin() + static_cast<std::ptrdiff_t>(begin), all.end()));
+  }
+}
+
+TEST_CASE("random transforms draw by the index in the whole set") {
+  Curation curation{.name = "d", .identity = "drawn", .method = "", .samples = 4};
+  curation.removed = {{.index = 1, .twin = 0}};
+  Curated const curated(Drawn{}, curation);
+  CHECK(frugal::read_sample(curated, {.index = 1, .seed = 7, .epoch = 9}) == "2/7/9");
+}
+
+TEST_CASE("a report that was stored and read back gives the same set") {
+  Letters const set{"abcacdb"};
+  Curation const read = frugal::parse_curation(frugal::curation_text(of(set)), "text");
+  CHECK(Curated(set, read).identity() == Curated(set, of(set)).identity());
+}
+
+TEST_CASE(
+    "a report of another set is refused with both identities, unless overridden by its name") {
+  Letters const set{"abcacdb"}, other{"abcacdd"};
+  auto const fault = [&](frugal::CuratedOptions const& options) {
+    try {
+      Curated const curated(other, of(set), options);
+    } catch (frugal::DataError const& error) {
+      return error.fault();
+    }
+    return frugal::Fault{.what = "nothing was thrown", .where = "", .why = "", .fix = ""};
+  };
+  CHECK(
+      fault({}).why ==
+      "the identity of the set is \"letters abcacdd\", and that of the report \"letters abcacdb\"");
+  CHECK(fault({}).fix.find(".even_if_changed = \"letters\"") != std::string::npos);
+  CHECK(fault({.even_if_changed = "others"}).what ==
+        "the report of a curation belongs to another set");
+  CHECK(fault({.even_if_changed = "letters"}).what == "nothing was thrown");
+}
+
+TEST_CASE("a report of a set of another size is refused, overridden or not") {
+  Letters const set{"abcacdb"}, other{"abcac"};
+  CHECK_THROWS_AS(Curated(other, of(set), {.even_if_changed = "letters"}), frugal::DataError);
+}
+
+TEST_CASE("a report without a name cannot override anything") {
+  Letters const set{"aa"}, other{"ab"};
+  CHECK_THROWS_AS(Curated(other, frugal::deduplicate(set)), frugal::DataError);
+}
+
+TEST_CASE("a curated set is not deduplicated again, except under its name") {
+  Letters const set{"abcacdb"};
+  Curated const curated(set, of(set));
+  CHECK_THROWS_AS(frugal::deduplicate(curated, {}), frugal::SettingsError);
+  CHECK(frugal::deduplicate(curated, {.even_if_curated = "letters"}).removed.empty());
+}
+
+TEST_CASE("a set chosen by hand has a name, and all its samples") {
+  Curated const chosen(Letters{"aab"}, "gold");
+  CHECK(chosen.size() == 3);
+  CHECK_THROWS_AS(frugal::deduplicate(chosen, {}), frugal::SettingsError);
+  CHECK_THROWS_AS(Curated(Letters{"aab"}, ""), frugal::SettingsError);
+}
+
+TEST_CASE("curate needs no identity, and gives the set and the report") {
+  struct Plain {
+    std::uint64_t size() const { return 3; }
+    std::string get(std::uint64_t index) const { return index == 1 ? "x" : "y"; }
+  };
+  auto const [curated, curation] = frugal::curate(Plain{}, {.name = "plain"});
+  CHECK(curated.size() == 2);
+  CHECK(curated.curated() == "plain");
+  CHECK(curation.removed.size() == 1);
+  CHECK(curated.name(1) == "sample 1");
+}
+
+TEST_CASE("identities of different choices from one set differ") {
+  Letters const set{"abab"};
+  Curation one = of(set), other = one;
+  other.removed.pop_back();
+  CHECK(Curated(set, one).identity() != Curated(set, other).identity());
+  CHECK(Curated(set, one).identity() != set.identity());
+}
+
+}  // namespace frugal_test::data_curate_curated
