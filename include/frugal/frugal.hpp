@@ -17,6 +17,7 @@
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
 #include <frugal/data/samples.hpp>
+#include <frugal/data/sampling/weighted.hpp>
 #include <frugal/data/text/packed.hpp>
 #include <frugal/data/text/token_transform.hpp>
 #include <frugal/explain.hpp>
@@ -39,11 +40,13 @@
 #include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/clip.hpp>
+#include <frugal/policy/curriculum.hpp>
 #include <frugal/policy/device.hpp>
 #include <frugal/policy/device/copied_ahead.hpp>
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/flush_denormals.hpp>
 #include <frugal/policy/graph.hpp>
+#include <frugal/policy/importance.hpp>
 #include <frugal/policy/keep_memory.hpp>
 #include <frugal/policy/log.hpp>
 #include <frugal/policy/optimize.hpp>

@@ -14,6 +14,7 @@
 #include <frugal/compose/watching.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/refused_source.hpp>
+#include <frugal/data/sampling/order.hpp>
 #include <frugal/libtorch/parameters.hpp>
 #include <frugal/loop/evaluation.hpp>
 #include <frugal/loop/fit.hpp>
@@ -312,6 +313,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     static_assert(ObjectiveFor<Objective, Module, batch_of<Train>>,
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
                   "at::Tensor nor frugal::Loss.");
+    static_assert(detail::require_source<Train, order_type_of<Train>>(ordered{}));
     Report report = run_fit<Train, Valid>(train, valid);
     if constexpr (detail::provided<service::ending, ordered>) {
       provider<service::ending>().after_fit(report);

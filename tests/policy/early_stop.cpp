@@ -87,6 +87,35 @@ TEST_CASE("EarlyStop ends every recorded curve where Keras does, with its best v
   CHECK(cases == 19);
 }
 
+template <int N>
+Ended run_in_grace(std::vector<double> const& curve) {
+  return run(curve, EarlyStop<Patience<2>, frugal::GraceEpochs<N>>{.restore_best = true});
+}
+
+TEST_CASE("a grace period ends where that of Keras does, and nothing of it is the best") {
+  Json const file = reference("early_stop.json");
+  int cases = 0;
+  for (Json const& which : file.at("grace")) {
+    CAPTURE(which.at("name").get<std::string>());
+    ++cases;
+    std::vector<double> curve;
+    for (Json const& value : which.at("values")) curve.push_back(number_in(value));
+    REQUIRE(which.at("patience").get<int>() == 2);
+    int const epochs = which.at("start_from_epoch");
+    REQUIRE((epochs == 2 || epochs == 3 || epochs == 9));
+    Ended const ended = epochs == 2   ? run_in_grace<2>(curve)
+                        : epochs == 3 ? run_in_grace<3>(curve)
+                                      : run_in_grace<9>(curve);
+    bool const stops = !which.at("stops_at").is_null();
+    CHECK(ended.by == (stops ? "EarlyStop" : ""));
+    CHECK(ended.validations == (stops ? which.at("stops_at").get<std::uint64_t>() : curve.size()));
+    CHECK(ended.best.has_value() == !which.at("best").is_null());
+    if (ended.best) CHECK(*ended.best == which.at("best").get<double>());
+    CHECK(ended.weight == -which.at("restores").get<double>());
+  }
+  CHECK(cases == 4);
+}
+
 TEST_CASE("options of EarlyStop come in any order") {
   std::vector<double> const curve{3, 2, 1, 0.5, 0.25};
   CHECK(run(curve, EarlyStop<WatchHigherLoss, Patience<2>>{}).validations == 3);

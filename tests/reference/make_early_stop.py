@@ -62,6 +62,26 @@ CASES = {
     ),
 }
 
+# Validations of the first epochs are not watched.
+GRACE = {
+    "the best value is in the grace period": (
+        [0.1, 0.9, 0.8, 0.8, 0.8, 0.7],
+        {"patience": 2, "start_from_epoch": 2},
+    ),
+    "patience begins after the grace period": (
+        [1.0, 1.1, 1.2, 1.3, 1.2, 1.3, 1.4],
+        {"patience": 2, "start_from_epoch": 3},
+    ),
+    "the grace period is longer than the run": (
+        [1.0, 1.1, 1.2, 1.3],
+        {"patience": 2, "start_from_epoch": 9},
+    ),
+    "improves after the grace period": (
+        [1.0, 1.1, 0.9, 0.8, 0.7],
+        {"patience": 2, "start_from_epoch": 3},
+    ),
+}
+
 # Keras takes the first value as the best even if it is NaN, and then nothing is better than NaN.
 # frugal refuses NaN as the best, so these two are recorded separately.
 LEADING_NAN = {
@@ -141,6 +161,7 @@ def main() -> None:
             "leading_nan_is": "where Keras takes a first NaN for the best; frugal does not",
             "cases": recorded(CASES),
             "leading_nan": recorded(LEADING_NAN),
+            "grace": recorded(GRACE),
         },
     )
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: EarlyStop<...>: the same option twice. Keep one Patience<validations> and one watched metric.
+// expect: frugal: EarlyStop<...>: the same option twice. Keep one Patience<validations>, one GraceEpochs<epochs> and one watched metric.
 #include <frugal/policy/early_stop.hpp>
 
 using namespace frugal;

@@ -98,6 +98,22 @@ constexpr bool require_validation(list<Ps...>) {
   }(std::type_identity<Ps>{}));
 }
 
+/// Refuses a training source that a policy's `source_demands` do not take, and one which says, with
+/// `trained_with`, the kind of a policy that the recipe lacks. `Order` is the source's order_type.
+template <class Source, class Order, class... Ps>
+constexpr bool require_source(list<Ps...>) {
+  constexpr auto met = []<class P, class... Ds>(std::type_identity<P>, list<Ds...>) {
+    return (true & ... & Ds::sentence::template require<Ds::template met<Source>, P, Source>());
+  };
+  bool all = (true & ... & met(std::type_identity<Ps>{}, typename source_demands_of<Ps>::type{}));
+  if constexpr (requires { typename Order::trained_with; }) {
+    constexpr bool has =
+        (false || ... || std::same_as<typename Ps::kind, typename Order::trained_with>);
+    all = Order::trained_without::template require<has, Source>() && all;
+  }
+  return all;
+}
+
 /// Assigns a policy's value to the first unassigned leaf of its type.
 template <class... Ps>
 class Assignment {

@@ -98,6 +98,7 @@ auto collated(Collate& collate, Samples&& samples, std::span<std::size_t const> 
 template <IndexedDataset D, class Collate = detail::StackSamples, class Order = Pass>
 class DatasetSource {
  public:
+  using order_type = Order;
   using batch_type = decltype(detail::collated(
       std::declval<Collate&>(),
       std::declval<D&>().get_batch(std::declval<c10::ArrayRef<std::size_t>>()),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/sampling/order.hpp>
 #include <frugal/data/source.hpp>
 
 #include <ATen/ATen.h>
@@ -30,6 +31,7 @@ template <Source S, class F>
 class Mapped {
  public:
   using batch_type = std::remove_cvref_t<std::invoke_result_t<F&, batch_of<S>>>;
+  using order_type = order_type_of<S>;
 
   explicit Mapped(S source, F function)
       : source_(std::move(source)), function_(std::move(function)) {}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
+#include <frugal/run/counters.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal {
@@ -30,19 +32,25 @@ namespace frugal {
 /// Source  patience form of Prechelt, "Early stopping - but when?" (1998); stops where
 ///         keras.callbacks.EarlyStopping does, and restores what its restore_best_weights does.
 ///
-/// Options, in any order: Patience<3>, and the watched metric, WatchLoss.
+/// Options, in any order: Patience<3>, the watched metric, WatchLoss, and GraceEpochs<N>.
 template <class... Options>
 struct EarlyStop {
  private:
-  using classes = list<detail::option::patience, detail::option::watch>;
+  using classes =
+      list<detail::option::patience, detail::option::watch, detail::option::grace_epochs>;
   static_assert(detail::options_known<classes, Options...>,
-                "frugal: EarlyStop<...>: unknown option. Options: Patience<validations>, and a "
-                "watched metric such as WatchLoss or WatchAccuracy.");
-  static_assert(detail::options_unique<classes, Options...>,
-                "frugal: EarlyStop<...>: the same option twice. Keep one Patience<validations> and "
-                "one watched metric.");
+                "frugal: EarlyStop<...>: unknown option. Options: Patience<validations>, "
+                "GraceEpochs<epochs>, and a watched metric such as WatchLoss or WatchAccuracy.");
+  static_assert(
+      detail::options_unique<classes, Options...>,
+      "frugal: EarlyStop<...>: the same option twice. Keep one Patience<validations>, one "
+      "GraceEpochs<epochs> and one watched metric.");
   using Limit = detail::option_of<detail::option::patience, Patience<3>, Options...>;
   using Metric = detail::option_of<detail::option::watch, WatchLoss, Options...>;
+  struct NoGrace {
+    static constexpr int grace_epochs = 0;
+  };
+  using GracePeriod = detail::option_of<detail::option::grace_epochs, NoGrace, Options...>;
 
  public:
   using kind = kinds::early_stop;
@@ -62,6 +70,8 @@ struct EarlyStop {
 
   static constexpr About about{Term::runs_to_convergence, "one comparison per validation"};
   static constexpr bool adds_metrics = false;
+  /// Epochs whose validations are not watched.
+  static constexpr int grace_epochs = GracePeriod::grace_epochs;
 
   double min_delta = 0.0;  ///< smallest change that counts, in the metric's unit
   /// At the end of the run, for whatever reason it ends, the module gets the weights of the best
@@ -108,7 +118,7 @@ struct EarlyStop {
     template <class Next>
     Metrics around_validate(ValidationRun<Context> const& phase, Next&& next) {
       Metrics measured = next();
-      if (!restores_) return measured;
+      if (!restores_ || in_grace(phase.counters())) return measured;
       double const value = measured[Metric::name];
       bool const first = best_weights_.empty() && !std::isnan(value);
       if (first || Metric::improves(value, best_weights_.value(), min_delta_)) {
@@ -119,6 +129,7 @@ struct EarlyStop {
 
     /// Called once per validation, after every metric of it is final.
     flow on_validated(Validated<Context>& phase) {
+      if (in_grace(phase.counters())) return flow::proceed;
       double const value = phase.metrics[Metric::name];
       if (!std::isnan(value) && (!best_ || Metric::improves(value, *best_, min_delta_))) {
         best_ = value;
@@ -138,6 +149,12 @@ struct EarlyStop {
     }
 
    private:
+    /// As Keras counts for start_from_epoch: the validation at the end of an epoch belongs to it.
+    static bool in_grace(Counters const& at) {
+      std::uint64_t const epoch = at.position == 0 && at.epoch > 0 ? at.epoch - 1 : at.epoch;
+      return epoch < static_cast<std::uint64_t>(grace_epochs);
+    }
+
     double min_delta_;
     bool restores_;
     std::optional<double> best_;

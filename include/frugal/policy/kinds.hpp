@@ -63,6 +63,10 @@ struct checkpoint : observer_kind {
   static constexpr std::string_view page = "policy/checkpoint.md";
   static constexpr int rank = 2;
 };
+struct curriculum : observer_kind {
+  static constexpr std::string_view name = "Curriculum";
+  static constexpr std::string_view page = "policy/curriculum.md";
+};
 /// A time by which a step must be complete.
 struct deadline : observer_kind {
   static constexpr std::string_view name = "Deadline";
@@ -78,6 +82,10 @@ struct early_stop : observer_kind {
 struct flush_denormals : observer_kind {
   static constexpr std::string_view name = "FlushDenormals";
   static constexpr std::string_view page = "policy/flush_denormals.md";
+};
+struct importance : observer_kind {
+  static constexpr std::string_view name = "Importance";
+  static constexpr std::string_view page = "policy/importance.md";
 };
 struct keep_memory : observer_kind {
   static constexpr std::string_view name = "KeepMemory";

@@ -28,6 +28,14 @@ struct patience {
   };
 };
 
+/// GraceEpochs<5>.
+struct grace_epochs {
+  template <class O>
+  static constexpr bool has = requires {
+    { O::grace_epochs } -> std::convertible_to<int>;
+  };
+};
+
 /// WatchLoss, WatchAccuracy, Watch<"name", Better::lower>.
 struct watch {
   template <class O>

@@ -17,6 +17,16 @@ struct Patience {
   static constexpr int validations = Validations;
 };
 
+/// Epochs at the start of a run whose validations are not watched: neither a best value nor
+/// patience comes of them. Without this option there are none.
+template <int Epochs>
+struct GraceEpochs {
+  static_assert(
+      Epochs >= 1,
+      "frugal: GraceEpochs<0> is the default. Leave it out, or write GraceEpochs<1> or more.");
+  static constexpr int grace_epochs = Epochs;
+};
+
 enum class Better { lower, higher };
 
 /// The watched validation metric, and which direction is better.

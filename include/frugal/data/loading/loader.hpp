@@ -49,6 +49,7 @@ class Loader {
 
  public:
   using batch_type = typename Tasks::Batch;
+  using order_type = O;
 
   Loader(Set set, O order, Collate collate = {}, LoaderSettings settings = {})
       : settings_(checked(std::move(settings))),

@@ -3,6 +3,7 @@
 
 #include <frugal/data/loading/operator_threads.hpp>
 #include <frugal/data/loading/worker.hpp>
+#include <frugal/data/sampling/order.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
 
@@ -37,6 +38,7 @@ template <Source S>
 class Prefetch {
  public:
   using batch_type = batch_of<S>;
+  using order_type = order_type_of<S>;
 
   explicit Prefetch(S source, Prefetching settings = {})
       : source_(std::make_shared<S>(std::move(source))), settings_(settings) {

@@ -32,4 +32,23 @@ concept Order = requires(O& order, O const& same, Cursor const& cursor, Pass::Sl
   { same.loading() } -> std::convertible_to<Loading const&>;
 };
 
+namespace detail {
+
+template <class S>
+struct order_type {
+  using type = void;
+};
+template <class S>
+  requires requires { typename S::order_type; }
+struct order_type<S> {
+  using type = typename S::order_type;
+};
+
+}  // namespace detail
+
+/// The order of a source that says it (`using order_type`), as loaders and those around them do;
+/// void of others.
+template <class S>
+using order_type_of = typename detail::order_type<S>::type;
+
 }  // namespace frugal

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/data/collate.hpp>
+#include <frugal/data/loading/loader.hpp>
+#include <frugal/data/sample_set.hpp>
+#include <frugal/data/sampling/order.hpp>
+#include <frugal/data/sampling/pass.hpp>
+#include <frugal/policy/by.hpp>
+#include <frugal/policy/curriculum/pace.hpp>
+#include <frugal/policy/curriculum/pass.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/run/phases.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+template <class T>
+concept CurriculumPace = requires(std::uint64_t epoch) {
+  { T::epochs } -> std::convertible_to<int>;
+  { T::share(epoch) } -> std::convertible_to<double>;
+};
+
+FRUGAL_SENTENCE(curriculum_without_grace,
+                "frugal: Curriculum draws from the easy samples alone in its first epochs, and "
+                "EarlyStop watches "
+                "them: it would judge a run that has not seen its data. Give EarlyStop a grace "
+                "period that covers "
+                "the pace, as in EarlyStop<Patience<3>, GraceEpochs<5>> with LinearPace<5>.");
+
+/// EarlyStop does not watch before the pace is over.
+template <class Pace>
+struct GraceCovers {
+  using sentence = curriculum_without_grace;
+  template <class P>
+  static constexpr bool met = [] {
+    if constexpr (requires { P::grace_epochs; }) {
+      return P::grace_epochs >= Pace::epochs;
+    } else {
+      return true;
+    }
+  }();
+};
+
+FRUGAL_SENTENCE(curriculum_of_another_source,
+                "frugal: Curriculum: the training source does not have the order of this "
+                "curriculum. Make it with "
+                "the policy, as in `auto train = Curriculum<By<Length>, "
+                "LinearPace<5>>{}.source(set, {.batch = 32})`.");
+
+/// The training source has the curriculum's order.
+template <class Pace>
+struct InOrderOf {
+  using sentence = curriculum_of_another_source;
+  template <class Source>
+  static constexpr bool met = std::same_as<order_type_of<Source>, CurriculumPass<Pace>>;
+};
+
+}  // namespace detail
+
+/// Trains on the easy samples first, and on all of them once its pace is over.
+///
+/// Lever   runs to convergence.
+/// Cost    one reading of the set for its scores, and 8 bytes a sample; nothing per step.
+/// State   none: the order is a function of epoch and scores.
+/// Errors  a training source in another order, and an EarlyStop that watches before the pace is
+/// over, do
+///         not compile; those of CurriculumPass.
+/// Source  Bengio et al., "Curriculum learning" (ICML 2009).
+///
+///     Curriculum<By<Length>, LinearPace<5>> const easy_first;
+///     auto train = easy_first.source(set, {.batch = 32});
+///     Trainer trainer{net, CrossEntropy{}, Settings{.epochs = 20}, Optimize<AdamW>{}, easy_first};
+///     Report report = trainer.fit(train);
+template <class Score, class Pace = LinearPace<5>>
+struct Curriculum {
+  static_assert(
+      detail::is_by<Score>,
+      "frugal: Curriculum<...> begins with what makes a sample hard: Curriculum<By<Length>>, "
+      "where Length is a type of yours with `double operator()(sample) const`.");
+  static_assert(detail::CurriculumPace<Pace>,
+                "frugal: Curriculum<By<Score>, Pace>: the pace is LinearPace<epochs, start>, "
+                "RootPace<epochs, start>, or a type with `epochs` and `share(epoch)`.");
+  using kind = kinds::curriculum;
+  using listens = list<on::fit_begin>;
+  using demands = list<detail::GraceCovers<Pace>>;
+  using source_demands = list<detail::InOrderOf<Pace>>;
+
+  static constexpr About about{Term::runs_to_convergence, "one reading of the set for its scores"};
+
+  [[no_unique_address]] typename Score::score score{};
+
+  /// The scores of all samples of a set, which is read once, in its own order.
+  template <SampleSet Set>
+  std::vector<double> scores(Set const& set) const {
+    std::vector<double> all;
+    auto const size = static_cast<std::uint64_t>(set.size());
+    all.reserve(size);
+    for (std::uint64_t i = 0; i < size; ++i) {
+      all.push_back(static_cast<double>(score(read_sample(set, {.index = i}))));
+    }
+    return all;
+  }
+
+  /// The order of an epoch, of scores that are known.
+  CurriculumPass<Pace> order(std::vector<double> const& scores, Loading loading) const {
+    return CurriculumPass<Pace>(scores, loading);
+  }
+
+  /// A source of the set in the curriculum's order.
+  template <SampleSet Set, class Collate = Stack>
+  auto source(Set set, Loading loading, Collate collate = {}, LoaderSettings settings = {}) const {
+    auto order = this->order(scores(set), loading);
+    return Loader<Set, Collate, CurriculumPass<Pace>>(std::move(set), std::move(order),
+                                                      std::move(collate), std::move(settings));
+  }
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Curriculum const&) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      std::uint64_t const epochs = phase.horizon().epochs;
+      if (epochs > static_cast<std::uint64_t>(Pace::epochs)) return;
+      phase.advise("Curriculum: the run ends with its epoch " + std::to_string(epochs) +
+                   ", and its pace gives all samples only after epoch " +
+                   std::to_string(Pace::epochs));
+    }
+  };
+};
+
+}  // namespace frugal

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples in a batch, C classes, ... whatever one sample has.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <frugal/data/batch.hpp>
+#include <frugal/data/fields.hpp>
+#include <frugal/data/labels.hpp>
+#include <frugal/libtorch/parameters.hpp>
+#include <frugal/policy/importance/pass.hpp>
+#include <frugal/policy/importance/table.hpp>
+#include <frugal/run/loss.hpp>
+#include <frugal/run/objective.hpp>
+
+namespace frugal {
+
+/// The loss of each sample.
+struct SampleLosses {
+  at::Tensor losses_B;  ///< [B]
+  at::Tensor output{};  ///< what the module predicted; may be undefined
+};
+
+/// The loss of each sample under CrossEntropy: the mean over its labels that are not -100.
+template <class Module, class B>
+SampleLosses sample_losses(CrossEntropy const& objective, Module& module, B const& batch) {
+  at::Tensor logits = forward(module, batch_data(batch));
+  at::Tensor const& target = batch_target(batch);
+  at::Tensor losses = at::cross_entropy_loss(logits, target, /*weight=*/{}, at::Reduction::None,
+                                             ignored_label, objective.label_smoothing);
+  if (losses.dim() > 1) {
+    at::Tensor const counts = target.ne(ignored_label).flatten(1).sum(1).clamp_min(1);
+    losses = losses.flatten(1).sum(1) / counts;
+  }
+  return {.losses_B = std::move(losses), .output = std::move(logits)};
+}
+
+/// The loss of each sample under MeanSquaredError.
+template <class Module, class B>
+SampleLosses sample_losses(MeanSquaredError const&, Module& module, B const& batch) {
+  at::Tensor output = forward(module, batch_data(batch));
+  at::Tensor losses =
+      at::mse_loss(output, batch_target(batch), at::Reduction::None).flatten(1).mean(1);
+  return {.losses_B = std::move(losses), .output = std::move(output)};
+}
+
+/// An objective that says the loss of each sample: `SampleLosses sample_losses(module, batch)`.
+template <class O, class Module, class B>
+  requires requires(O& objective, Module& module, B const& batch) {
+    { objective.sample_losses(module, batch) } -> std::convertible_to<SampleLosses>;
+  }
+SampleLosses sample_losses(O& objective, Module& module, B const& batch) {
+  return objective.sample_losses(module, batch);
+}
+
+/// Another objective over samples that were drawn with unequal probabilities: the mean of their
+/// losses, each times 1 / (N p), is an unbiased estimate of the mean over the set. Batches that
+/// were drawn otherwise, in a validation, are that objective's own.
+///
+/// Errors  an objective without sample_losses does not compile.
+/// Source  importance sampling; Katharopoulos and Fleuret, "Not all samples are created equal"
+/// (ICML
+///         2018).
+template <class Objective>
+struct ImportanceObjective {
+  Objective objective;
+  std::shared_ptr<ImportanceTable> table;
+
+  template <class Module, class B>
+  Loss operator()(Module& module, ImportanceBatch<B> const& batch) {
+    static_assert(
+        requires { sample_losses(objective, module, batch.batch); },
+        "frugal: Importance needs the loss of each sample. CrossEntropy and "
+        "MeanSquaredError have it; give yours a member `SampleLosses "
+        "sample_losses(module, batch)`.");
+    SampleLosses samples = sample_losses(objective, module, batch.batch);
+    if (base_module(module).is_training()) table->record(batch.index_B, samples.losses_B);
+    return {.value = (samples.losses_B * batch.weight_B).mean(),
+            .weight = static_cast<double>(batch.index_B.numel()),
+            .output = std::move(samples.output)};
+  }
+
+  template <class Module, class B>
+    requires ObjectiveFor<Objective, Module, B>
+  auto operator()(Module& module, B const& batch) {
+    return objective(module, batch);
+  }
+};
+
+}  // namespace frugal

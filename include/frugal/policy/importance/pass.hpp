@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples in a batch.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/compose/sentence.hpp>
+#include <frugal/data/batch.hpp>
+#include <frugal/data/sampling/pass.hpp>
+#include <frugal/data/source.hpp>
+#include <frugal/policy/importance/table.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal {
+
+/// A batch whose samples were drawn with unequal probabilities. Only an objective that weighs them
+/// takes it (Importance::objective): any other would train on a biased loss.
+template <class B>
+struct ImportanceBatch {
+  B batch;              ///< what the collate function made
+  at::Tensor weight_B;  ///< float [B]: 1 / (N p) of each sample
+  at::Tensor index_B;   ///< int64 [B], on the host: their numbers in the set
+
+  void each_tensor(auto&& f) { f(batch, weight_B); }
+};
+
+template <class B>
+struct batch_traits<ImportanceBatch<B>> {
+  static std::int64_t samples(ImportanceBatch<B> const& batch) {
+    return batch_samples(batch.batch);
+  }
+  static std::int64_t tokens(ImportanceBatch<B> const& batch) { return batch_tokens(batch.batch); }
+  static ImportanceBatch<B> narrow(ImportanceBatch<B> const& batch, std::int64_t begin,
+                                   std::int64_t count)
+    requires Splittable<B>
+  {
+    return {batch_narrow(batch.batch, begin, count), batch.weight_B.narrow(0, begin, count),
+            batch.index_B.narrow(0, begin, count)};
+  }
+};
+
+/// An epoch of samples drawn with replacement, by the probabilities of a table: an Order.
+class ImportancePass {
+ public:
+  using Slice = Pass::Slice;
+  using trained_with = kinds::importance;
+  FRUGAL_SENTENCE(
+      trained_without,
+      "frugal: this training source draws its samples by importance, and the recipe does "
+      "not keep their losses. Add the policy it was made with.");
+
+  ImportancePass(std::shared_ptr<ImportanceTable> table, Loading loading)
+      : pass_(table->samples(), unshuffled(loading), "importance sampling"),
+        loading_(loading),
+        table_(std::move(table)) {}
+
+  void seek(Cursor const& cursor) {
+    pass_.seek(cursor);
+    cursor_ = cursor;
+    table_->begin(cursor.epoch);
+  }
+  Slice advance() { return pass_.advance(); }
+
+  template <class Int>
+  void indices(Slice slice, std::span<Int> out) const {
+    for (Int& index : out) {
+      index = static_cast<Int>(
+          table_->draw({.index = slice.first++, .seed = cursor_.seed, .epoch = cursor_.epoch}));
+    }
+  }
+
+  Loading const& loading() const { return loading_; }
+  std::uint64_t samples() const { return pass_.samples(); }
+  std::uint64_t batches() const { return pass_.batches(); }
+
+ private:
+  static Loading unshuffled(Loading loading) {
+    loading.shuffle = false;
+    return loading;
+  }
+
+  Pass pass_;
+  Loading loading_;
+  Cursor cursor_{};
+  std::shared_ptr<ImportanceTable> table_;
+};
+
+/// Adds the weights and numbers of the samples to what another collate function makes.
+template <class Collate>
+struct CollateByImportance {
+  [[no_unique_address]] Collate collate;
+  std::shared_ptr<ImportanceTable> table;
+
+  template <class S>
+  auto operator()(std::vector<S> samples, std::span<std::size_t const> numbers) const {
+    auto const count = static_cast<std::int64_t>(numbers.size());
+    at::Tensor index_B = at::empty({count}, at::kLong);
+    at::Tensor weight_B = at::empty({count}, at::kFloat);
+    auto* const index = static_cast<std::int64_t*>(index_B.mutable_data_ptr());
+    auto* const weight = static_cast<float*>(weight_B.mutable_data_ptr());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      index[i] = static_cast<std::int64_t>(numbers[i]);
+      weight[i] = table->weight(numbers[i]);
+    }
+    auto batch = [&] {
+      if constexpr (requires { collate(std::move(samples), numbers); }) {
+        return collate(std::move(samples), numbers);
+      } else {
+        return collate(std::move(samples));
+      }
+    }();
+    return ImportanceBatch<decltype(batch)>{std::move(batch), std::move(weight_B),
+                                            std::move(index_B)};
+  }
+};
+
+}  // namespace frugal

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: N samples in the set, B in a batch.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/data/sampling/draw.hpp>
+#include <frugal/data/sampling/weighted.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+/// The last loss of each sample, and the probabilities by which an epoch draws, which come of the
+/// losses that were known when it began. So any place of an epoch can be sought.
+///
+/// Training records losses in its own thread; workers of a loader draw from the probabilities,
+/// which change in seek() alone, while they stand still.
+class ImportanceTable {
+ public:
+  /// `uniform` is the share of an epoch that is drawn without regard to the losses, in (0, 1].
+  ImportanceTable(std::uint64_t samples, double uniform) : uniform_(uniform) {
+    if (!(uniform > 0 && uniform <= 1)) {
+      throw SettingsError({.what = "Importance::uniform is " + std::to_string(uniform),
+                           .where = "Importance",
+                           .why = "a sample that is never drawn has no weight that makes up for it",
+                           .fix = "Give a share above 0, and at most 1."});
+    }
+    latest_N_ = at::full({static_cast<std::int64_t>(samples)}, std::nan(""), at::kFloat);
+    drawn_by_N_ = latest_N_.clone();
+  }
+
+  std::uint64_t samples() const { return static_cast<std::uint64_t>(latest_N_.size(0)); }
+
+  /// Takes the losses of a batch, on any device; they are copied to the host when an epoch begins
+  /// or the run is saved, and not before.
+  void record(at::Tensor const& index_B, at::Tensor const& loss_B) {
+    waiting_.emplace_back(index_B, loss_B.detach());
+  }
+
+  /// Sets the probabilities for an epoch, unless they are already those of it.
+  void begin(std::uint64_t epoch) {
+    settle();
+    if (epoch_ != epoch) {
+      drawn_by_N_.copy_(latest_N_);
+      epoch_ = epoch;
+      is_built_ = false;
+    }
+    if (!is_built_) build();
+  }
+
+  /// The sample at a place of an epoch that has begun.
+  std::uint64_t draw(SampleKey const& place) const {
+    Draw random(place, stream);
+    return table_(random);
+  }
+  /// 1 / (N p) of a sample.
+  float weight(std::uint64_t sample) const { return weights_[sample]; }
+  /// The probability of a sample in this epoch.
+  double probability(std::uint64_t sample) const { return probabilities_[sample]; }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    settle();
+    archive("latest", latest_N_);
+    archive("drawn_by", drawn_by_N_);
+    archive("epoch", epoch_);
+    if (Archive::loading) is_built_ = false;
+  }
+
+ private:
+  static constexpr std::uint64_t stream = draw_stream("frugal: importance");
+  static constexpr auto none = static_cast<std::uint64_t>(-1);
+
+  void settle() {
+    if (waiting_.empty()) return;
+    std::vector<at::Tensor> index, loss;
+    for (auto& [index_B, loss_B] : waiting_) {
+      index.push_back(index_B.to(at::kLong));
+      loss.push_back(loss_B.to(at::kFloat));
+    }
+    waiting_.clear();
+    // In their order: of a sample that was drawn twice the later loss counts.
+    at::Tensor const all_index = at::cat(index).contiguous();
+    at::Tensor const all_loss = at::cat(loss).cpu().contiguous();
+    auto const* const at = static_cast<std::int64_t const*>(all_index.const_data_ptr());
+    auto const* const of = static_cast<float const*>(all_loss.const_data_ptr());
+    auto* const latest = static_cast<float*>(latest_N_.mutable_data_ptr());
+    for (std::int64_t i = 0; i < all_index.numel(); ++i) latest[at[i]] = of[i];
+  }
+
+  void build() {
+    auto const* const loss = static_cast<float const*>(drawn_by_N_.const_data_ptr());
+    std::uint64_t const n = samples();
+    double sum = 0;
+    double seen = 0;
+    for (std::uint64_t i = 0; i < n; ++i) {
+      if (!std::isfinite(loss[i])) continue;
+      sum += std::max(0.0F, loss[i]);
+      ++seen;
+    }
+    // A sample that was never drawn counts as one of mean loss.
+    double const mean = seen > 0 ? sum / seen : 0;
+    double const total = sum + (static_cast<double>(n) - seen) * mean;
+    probabilities_.resize(n);
+    weights_.resize(n);
+    for (std::uint64_t i = 0; i < n; ++i) {
+      double const of = std::isfinite(loss[i]) ? std::max(0.0F, loss[i]) : mean;
+      double const by_loss = total > 0 ? of / total : 1 / static_cast<double>(n);
+      probabilities_[i] = uniform_ / static_cast<double>(n) + (1 - uniform_) * by_loss;
+      weights_[i] = static_cast<float>(1 / (static_cast<double>(n) * probabilities_[i]));
+    }
+    table_ = detail::AliasTable(probabilities_);
+    is_built_ = true;
+  }
+
+  double uniform_;
+  at::Tensor latest_N_;    // float on the host; NaN: not drawn yet
+  at::Tensor drawn_by_N_;  // those of which the probabilities are
+  std::uint64_t epoch_ = none;
+  std::vector<std::pair<at::Tensor, at::Tensor>> waiting_;
+  bool is_built_ = false;
+  std::vector<double> probabilities_;
+  std::vector<float> weights_;
+  detail::AliasTable table_;
+};
+
+}  // namespace frugal

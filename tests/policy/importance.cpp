@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <frugal/policy/importance.hpp>
+
+#include <doctest/doctest.h>
+
+#include <frugal/policy/optimize.hpp>
+#include <frugal/trainer.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "support/running.hpp"
+
+namespace frugal_test::policy_importance {
+
+using namespace frugal;
+using namespace frugal_test::support;
+
+constexpr std::int64_t n = 20;
+
+/// A regression whose later samples lie further from the line.
+struct Noisy {
+  std::uint64_t size() const { return n; }
+  std::pair<at::Tensor, at::Tensor> get(std::uint64_t i) const {
+    auto const x = static_cast<double>(i) / n;
+    double const y = 2 * x + (i % 2 == 0 ? 1 : -1) * x * x * 3;
+    return {at::full({1}, x, at::kDouble), at::full({1}, y, at::kDouble)};
+  }
+};
+
+torch::nn::Linear line() {
+  torch::manual_seed(3);
+  torch::nn::Linear module(1, 1);
+  module->to(torch::kDouble);
+  return module;
+}
+
+/// A table of the losses of a module on every sample, whose epoch 1 has begun.
+std::pair<Importance<By<Loss>>, at::Tensor> measured(torch::nn::Linear& module, double uniform) {
+  Importance<By<Loss>> importance(n, uniform);
+  auto table = importance.objective(MeanSquaredError{}).table;
+  table->begin(0);
+  std::vector<at::Tensor> x, y;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    x.push_back(Noisy{}.get(i).first);
+    y.push_back(Noisy{}.get(i).second);
+  }
+  Batch const all{at::stack(x), at::stack(y)};
+  at::Tensor const losses = sample_losses(MeanSquaredError{}, module, all).losses_B.detach();
+  table->record(at::arange(n), losses);
+  table->begin(1);
+  return {importance, losses};
+}
+
+TEST_CASE("a sample is drawn in proportion to its loss, and by a share regardless of it") {
+  auto module = line();
+  auto const [importance, losses] = measured(module, 0.25);
+  auto const& table = *importance.table();
+  double const sum = losses.to(at::kFloat).to(at::kDouble).sum().item<double>();
+  double all = 0;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    double const loss = static_cast<float>(losses[static_cast<std::int64_t>(i)].item<double>());
+    CHECK(table.probability(i) == doctest::Approx(0.25 / n + 0.75 * loss / sum).epsilon(1e-12));
+    CHECK(table.weight(i) == doctest::Approx(1 / (n * table.probability(i))).epsilon(1e-6));
+    CHECK(table.weight(i) <= 1 / 0.25 + 1e-6);
+    all += table.probability(i);
+  }
+  CHECK(all == doctest::Approx(1).epsilon(1e-12));
+}
+
+/// The loss and its gradient for one drawn sample, as the objective gives them.
+std::pair<at::Tensor, at::Tensor> drawn(Importance<By<Loss>> const& importance,
+                                        torch::nn::Linear& module, std::uint64_t i) {
+  auto objective = importance.objective(MeanSquaredError{});
+  CollateByImportance<Stack> const collate{{}, objective.table};
+  std::size_t const numbers[] = {i};
+  auto const batch = collate(std::vector{Noisy{}.get(i)}, numbers);
+  Loss const loss = objective(*module, batch);
+  auto const gradients = torch::autograd::grad({loss.value}, {module->weight, module->bias});
+  return {loss.value.detach(), at::cat({gradients[0].flatten(), gradients[1]})};
+}
+
+/// The mean loss over the set and its gradient.
+std::pair<at::Tensor, at::Tensor> uniform_mean(torch::nn::Linear& module) {
+  std::vector<at::Tensor> x, y;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    x.push_back(Noisy{}.get(i).first);
+    y.push_back(Noisy{}.get(i).second);
+  }
+  at::Tensor const loss = at::mse_loss(module->forward(at::stack(x)), at::stack(y));
+  auto const gradients = torch::autograd::grad({loss}, {module->weight, module->bias});
+  return {loss.detach(), at::cat({gradients[0].flatten(), gradients[1]})};
+}
+
+TEST_CASE("in expectation loss and gradient are those of uniform sampling") {
+  auto module = line();
+  auto const importance = measured(module, 0.2).first;
+  at::Tensor loss = at::zeros({}, at::kDouble);
+  at::Tensor gradient = at::zeros({2}, at::kDouble);
+  for (std::uint64_t i = 0; i < n; ++i) {
+    auto const [value, of] = drawn(importance, module, i);
+    loss += importance.table()->probability(i) * value;
+    gradient += importance.table()->probability(i) * of;
+  }
+  auto const [expected, slope] = uniform_mean(module);
+  // The weights are float32.
+  CHECK(at::allclose(loss, expected, 1e-6, 1e-9));
+  CHECK(at::allclose(gradient, slope, 1e-6, 1e-9));
+}
+
+TEST_CASE("what is drawn estimates the mean, with less variance than uniform draws") {
+  auto module = line();
+  auto const [importance, losses] = measured(module, 0.2);
+  constexpr std::int64_t draws = 20'000;
+  double sum = 0, squares = 0;
+  for (std::uint64_t place = 0; place < draws; ++place) {
+    std::uint64_t const i = importance.table()->draw({.index = place, .seed = 1, .epoch = 1});
+    double const value =
+        importance.table()->weight(i) * losses[static_cast<std::int64_t>(i)].item<double>();
+    sum += value;
+    squares += value * value;
+  }
+  double const mean = sum / draws;
+  double const variance = squares / draws - mean * mean;
+  double const expected = losses.mean().item<double>();
+  CHECK(std::abs(mean - expected) < 4 * std::sqrt(variance / draws));
+  CHECK(variance < losses.var(/*unbiased=*/false).item<double>());
+}
+
+TEST_CASE("the first epoch is uniform, and a sample that was never drawn counts as mean") {
+  Importance<By<Loss>> importance(4, 0.5);
+  auto const table = importance.objective(MeanSquaredError{}).table;
+  table->begin(0);
+  for (std::uint64_t i = 0; i < 4; ++i) CHECK(table->probability(i) == 0.25);
+  table->record(at::tensor({0, 1}), at::tensor({1.0F, 3.0F}));
+  for (std::uint64_t i = 0; i < 4; ++i) CHECK(table->probability(i) == 0.25);  // until the next
+  table->begin(1);
+  CHECK(table->probability(0) == 0.5 / 4 + 0.5 * 1 / 8);
+  CHECK(table->probability(1) == 0.5 / 4 + 0.5 * 3 / 8);
+  CHECK(table->probability(2) == 0.5 / 4 + 0.5 * 2 / 8);
+  table->begin(1);  // again: nothing changes
+  CHECK(table->probability(3) == 0.5 / 4 + 0.5 * 2 / 8);
+}
+
+TEST_CASE("negative and infinite losses draw nothing more, and losses of 0 draw uniformly") {
+  Importance<By<Loss>> importance(3, 0.2);
+  auto const table = importance.objective(MeanSquaredError{}).table;
+  table->begin(0);
+  table->record(at::tensor({0, 1, 2}), at::tensor({-5.0F, 2.0F, INFINITY}));
+  table->begin(1);
+  CHECK(table->probability(0) == doctest::Approx(0.2 / 3));
+  CHECK(table->probability(2) == doctest::Approx(0.2 / 3 + 0.8 * 1 / 3));
+  table->record(at::tensor({0, 1, 2}), at::zeros({3}));
+  table->begin(2);
+  for (std::uint64_t i = 0; i < 3; ++i) CHECK(table->probability(i) == doctest::Approx(1.0 / 3));
+}
+
+TEST_CASE("a sample's cross entropy is that of a batch of it alone") {
+  torch::manual_seed(0);
+  torch::nn::Linear module(3, 5);
+  Batch const rows{torch::randn({4, 3}), at::tensor({0, 4, -100, 2}, at::kLong)};
+  auto const losses = sample_losses(CrossEntropy{.label_smoothing = 0.1}, *module, rows).losses_B;
+  for (std::int64_t i = 0; i < 4; ++i) {
+    Batch const one{rows.data.narrow(0, i, 1), rows.target.narrow(0, i, 1)};
+    auto const alone = CrossEntropy{.label_smoothing = 0.1}(*module, one).value;
+    CHECK(at::allclose(losses[i], alone, 1e-6, 1e-7));
+  }
+  // Positions: [B, C, T] logits, [B, T] labels.
+  torch::nn::Conv1d wide(torch::nn::Conv1dOptions(2, 5, 1));
+  Batch const series{
+      torch::randn({3, 2, 4}),
+      at::tensor({0, 1, -100, -100, 2, 3, 4, 0, -100, -100, -100, -100}, at::kLong).view({3, 4})};
+  auto const of_series = sample_losses(CrossEntropy{}, *wide, series).losses_B;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    Batch const one{series.data.narrow(0, i, 1), series.target.narrow(0, i, 1)};
+    CHECK(at::allclose(of_series[i], CrossEntropy{}(*wide, one).value, 1e-6, 1e-7));
+  }
+}
+
+struct Ended {
+  at::Tensor weight;
+  std::map<std::uint64_t, Frozen> saved;
+};
+
+Ended train(Frozen const* from, std::uint64_t stop_at) {
+  Ended ended;
+  auto module = line();
+  Importance<By<Loss>> const importance(n);
+  auto source = importance.source(Noisy{}, {.batch = 6}, {}, {.workers = 2});
+  Resume resume{.from = from, .after_step = &ended.saved};
+  resume.stop_at = stop_at;
+  Trainer trainer{module,
+                  importance.objective(MeanSquaredError{}),
+                  Settings{.epochs = 4, .seed = 8},
+                  Optimize<SGD>{.lr = 0.2},
+                  importance,
+                  resume};
+  static_cast<void>(trainer.fit(source));
+  ended.weight = module->weight.detach().clone();
+  return ended;
+}
+
+TEST_CASE("a run resumed anywhere draws the same samples and ends with the same bits") {
+  Ended const whole = train(nullptr, 1000);
+  CHECK(whole.saved.size() == 16);  // 4 epochs of 20 samples in batches of 6
+  for (std::uint64_t const step : {1U, 4U, 5U, 7U, 8U, 11U, 15U}) {
+    CAPTURE(step);
+    Ended const half = train(nullptr, step);
+    Ended const rest = train(&half.saved.at(step), 1000);
+    CHECK(at::equal(rest.weight, whole.weight));
+  }
+  Ended const twice = train(&train(&train(nullptr, 3).saved.at(3), 9).saved.at(9), 1000);
+  CHECK(at::equal(twice.weight, whole.weight));
+}
+
+TEST_CASE("a validation measures the objective itself, and keeps no loss") {
+  auto module = line();
+  Importance<By<Loss>> const importance(n);
+  auto objective = importance.objective(MeanSquaredError{});
+  Batch const batch{Noisy{}.get(3).first.view({1, 1}), Noisy{}.get(3).second.view({1, 1})};
+  CHECK(at::equal(objective(*module, batch).value, MeanSquaredError{}(*module, batch).value));
+}
+
+TEST_CASE("a table for another number of samples and an impossible share are refused") {
+  CHECK_THROWS_AS(Importance<By<Loss>>(7).source(Noisy{}, {.batch = 2}), SettingsError);
+  CHECK_THROWS_AS(Importance<By<Loss>>{}.source(Noisy{}, {.batch = 2}), SettingsError);
+  CHECK_THROWS_AS(Importance<By<Loss>>(n, 0.0), SettingsError);
+  CHECK_THROWS_AS(Importance<By<Loss>>(n, 1.5), SettingsError);
+}
+
+}  // namespace frugal_test::policy_importance
