@@ -14,7 +14,7 @@
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/pass.hpp>
-#include <frugal/policy/by.hpp>
+#include <frugal/data/sampling/by.hpp>
 #include <frugal/policy/curriculum/pace.hpp>
 #include <frugal/policy/curriculum/pass.hpp>
 #include <frugal/policy/kinds.hpp>

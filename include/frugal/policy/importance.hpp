@@ -13,7 +13,7 @@
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/pass.hpp>
-#include <frugal/policy/by.hpp>
+#include <frugal/data/sampling/by.hpp>
 #include <frugal/policy/importance/objective.hpp>
 #include <frugal/policy/importance/pass.hpp>
 #include <frugal/policy/importance/table.hpp>
