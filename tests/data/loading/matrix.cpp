@@ -10,8 +10,13 @@
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
 #include <frugal/data/samples.hpp>
+#include <frugal/data/shards/record_set.hpp>
+#include <frugal/data/shards/shard_writer.hpp>
+#include <frugal/data/shards/text_lines.hpp>
 
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,9 +71,43 @@ struct TransformedCase {
   }
 };
 
+/// Frugal's own shards, in whole batches with Stack and by sample here.
+struct RecordsCase {
+  static auto set() {
+    static TemporaryFolder const folder;
+    static bool const written = [] {
+      frugal::ShardWriter writer(folder.path(), {.records_per_shard = 7, .block_bytes = 50});
+      for (std::int64_t i = 0; i < 44; ++i) {
+        writer.add(Batch{at::full({3}, i, at::kInt), at::scalar_tensor(i, at::kLong)});
+      }
+      return writer.close().shards.size() == 7;
+    }();
+    REQUIRE(written);
+    return frugal::RecordSet<>(folder.path());
+  }
+  static std::int64_t id(Batch const& sample) {
+    std::int64_t const id = sample.target.item<std::int64_t>();
+    return sample.data[2].item<std::int64_t>() == id ? id : -1;
+  }
+};
+
+/// Lines of a text file.
+struct LinesCase {
+  static auto set() {
+    static TemporaryFolder const folder;
+    static std::filesystem::path const path = [] {
+      std::ofstream file(folder.path() / "lines.txt");
+      for (int i = 0; i < 37; ++i) file << i << '\n';
+      return folder.path() / "lines.txt";
+    }();
+    return frugal::TextLines(path);
+  }
+  static std::int64_t id(std::string const& line) { return std::stoll(line); }
+};
+
 // Sets of other rooms are added here, or tested with check_set where their library is.
 TEST_CASE_TEMPLATE("a set gives each sample once, with any workers, kills and world sizes", Case,
-                   PlainCase, RowsCase, TransformedCase) {
+                   PlainCase, RowsCase, TransformedCase, RecordsCase, LinesCase) {
   check_set<Case>();
 }
 

@@ -19,7 +19,7 @@
 namespace frugal_test::data_pool {
 
 using frugal::detail::Pool;
-using frugal::detail::Progress;
+using frugal::detail::WorkerProgress;
 using namespace std::chrono_literals;
 
 /// Counts to `count`, and does a deed at some of the numbers.
@@ -31,7 +31,7 @@ struct Counting {
   int at = 0;
 
   std::optional<int> deal() { return at == count ? std::nullopt : std::optional(at++); }
-  int make(int&& job, Progress& progress) const {
+  int make(int&& job, WorkerProgress& progress) const {
     progress.at = static_cast<std::uint64_t>(job);
     deed(job);
     return job;
@@ -96,7 +96,7 @@ struct Bounded {
   std::shared_ptr<std::atomic<int>> now, most;
   int left = 200;
   std::optional<int> deal() { return left == 0 ? std::nullopt : std::optional(--left); }
-  Counted make(int&&, Progress&) const {
+  Counted make(int&&, WorkerProgress&) const {
     Counted one(now);
     int const all = *now;
     int before = *most;
