@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/data/cache/cached.hpp>
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/mapped.hpp>
@@ -105,9 +106,28 @@ struct LinesCase {
   static std::int64_t id(std::string const& line) { return std::stoll(line); }
 };
 
+/// A cache of a transform, which other loaders fill and read as well.
+struct CachedCase {
+  struct Named : Plain {
+    std::string identity() const { return "numbers"; }
+  };
+  struct AsTensor {
+    static constexpr int version = 1;
+    std::string settings() const { return ""; }
+    at::Tensor operator()(std::int64_t n) const { return at::full({2}, n, at::kLong); }
+  };
+  static auto set() {
+    static TemporaryFolder const folder;
+    static auto const all =
+        frugal::cached(Named{}, AsTensor{}, {.folder = folder.path(), .out = nullptr});
+    return all;
+  }
+  static std::int64_t id(at::Tensor const& sample) { return sample[1].item<std::int64_t>(); }
+};
+
 // Sets of other rooms are added here, or tested with check_set where their library is.
 TEST_CASE_TEMPLATE("a set gives each sample once, with any workers, kills and world sizes", Case,
-                   PlainCase, RowsCase, TransformedCase, RecordsCase, LinesCase) {
+                   PlainCase, RowsCase, TransformedCase, RecordsCase, LinesCase, CachedCase) {
   check_set<Case>();
 }
 

@@ -264,6 +264,15 @@ class Pool {
       std::optional<Made> made;
       failure = thrown_by([&] { made.emplace(all.tasks.make(*std::move(job), hand->progress)); });
       lock.lock();
+      if (era != all.era && !hand->dismissed) {
+        // Freed before it stops counting: this is memory that the bound is about. A seek may come
+        // meanwhile, and counts this thread among the stale ones.
+        lock.unlock();
+        made.reset();
+        failure = nullptr;
+        lock.lock();
+      }
+      if (hand->dismissed) return;  // it was counted out
       hand->busy = false;
       --all.busy;
       if (era == all.era) {
@@ -273,11 +282,6 @@ class Pool {
         mine.failure = std::exchange(failure, nullptr);
         hand->lost = false;
       } else {
-        // Freed before it stops counting: this is memory that the bound is about.
-        lock.unlock();
-        made.reset();
-        failure = nullptr;
-        lock.lock();
         --all.stale;
         all.work.notify_one();
       }
@@ -307,6 +311,10 @@ class Pool {
     if (!hand->gone) {
       hand->dismissed = true;
       --state_->alive;
+      if (std::exchange(hand->busy, false)) {
+        --state_->busy;
+        if (hand->era != state_->era) --state_->stale;
+      }
       hand->thread.detach();
       return;
     }
