@@ -35,6 +35,6 @@ def measure(build, tools) -> list[dict]:
          "ratio": resident["batch_us"] / resident["memcpy_us"], "bar": 1.3, "way": "most"},
         {"name": "utilisation with 20 ms of transform per sample", "ours": 100 * ours["starved"]["utilisation"],
          "theirs": None, "unit": "%", "ratio": ours["starved"]["utilisation"], "bar": 0.4, "way": "most"},
-        {"name": "utilisation without the transform", "ours": 100 * ours["untransformed"]["utilisation"],
-         "theirs": None, "unit": "%", "ratio": ours["untransformed"]["utilisation"], "bar": 0.95, "way": "least"},
+        {"name": "utilisation with the transform cached", "ours": 100 * ours["cached"]["utilisation"],
+         "theirs": None, "unit": "%", "ratio": ours["cached"]["utilisation"], "bar": 0.95, "way": "least"},
     ]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loading: batches of resident tensors compared with one memcpy of the batch, and a job whose
 // transform is slow. Prints one line of JSON per measurement; data_loading.py compares and judges.
+#include <frugal/data/cache/cached.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/resident.hpp>
@@ -12,11 +13,14 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 namespace fr = frugal;
 using Clock = std::chrono::steady_clock;
@@ -84,6 +88,7 @@ void resident(std::int64_t samples, std::int64_t features, std::int64_t batch, i
 struct Rows {
   fr::Batch all;
   std::uint64_t size() const { return static_cast<std::uint64_t>(all.data.size(0)); }
+  std::string identity() const { return "random rows"; }
   fr::Batch get(std::uint64_t index) const {
     auto const i = static_cast<std::int64_t>(index);
     return {all.data[i], all.target[i]};
@@ -92,7 +97,9 @@ struct Rows {
 
 /// Occupies a core, as decoding does.
 struct Slow {
+  static constexpr int version = 1;
   double seconds;
+  std::string settings() const { return std::to_string(seconds); }
   fr::Batch operator()(fr::Batch sample) const {
     auto const begin = Clock::now();
     while (seconds_since(begin) < seconds) {
@@ -101,7 +108,7 @@ struct Slow {
   }
 };
 
-/// Trains for `step` seconds per batch on what a loader gives. With the wait of the first batch.
+/// Trains for `step` seconds per batch on what a loader gives. Waiting for the first batch counts.
 template <class Set>
 void train(std::string const& what, Set set, std::int64_t batch, double step, int workers) {
   auto source = fr::loader(std::move(set), {.batch = batch}, fr::Stack{}, {.workers = workers});
@@ -146,5 +153,10 @@ int main(int argc, char** argv) {
   resident(samples, features, batch, repeats);
   fr::Batch const some = set_of(320, features);
   train("starved", fr::Transformed(Rows{some}, Slow{transform}), 16, step, workers);
-  train("untransformed", Rows{some}, 16, step, workers);
+  auto const folder = std::filesystem::temp_directory_path() /
+                      ("frugal-bench-loading-" + std::to_string(::getpid()));
+  auto const kept = fr::cached(Rows{some}, Slow{transform}, {.folder = folder, .out = nullptr});
+  for (std::uint64_t i = 0; i < kept.size(); ++i) static_cast<void>(kept.get(i));
+  train("cached", kept, 16, step, workers);
+  std::filesystem::remove_all(folder);
 }

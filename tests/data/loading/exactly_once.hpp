@@ -13,8 +13,10 @@
 
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/sampling/buckets.hpp>
+#include <frugal/data/sampling/group_pass.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/sampling/shared.hpp>
+#include <frugal/data/shards/shard_order.hpp>
 #include <frugal/data/source.hpp>
 
 #include <ATen/ATen.h>
@@ -192,6 +194,27 @@ void check_set() {
       check_runs<Case>(all, workers, pass);
     }
     check_runs<Case>(runs_of_changing_worlds, workers, pass);
+  }
+  // Orders of shards and of row groups: of sizes that fit no batch.
+  auto const sizes = [](std::uint64_t samples) {
+    return std::vector<std::uint64_t>{5, 1, samples - 13, 7};
+  };
+  auto const by_shard = [&](std::uint64_t samples, Life const& life) {
+    return frugal::ShardOrder(sizes(samples), {.batch = life.batch}, {.shards = 2}, "set");
+  };
+  auto const by_group = [&](std::uint64_t samples, Life const& life) {
+    return frugal::GroupPass(sizes(samples), {.batch = life.batch}, "set");
+  };
+  for (int const workers : {0, 3}) {
+    CAPTURE(workers);
+    for (int world = 1; world <= 4; ++world) {
+      std::vector<Run> all;
+      for (Run const& run : runs) all.push_back(on(world, run));
+      check_runs<Case>(all, workers, by_shard);
+      check_runs<Case>(all, workers, by_group);
+    }
+    check_runs<Case>(runs_of_changing_worlds, workers, by_shard);
+    check_runs<Case>(runs_of_changing_worlds, workers, by_group);
   }
   // An order by length depends on the batch size, so that a run keeps it.
   for (int const workers : {0, 3}) {

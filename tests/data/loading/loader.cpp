@@ -161,6 +161,26 @@ TEST_CASE("a collate function gets the samples, and their numbers where it takes
   CHECK(at::equal(*source.next(), at::tensor({3., 3., 4., 4.}).view({2, 2})));
 }
 
+TEST_CASE("a collate function gets the keys of the samples where it takes them") {
+  struct Set {
+    std::uint64_t size() const { return 4; }
+    int get(std::uint64_t index) const { return static_cast<int>(index); }
+  };
+  auto const keyed = [](std::vector<int> const& samples, std::span<SampleKey const> keys) {
+    std::vector<std::int64_t> all;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      all.push_back(samples[i]);
+      for (std::uint64_t const part : {keys[i].index, keys[i].seed, keys[i].epoch}) {
+        all.push_back(static_cast<std::int64_t>(part));
+      }
+    }
+    return at::tensor(all);
+  };
+  auto source = loader(Set{}, {.batch = 2, .shuffle = false}, keyed);
+  source.seek({.seed = 7, .epoch = 3, .position = 2});
+  CHECK(at::equal(*source.next(), at::tensor(std::vector<std::int64_t>{2, 2, 7, 3, 3, 3, 7, 3})));
+}
+
 /// Knows in which threads it was read, and how.
 struct Observed {
   struct Seen {

@@ -4,14 +4,20 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/data/cache/cached.hpp>
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/mapped.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
 #include <frugal/data/samples.hpp>
+#include <frugal/data/shards/record_set.hpp>
+#include <frugal/data/shards/shard_writer.hpp>
+#include <frugal/data/shards/text_lines.hpp>
 
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,9 +72,62 @@ struct TransformedCase {
   }
 };
 
+/// Frugal's own shards, in whole batches with Stack and by sample here.
+struct RecordsCase {
+  static auto set() {
+    static TemporaryFolder const folder;
+    static bool const written = [] {
+      frugal::ShardWriter writer(folder.path(), {.records_per_shard = 7, .block_bytes = 50});
+      for (std::int64_t i = 0; i < 44; ++i) {
+        writer.add(Batch{at::full({3}, i, at::kInt), at::scalar_tensor(i, at::kLong)});
+      }
+      return writer.close().shards.size() == 7;
+    }();
+    REQUIRE(written);
+    return frugal::RecordSet<>(folder.path());
+  }
+  static std::int64_t id(Batch const& sample) {
+    std::int64_t const id = sample.target.item<std::int64_t>();
+    return sample.data[2].item<std::int64_t>() == id ? id : -1;
+  }
+};
+
+/// Lines of a text file.
+struct LinesCase {
+  static auto set() {
+    static TemporaryFolder const folder;
+    static std::filesystem::path const path = [] {
+      std::ofstream file(folder.path() / "lines.txt");
+      for (int i = 0; i < 37; ++i) file << i << '\n';
+      return folder.path() / "lines.txt";
+    }();
+    return frugal::TextLines(path);
+  }
+  static std::int64_t id(std::string const& line) { return std::stoll(line); }
+};
+
+/// A cache of a transform, which other loaders fill and read as well.
+struct CachedCase {
+  struct Named : Plain {
+    std::string identity() const { return "numbers"; }
+  };
+  struct AsTensor {
+    static constexpr int version = 1;
+    std::string settings() const { return ""; }
+    at::Tensor operator()(std::int64_t n) const { return at::full({2}, n, at::kLong); }
+  };
+  static auto set() {
+    static TemporaryFolder const folder;
+    static auto const all =
+        frugal::cached(Named{}, AsTensor{}, {.folder = folder.path(), .out = nullptr});
+    return all;
+  }
+  static std::int64_t id(at::Tensor const& sample) { return sample[1].item<std::int64_t>(); }
+};
+
 // Sets of other rooms are added here, or tested with check_set where their library is.
 TEST_CASE_TEMPLATE("a set gives each sample once, with any workers, kills and world sizes", Case,
-                   PlainCase, RowsCase, TransformedCase) {
+                   PlainCase, RowsCase, TransformedCase, RecordsCase, LinesCase, CachedCase) {
   check_set<Case>();
 }
 

@@ -19,7 +19,7 @@
 namespace frugal_test::data_pool {
 
 using frugal::detail::Pool;
-using frugal::detail::Progress;
+using frugal::detail::WorkerProgress;
 using namespace std::chrono_literals;
 
 /// Counts to `count`, and does a deed at some of the numbers.
@@ -31,7 +31,7 @@ struct Counting {
   int at = 0;
 
   std::optional<int> deal() { return at == count ? std::nullopt : std::optional(at++); }
-  int make(int&& job, Progress& progress) const {
+  int make(int&& job, WorkerProgress& progress) const {
     progress.at = static_cast<std::uint64_t>(job);
     deed(job);
     return job;
@@ -96,7 +96,7 @@ struct Bounded {
   std::shared_ptr<std::atomic<int>> now, most;
   int left = 200;
   std::optional<int> deal() { return left == 0 ? std::nullopt : std::optional(--left); }
-  Counted make(int&&, Progress&) const {
+  Counted make(int&&, WorkerProgress&) const {
     Counted one(now);
     int const all = *now;
     int before = *most;
@@ -249,6 +249,63 @@ TEST_CASE("a thread that was only slow is waited for again") {
   }
   CHECK(hung);
   CHECK(all == numbers(0, 6));
+}
+
+TEST_CASE("a seek while an item of before another seek is freed loses no thread") {
+  struct Freed {
+    std::shared_ptr<void> last;
+  };
+  struct Tasks {
+    std::shared_future<void> go, freed_on;
+    std::shared_ptr<std::promise<void>> begun = std::make_shared<std::promise<void>>();
+    std::shared_ptr<std::promise<void>> freeing = std::make_shared<std::promise<void>>();
+    int at = 0;
+    std::optional<int> deal() { return at++; }
+    Freed make(int&& job, WorkerProgress&) const {
+      if (job != 0) return {};
+      begun->set_value();
+      go.wait();
+      return {std::shared_ptr<void>(nullptr, [this](void*) {
+        freeing->set_value();
+        freed_on.wait();
+      })};
+    }
+    void enter_thread() const {}
+  };
+  std::promise<void> go;
+  std::promise<void> freed_on;
+  Tasks tasks{go.get_future().share(), freed_on.get_future().share()};
+  auto begun = tasks.begun->get_future();
+  auto freeing = tasks.freeing->get_future();
+  Pool pool(std::move(tasks), 1, 1, 60s);
+  auto const to_one = [](Tasks& all) { all.at = 1; };
+  pool.seek([](Tasks& all) { all.at = 0; });
+  begun.wait();
+  pool.seek(to_one);
+  go.set_value();
+  freeing.wait();
+  pool.seek(to_one);
+  freed_on.set_value();
+  CHECK(pool.take().kind == 0);
+  CHECK(pool.take().kind == 0);
+}
+
+TEST_CASE("threads that hang for ever take no room from the others") {
+  std::promise<void> let_go;
+  Pool pool(Counting{8, Hanging{let_go.get_future().share(), nullptr}}, 1, 2, 20ms);
+  for (int again = 0; again < 5; ++again) {
+    pool.seek([](auto& tasks) { tasks.at = 3; });
+    while (pool.take().at != 3) {
+    }
+  }
+  pool.seek([](auto& tasks) { tasks.at = 4; });
+  std::vector<int> all;
+  while (all.size() < 4) {
+    auto const taken = pool.take();
+    if (taken.kind == taken.item) all.push_back(*taken.made);
+  }
+  CHECK(all == numbers(4, 8));
+  let_go.set_value();
 }
 
 TEST_CASE("while it is paused nothing is made, and nothing is lost") {

@@ -41,23 +41,38 @@ struct Loaded {
   StageSeconds stages{};
 };
 
-/// Calls a collate function, with the numbers of the samples where it takes them.
+/// The numbers of samples, for a collate function.
+inline std::vector<std::size_t> numbers_of(std::span<SampleKey const> keys) {
+  std::vector<std::size_t> numbers;
+  numbers.reserve(keys.size());
+  for (SampleKey const& key : keys) numbers.push_back(key.index);
+  return numbers;
+}
+
+template <class Collate, class Sample>
+concept CollatesWithNumbers =
+    requires(Collate const& collate, std::vector<Sample> samples,
+             std::span<std::size_t const> numbers) { collate(std::move(samples), numbers); };
+template <class Collate, class Set>
+concept CollatesSamplesOf =
+    CollatesWithNumbers<Collate, sample_of<Set>> || KeyedCollate<Collate, sample_of<Set>> ||
+    requires(Collate const& collate, std::vector<sample_of<Set>> samples) {
+      collate(std::move(samples));
+    };
+
+/// Calls a collate function, with the numbers or the keys of the samples where it takes them.
 template <class Collate, class Sample>
 auto collate_samples(Collate const& collate, std::vector<Sample> samples,
-                     std::span<std::size_t const> indices) {
-  if constexpr (requires { collate(std::move(samples), indices); }) {
-    return collate(std::move(samples), indices);
+                     std::span<SampleKey const> keys) {
+  if constexpr (CollatesWithNumbers<Collate, Sample>) {
+    std::vector<std::size_t> const numbers = numbers_of(keys);
+    return collate(std::move(samples), std::span<std::size_t const>(numbers));
+  } else if constexpr (KeyedCollate<Collate, Sample>) {
+    return collate(std::move(samples), keys);
   } else {
     return collate(std::move(samples));
   }
 }
-template <class Collate, class Set>
-concept CollatesSamplesOf = requires(Collate const& collate, std::vector<sample_of<Set>> samples,
-                                     std::span<std::size_t const> indices) {
-  collate(std::move(samples), indices);
-} || requires(Collate const& collate, std::vector<sample_of<Set>> samples) {
-  collate(std::move(samples));
-};
 
 /// The tasks of a loader's workers (Pool): `deal` says which samples are next, `make` reads and
 /// collates them.
@@ -69,7 +84,7 @@ class BatchTasks {
  public:
   using Batch =
       decltype(collate_samples(std::declval<Collate const&>(), std::declval<std::vector<Sample>>(),
-                               std::span<std::size_t const>()));
+                               std::span<SampleKey const>()));
   struct Job {
     std::vector<std::uint64_t> indices;
     std::uint64_t seed, epoch, consumed;
@@ -102,9 +117,9 @@ class BatchTasks {
 
   void enter_thread() const { limit_operator_threads(threads_); }
 
-  Loaded<Batch> make(Job&& job, Progress& progress) const {
+  Loaded<Batch> make(Job&& job, WorkerProgress& progress) const {
     at::NoGradGuard const no_grad;  // a transform's arithmetic is not part of the model
-    progress.at.store(Progress::none, std::memory_order_relaxed);  // not that of the last job
+    progress.at.store(WorkerProgress::none, std::memory_order_relaxed);  // not that of the last job
     TransformClock clock;
     MeasuredTransforms const measured(clock);
     Loaded<Batch> loaded{.consumed = job.consumed};
@@ -113,15 +128,15 @@ class BatchTasks {
     }
     std::vector<Sample> samples;
     samples.reserve(job.indices.size());
-    std::vector<std::size_t> kept;
+    std::vector<SampleKey> kept;
     kept.reserve(job.indices.size());
     auto const begin = Clock::now();
     for (std::uint64_t const index : job.indices) {
       progress.at.store(index, std::memory_order_relaxed);
-      std::exception_ptr failure =
-          thrown_by([&] { samples.push_back(read_sample(set_, {index, job.seed, job.epoch})); });
+      SampleKey const key{index, job.seed, job.epoch};
+      std::exception_ptr failure = thrown_by([&] { samples.push_back(read_sample(set_, key)); });
       if (!failure) {
-        kept.push_back(index);
+        kept.push_back(key);
       } else if (skips_ && is_damage(failure, loaded)) {
         loaded.skipped.push_back(index);
       } else {
@@ -141,7 +156,7 @@ class BatchTasks {
     auto const collated = Clock::now();
     loaded.stages.collate = since(read, collated);
     if (loaded.failure) {
-      loaded.indices = std::move(kept);
+      loaded.indices = numbers_of(kept);
       return loaded;
     }
     if (!locks_) return loaded;

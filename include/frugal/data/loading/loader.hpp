@@ -163,7 +163,7 @@ class Loader {
   template <class T>
   [[noreturn]] void fail(T const& taken) {
     using Kind = typename T::Kind;
-    std::string const where = taken.at == detail::Progress::none ? "" : sample(taken.at);
+    std::string const where = taken.at == detail::WorkerProgress::none ? "" : sample(taken.at);
     if (taken.kind == Kind::hangs) faults_.hangs(where, batch());  // it may come back
     if (taken.kind == Kind::died) stay([&] { faults_.died(where, batch()); });
     stay([&] { faults_.undealt(taken.failure, batch()); });

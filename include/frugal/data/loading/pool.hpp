@@ -24,7 +24,7 @@
 namespace frugal::detail {
 
 /// What a worker is at, for errors about one that hangs or is gone.
-struct Progress {
+struct WorkerProgress {
   static constexpr auto none = static_cast<std::uint64_t>(-1);
   std::atomic<std::uint64_t> at{none};
 };
@@ -51,15 +51,15 @@ struct Taken {
   enum Kind { item, end, failed, died, hangs };
   Kind kind = end;
   std::optional<Made> made{};
-  std::exception_ptr failure{};       ///< failed
-  std::uint64_t at = Progress::none;  ///< died, hangs: what the worker was at
+  std::exception_ptr failure{};             ///< failed
+  std::uint64_t at = WorkerProgress::none;  ///< died, hangs: what the worker was at
 };
 
 /// Threads that make items ahead of their use, and hand them out in order.
 ///
 /// `Tasks` has
 /// `std::optional<Job> deal()`  the next job, nothing at the end; one thread at a time calls it;
-/// `Made make(Job&&, Progress&) const`  an item; several threads at the same time call it;
+/// `Made make(Job&&, WorkerProgress&) const`  an item; several threads at the same time call it;
 /// `void enter_thread() const`  called once in each thread.
 ///
 /// At most `room` items are finished or being made. Jobs are dealt in order, so the items and their
@@ -74,8 +74,8 @@ class Pool {
 
  public:
   using Job = typename decltype(std::declval<Tasks&>().deal())::value_type;
-  using Made =
-      decltype(std::declval<Tasks const&>().make(std::declval<Job>(), std::declval<Progress&>()));
+  using Made = decltype(std::declval<Tasks const&>().make(std::declval<Job>(),
+                                                          std::declval<WorkerProgress&>()));
 
   Pool(Tasks tasks, int threads, std::size_t room, std::chrono::duration<double> patience)
       : state_(std::make_shared<State>(std::move(tasks), room)),
@@ -135,7 +135,8 @@ class Pool {
       for (auto const& hand : hands_) {
         if (mine ? hand == slot.hand : hand->busy) hand->lost = true;
       }
-      return {.kind = Kind::hangs, .at = mine ? slot.hand->progress.at.load() : Progress::none};
+      return {.kind = Kind::hangs,
+              .at = mine ? slot.hand->progress.at.load() : WorkerProgress::none};
     }
     if (all.taken == all.dealt) return {.kind = all.ended ? Kind::end : Kind::died};
     if (slot.state == Slot::died) return {.kind = Kind::died, .at = slot.hand->progress.at};
@@ -167,7 +168,7 @@ class Pool {
   /// A thread of the pool. Flags are under the mutex.
   struct Hand {
     std::thread thread;
-    Progress progress;
+    WorkerProgress progress;
     std::uint64_t era = 0, ticket = 0;
     bool busy = false;
     bool lost = false;       // was waited for in vain
@@ -263,6 +264,15 @@ class Pool {
       std::optional<Made> made;
       failure = thrown_by([&] { made.emplace(all.tasks.make(*std::move(job), hand->progress)); });
       lock.lock();
+      if (era != all.era && !hand->dismissed) {
+        // Freed before it stops counting: this is memory that the bound is about. A seek may come
+        // meanwhile, and counts this thread among the stale ones.
+        lock.unlock();
+        made.reset();
+        failure = nullptr;
+        lock.lock();
+      }
+      if (hand->dismissed) return;  // it was counted out
       hand->busy = false;
       --all.busy;
       if (era == all.era) {
@@ -272,11 +282,6 @@ class Pool {
         mine.failure = std::exchange(failure, nullptr);
         hand->lost = false;
       } else {
-        // Freed before it stops counting: this is memory that the bound is about.
-        lock.unlock();
-        made.reset();
-        failure = nullptr;
-        lock.lock();
         --all.stale;
         all.work.notify_one();
       }
@@ -306,6 +311,10 @@ class Pool {
     if (!hand->gone) {
       hand->dismissed = true;
       --state_->alive;
+      if (std::exchange(hand->busy, false)) {
+        --state_->busy;
+        if (hand->era != state_->era) --state_->stale;
+      }
       hand->thread.detach();
       return;
     }
@@ -321,7 +330,7 @@ class Pool {
       Taken<Made> taken{.kind = Kind::end};
       slot.failure = thrown_by([&] {
         if (auto job = state_->tasks.deal()) {
-          Progress progress;
+          WorkerProgress progress;
           taken.made.emplace(state_->tasks.make(*std::move(job), progress));
           taken.kind = Kind::item;
         }
