@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
 // needs: archive
+// takes: arrow avro
 // Turns data into tar shards once, in WebDataset's layout: frugal::TarSet and Python's webdataset
 // read them. The target folder is complete or not there, and nothing is overwritten.
 //
@@ -8,12 +9,31 @@
 //   files frugal_pack --to shards/train folder images/train             a folder for each class
 //   frugal_pack --to shards/train lines corpus.txt                or paragraphs, or files
 //   frugal_pack --to shards/train idx images.gz labels.gz         IDX: images, and perhaps labels
+//   frugal_pack --to shards/train parquet part.parquet --field image=jpg --field label=cls
+//
+// Parquet, CSV and JSONL are there if it is built with Arrow, and Avro with libavro. A row becomes
+// one field "json", or the columns that --field names.
 #include <frugal/data/idx/idx.hpp>
 #include <frugal/data/shards/npy.hpp>
 #include <frugal/data/shards/pack.hpp>
 #include <frugal/data/shards/shard_paths.hpp>
 #include <frugal/data/shards/tar_set.hpp>
 #include <frugal/data/shards/text_lines.hpp>
+
+#ifdef FRUGAL_HAS_ARROW
+#include <frugal/data/arrow/parquet_set.hpp>
+#if __has_include(<frugal/data/arrow/csv.hpp>)
+#include <frugal/data/arrow/csv.hpp>
+#include <frugal/data/arrow/jsonl.hpp>
+#define FRUGAL_HAS_CSV
+#endif
+#endif
+#ifdef FRUGAL_HAS_AVRO
+#include <frugal/data/avro/avro_set.hpp>
+#endif
+#if defined(FRUGAL_HAS_ARROW) || defined(FRUGAL_HAS_AVRO)
+#include <frugal/data/tables/pack_row.hpp>
+#endif
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -133,8 +153,85 @@ fr::PackReport pack_tar(std::vector<std::string> const& sources, std::filesystem
   return report;
 }
 
+/// Which formats this program was built with.
+std::vector<std::string> formats() {
+  std::vector<std::string> all{"tar", "folder", "lines", "paragraphs", "files", "idx"};
+#ifdef FRUGAL_HAS_ARROW
+  all.emplace_back("parquet");
+#endif
+#ifdef FRUGAL_HAS_CSV
+  all.insert(all.end(), {"csv", "jsonl"});
+#endif
+#ifdef FRUGAL_HAS_AVRO
+  all.emplace_back("avro");
+#endif
+  return all;
+}
+
+#if defined(FRUGAL_HAS_ARROW) || defined(FRUGAL_HAS_AVRO)
+using Fields = std::vector<fr::PackRow::Field>;
+
+template <class Set>
+fr::PackReport pack_rows(Set const& set, std::filesystem::path const& to, fr::PackSettings settings,
+                         Fields const& fields) {
+  struct Rows {
+    Set const& set;
+    fr::PackRow row;
+    std::uint64_t size() const { return set.size(); }
+    fr::PackedSample get(std::uint64_t index) const { return row(set.get(index)); }
+    std::string name(std::uint64_t index) const { return set.name(index); }
+  };
+  return fr::pack(Rows{set, {fields}}, to, std::move(settings));
+}
+
+/// Nothing if the format is no table.
+std::optional<fr::PackReport> pack_table(std::string const& format,
+                                         std::vector<std::string> const& sources,
+                                         std::filesystem::path const& to,
+                                         fr::PackSettings const& settings, Fields const& fields) {
+  std::vector<std::filesystem::path> const paths(sources.begin(), sources.end());
+#ifdef FRUGAL_HAS_ARROW
+  if (format == "parquet") {
+    fr::ParquetSet const set(paths, {.on_damage = settings.on_damage});
+    return pack_rows(set, to, settings, fields);
+  }
+#endif
+#ifdef FRUGAL_HAS_CSV
+  if (format == "csv") return pack_rows(fr::read_csv(paths.at(0)), to, settings, fields);
+  if (format == "jsonl") return pack_rows(fr::read_jsonl(paths.at(0)), to, settings, fields);
+#endif
+#ifdef FRUGAL_HAS_AVRO
+  if (format == "avro") {
+    fr::AvroSet const set(paths, {.on_damage = settings.on_damage});
+    return pack_rows(set, to, settings, fields);
+  }
+#endif
+  return std::nullopt;
+}
+
+/// "image=jpg".
+Fields fields_of(std::vector<std::string> const& texts) {
+  Fields fields;
+  for (std::string const& text : texts) {
+    std::size_t const at = text.find('=');
+    if (at == std::string::npos) {
+      throw fr::SettingsError({.what = "a field without an extension",
+                               .where = "--field " + text,
+                               .why = "",
+                               .fix = "Write COLUMN=EXTENSION, as in image=jpg."});
+    }
+    fields.push_back({text.substr(0, at), text.substr(at + 1)});
+  }
+  return fields;
+}
+#endif
+
 fr::PackReport run(std::string const& format, std::vector<std::string> const& sources,
-                   std::filesystem::path const& to, fr::PackSettings settings) {
+                   std::filesystem::path const& to, fr::PackSettings settings,
+                   [[maybe_unused]] std::vector<std::string> const& fields) {
+#if defined(FRUGAL_HAS_ARROW) || defined(FRUGAL_HAS_AVRO)
+  if (auto report = pack_table(format, sources, to, settings, fields_of(fields))) return *report;
+#endif
   if (format == "tar") return pack_tar(sources, to, std::move(settings));
   if (format == "idx") return fr::pack(IdxSlices(sources), to, std::move(settings));
   if (format == "folder") {
@@ -160,7 +257,7 @@ double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20);
 
 int main(int argc, char** argv) {
   std::string format, to;
-  std::vector<std::string> sources;
+  std::vector<std::string> sources, fields;
   std::uint64_t seed = 0;
   bool skip = false;
   fr::PackSettings settings;
@@ -169,7 +266,7 @@ int main(int argc, char** argv) {
   CLI::App app("Turns data into tar shards, which frugal and webdataset read.");
   app.add_option("format", format, "what the sources are")
       ->required()
-      ->check(CLI::IsMember({"tar", "folder", "lines", "paragraphs", "files", "idx"}));
+      ->check(CLI::IsMember(formats()));
   app.add_option("sources", sources, "files, folders or patterns such as train-{000..146}.tar")
       ->required();
   app.add_option("--to", to, "the folder to make")->required();
@@ -180,6 +277,8 @@ int main(int argc, char** argv) {
   app.add_option("--shard-bytes", settings.limits.bytes, "bytes of a shard, at most")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--field", fields, "COLUMN=EXTENSION: a table's column that becomes a field")
+      ->allow_extra_args(false);
   auto* const shuffle = app.add_option("--shuffle", seed, "shuffle the samples with this seed");
   app.add_flag("--number", settings.number, "number the samples, also where they have keys");
   app.add_flag("--skip-damage", skip, "leave out what cannot be read, and report it");
@@ -188,7 +287,7 @@ int main(int argc, char** argv) {
   try {
     if (shuffle->count() != 0) settings.shuffle = seed;
     if (skip) settings.on_damage = fr::OnDamage::Skip;
-    fr::PackReport const report = run(format, sources, to, std::move(settings));
+    fr::PackReport const report = run(format, sources, to, std::move(settings), fields);
     std::cout << std::fixed << std::setprecision(1) << report.samples << " samples, "
               << mib(report.bytes) << " MiB, in " << report.shards.size() << " shards of "
               << mib(report.shard_bytes) << " MiB\n";

@@ -18,6 +18,10 @@
 #include <frugal/data/resident.hpp>
 #include <frugal/data/samples.hpp>
 #include <frugal/data/sampling/weighted.hpp>
+#include <frugal/data/shards/folder_set.hpp>
+#include <frugal/data/shards/npy_tensor.hpp>
+#include <frugal/data/shards/shard_order.hpp>
+#include <frugal/data/shards/text_lines.hpp>
 #include <frugal/data/text/packed.hpp>
 #include <frugal/data/text/token_transform.hpp>
 #include <frugal/explain.hpp>

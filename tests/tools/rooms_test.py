@@ -35,7 +35,7 @@ DATA_MAY_INCLUDE = {
     "loading": {"sampling"},
     "idx": set(),
     "shards": {"sampling"},
-    "tables": set(),
+    "tables": {"shards"},
     "arrow": {"sampling", "shards", "tables"},
     "text": set(),
     "image": {"sampling"},

@@ -11,9 +11,9 @@
 #include <frugal/data/collate.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/sample_set.hpp>
+#include <frugal/data/sampling/by.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/pass.hpp>
-#include <frugal/data/sampling/by.hpp>
 #include <frugal/policy/importance/objective.hpp>
 #include <frugal/policy/importance/pass.hpp>
 #include <frugal/policy/importance/table.hpp>

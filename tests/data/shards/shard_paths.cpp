@@ -37,7 +37,6 @@ TEST_CASE("braces that are no pattern stand for themselves") {
 }
 
 TEST_CASE("more than a million shards are a slip of the pen") {
-  CHECK(expand_braces("{0..999999}").size() == 1'000'000);
   CHECK_THROWS_AS(expand_braces("{0..1000000}"), frugal::SettingsError);
   CHECK_THROWS_AS(expand_braces("{0..18446744073709551615}"), frugal::SettingsError);
   CHECK_THROWS_AS(expand_braces("{0..9999}{0..9999}"), frugal::SettingsError);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/shards/packed_sample.hpp>
 #include <frugal/data/shards/tar_members.hpp>
 #include <frugal/data/shards/tar_names.hpp>
 #include <frugal/error.hpp>
@@ -11,21 +12,9 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 // Needs libarchive: FRUGAL_ARCHIVE=ON, and the target frugal::archive.
 namespace frugal {
-
-/// A sample with bytes of its own, as shards are packed from it.
-struct PackedSample {
-  struct Field {
-    std::string extension;
-    std::string bytes;
-  };
-
-  std::string key;
-  std::vector<Field> fields;
-};
 
 /// Reads the samples of one tar file in their order, compressed or not (gzip, zstd, bzip2, xz, and
 /// what else this libarchive can): to pack them. Training reads a TarSet.
