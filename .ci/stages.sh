@@ -396,6 +396,7 @@ stages_of_ci() {
   stage "thread sanitizer" stage_sanitizer tsan
   stage "fuzz: safetensors" stage_fuzz safetensors
   stage "fuzz: tar shards" stage_fuzz tar_shards
+  stage "fuzz: Avro" stage_fuzz avro
   stage "interop: the files of Python's packages" stage_interop
   stage "installed, add_subdirectory, FetchContent" stage_package
   stage "conan create" stage_conan

@@ -77,7 +77,7 @@ TEST_CASE("rows come back as they were written, in any order, over several files
     write(in / "a.parquet", 0, 10, 4, compression);
     ParquetSet const set(in);
     REQUIRE(set.size() == 17);
-    CHECK(set.group_sizes() == std::vector<std::uint64_t>{4, 4, 2, 4, 3});
+    CHECK(set.shard_sizes() == std::vector<std::uint64_t>{4, 4, 2, 4, 3});
     for (std::uint64_t k = 0; k < 17; ++k) {
       std::uint64_t const i = (5 * k + 3) % 17;
       Row const read = set.get(i);

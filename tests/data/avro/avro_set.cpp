@@ -88,13 +88,13 @@ TEST_CASE("rows come back as they were written, in any order, over several files
     write(folder / "a.avro", 0, 10, codec);
     AvroSet const set(folder.path());
     REQUIRE(set.size() == 17);
-    CHECK(set.group_sizes().size() == 4);
+    CHECK(set.shard_sizes().size() == 4);
     for (std::uint64_t k = 0; k < 17; ++k) {
       std::uint64_t const i = (5 * k + 3) % 17;
       CHECK(set.get(i).columns() == row(0).columns());
       CHECK(set.get(i).cells() == row(static_cast<std::int64_t>(i)).cells());
     }
-    CHECK(set.decoded() == set.group_sizes().size());
+    CHECK(set.decoded() == set.shard_sizes().size());
     CHECK(frugal::sample_name(set, 12) == (folder / "b.avro").string() + ", row 2");
     CHECK(set.get(12).where() == frugal::sample_name(set, 12));
   }

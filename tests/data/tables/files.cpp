@@ -33,6 +33,13 @@ TEST_CASE("a file's identity changes with its size and time") {
   CHECK(frugal::detail::file_identity(folder / "a") != before);
 }
 
+TEST_CASE("a name that is taken is refused") {
+  frugal_test::support::TemporaryFolder const folder;
+  frugal::detail::require_free(folder / "a");
+  std::ofstream(folder / "a") << "x";
+  CHECK_THROWS_AS(frugal::detail::require_free(folder / "a"), frugal::StoreError);
+}
+
 TEST_CASE("a row is found in its group") {
   frugal::detail::GroupIndex index;
   for (std::uint64_t const rows : {3U, 1U, 4U}) index.add(rows);

@@ -7,8 +7,8 @@
 #include <frugal/data/arrow/parquet_set.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/rows.hpp>
-#include <frugal/data/sampling/group_pass.hpp>
 #include <frugal/data/sampling/order.hpp>
+#include <frugal/data/shards/shard_order.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/data/tables/batch_columns.hpp>
 #include <frugal/data/tables/group_cache.hpp>
@@ -34,16 +34,16 @@ namespace frugal {
 /// `Prefetch` in its
 ///         worker. Unshuffled batches are views of the row group and copy nothing, so do not write
 ///         into them; a shuffled batch is one copy of its rows.
-/// Order   by row groups (GroupPass); another Order may be given, with an effect on how often a row
-/// group
-///         is decoded: see ParquetSet.
+/// Order   a row group after the other (ShardOrder with a window of 1); another Order may be given,
+/// with
+///         an effect on how often a row group is decoded: see ParquetSet.
 /// Errors  those of ParquetSet, of BatchColumns and of the Order.
-template <Order O = GroupPass>
+template <Order O = ShardOrder>
 class ParquetBatches {
  public:
   ParquetBatches(std::vector<std::filesystem::path> const& paths, BatchColumns columns,
                  Loading loading = {}, ParquetSettings settings = {})
-    requires std::same_as<O, GroupPass>
+    requires std::same_as<O, ShardOrder>
       : ParquetBatches(set_of(paths, columns, settings), columns, loading, settings.cache_bytes) {}
 
   /// The same over a set that has the columns, in a given order of its rows.
@@ -52,7 +52,7 @@ class ParquetBatches {
       : set_(std::move(set)),
         columns_(std::move(columns)),
         order_(std::move(order)),
-        sizes_(set_.group_sizes()),
+        sizes_(set_.shard_sizes()),
         cache_(std::make_unique<Cache>(cache_bytes)) {
     for (std::uint64_t const rows : sizes_) index_.add(rows);
   }
@@ -93,9 +93,9 @@ class ParquetBatches {
   using Cache = detail::GroupCache<Batch>;
 
   ParquetBatches(ParquetSet set, BatchColumns columns, Loading loading, std::uint64_t cache_bytes)
-    requires std::same_as<O, GroupPass>
-      : ParquetBatches(set, std::move(columns), GroupPass(set.group_sizes(), loading, set.name(0)),
-                       cache_bytes) {}
+    requires std::same_as<O, ShardOrder>
+      : ParquetBatches(set, std::move(columns),
+                       ShardOrder(set, loading, {.shards = 1}, set.name(0)), cache_bytes) {}
 
   /// Only the columns of the batch are read.
   static ParquetSet set_of(std::vector<std::filesystem::path> const& paths,
@@ -153,6 +153,6 @@ class ParquetBatches {
 };
 
 ParquetBatches(std::vector<std::filesystem::path> const&, BatchColumns, Loading = {},
-               ParquetSettings = {}) -> ParquetBatches<GroupPass>;
+               ParquetSettings = {}) -> ParquetBatches<ShardOrder>;
 
 }  // namespace frugal

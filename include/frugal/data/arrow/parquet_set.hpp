@@ -34,7 +34,7 @@ struct ParquetSettings {
 ///
 /// Lever   idle device: only the columns that are used are read and decoded, a row group once.
 /// Cost    a row group is decoded in the thread that asks for one of its rows first. An order that
-///         visits row groups one after the other (`group_sizes()`) decodes each once per epoch; a
+///         visits row groups one after the other (`shard_sizes()`) decodes each once per epoch; a
 ///         shuffle over all rows decodes one for nearly every row, unless the cache holds them all.
 /// Errors  opening: DataError for a file that is missing, truncated, damaged, or has other columns
 ///         than the first (or skipped and counted in damage()); SettingsError for a column that
@@ -78,7 +78,7 @@ class ParquetSet {
 
   std::vector<std::string> const& columns() const { return state_->files.front().columns(); }
   /// Rows of each row group, for orders that visit them one after the other.
-  std::vector<std::uint64_t> group_sizes() const { return state_->index.sizes(); }
+  std::vector<std::uint64_t> shard_sizes() const { return state_->index.sizes(); }
   /// The files that were skipped.
   DamageLog const& damage() const { return state_->damage; }
   /// How often a row group was decoded: with an order that fits, once per epoch each.

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <frugal/data/arrow/builder.hpp>
-#include <frugal/data/tables/new_file.hpp>
+#include <frugal/data/arrow/sink.hpp>
+#include <frugal/data/tables/files.hpp>
 #include <frugal/data/tables/row.hpp>
 #include <frugal/error.hpp>
 
-#include <arrow/io/file.h>
 #include <arrow/memory_pool.h>
 #include <arrow/table.h>
 #include <arrow/util/compression.h>
@@ -30,9 +30,38 @@ struct ParquetWriterSettings {
   std::vector<std::string> binary = {};  ///< columns of std::string that hold bytes, no UTF-8 text
 };
 
-/// Writes rows as a Parquet file, with checksums. The file has its name once close() has returned:
-/// until then it is `path` with ".partial", and a writer that is destroyed without close() removes
-/// it.
+namespace detail {
+
+/// SettingsError for an unknown compression, and for groups of 0 rows.
+inline std::shared_ptr<::parquet::WriterProperties> parquet_properties(
+    ParquetWriterSettings const& settings, std::string const& where) {
+  std::string const& name = settings.compression;
+  auto const codec = ::arrow::util::Codec::GetCompressionType(name == "none"  ? "uncompressed"
+                                                              : name == "lz4" ? "lz4_raw"
+                                                                              : name);
+  if (!codec.ok() || !::arrow::util::Codec::IsAvailable(*codec)) {
+    throw SettingsError({.what = "there is no compression " + name,
+                         .where = where,
+                         .why = "",
+                         .fix = "Name one of none, snappy, gzip, zstd, lz4 and brotli."});
+  }
+  if (settings.rows_per_group == 0) {
+    throw SettingsError({.what = "groups of 0 rows",
+                         .where = where,
+                         .why = "",
+                         .fix = "Set rows_per_group to 1 or more."});
+  }
+  return ::parquet::WriterProperties::Builder()
+      .compression(*codec)
+      ->max_row_group_length(static_cast<std::int64_t>(settings.rows_per_group))
+      ->enable_page_checksum()
+      ->build();
+}
+
+}  // namespace detail
+
+/// Writes rows as a Parquet file, with checksums. The file has its name once close() has returned;
+/// without close() nothing is left of it.
 ///
 /// The rows of the first group say what type a column has: int64, double, bool, string or binary,
 /// lists of numbers of their type, lists of strings. Holds one group of rows in memory.
@@ -43,25 +72,11 @@ struct ParquetWriterSettings {
 ///         rows.
 class ParquetWriter {
  public:
-  explicit ParquetWriter(std::filesystem::path path, ParquetWriterSettings settings = {})
-      : settings_(std::move(settings)), file_(std::move(path)) {
-    std::string const& name = settings_.compression;
-    auto const codec = ::arrow::util::Codec::GetCompressionType(name == "none"  ? "uncompressed"
-                                                                : name == "lz4" ? "lz4_raw"
-                                                                                : name);
-    if (!codec.ok() || !::arrow::util::Codec::IsAvailable(*codec)) {
-      throw SettingsError({.what = "there is no compression " + settings_.compression,
-                           .where = file_.path().string(),
-                           .why = "",
-                           .fix = "Name one of none, snappy, gzip, zstd, lz4 and brotli."});
-    }
-    if (settings_.rows_per_group == 0) {
-      throw SettingsError({.what = "groups of 0 rows",
-                           .where = file_.path().string(),
-                           .why = "",
-                           .fix = "Set rows_per_group to 1 or more."});
-    }
-    codec_ = *codec;
+  explicit ParquetWriter(std::filesystem::path const& path, ParquetWriterSettings settings = {})
+      : settings_(std::move(settings)), where_(path.string()) {
+    detail::require_free(path);
+    properties_ = detail::parquet_properties(settings_, where_);
+    sink_ = std::make_shared<detail::ArrowSink>(path);
   }
 
   void add(Row row) {
@@ -74,57 +89,48 @@ class ParquetWriter {
     if (!rows_.empty()) flush();
     if (!writer_) {
       throw DataError({.what = "a Parquet file without rows",
-                       .where = file_.path().string(),
+                       .where = where_,
                        .why = "its columns are not known",
                        .fix = "Add a row before close()."});
     }
     written(writer_->Close());
-    written(sink_->Close());
-    file_.commit();
+    sink_->publish();
   }
 
  private:
   void flush() {
     if (!schema_) {
-      schema_ = detail::schema_of_rows(rows_, settings_.binary, file_.path().string());
+      schema_ = detail::schema_of_rows(rows_, settings_.binary, where_);
       open();
     }
-    auto const table = detail::table_of_rows(rows_, schema_, file_.path().string());
+    auto const table = detail::table_of_rows(rows_, schema_, where_);
     written(writer_->WriteTable(*table, table->num_rows()));
     rows_.clear();
   }
 
   void open() {
-    auto sink = ::arrow::io::FileOutputStream::Open(file_.partial().string());
-    written(sink.status());
-    sink_ = *sink;
-    auto const properties =
-        ::parquet::WriterProperties::Builder()
-            .compression(codec_)
-            ->max_row_group_length(static_cast<std::int64_t>(settings_.rows_per_group))
-            ->enable_page_checksum()
-            ->build();
     auto writer = ::parquet::arrow::FileWriter::Open(
-        *schema_, ::arrow::default_memory_pool(), sink_, properties,
+        *schema_, ::arrow::default_memory_pool(), sink_, properties_,
         ::parquet::ArrowWriterProperties::Builder().store_schema()->build());
     written(writer.status());
     writer_ = std::move(*writer);
   }
 
   void written(::arrow::Status const& status) const {
+    sink_->rethrow();
     if (status.ok()) return;
     throw StoreError({.what = "the file cannot be written",
-                      .where = file_.partial().string(),
+                      .where = where_,
                       .why = "Arrow says: " + status.ToString(),
                       .fix = "Make room, or choose another folder."});
   }
 
   ParquetWriterSettings settings_;
-  detail::NewTableFile file_;
-  ::arrow::Compression::type codec_ = ::arrow::Compression::UNCOMPRESSED;
+  std::string where_;
+  std::shared_ptr<::parquet::WriterProperties> properties_;
   std::vector<Row> rows_;
   std::shared_ptr<::arrow::Schema> schema_;
-  std::shared_ptr<::arrow::io::FileOutputStream> sink_;
+  std::shared_ptr<detail::ArrowSink> sink_;
   std::unique_ptr<::parquet::arrow::FileWriter> writer_;
 };
 

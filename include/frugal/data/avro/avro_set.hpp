@@ -68,20 +68,17 @@ inline AvroInput avro_file(std::filesystem::path const& path) {
 /// The rows of Avro container files, a SampleSet: `get(index)` is a Row, read through the block
 /// that holds it. Copies share the files and the cache.
 ///
-/// Opening reads the headers of all blocks, and no rows; a block is decompressed in the thread that
+/// Opening reads the headers of all blocks, and no rows. A block is decompressed in the thread that
 /// asks for one of its rows first, and a row is decoded when it is asked for. Reads the codecs
 /// null, deflate and zstandard.
 ///
 /// Columns  the leaves of the schema; fields of a record within a record have names with a dot.
-/// Integers
-///          are int64, floats double, strings, bytes, fixed and enums text, arrays lists; a union
-///          gives the cell of its branch. Logical types are those that they are stored as.
+///          Integers are int64, floats double; strings, bytes, fixed and enums text; arrays lists.
+///          A union gives the cell of its branch, a logical type the one that it is stored as.
 /// Errors   opening: DataError for a file that is missing, damaged, or has another schema than the
-/// first;
-///          for one that is cut off, too, but with OnDamage::Skip its whole blocks are read.
+///          first, and for one that is cut off: but with OnDamage::Skip its whole blocks are read.
 ///          SettingsError for a column that does not exist, or whose type no cell holds;
-///          EmptySourceError for no row. get(): DataError with file, block and byte for a damaged
-///          block.
+///          EmptySourceError for no row. get(): DataError with file, block and byte.
 class AvroSet {
  public:
   /// Files, in this order; a folder stands for its *.avro, by name.
@@ -127,7 +124,7 @@ class AvroSet {
 
   std::vector<std::string> const& columns() const { return state_->files.front().head->columns; }
   /// Rows of each block, for orders that visit them one after the other.
-  std::vector<std::uint64_t> group_sizes() const { return state_->index.sizes(); }
+  std::vector<std::uint64_t> shard_sizes() const { return state_->index.sizes(); }
   /// The files that were skipped, or read in part.
   DamageLog const& damage() const { return state_->damage; }
   /// How often a block was decompressed.

@@ -5,17 +5,16 @@
 #include <frugal/data/avro/codec.hpp>
 #include <frugal/data/avro/encoder.hpp>
 #include <frugal/data/avro/schema.hpp>
-#include <frugal/data/tables/new_file.hpp>
+#include <frugal/data/shards/new_file.hpp>
+#include <frugal/data/tables/files.hpp>
 #include <frugal/data/tables/row.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/file.hpp>
 
 #include <sys/random.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,21 +29,16 @@ struct AvroWriterSettings {
 
 /// Writes rows as an Avro container file of a schema in JSON. A row has the leaves of the schema as
 /// its columns, by name: "box.width" for a field of a record within the record. The file has its
-/// name once close() has returned: until then it is `path` with ".partial", and a writer that is
-/// destroyed without close() removes it.
+/// name once close() has returned; without close() nothing is left of it.
 ///
 /// Errors  DataError for an invalid schema, and for a cell that its column cannot hold;
-/// SettingsError
-///         for a row that lacks a column; StoreError if `path` exists, or the disk does not take
-///         the file.
+///         SettingsError for a row that lacks a column; StoreError if `path` exists, or the disk
+///         does not take the file.
 class AvroWriter {
  public:
-  AvroWriter(std::filesystem::path path, std::string const& schema,
+  AvroWriter(std::filesystem::path const& path, std::string const& schema,
              AvroWriterSettings settings = {})
-      : settings_(settings),
-        file_(std::move(path)),
-        where_(file_.path().string()),
-        type_(avro_schema(schema, where_)) {
+      : settings_(settings), where_(free(path)), type_(avro_schema(schema, where_)), file_(path) {
     sync_.resize(16);
     // Random, so that no file's rows hold another's marker.
     if (::getrandom(sync_.data(), sync_.size(), 0) != static_cast<ssize_t>(sync_.size())) {
@@ -53,7 +47,6 @@ class AvroWriter {
                         .why = "getrandom failed",
                         .fix = "Try again."});
     }
-    out_.emplace(File::create(file_.partial()));
     detail::AvroEncoder header;
     header.raw("Obj\1");
     header.integer(2);
@@ -81,11 +74,15 @@ class AvroWriter {
   /// Writes what is left, and makes the file durable under its name.
   void close() {
     if (rows_ > 0) flush();
-    out_->close();
-    file_.commit();
+    file_.publish();
   }
 
  private:
+  static std::string free(std::filesystem::path const& path) {
+    detail::require_free(path);
+    return path.string();
+  }
+
   void flush() {
     std::string const packed = detail::compressed(settings_.codec, block_.text(), where_);
     detail::AvroEncoder head;
@@ -99,14 +96,13 @@ class AvroWriter {
     block_.cut(0);
   }
 
-  void put(std::string const& bytes) { out_->write(std::as_bytes(std::span(bytes))); }
+  void put(std::string const& bytes) { file_.write(std::as_bytes(std::span(bytes))); }
 
   AvroWriterSettings settings_;
-  detail::NewTableFile file_;
   std::string where_;
   AvroType type_;
+  detail::NewFile file_;
   std::string sync_;
-  std::optional<File> out_;
   detail::AvroEncoder block_;
   std::uint64_t rows_ = 0;     ///< in the block
   std::uint64_t written_ = 0;  ///< in blocks before it

@@ -85,8 +85,7 @@ inline AvroHeader avro_header(AvroInput const& input) {
 /// Finds the blocks, from header to header, and reads none of them.
 ///
 /// Errors  DataError for a block that is cut off, impossible, or not followed by the sync marker.
-/// The
-///         blocks before it are in `blocks` by then.
+///         `blocks` has those before it by then.
 inline void avro_blocks(AvroInput const& input, AvroHeader const& header,
                         std::vector<AvroBlock>& blocks) {
   constexpr std::size_t longest = 20;  // two integers

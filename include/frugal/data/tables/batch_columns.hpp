@@ -20,12 +20,11 @@ namespace frugal {
 ///
 /// One data column: lists of equal length or bytes [B, n], or numbers [B], of the type in the file.
 /// Several: numbers side by side [B, C], float32. A target of integers or booleans is int64, as
-/// class labels are. float64 becomes float32 everywhere; lists of unsigned integers above 8 bits,
-/// the next wider signed type.
+/// class labels are. float64 becomes float32 everywhere; unsigned integers above 8 bits become the
+/// next wider signed type.
 ///
 /// Errors  SettingsError without a data column; DataError for a null, a text in place of a number,
-/// or
-///         lists of unlike length, with file and row.
+///         or lists of unlike length, with file and row.
 struct BatchColumns {
   std::vector<std::string> data = {};  ///< at least one
   std::string target = {};             ///< empty: the batch's target is undefined

@@ -43,6 +43,16 @@ inline std::vector<std::filesystem::path> table_files(
   return files;
 }
 
+/// StoreError if there is a file of this name: said before hours of writing, not after.
+inline void require_free(std::filesystem::path const& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
+  throw StoreError({.what = "the file exists",
+                    .where = path.string(),
+                    .why = "written data is never replaced",
+                    .fix = "Remove it, or write to another place."});
+}
+
 /// Path, size and time of a file: what changes when its content has.
 inline std::string file_identity(std::filesystem::path const& path) {
   std::error_code error;

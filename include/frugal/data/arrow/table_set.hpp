@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: arrow
+#pragma once
+
+#include <frugal/data/arrow/status.hpp>
+#include <frugal/data/arrow/table.hpp>
+#include <frugal/data/tables/row.hpp>
+#include <frugal/error.hpp>
+
+#include <arrow/table.h>
+#include <arrow/type.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace frugal {
+
+/// The rows of a table in memory, a SampleSet: what read_csv and read_jsonl give. Copies share it.
+class TableSet {
+ public:
+  TableSet(detail::ArrowTable table, std::string identity)
+      : table_(std::make_shared<detail::ArrowTable const>(std::move(table))),
+        identity_(std::move(identity)) {}
+
+  std::uint64_t size() const { return table_->rows(); }
+  Row get(std::uint64_t index) const { return table_->row(index); }
+  std::string name(std::uint64_t index) const {
+    return table_->head().source + ", row " + std::to_string(index);
+  }
+  std::string const& identity() const { return identity_; }
+
+  std::vector<std::string> const& columns() const { return table_->head().columns; }
+  /// In memory.
+  std::uint64_t bytes() const { return table_->bytes(); }
+  detail::ArrowTable const& table() const { return *table_; }
+
+ private:
+  std::shared_ptr<detail::ArrowTable const> table_;
+  std::string identity_;
+};
+
+/// What a column of a text file is read as.
+enum class ColumnType { integer, real, boolean, text };
+
+namespace detail {
+
+inline std::shared_ptr<::arrow::DataType> arrow_type(ColumnType type) {
+  switch (type) {
+    case ColumnType::integer:
+      return ::arrow::int64();
+    case ColumnType::real:
+      return ::arrow::float64();
+    case ColumnType::boolean:
+      return ::arrow::boolean();
+    case ColumnType::text:
+      break;
+  }
+  return ::arrow::utf8();
+}
+
+/// SettingsError for a file that is too large to be read into memory.
+inline void require_small(std::filesystem::path const& path, std::uint64_t most,
+                          char const* settings, char const* convert) {
+  std::error_code error;
+  std::uint64_t const size = std::filesystem::file_size(path, error);
+  if (error || size <= most) return;
+  throw SettingsError({.what = "the file is too large to be read into memory",
+                       .where = path.string(),
+                       .why = "it has " + std::to_string(size) + " bytes, and " + settings +
+                              "::most_bytes is " + std::to_string(most),
+                       .fix = std::string("Call ") + convert +
+                              " once, which takes little memory, and open the result with "
+                              "ParquetSet; or raise most_bytes."});
+}
+
+/// Fields of objects as columns with names with a dot, "box.width".
+inline std::shared_ptr<::arrow::Table> flat(std::shared_ptr<::arrow::Table> table,
+                                            std::string const& where) {
+  auto const nested = [&] {
+    ::arrow::FieldVector const& fields = table->schema()->fields();
+    return std::any_of(fields.begin(), fields.end(), [](auto const& field) {
+      return field->type()->id() == ::arrow::Type::STRUCT;
+    });
+  };
+  while (nested()) {
+    table = arrow_value(table->Flatten(), where, "the objects of the file cannot be read");
+  }
+  return table;
+}
+
+/// The table's columns of those names, in their order; all if there are none.
+inline std::shared_ptr<::arrow::Table> chosen(std::shared_ptr<::arrow::Table> const& table,
+                                              std::vector<std::string> const& columns,
+                                              std::string const& where) {
+  if (columns.empty()) return table;
+  std::vector<int> places;
+  for (std::string const& column : columns) {
+    places.push_back(table->schema()->GetFieldIndex(column));
+    if (places.back() >= 0) continue;
+    std::string all;
+    for (std::string const& each : table->ColumnNames()) all += (all.empty() ? "" : ", ") + each;
+    throw SettingsError({.what = "there is no column " + column,
+                         .where = where,
+                         .why = "the columns are " + all,
+                         .fix = "Name one of them."});
+  }
+  return arrow_value(table->SelectColumns(places), where, "columns cannot be chosen");
+}
+
+/// A set of the table's columns of those names. EmptySourceError for one without rows.
+inline TableSet table_set(std::shared_ptr<::arrow::Table> table,
+                          std::vector<std::string> const& columns, std::string const& where,
+                          std::string identity) {
+  table = chosen(flat(std::move(table), where), columns, where);
+  if (table->num_rows() == 0) {
+    throw EmptySourceError({.what = "the file has no rows",
+                            .where = where,
+                            .why = "",
+                            .fix = "Give at least one row."});
+  }
+  RowHead head{.source = where, .columns = table->ColumnNames()};
+  for (std::string const& column : head.columns) identity += ' ' + column;
+  return {ArrowTable(*table, std::make_shared<RowHead const>(std::move(head)), 0),
+          std::move(identity)};
+}
+
+}  // namespace detail
+
+}  // namespace frugal
