@@ -16,7 +16,7 @@ namespace {
 
 using frugal::Channels;
 using frugal::DecodeOptions;
-using frugal::Pixels;
+using frugal::RawImage;
 
 void demand(bool holds, char const* what) {
   if (holds) return;
@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
                               .pixels = 1U << 18};
   auto const bytes = std::as_bytes(std::span(data, size)).subspan(1);
   try {
-    Pixels const image = frugal::decode_pixels(bytes, options, "fuzz");
+    RawImage const image = frugal::decode_pixels(bytes, options, "fuzz");
     demand(std::uint64_t{image.height} * image.width <= options.pixels, "the limit holds");
     demand(image.height > 0 && image.width > 0, "an image has pixels");
     demand(image.channels == count(options.channels, image.channels) && image.channels <= 4,
