@@ -7,8 +7,18 @@
 
 #include <frugal/compose/rational.hpp>
 #include <frugal/core.hpp>
+#include <frugal/data/collate_then.hpp>
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/idx/mnist.hpp>
+#include <frugal/data/image/augment.hpp>
+#include <frugal/data/image/colour_jitter.hpp>
+#include <frugal/data/image/crop.hpp>
+#include <frugal/data/image/flip.hpp>
+#include <frugal/data/image/mix.hpp>
+#include <frugal/data/image/mosaic.hpp>
+#include <frugal/data/image/normalise.hpp>
+#include <frugal/data/image/random_resized_crop.hpp>
+#include <frugal/data/image/resize.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/loading/transformed.hpp>

@@ -14,7 +14,7 @@ if(NOT FRUGAL_SYNTAX_ONLY)
     COMMAND Python3::Interpreter "${CMAKE_CURRENT_LIST_DIR}/migrate_test.py")
 endif()
 
-frugal_at_hand(docs_buildable archive notices text)
+frugal_at_hand(docs_buildable ${frugal_components})
 if(FRUGAL_WITH_TORCH AND NOT docs_buildable)
   message(STATUS "frugal: without some component, so the programs of the pages are not built")
 elseif(FRUGAL_WITH_TORCH)

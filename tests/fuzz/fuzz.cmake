@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The fuzzers, with FRUGAL_FUZZ: fuzz_<name> for every file here, and their seed files. They need
-# clang, and no LibTorch. `./dev test --all` runs each for half a minute on every core, or for
+# clang, and no LibTorch. `./dev test --all` runs each for some seconds on every core, or for
 # FRUGAL_FUZZ_SECONDS; build/asan/tests/fuzz_safetensors -help=1 lists the options.
 
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""images.json: JPEG and PNG files, and the pixels that Pillow decodes of them.
+"""images.json: JPEG and PNG files, and the pixels that Pillow decodes of them; and the seeds of the fuzzer.
 
 Pillow writes no interlaced PNG, and none of 16 bits in several channels or of few bits of grey: those files
 are put together here, and their pixels are known.
@@ -12,7 +12,7 @@ import zlib
 
 import numpy as np
 from PIL import Image, ImageOps
-from reference import number, write
+from reference import FOLDER, number, write
 
 
 def picture(height: int, width: int, channels: int, seed: int) -> np.ndarray:
@@ -153,9 +153,21 @@ def png_cases() -> list[dict]:
     return cases
 
 
+CASES = jpeg_cases() + png_cases()
 write("images.json", "make_images.py", {
     "pillow": Image.__version__,
     "fields": "file: hexadecimal; channels, at_least, bits: what is asked for; shape [H, W, C] and pixels: what "
               "Pillow gives (numpy for 16 bits); exact: bit for bit, else within 1",
-    "cases": jpeg_cases() + png_cases(),
+    "cases": CASES,
 })
+
+# The fuzzer begins at one file of each kind; its first byte chooses options.
+SEEDS = FOLDER.parent / "fuzz" / "seeds" / "images"
+SEEDS.mkdir(parents=True, exist_ok=True)
+for old in SEEDS.iterdir():
+    old.unlink()
+for number_of, each in enumerate(CASES):
+    if (each["name"].endswith((" rgba", " rgb", " grey", ", kept")) and "png" in each["name"]) or "at least" in each["name"]:
+        continue
+    name = each["name"].replace(" ", "_").replace(",", "")
+    (SEEDS / name).write_bytes(bytes([number_of * 37 % 256]) + bytes.fromhex(each["file"]))

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: images
+// Shapes: C channels, H rows, W columns.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <frugal/data/image/decode.hpp>
+#include <frugal/data/image/pixels.hpp>
+#include <frugal/error.hpp>
+#include <frugal/store/hash.hpp>
+
+namespace frugal {
+
+/// An image [C, H, W], uint8, and the number of its class.
+struct LabelledImage {
+  at::Tensor data;
+  std::int64_t target = 0;
+
+  static constexpr std::tuple parts{&LabelledImage::data, &LabelledImage::target};
+};
+
+/// A set of the JPEG and PNG files under a folder that has a folder for each class, as
+/// torchvision's ImageFolder has them:
+///
+///     pets/cat/1.jpg  pets/cat/more/2.png  pets/dog/3.jpg
+///
+/// Classes are numbered by name, in the order of their bytes, and so are the files of a class,
+/// which may lie in folders below it. Names that begin with a dot are left out, and so are files
+/// whose name ends in none of .jpg, .jpeg and .png. Files are read when they are asked for.
+///
+/// Errors  DataError for a folder that cannot be read, and for a class without an image, which it
+///         names; from get(), for a file that cannot be read or decoded, with its path and byte.
+class ImageFolder {
+ public:
+  explicit ImageFolder(std::filesystem::path root, DecodeOptions options = {})
+      : root_(std::move(root)), options_(options), all_(std::make_shared<All>()) {
+    walk([&] {
+      for (auto const& entry : std::filesystem::directory_iterator(root_)) {
+        if (entry.is_directory() && !hidden(entry.path())) {
+          all_->classes.push_back(entry.path().filename().string());
+        }
+      }
+    });
+    std::ranges::sort(all_->classes);
+    if (all_->classes.empty()) refuse("there is no folder of a class", root_);
+    for (std::size_t label = 0; label < all_->classes.size(); ++label) add_class(label);
+  }
+
+  std::uint64_t size() const { return all_->files.size(); }
+
+  LabelledImage get(std::uint64_t index) const {
+    File const& file = all_->files.at(index);
+    return {read_image(root_ / file.path, options_), file.label};
+  }
+
+  /// Path of a file.
+  std::string name(std::uint64_t index) const {
+    return (root_ / all_->files.at(index).path).string();
+  }
+
+  std::int64_t label(std::uint64_t index) const { return all_->files.at(index).label; }
+
+  /// Names of the classes, by number.
+  std::vector<std::string> const& classes() const { return all_->classes; }
+
+  /// A hash of paths below the folder, sizes and times of change, and of the options: it changes
+  /// with them, and not when the folder is moved as it is. Asks the file system for each file.
+  std::string identity() const {
+    Hash hash;
+    auto const add = [&](std::string const& text) {
+      std::string const line = std::to_string(text.size()) + ":" + text;
+      hash.update(std::as_bytes(std::span(line)));
+    };
+    for (File const& file : all_->files) {
+      walk([&] {
+        add(file.path);
+        add(std::to_string(std::filesystem::file_size(root_ / file.path)));
+        add(std::to_string(
+            std::filesystem::last_write_time(root_ / file.path).time_since_epoch().count()));
+      });
+    }
+    add(std::to_string(static_cast<int>(options_.channels)) + (options_.orient ? "o" : "-") +
+        (options_.keep_16_bits ? "k" : "-") + (options_.accept_damaged ? "d" : "-") +
+        std::to_string(options_.at_least));
+    return "ImageFolder/1 " + std::to_string(size()) + " " + hex_of(hash.digest());
+  }
+
+ private:
+  struct File {
+    std::string path;  ///< below the root
+    std::int64_t label;
+  };
+  struct All {
+    std::vector<std::string> classes;
+    std::vector<File> files;
+  };
+
+  static bool hidden(std::filesystem::path const& path) {
+    return path.filename().string().starts_with('.');
+  }
+  static bool is_image(std::filesystem::path const& path) {
+    std::string end = path.extension().string();
+    std::ranges::transform(end, end.begin(), [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    });
+    return !hidden(path) && (end == ".jpg" || end == ".jpeg" || end == ".png");
+  }
+
+  void add_class(std::size_t label) {
+    std::filesystem::path const folder = root_ / all_->classes[label];
+    std::vector<std::string> paths;
+    walk([&] {
+      using std::filesystem::recursive_directory_iterator;
+      for (auto each = recursive_directory_iterator(
+               folder, std::filesystem::directory_options::follow_directory_symlink);
+           each != recursive_directory_iterator(); ++each) {
+        if (hidden(each->path())) {
+          each.disable_recursion_pending();
+        } else if (is_image(each->path()) && each->is_regular_file()) {
+          paths.push_back(each->path().lexically_relative(root_).string());
+        }
+      }
+    });
+    if (paths.empty()) refuse("the class has no image", folder);
+    std::ranges::sort(paths);
+    for (std::string& path : paths) {
+      all_->files.push_back({std::move(path), static_cast<std::int64_t>(label)});
+    }
+  }
+
+  [[noreturn]] static void refuse(char const* what, std::filesystem::path const& where) {
+    throw DataError({.what = what,
+                     .where = where.string(),
+                     .why = "images lie as in root/class/image.jpg, and end in .jpg, .jpeg or .png",
+                     .fix = "Put a folder for each class there, or remove the empty one."});
+  }
+
+  /// A file system error as DataError.
+  template <class Walk>
+  static void walk(Walk&& step) {
+    try {
+      step();
+    } catch (std::filesystem::filesystem_error const& error) {
+      throw DataError({.what = "the images cannot be listed",
+                       .where = error.path1().string(),
+                       .why = error.code().message(),
+                       .fix = "Check the path, and whether this user may read it."});
+    }
+  }
+
+  std::filesystem::path root_;
+  DecodeOptions options_;
+  std::shared_ptr<All> all_;  // copies share the list
+};
+
+}  // namespace frugal

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdio>
+#include <ranges>
+#include <string>
+#include <type_traits>
+
+namespace frugal::detail {
+
+inline std::string number_text(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.17g,", number);  // every bit of it
+  return text.data();
+}
+
+/// What a transform of images is, for caches: its name, the version of its code, and its settings.
+/// Raise the version when the code gives other images.
+template <class... Settings>
+std::string image_transform_text(char const* name, int version, Settings const&... settings) {
+  std::string text = std::string(name) + "/" + std::to_string(version) + "(";
+  auto const add = [&](auto const& setting) {
+    if constexpr (std::ranges::range<decltype(setting)>) {
+      text += '[';
+      for (auto const& each : setting) text += number_text(static_cast<double>(each));
+      text += "],";
+    } else if constexpr (std::integral<std::remove_cvref_t<decltype(setting)>>) {
+      text += std::to_string(setting) + ",";  // a stream's number has more bits than a double
+    } else {
+      text += number_text(static_cast<double>(setting));
+    }
+  };
+  (add(settings), ...);
+  return text + ")";
+}
+
+}  // namespace frugal::detail
