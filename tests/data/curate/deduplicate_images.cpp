@@ -17,7 +17,7 @@ namespace frugal_test::data_curate_deduplicate_images {
 using frugal::Curation;
 using frugal::GreyImage;
 using frugal::ImageHash;
-using frugal::Keep;
+using frugal::KeepSample;
 
 struct Images {
   std::uint64_t size() const { return images.size(); }
@@ -128,7 +128,7 @@ TEST_CASE("the largest image of a group stays if asked for") {
   std::mt19937_64 random(1);
   GreyImage const image = picture(random);
   Images const set{{image, twice_as_large(image), image}};
-  Curation const found = frugal::deduplicate_images(set, {.keep = Keep::longest});
+  Curation const found = frugal::deduplicate_images(set, {.keep = KeepSample::longest});
   REQUIRE(found.removed.size() == 2);
   CHECK(found.removed[0].twin == 1);
   CHECK(found.removed[1].twin == 1);

@@ -36,7 +36,7 @@ struct DeduplicateImages {
   std::string name{};                      ///< of the set, in the report and for overrides
   ImageHash hash = ImageHash::difference;  ///< what is compared
   unsigned distance = 4;                   ///< most bits of 64 that differ, at most 11
-  Keep keep = Keep::first;                 ///< which image of a group stays; longest: most pixels
+  KeepSample keep = KeepSample::first;     ///< which image of a group stays; longest: most pixels
   unsigned threads = 0;                    ///< 0: one for each core
   Price price{};                           ///< for the dollars of the report
   std::filesystem::path data{};            ///< where the set lies: it may be marked curated
@@ -223,10 +223,11 @@ Curation deduplicate_images(Set const& set, DeduplicateImages const& settings,
           }).run();
   }
   out.name = settings.name;
-  out.identity = detail::identity_of(set);
+  out.identity = detail::identity_text(set);
   out.method = std::string(settings.hash == ImageHash::difference ? "dHash" : "pHash") +
                " of 64 bits, of which at most " + std::to_string(settings.distance) + " differ; " +
-               (settings.keep == Keep::first ? "the first" : "the largest") + " of a group stays";
+               (settings.keep == KeepSample::first ? "the first" : "the largest") +
+               " of a group stays";
   out.price = settings.price;
   return out;
 }
