@@ -170,7 +170,7 @@ int main(int argc, char** argv) {
   app.add_flag("--mark", to.mark, "mark that file as curated");
   CLI11_PARSE(app, argc, argv);
   settings.shingles.of = of == "words" ? frugal::ShingleOf::words : frugal::ShingleOf::characters;
-  settings.keep = keep == "first" ? frugal::Keep::first : frugal::Keep::longest;
+  settings.keep = keep == "first" ? frugal::KeepSample::first : frugal::KeepSample::longest;
   settings.memory = mebibytes << 20;
   settings.data = data;
   if (settings.name.empty()) settings.name = data.stem().string();

@@ -22,8 +22,8 @@ TEST_CASE("numbers read as people write them") {
   CHECK(frugal::detail::grouped(1234567890) == "1,234,567,890");
   CHECK(frugal::detail::fixed(0.125, 2) == "0.12");
   CHECK(frugal::detail::fixed(1e300, 1).size() == 303);
-  CHECK(frugal::detail::percent(1, 3) == "33.33%");
-  CHECK(frugal::detail::percent(0, 0) == "0%");
+  CHECK(frugal::detail::percent_of(1, 3) == "33.33%");
+  CHECK(frugal::detail::percent_of(0, 0) == "0%");
 }
 
 TEST_CASE("an excerpt is not cut within a character") {

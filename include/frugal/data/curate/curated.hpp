@@ -40,7 +40,7 @@ class Curated {
                   "frugal: nothing says whether this set is the one of the report. Give it "
                   "`identity()`, a text that changes with its content; or deduplicate it here, "
                   "with `curate(set, settings)`.");
-    std::string const identity = detail::identity_of(set_);
+    std::string const identity = detail::identity_text(set_);
     if (identity == curation.identity) return;
     if (!options.even_if_changed.empty() && options.even_if_changed == curation.name) return;
     refuse("the identity of the set is \"" + identity + "\", and that of the report \"" +
@@ -79,7 +79,7 @@ class Curated {
   std::string identity() const
     requires IdentifiedSet<Set>
   {
-    return detail::identity_of(set_) + ", curated " + hex_of(chosen_);
+    return detail::identity_text(set_) + ", curated " + hex_of(chosen_);
   }
 
   /// The name of the set, for overrides.

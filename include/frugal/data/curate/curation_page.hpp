@@ -74,10 +74,10 @@ class PageWriter {
     figure("samples", grouped(curation_.samples));
     figure("kept", grouped(curation_.kept()));
     figure("removed",
-           grouped(removed) + " <small>" + percent(removed, curation_.samples) + "</small>");
+           grouped(removed) + " <small>" + percent_of(removed, curation_.samples) + "</small>");
     figure("of these, copies", grouped(curation_.copies()));
     figure("bytes saved",
-           grouped(bytes) + " <small>" + percent(bytes, curation_.bytes) + "</small>");
+           grouped(bytes) + " <small>" + percent_of(bytes, curation_.bytes) + "</small>");
     if (auto const dollars = curation_.dollars_per_epoch()) {
       figure("saved per epoch", "$" + fixed(*dollars, *dollars < 1 ? 4 : 2));
     }

@@ -60,7 +60,7 @@ inline std::string fixed(double number, int digits) {
   return {text.data(), end.ptr};
 }
 
-inline std::string percent(std::uint64_t part, std::uint64_t of) {
+inline std::string percent_of(std::uint64_t part, std::uint64_t of) {
   return of == 0 ? "0%" : fixed(100 * static_cast<double>(part) / static_cast<double>(of), 2) + "%";
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/curate/in_chunks.hpp>
 #include <frugal/data/curate/run_file.hpp>
 #include <frugal/store/file.hpp>
 #include <frugal/store/folder.hpp>
@@ -105,9 +106,13 @@ class SpillSort {
 
   template <class Visit>
   void visit_memory(Visit& visit) {
+    in_chunks(parts_.size(), 1, static_cast<unsigned>(parts_.size()),
+              [&](unsigned, auto begin, auto) {
+                auto& records = parts_[static_cast<std::size_t>(begin)].records;
+                std::sort(records.begin(), records.end());
+              });
     std::vector<std::span<Record const>> runs;
     for (Part& part : parts_) {
-      std::sort(part.records.begin(), part.records.end());
       if (!part.records.empty()) runs.emplace_back(part.records);
     }
     merge(
