@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/data/loading/loader.hpp>
+#include <frugal/data/sampling/shared.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -202,6 +203,25 @@ TEST_CASE("a batch of which every sample is skipped is skipped") {
   CHECK(numbers_in({*source.next()}) == std::vector<std::int64_t>{8, 9, 10, 11});
   CHECK(source.consumed() == 12);
   CHECK(source.skipped().total == 4);
+}
+
+TEST_CASE("a rank whose whole part of a batch is damaged ends the run: the others would wait") {
+  auto const source_of = [](int rank, int world) {
+    return loader(Troubled{12, damaged({4, 5})},
+                  frugal::Shared(frugal::Pass(12, {.batch = 4, .shuffle = false}, "pictures"),
+                                 {.rank = rank, .world = world}),
+                  frugal::Stack{}, with(2, OnError::Skip, 1));
+  };
+  auto source = source_of(0, 2);
+  CHECK(numbers_in({*source.next()}) == std::vector<std::int64_t>{0, 1});
+  for (int again = 0; again < 2; ++again) {
+    CHECK(fault_of_next(source).what == "every sample of this rank's part of a batch is damaged");
+  }
+  CHECK(source.consumed() == 4);
+  auto other = source_of(1, 2);
+  CHECK(numbers_in(rest(other)) == std::vector<std::int64_t>{2, 3, 6, 7, 10, 11});
+  auto alone = source_of(0, 1);
+  CHECK(numbers_in(rest(alone)).size() == 10);
 }
 
 TEST_CASE("more than the limit end the run, at the batch that exceeds it") {

@@ -56,6 +56,7 @@ class Loader {
         faults_(settings_.name.empty() ? detail::demangled_name<Set>() : settings_.name, settings_),
         samples_(static_cast<std::uint64_t>(order.samples())),
         batches_(static_cast<std::uint64_t>(order.batches())),
+        shared_(is_shared(order)),
         pool_(std::make_unique<detail::Pool<Tasks>>(
             Tasks(std::move(set), std::move(collate), std::move(order), settings_),
             *settings_.workers, settings_.depth + static_cast<std::size_t>(*settings_.workers),
@@ -85,6 +86,7 @@ class Loader {
       stages_ += loaded.stages;
       if (loaded.failure) fail(loaded);
       if (!loaded.skipped.empty()) count_skipped(loaded);
+      if (!loaded.batch && shared_) stay([&] { faults_.empty_part(batch()); });
       consumed_ = loaded.consumed;
       if (!loaded.batch) continue;
       meter_.step(asked, Clock::now());
@@ -126,6 +128,13 @@ class Loader {
       settings.workers = detail::default_workers(gpus(), detail::cores_here());
     }
     return settings;
+  }
+  static bool is_shared(O const& order) {
+    if constexpr (requires { order.is_shared(); }) {
+      return order.is_shared();
+    } else {
+      return false;
+    }
   }
   static int gpus() {
     if (!c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) return 0;
@@ -183,6 +192,7 @@ class Loader {
   detail::LoaderFaults faults_;
   std::uint64_t samples_;
   std::uint64_t batches_;
+  bool shared_;
   Cursor start_{};
   std::uint64_t consumed_ = 0;
   std::exception_ptr failure_;

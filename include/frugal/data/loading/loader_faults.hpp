@@ -99,6 +99,12 @@ class LoaderFaults {
                        .why = "its thread was ended from within, as pthread_exit does",
                        .fix = "Report the failure of a sample by an exception."});
   }
+  [[noreturn]] void empty_part(std::string const& batch) const {
+    throw DataError({.what = "every sample of this rank's part of a batch is damaged",
+                     .where = place("", batch),
+                     .why = "the other ranks train on theirs, and would wait for this one",
+                     .fix = "Repair the samples, or make the batch larger."});
+  }
   [[noreturn]] void too_many(SkippedSamples const& skipped, std::uint64_t samples) const {
     std::ostringstream limit;
     limit << limit_;

@@ -97,6 +97,9 @@ class Shared {
     }
   }
 
+  /// Whether there are other processes, which would wait for a batch that this one leaves out.
+  bool is_shared() const { return world_ > 1; }
+
   /// Global position behind the last batch, whoever had the samples.
   std::uint64_t consumed() const { return consumed_; }
 
