@@ -13,7 +13,6 @@
 
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/sampling/buckets.hpp>
-#include <frugal/data/sampling/group_pass.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/sampling/shared.hpp>
 #include <frugal/data/shards/shard_order.hpp>
@@ -184,15 +183,12 @@ void check_set() {
   auto const pass = [](std::uint64_t samples, Life const& life) {
     return frugal::Pass(samples, {.batch = life.batch}, "set");
   };
-  // Orders of shards and of row groups: of sizes that fit no batch.
+  // An order of shards, of sizes that fit no batch.
   auto const sizes = [](std::uint64_t samples) {
     return std::vector<std::uint64_t>{5, 1, samples - 13, 7};
   };
   auto const by_shard = [&](std::uint64_t samples, Life const& life) {
     return frugal::ShardOrder(sizes(samples), {.batch = life.batch}, {.shards = 2}, "set");
-  };
-  auto const by_group = [&](std::uint64_t samples, Life const& life) {
-    return frugal::GroupPass(sizes(samples), {.batch = life.batch}, "set");
   };
   auto const by_length = [](std::uint64_t samples, Life const& life) {
     frugal::Buckets buckets{.lengths = {}, .pool = 2};
@@ -206,14 +202,12 @@ void check_set() {
     for (Run const& run : runs) all.push_back(on(world, run));
     check_runs<Case>(all, {1, 2, 4, 8}, pass);
     check_runs<Case>(all, {2}, by_shard);
-    check_runs<Case>(all, {2}, by_group);
     // An order by length depends on the batch size, so that a run keeps it.
     all.pop_back();
     check_runs<Case>(all, {2}, by_length);
   }
   check_runs<Case>(runs_of_changing_worlds, {1, 4}, pass);
   check_runs<Case>(runs_of_changing_worlds, {2}, by_shard);
-  check_runs<Case>(runs_of_changing_worlds, {2}, by_group);
 }
 
 /// The runs of one process for a source. `make(Loading)` gives it.

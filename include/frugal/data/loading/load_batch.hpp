@@ -76,7 +76,7 @@ auto collate_samples(Collate const& collate, std::vector<Sample> samples,
 
 /// The tasks of a loader's workers (Pool): `deal` says which samples are next, `make` reads and
 /// collates them.
-template <SampleSet Set, class Collate, class Order>
+template <SampleSet Set, class Collate, Order O>
 class BatchTasks {
   using Sample = sample_of<Set>;
   using Clock = std::chrono::steady_clock;
@@ -90,7 +90,7 @@ class BatchTasks {
     std::uint64_t seed, epoch, consumed;
   };
 
-  BatchTasks(Set set, Collate collate, Order order, LoaderSettings const& settings)
+  BatchTasks(Set set, Collate collate, O order, LoaderSettings const& settings)
       : set_(std::move(set)),
         collate_(std::move(collate)),
         order_(std::move(order)),
@@ -217,7 +217,7 @@ class BatchTasks {
 
   Set set_;
   [[no_unique_address]] Collate collate_;
-  Order order_;
+  O order_;
   Cursor cursor_{};
   int threads_;
   bool skips_;
