@@ -8,6 +8,8 @@
 #include <frugal/compose/rational.hpp>
 #include <frugal/core.hpp>
 #include <frugal/data/collate_then.hpp>
+#include <frugal/data/cache/cached.hpp>
+#include <frugal/data/cache/offline.hpp>
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/idx/mnist.hpp>
 #include <frugal/data/image/augment.hpp>
@@ -30,7 +32,9 @@
 #include <frugal/data/sampling/weighted.hpp>
 #include <frugal/data/shards/folder_set.hpp>
 #include <frugal/data/shards/npy_tensor.hpp>
+#include <frugal/data/shards/record_set.hpp>
 #include <frugal/data/shards/shard_order.hpp>
+#include <frugal/data/shards/shard_writer.hpp>
 #include <frugal/data/shards/text_lines.hpp>
 #include <frugal/data/text/packed.hpp>
 #include <frugal/data/text/token_transform.hpp>

@@ -31,9 +31,9 @@ TEST_CASE("shards end at their number of records, or of bytes") {
     all.add(sample);
   }
   auto const sizes = [](ShardList const& list) {
-    std::vector<std::uint64_t> sizes;
-    for (auto const& shard : list.shards) sizes.push_back(shard.records);
-    return sizes;
+    std::vector<std::uint64_t> counts;
+    for (auto const& shard : list.shards) counts.push_back(shard.records);
+    return counts;
   };
   CHECK(sizes(records.close()) == std::vector<std::uint64_t>{4, 4, 1});
   CHECK(sizes(bytes.close()) == std::vector<std::uint64_t>{2, 2, 2, 2, 1});
