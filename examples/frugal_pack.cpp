@@ -21,12 +21,9 @@
 #include <frugal/data/shards/text_lines.hpp>
 
 #ifdef FRUGAL_HAS_ARROW
-#include <frugal/data/arrow/parquet_set.hpp>
-#if __has_include(<frugal/data/arrow/csv.hpp>)
 #include <frugal/data/arrow/csv.hpp>
 #include <frugal/data/arrow/jsonl.hpp>
-#define FRUGAL_HAS_CSV
-#endif
+#include <frugal/data/arrow/parquet_set.hpp>
 #endif
 #ifdef FRUGAL_HAS_AVRO
 #include <frugal/data/avro/avro_set.hpp>
@@ -157,10 +154,7 @@ fr::PackReport pack_tar(std::vector<std::string> const& sources, std::filesystem
 std::vector<std::string> formats() {
   std::vector<std::string> all{"tar", "folder", "lines", "paragraphs", "files", "idx"};
 #ifdef FRUGAL_HAS_ARROW
-  all.emplace_back("parquet");
-#endif
-#ifdef FRUGAL_HAS_CSV
-  all.insert(all.end(), {"csv", "jsonl"});
+  all.insert(all.end(), {"parquet", "csv", "jsonl"});
 #endif
 #ifdef FRUGAL_HAS_AVRO
   all.emplace_back("avro");
@@ -184,6 +178,15 @@ fr::PackReport pack_rows(Set const& set, std::filesystem::path const& to, fr::Pa
   return fr::pack(Rows{set, {fields}}, to, std::move(settings));
 }
 
+[[maybe_unused]] std::filesystem::path only(std::vector<std::filesystem::path> const& paths) {
+  if (paths.size() == 1) return paths[0];
+  throw fr::SettingsError(
+      {.what = "more than one file",
+       .where = paths.at(1).string(),
+       .why = "a CSV or JSONL file is read into memory, one at a time",
+       .fix = "Pack each into a folder of its own, or turn them into Parquet."});
+}
+
 /// Nothing if the format is no table.
 std::optional<fr::PackReport> pack_table(std::string const& format,
                                          std::vector<std::string> const& sources,
@@ -195,10 +198,8 @@ std::optional<fr::PackReport> pack_table(std::string const& format,
     fr::ParquetSet const set(paths, {.on_damage = settings.on_damage});
     return pack_rows(set, to, settings, fields);
   }
-#endif
-#ifdef FRUGAL_HAS_CSV
-  if (format == "csv") return pack_rows(fr::read_csv(paths.at(0)), to, settings, fields);
-  if (format == "jsonl") return pack_rows(fr::read_jsonl(paths.at(0)), to, settings, fields);
+  if (format == "csv") return pack_rows(fr::read_csv(only(paths)), to, settings, fields);
+  if (format == "jsonl") return pack_rows(fr::read_jsonl(only(paths)), to, settings, fields);
 #endif
 #ifdef FRUGAL_HAS_AVRO
   if (format == "avro") {
