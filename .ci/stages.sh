@@ -402,8 +402,6 @@ stages_of_ci() {
   stage "address and undefined-behaviour sanitizer" stage_sanitizer asan
   stage "thread sanitizer" stage_sanitizer tsan
   stage "fuzz: every parser" stage_fuzz
-  stage "fuzz: tar shards" stage_fuzz tar_shards
-  stage "fuzz: Avro" stage_fuzz avro
   stage "interop: the files of Python's packages" stage_interop
   stage "installed, add_subdirectory, FetchContent" stage_package
   stage "conan create" stage_conan
