@@ -112,9 +112,9 @@ inline std::string unzstd(std::string_view packed, std::uint64_t limit, std::str
 /// The content of a block. DataError for a damaged one, and one above `limit` bytes.
 inline std::string decompressed(AvroCodec codec, std::string packed, std::uint64_t limit,
                                 std::string const& where) {
-  if (packed.size() > limit) too_large(where, limit);
   if (codec == AvroCodec::deflate) return inflated(packed, limit, where);
   if (codec == AvroCodec::zstandard) return unzstd(packed, limit, where);
+  if (packed.size() > limit) too_large(where, limit);
   return packed;
 }
 
