@@ -10,7 +10,10 @@
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
 #include <frugal/data/samples.hpp>
+#include <frugal/data/text/documents.hpp>
+#include <frugal/data/text/packed.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -66,9 +69,21 @@ struct TransformedCase {
   }
 };
 
+/// Sequences of packed documents, of which each begins with its number.
+struct PackedCase {
+  static auto set() {
+    frugal::Documents documents;
+    for (std::int32_t i = 0; i < 53; ++i) documents.append(std::array{i, 100, 101 + i % 2});
+    return frugal::Packed(std::move(documents), {.length = 3});
+  }
+  static std::int64_t id(frugal::PackedBatch const& sample) {
+    return sample.data[0].item<std::int64_t>();
+  }
+};
+
 // Sets of other rooms are added here, or tested with check_set where their library is.
 TEST_CASE_TEMPLATE("a set gives each sample once, with any workers, kills and world sizes", Case,
-                   PlainCase, RowsCase, TransformedCase) {
+                   PlainCase, RowsCase, TransformedCase, PackedCase) {
   check_set<Case>();
 }
 
