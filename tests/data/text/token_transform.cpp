@@ -3,10 +3,15 @@
 
 #include <ATen/ATen.h>
 
+#include <frugal/data/cache/cached.hpp>
 #include <frugal/data/pad.hpp>
+#include <frugal/data/text/packed.hpp>
 #include <frugal/data/text/token_transform.hpp>
 
+#include "support/files.hpp"
+
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -72,6 +77,46 @@ TEST_CASE("the settings tell whether a cache of the ids still holds") {
   CHECK(settings(5, at::kLong) != settings(5, at::kInt));
   static_assert(TokenTransform<Bytes>::version == 1);
   CHECK(TokenTransform(Bytes{}).identity().find("bytes") != std::string::npos);
+}
+
+/// Counts how often a text is tokenised.
+struct Counting : Bytes {
+  std::atomic<int>* calls;
+  Encoded encode(std::string_view text, std::size_t most) const {
+    ++*calls;
+    return Bytes::encode(text, most);
+  }
+};
+
+struct Lines {
+  std::uint64_t size() const { return 3; }
+  std::string get(std::uint64_t index) const { return std::string(2 + index, 'a'); }
+  std::string identity() const { return "three lines"; }
+};
+
+TEST_CASE(
+    "under a cache a text is tokenised once, over epochs and runs, and again for another limit") {
+  support::TemporaryFolder const folder;
+  std::atomic<int> calls{0};
+  auto const run = [&](std::size_t most) {
+    auto const set = frugal::cached(Lines{}, TokenTransform(Counting{{}, &calls}, {.most = most}),
+                                    {.folder = folder.path(), .out = nullptr});
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      for (std::uint64_t i = 0; i < set.size(); ++i) {
+        CHECK(set.get(i).equal(TokenTransform(Bytes{}, {.most = most})(Lines{}.get(i))));
+      }
+    }
+    // Packing measures the cached documents, and reads them.
+    frugal::Packed const packed(set, {.length = 4});
+    CHECK(packed.index().tokens() == (most == 512 ? 12 : 9));
+    return packed.get(0).data;
+  };
+  CHECK(run(512).equal(at::tensor({1, 97, 97, 1}, at::kLong)));
+  CHECK(calls == 3);
+  run(512);
+  CHECK(calls == 3);
+  run(3);
+  CHECK(calls == 6);
 }
 
 }  // namespace frugal_test::data_text_token_transform

@@ -19,6 +19,8 @@ using frugal::Vocabulary;
 using frugal::detail::WordpieceTrie;
 using Ids = std::optional<std::vector<std::int32_t>>;
 
+Ids pieces(std::vector<std::int32_t> ids) { return ids; }
+
 Ids matched(WordpieceTrie const& trie, std::string_view word) {
   std::vector<std::int32_t> ids;
   std::size_t bytes = 0;
@@ -51,8 +53,8 @@ TEST_CASE("the example of the paper is matched as it is there") {
   // Figure 1: the vocabulary, and the word abcdz, which is a ##b ##c ##d ##z.
   Vocabulary const vocabulary = Vocabulary::parse("a\nabcdx\n##b\n##c\n##cdy\n##dz\n");
   WordpieceTrie const trie(vocabulary, "##", 100);
-  CHECK(matched(trie, "abcdz") == Ids({0, 2, 3, 5}));
-  CHECK(matched(trie, "abcdx") == Ids({1}));
+  CHECK(matched(trie, "abcdz") == pieces({0, 2, 3, 5}));
+  CHECK(matched(trie, "abcdx") == pieces({1}));
   CHECK(matched(trie, "abcd") == std::nullopt);
   CHECK(matched(trie, "bcd") == std::nullopt);
 }
@@ -93,20 +95,20 @@ TEST_CASE("pieces end between code points, although the trie is one of bytes") {
   // The two characters share their first two bytes.
   Vocabulary const vocabulary = Vocabulary::parse("\xe4\xbd\xa0\n##\xe4\xbd\xa1\n");
   WordpieceTrie const trie(vocabulary, "##", 100);
-  CHECK(matched(trie, "\xe4\xbd\xa0\xe4\xbd\xa1") == Ids({0, 1}));
+  CHECK(matched(trie, "\xe4\xbd\xa0\xe4\xbd\xa1") == pieces({0, 1}));
   CHECK(matched(trie, "\xe4\xbd\xa0\xe4\xbd\xa0") == std::nullopt);
 }
 
 TEST_CASE("a prefix alone is no piece, and pieces longer than any word are left out") {
   Vocabulary const vocabulary = Vocabulary::parse("##\nab\nabc\n");
   WordpieceTrie const trie(vocabulary, "##", 2);
-  CHECK(matched(trie, "ab") == Ids({1}));
+  CHECK(matched(trie, "ab") == pieces({1}));
   CHECK(matched(trie, "abc") == std::nullopt);
 }
 
 TEST_CASE("without a prefix all pieces may stand anywhere") {
   WordpieceTrie const trie(Vocabulary::parse("ab\nc\n"), "", 100);
-  CHECK(matched(trie, "cabab") == Ids({1, 0, 0}));
+  CHECK(matched(trie, "cabab") == pieces({1, 0, 0}));
 }
 
 }  // namespace frugal_test::data_text_wordpiece_trie

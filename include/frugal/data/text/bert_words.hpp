@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/text/bert_characters.hpp>
 #include <frugal/data/text/encoded.hpp>
 #include <frugal/data/text/utf8.hpp>
 
 #include <utf8proc.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -68,12 +67,14 @@ class BertWords {
       auto const byte = static_cast<unsigned char>(text[at]);
       if (byte < 0x80) {
         Ascii const& as = ascii_[byte];
-        if (as.kind != Kind::nothing) word.settle(f);
-        if (as.kind == Kind::letter) {
-          word.text.push_back(as.lower);
-          word.from.push_back({at, at + 1});
-        } else if (as.kind != Kind::nothing) {
-          word.put(byte, {at, at + 1}, as.kind, f);
+        if (!as.dropped) {
+          word.settle(f);
+          if (as.kind == Kind::letter) {
+            word.text.push_back(as.lower);
+            word.from.push_back({at, at + 1});
+          } else {
+            word.put(byte, {at, at + 1}, as.kind, f);
+          }
         }
         ++at;
       } else {
@@ -89,9 +90,10 @@ class BertWords {
   BertText const& settings() const { return settings_; }
 
  private:
-  enum class Kind : std::uint8_t { letter, space, punctuation, nothing };
+  using Kind = detail::BertKind;
   struct Ascii {
     Kind kind = Kind::letter;
+    bool dropped = false;
     char lower = 0;
   };
   struct Mark {
@@ -137,28 +139,29 @@ class BertWords {
         }
       }
       for (std::size_t i = 0; i < sorted.size(); ++i) {
-        put(sorted[i].value, spans[i], kind_of(sorted[i].value), f);
+        put(sorted[i].value, spans[i], detail::bert_kind(sorted[i].value), f);
       }
     }
   };
 
   Ascii ascii_of(char32_t c) const {
     bool const upper = c >= 'A' && c <= 'Z' && settings_.lower_case;
-    Kind const kind = settings_.clean && dropped(c) ? Kind::nothing : kind_of(c);
-    return {kind, static_cast<char>(upper ? c + ('a' - 'A') : c)};
+    return {.kind = detail::bert_kind(c),
+            .dropped = settings_.clean && detail::bert_drops(c),
+            .lower = static_cast<char>(upper ? c + ('a' - 'A') : c)};
   }
 
   /// A character that is not ASCII: what of it comes into the word.
   template <class F>
   void normalise(char32_t c, TextSpan span, Word& word, F& f) const {
     if (settings_.clean) {
-      if (dropped(c)) return;
-      if (white_space(c)) {
+      if (detail::bert_drops(c)) return;
+      if (detail::white_space(c)) {
         word.settle(f);
         return word.put(' ', span, Kind::space, f);
       }
     }
-    bool const apart = settings_.space_chinese && chinese(c);
+    bool const apart = settings_.space_chinese && detail::bert_chinese(c);
     if (apart) {
       word.settle(f);
       word.finish(f);
@@ -205,49 +208,7 @@ class BertWords {
       }
       c = static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
     }
-    word.put(c, span, kind_of(c), f);
-  }
-
-  static utf8proc_category_t category_of(char32_t c) {
-    return utf8proc_category(static_cast<utf8proc_int32_t>(c));
-  }
-  /// What cleaning drops. Tab and line ends are white space.
-  static bool dropped(char32_t c) {
-    if (c == 0 || c == detail::replacement_character) return true;
-    if (c == '\t' || c == '\n' || c == '\r') return false;
-    auto const category = category_of(c);
-    return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
-           category == UTF8PROC_CATEGORY_CO;
-  }
-  /// Unicode's property White_Space.
-  static bool white_space(char32_t c) {
-    if (c < 0x80) return c == ' ' || (c >= '\t' && c <= '\r');
-    auto const category = category_of(c);
-    return c == 0x85 || category == UTF8PROC_CATEGORY_ZS || category == UTF8PROC_CATEGORY_ZL ||
-           category == UTF8PROC_CATEGORY_ZP;
-  }
-  static Kind kind_of(char32_t c) {
-    if (white_space(c)) return Kind::space;
-    if (c < 0x80) {
-      bool const letter =
-          (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-      return letter || c < '!' || c > '~' ? Kind::letter : Kind::punctuation;
-    }
-    auto const category = category_of(c);
-    bool const punctuation = category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
-    return punctuation ? Kind::punctuation : Kind::letter;
-  }
-  /// Of the CJK blocks that BERT names, as `tokenizers` has them: it begins extension E at U+2B920.
-  static bool chinese(char32_t c) {
-    struct Range {
-      char32_t first, last;
-    };
-    for (Range const range : {Range{0x4e00, 0x9fff}, Range{0x3400, 0x4dbf}, Range{0x20000, 0x2a6df},
-                              Range{0x2a700, 0x2b81f}, Range{0x2b920, 0x2ceaf},
-                              Range{0xf900, 0xfaff}, Range{0x2f800, 0x2fa1f}}) {
-      if (c >= range.first && c <= range.last) return true;
-    }
-    return false;
+    word.put(c, span, detail::bert_kind(c), f);
   }
 
   BertText settings_;
