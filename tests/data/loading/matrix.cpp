@@ -128,80 +128,77 @@ struct CachedCase {
   static std::int64_t id(at::Tensor const& sample) { return sample[1].item<std::int64_t>(); }
 };
 
+/// Sequences of packed documents, of which each begins with its number.
+struct PackedCase {
+  static auto set() {
+    frugal::Documents documents;
+    for (std::int32_t i = 0; i < 53; ++i) documents.append(std::array{i, 100, 101 + i % 2});
+    return frugal::Packed(std::move(documents), {.length = 3});
+  }
+  static std::int64_t id(frugal::PackedBatch const& sample) {
+    return sample.data[0].item<std::int64_t>();
+  }
+};
+
 // Sets of other rooms are added here, or tested with check_set where their library is.
 TEST_CASE_TEMPLATE("a set gives each sample once, with any workers, kills and world sizes", Case,
                    PlainCase, RowsCase, TransformedCase, RecordsCase, LinesCase, CachedCase,
                    PackedCase) {
-  /// Sequences of packed documents, of which each begins with its number.
-  struct PackedCase {
-    static auto set() {
-      frugal::Documents documents;
-      for (std::int32_t i = 0; i < 53; ++i) documents.append(std::array{i, 100, 101 + i % 2});
-      return frugal::Packed(std::move(documents), {.length = 3});
-    }
-    static std::int64_t id(frugal::PackedBatch const& sample) {
-      return sample.data[0].item<std::int64_t>();
-    }
-  };
+  check_set<Case>();
+}
 
-  // Sets of other rooms are added here, or tested with check_set where their library is.
-  TEST_CASE_TEMPLATE("a set gives each sample once, with any workers, kills and world sizes", Case,
-                     PlainCase, RowsCase, TransformedCase, PackedCase) {
-    check_set<Case>();
-  }
+Ids ids_of(Batch const& batch) { return samples_in({batch}); }
 
-  Ids ids_of(Batch const& batch) { return samples_in({batch}); }
+TEST_CASE("resident tensors give each sample once") {
+  check_source(
+      61, true, [](Loading loading) { return frugal::Resident(numbered(61), loading); }, ids_of);
+}
 
-  TEST_CASE("resident tensors give each sample once") {
-    check_source(
-        61, true, [](Loading loading) { return frugal::Resident(numbered(61), loading); }, ids_of);
-  }
+TEST_CASE("a mapped and a prefetched source give each sample once") {
+  check_source(
+      61, true,
+      [](Loading loading) {
+        return frugal::Prefetch(
+            frugal::Mapped(frugal::Resident(numbered(61), loading), [](Batch b) { return b; }));
+      },
+      ids_of);
+}
 
-  TEST_CASE("a mapped and a prefetched source give each sample once") {
-    check_source(
-        61, true,
-        [](Loading loading) {
-          return frugal::Prefetch(
-              frugal::Mapped(frugal::Resident(numbered(61), loading), [](Batch b) { return b; }));
-        },
-        ids_of);
-  }
+TEST_CASE("a prefetched loader gives each sample once") {
+  check_source(
+      50, true, [](Loading loading) { return frugal::Prefetch(frugal::loader(Rows{}, loading)); },
+      ids_of);
+}
 
-  TEST_CASE("a prefetched loader gives each sample once") {
-    check_source(
-        50, true, [](Loading loading) { return frugal::Prefetch(frugal::loader(Rows{}, loading)); },
-        ids_of);
-  }
+std::vector<Batch> one_by_one(std::int64_t count) {
+  Batch const all = numbered(count);
+  std::vector<Batch> samples;
+  for (std::int64_t i = 0; i < count; ++i) samples.push_back({all.data[i], all.target[i]});
+  return samples;
+}
 
-  std::vector<Batch> one_by_one(std::int64_t count) {
-    Batch const all = numbered(count);
-    std::vector<Batch> samples;
-    for (std::int64_t i = 0; i < count; ++i) samples.push_back({all.data[i], all.target[i]});
-    return samples;
-  }
+TEST_CASE("samples in memory give each sample once, in shuffled order and by length") {
+  check_source(
+      61, true, [](Loading loading) { return frugal::from_samples(one_by_one(61), loading); },
+      ids_of);
+  check_source(
+      61, false,
+      [](Loading loading) {
+        frugal::Buckets buckets;
+        for (std::int64_t i = 0; i < 61; ++i) buckets.lengths.push_back(i % 5);
+        return frugal::from_samples(one_by_one(61), loading, frugal::Stack{}, std::move(buckets));
+      },
+      ids_of);
+}
 
-  TEST_CASE("samples in memory give each sample once, in shuffled order and by length") {
-    check_source(
-        61, true, [](Loading loading) { return frugal::from_samples(one_by_one(61), loading); },
-        ids_of);
-    check_source(
-        61, false,
-        [](Loading loading) {
-          frugal::Buckets buckets;
-          for (std::int64_t i = 0; i < 61; ++i) buckets.lengths.push_back(i % 5);
-          return frugal::from_samples(one_by_one(61), loading, frugal::Stack{}, std::move(buckets));
-        },
-        ids_of);
-  }
-
-  TEST_CASE("a range of batches gives each sample once") {
-    check_source(
-        61, false,
-        [](Loading loading) {
-          frugal::Resident all(numbered(61), loading);
-          return frugal::as_source(epoch_of(all, {}));
-        },
-        ids_of);
-  }
+TEST_CASE("a range of batches gives each sample once") {
+  check_source(
+      61, false,
+      [](Loading loading) {
+        frugal::Resident all(numbered(61), loading);
+        return frugal::as_source(epoch_of(all, {}));
+      },
+      ids_of);
+}
 
 }  // namespace frugal_test::data_matrix
