@@ -76,7 +76,7 @@ auto collate_samples(Collate const& collate, std::vector<Sample> samples,
 
 /// The tasks of a loader's workers (Pool): `deal` says which samples are next, `make` reads and
 /// collates them.
-template <SampleSet Set, class Collate, Order O>
+template <SampleSet Set, class Collate, frugal::Order O>  // detail has an Order of policies
 class BatchTasks {
   using Sample = sample_of<Set>;
   using Clock = std::chrono::steady_clock;
