@@ -80,7 +80,12 @@ class RecordSet {
   {
     std::vector<std::byte const*> records;
     records.reserve(indices.size());
-    for (std::uint64_t const index : indices) records.push_back(records_.get(index).data());
+    for (std::uint64_t const index : indices) {
+      records.push_back(records_.get(index).data());
+      // The batch is copied below, when the first lines of its records have come from memory.
+      __builtin_prefetch(records.back());
+      __builtin_prefetch(records.back() + 64);
+    }
     return detail::record_sample<detail::record_batch_of<S>>(
         [&]<class P>(std::size_t k, std::type_identity<P>) -> at::Tensor {
           return gathered(fields_[k], records);

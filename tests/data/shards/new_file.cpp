@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <frugal/data/shards/new_file.hpp>
+
+#include "support/files.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string_view>
+
+namespace frugal_test::data_shards_new_file {
+
+using frugal::detail::NewFile;
+using frugal_test::support::entries;
+using frugal_test::support::TemporaryFolder;
+using frugal_test::support::text_of;
+
+void write(NewFile& file, std::string_view text) { file.write(std::as_bytes(std::span(text))); }
+
+TEST_CASE("a file has its name when it is published, and not before") {
+  TemporaryFolder const folder;
+  NewFile file(folder / "a");
+  write(file, "whole");
+  CHECK_FALSE(std::filesystem::exists(folder / "a"));
+  CHECK(file.path() == folder / "a");
+  file.publish();
+  CHECK(text_of(folder / "a") == "whole");
+  CHECK(entries(folder.path()) == 1);
+}
+
+TEST_CASE("a file that is not published leaves nothing") {
+  TemporaryFolder const folder;
+  {
+    NewFile file(folder / "a");
+    write(file, "half");
+    CHECK(entries(folder.path()) == 1);
+  }
+  CHECK(entries(folder.path()) == 0);
+}
+
+TEST_CASE("a file that exists stays as it is") {
+  TemporaryFolder const folder;
+  std::ofstream(folder / "a") << "first";
+  {
+    NewFile file(folder / "a");
+    write(file, "second");
+    CHECK_THROWS_AS(file.publish(), frugal::StoreError);
+  }
+  CHECK(text_of(folder / "a") == "first");
+  CHECK(entries(folder.path()) == 1);
+}
+
+TEST_CASE("two writers of one name do not meet") {
+  TemporaryFolder const folder;
+  NewFile one(folder / "a"), other(folder / "a");
+  write(one, "one");
+  write(other, "other");
+  other.publish();
+  CHECK_THROWS_AS(one.publish(), frugal::StoreError);
+  CHECK(text_of(folder / "a") == "other");
+}
+
+}  // namespace frugal_test::data_shards_new_file
