@@ -7,9 +7,9 @@
 
 #include <frugal/compose/rational.hpp>
 #include <frugal/core.hpp>
-#include <frugal/data/collate_then.hpp>
 #include <frugal/data/cache/cached.hpp>
 #include <frugal/data/cache/offline.hpp>
+#include <frugal/data/collate_then.hpp>
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/idx/mnist.hpp>
 #include <frugal/data/image/augment.hpp>
