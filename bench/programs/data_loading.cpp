@@ -61,9 +61,10 @@ double of_a_copy(fr::Batch const& set, std::int64_t batch) {
     std::int64_t const from = (i * 7919 % all) * batch;
     at::Tensor data = at::empty({batch, row});
     at::Tensor target = at::empty({batch}, at::kLong);
-    std::memcpy(data.mutable_data_ptr(), set.data.const_data_ptr<float>() + from * row,
-                data.nbytes());
-    std::memcpy(target.mutable_data_ptr(), set.target.const_data_ptr<std::int64_t>() + from,
+    std::memcpy(data.mutable_data_ptr(),
+                static_cast<float const*>(set.data.const_data_ptr()) + from * row, data.nbytes());
+    std::memcpy(target.mutable_data_ptr(),
+                static_cast<std::int64_t const*>(set.target.const_data_ptr()) + from,
                 target.nbytes());
   }
   return 1e6 * seconds_since(begin) / static_cast<double>(all);
