@@ -100,6 +100,14 @@ TEST_CASE("a missing, cut or foreign shard fails, or is skipped, counted and nam
   }
 }
 
+TEST_CASE("a list without sizes still has the hashes of its shards") {
+  TemporaryFolder const folder;
+  write_small(folder / "a.records", 3);
+  ShardList{.shards = {{.name = "a.records"}}}.write(folder.path());
+  CHECK_THROWS_WITH_AS(RecordFolder(folder.path()),
+                       doctest::Contains("the shard is not the one that was written"), DataError);
+}
+
 TEST_CASE("a damaged block is found when it is read, or at once") {
   TemporaryFolder const folder;
   write_shards(folder.path(), {4, 4});

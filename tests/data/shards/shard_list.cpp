@@ -53,8 +53,8 @@ TEST_CASE("damaged lists are refused") {
   std::string const begin = R"({"format":"frugal shards","version":1,"shards":[)";
   std::string const rest = R"(,"records":1,"bytes":1,"hash":"0000000000000007"}]})";
   CHECK(why(begin + R"({"name":"a")" + rest) == "accepted");
-  CHECK(why("") == "it is no JSON object");
-  CHECK(why(two().text().substr(0, 90)) == "it is no JSON object");
+  CHECK(why("") == "it is not a JSON object");
+  CHECK(why(two().text().substr(0, 90)) == "it is not a JSON object");
   CHECK(why(R"({"format":"frugal records"})") == R"("format" does not say "frugal shards")");
   CHECK(why(R"({"format":"frugal shards","version":2,"shards":[]})") ==
         "their version is 2, and this frugal reads up to 1");
@@ -63,7 +63,7 @@ TEST_CASE("damaged lists are refused") {
     CHECK(why(begin + R"({"name":")" + name + "\"" + rest) == "\"name\" is no name of a file");
   }
   CHECK(why(begin + R"({"name":"a","records":-1)" + rest.substr(12)) ==
-        "\"records\" is no number from 0 to 2^63 - 1");
+        "\"records\" is not a number from 0 to 2^63 - 1");
 }
 
 }  // namespace frugal_test::data_shards_shard_list

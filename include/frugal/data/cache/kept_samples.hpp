@@ -2,7 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <ostream>
 #include <span>
 #include <string>
@@ -38,7 +41,7 @@ class KeptSamples {
     }
     if (bytes) {
       hits_.fetch_add(1, std::memory_order_relaxed);
-      return SampleDecoder(*bytes, name()).template all<S>();
+      return decoded(*bytes, name);
     }
     auto const [sample, source_bytes] = std::forward<Compute>(compute)();
     computed_.fetch_add(1, std::memory_order_relaxed);
@@ -51,7 +54,7 @@ class KeptSamples {
           report().text());
     }
     // Decoded, so that a sample is the same in each epoch: contiguous, on the host, its own memory.
-    return SampleDecoder(encoder.bytes(), name()).template all<S>();
+    return decoded(encoder.bytes(), name);
   }
 
   CacheReport report() const {
@@ -80,6 +83,18 @@ class KeptSamples {
                          .where = "CacheSettings::folder",
                          .why = "",
                          .fix = "Set one on a disk that is faster than the transform."});
+  }
+
+  /// The name is asked for only where it is needed: it may take longer than the sample.
+  template <class Name>
+  static S decoded(std::span<std::byte const> bytes, Name&& name) {
+    try {
+      return SampleDecoder(bytes, "").template all<S>();
+    } catch (DataError const& error) {
+      Fault fault = error.fault();
+      fault.where = std::forward<Name>(name)();
+      throw DataError(std::move(fault));
+    }
   }
 
   void say_if_complete() {

@@ -47,9 +47,9 @@ class RecordFolder {
   explicit RecordFolder(std::filesystem::path const& path, RecordReading reading = {})
       : folder_(path), reading_(reading) {
     if (std::filesystem::is_directory(path)) {
-      for (ShardList::Shard const& shard : list()) open(path / shard.name, shard);
+      for (Listed const& shard : list()) open(path / shard.name, shard.hash);
     } else {
-      open(path, {});
+      open(path, std::nullopt);
     }
     if (files_.empty()) {
       throw EmptySourceError({.what = "there is no shard to read",
@@ -111,28 +111,36 @@ class RecordFolder {
   }
 
  private:
-  std::vector<ShardList::Shard> list() const {
+  struct Listed {
+    std::string name;
+    std::optional<std::uint64_t> hash;  ///< nothing without shards.json
+  };
+
+  std::vector<Listed> list() const {
+    std::vector<Listed> shards;
     std::optional<ShardList> list;
     if (open_or_skip(reading_.on_damage, damage_, (folder_ / ShardList::file_name).string(),
                      [&] { list = ShardList::read(folder_); })) {
-      return std::move(list->shards);
+      for (ShardList::Shard& shard : list->shards) {
+        shards.push_back({.name = std::move(shard.name), .hash = shard.hash});
+      }
+      return shards;
     }
-    std::vector<ShardList::Shard> shards;
     for (auto const& path : entries_of(folder_)) {
-      if (path.extension() == ".records") shards.push_back({.name = path.filename().string()});
+      if (path.extension() != ".records") continue;
+      shards.push_back({.name = path.filename().string(), .hash = std::nullopt});
     }
     return shards;
   }
 
-  /// `expected` has no bytes for a file that no list names.
-  void open(std::filesystem::path const& path, ShardList::Shard const& expected) {
+  void open(std::filesystem::path const& path, std::optional<std::uint64_t> hash) {
     open_or_skip(reading_.on_damage, damage_, path.string(), [&] {
       auto file = std::make_shared<RecordFile const>(path, reading_.verify);
-      if (expected.bytes != 0 && file->hash() != expected.hash) {
+      if (hash && file->hash() != *hash) {
         throw DataError({.what = "the shard is not the one that was written",
                          .where = path.string(),
                          .why = "its hash is " + hex_of(file->hash()) + ", and shards.json has " +
-                                hex_of(expected.hash),
+                                hex_of(*hash),
                          .fix = "Fetch the folder again, or write it again."});
       }
       if (!files_.empty() && !(file->layout() == layout())) {
