@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
 // needs: avro
+#include <frugal/data/avro/columns.hpp>
 #include <frugal/data/avro/container.hpp>
 #include <frugal/data/avro/encoder.hpp>
+#include <frugal/data/avro/input.hpp>
 
 #include <doctest/doctest.h>
 
@@ -74,6 +76,16 @@ TEST_CASE("a header gives schema, codec and marker") {
   CHECK(read.codec == frugal::AvroCodec::zstandard);
   CHECK(read.sync == marker);
   CHECK(read.bytes == header("zstandard").size());
+}
+
+TEST_CASE("a header may be long, and its file longer") {
+  std::string const rest(200000, 'x');
+  std::string const enough = R"({"type": "long", "doc": ")" + std::string(100000, 'd') + R"("})";
+  for (std::string const& schema : {std::string(R"("long")"), enough}) {
+    AvroHeader const read = frugal::detail::avro_header(input(header("null", schema) + rest));
+    CHECK((read.schema == schema));
+    CHECK(read.bytes == header("null", schema).size());
+  }
 }
 
 TEST_CASE("a header that is cut off anywhere is refused") {

@@ -2,21 +2,18 @@
 // needs: avro
 #pragma once
 
+#include <frugal/data/avro/columns.hpp>
 #include <frugal/data/avro/container.hpp>
+#include <frugal/data/avro/input.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/tables/files.hpp>
 #include <frugal/data/tables/group_cache.hpp>
 #include <frugal/data/tables/row.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/file.hpp>
-
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -32,38 +29,6 @@ struct AvroSettings {
   OnDamage on_damage = OnDamage::Fail;     ///< for files that are missing, truncated or damaged
   std::uint64_t most_block_bytes = 256U << 20;  ///< what a block may grow to
 };
-
-namespace detail {
-
-/// A file as AvroInput. DataError if it cannot be opened.
-inline AvroInput avro_file(std::filesystem::path const& path) {
-  try {
-    auto file = std::make_shared<File>(File::open(path));
-    std::uint64_t const size = file->size();
-    auto read = [file](std::uint64_t offset, std::size_t wanted) {
-      std::string bytes(wanted, '\0');
-      std::size_t got = 0;
-      while (got < wanted) {
-        ssize_t const some = ::pread(file->descriptor(), bytes.data() + got, wanted - got,
-                                     static_cast<off_t>(offset + got));
-        if (some < 0 && errno == EINTR) continue;
-        if (some < 0) throw io_error("pread", file->path(), errno);
-        if (some == 0) break;
-        got += static_cast<std::size_t>(some);
-      }
-      bytes.resize(got);
-      return bytes;
-    };
-    return {.name = path.string(), .size = size, .read = std::move(read)};
-  } catch (StoreError const& error) {
-    throw DataError({.what = "the file cannot be opened",
-                     .where = path.string(),
-                     .why = error.fault().why,
-                     .fix = "Give the path of a readable Avro file."});
-  }
-}
-
-}  // namespace detail
 
 /// The rows of Avro container files, a SampleSet: `get(index)` is a Row, read through the block
 /// that holds it. Copies share the files and the cache.

@@ -4,26 +4,18 @@
 
 #include <frugal/data/avro/codec.hpp>
 #include <frugal/data/avro/decoder.hpp>
+#include <frugal/data/avro/input.hpp>
 #include <frugal/error.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace frugal::detail {
-
-/// Bytes that are read at any place: a file, or memory in tests. Safe to use from several threads.
-struct AvroInput {
-  std::string name;
-  std::uint64_t size = 0;
-  /// The bytes [offset, offset + size), fewer at the end.
-  std::function<std::string(std::uint64_t offset, std::size_t size)> read = {};
-};
 
 /// What an Avro container file says before its blocks.
 struct AvroHeader {
@@ -40,20 +32,15 @@ struct AvroBlock {
   std::uint64_t bytes = 0;   ///< as stored
 };
 
-/// Reads the header. DataError with file and byte for a file that is none.
-///
-/// Source  Apache Avro 1.11.1 specification, "Object container files".
-inline AvroHeader avro_header(AvroInput const& input) {
-  constexpr std::uint64_t most = std::uint64_t{16} << 20;  // no schema is longer
-  std::string const bytes =
-      input.read(0, static_cast<std::size_t>(std::min<std::uint64_t>(input.size, most)));
+/// The header at the beginning of `bytes`. DataError with file and byte for a file that has none.
+inline AvroHeader avro_header_in(std::string const& bytes, std::string const& name) {
   if (!std::string_view(bytes).starts_with("Obj\1")) {
     throw DataError({.what = "this is no Avro container file",
-                     .where = input.name + ", byte 0",
+                     .where = name + ", byte 0",
                      .why = bytes.empty() ? "it is empty" : "it does not begin with \"Obj\" and 1",
                      .fix = "Give a file that an Avro writer made."});
   }
-  AvroDecoder decoder(bytes, input.name);
+  AvroDecoder decoder(bytes, name);
   static_cast<void>(decoder.take(4));
   AvroHeader header;
   bool has_schema = false;
@@ -72,7 +59,7 @@ inline AvroHeader avro_header(AvroInput const& input) {
   auto const known = codec_of(codec);
   if (!known) {
     throw DataError({.what = "the codec of the file is not read",
-                     .where = input.name,
+                     .where = name,
                      .why = "it is " + codec.substr(0, 40),
                      .fix = "Write the file with null, deflate or zstandard."});
   }
@@ -80,6 +67,23 @@ inline AvroHeader avro_header(AvroInput const& input) {
   header.sync = decoder.take(16);
   header.bytes = decoder.offset();
   return header;
+}
+
+/// Reads the header.
+///
+/// Source  Apache Avro 1.11.1 specification, "Object container files".
+inline AvroHeader avro_header(AvroInput const& input) {
+  constexpr std::uint64_t usual = std::uint64_t{64} << 10;
+  constexpr std::uint64_t most = std::uint64_t{16} << 20;  // no schema is longer
+  if (input.size > usual) {
+    try {
+      return avro_header_in(input.read(0, usual), input.name);
+    } catch (DataError const&) {  // it may be longer
+    }
+  }
+  return avro_header_in(
+      input.read(0, static_cast<std::size_t>(std::min<std::uint64_t>(input.size, most))),
+      input.name);
 }
 
 /// Finds the blocks, from header to header, and reads none of them.
