@@ -12,8 +12,8 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace frugal {
 

@@ -12,14 +12,13 @@
 #include <frugal/error.hpp>
 
 #include <algorithm>
+#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 

@@ -13,13 +13,11 @@
 #include <frugal/data/curate/twins.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>

@@ -94,7 +94,7 @@ struct EightHashes {
 /// every machine.
 ///
 /// Source  Broder, "On the resemblance and containment of documents", SEQUENCES 1997.
-/// Cost    with AVX2 about 40 cycles per element for 260 hashes; 8 bytes a hash for the functions.
+/// Cost    with AVX2 about 55 cycles per element for 260 hashes; 8 bytes a hash for the functions.
 /// Errors  SettingsError for 0 hashes, or more than 65,536.
 class MinHash {
  public:
