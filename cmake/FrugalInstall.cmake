@@ -68,3 +68,12 @@ install(FILES
   cmake/FrugalPrecompile.cmake
   DESTINATION "${frugal_package_dir}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/licenses/frugal")
+
+# The examples are at hand by now, if they are built.
+if(FRUGAL_INSTALL_PROGRAMS)
+  if(NOT TARGET frugal_pack)
+    message(FATAL_ERROR "frugal: FRUGAL_INSTALL_PROGRAMS installs frugal_pack, which is built with \
+FRUGAL_BUILD_EXAMPLES=ON and FRUGAL_ARCHIVE=ON.")
+  endif()
+  install(TARGETS frugal_pack RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()

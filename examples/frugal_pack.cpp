@@ -2,8 +2,9 @@
 // torch-free
 // needs: archive
 // takes: arrow avro
-// Turns data into tar shards once, in WebDataset's layout: frugal::TarSet and Python's webdataset
-// read them. The target folder is complete or not there, and nothing is overwritten.
+// Turns data into shards once: tar shards in WebDataset's layout, which frugal::TarSet and Python's
+// webdataset read, or frugal's own records (--as records), for RecordSet. The target folder is
+// complete or not there, and nothing is overwritten.
 //
 //   frugal_pack --to shards/train tar old-{000..146}.tar          shards again, or compressed tar
 //   files frugal_pack --to shards/train folder images/train             a folder for each class
@@ -16,6 +17,7 @@
 #include <frugal/data/idx/idx.hpp>
 #include <frugal/data/shards/npy.hpp>
 #include <frugal/data/shards/pack.hpp>
+#include <frugal/data/shards/pack_records.hpp>
 #include <frugal/data/shards/shard_paths.hpp>
 #include <frugal/data/shards/tar_set.hpp>
 #include <frugal/data/shards/text_lines.hpp>
@@ -111,6 +113,18 @@ class IdxSlices {
   std::optional<fr::IdxArray> labels_;
 };
 
+/// What is made: tar shards, or frugal's own.
+struct Target {
+  std::filesystem::path folder;
+  bool records = false;
+};
+
+template <class Set>
+fr::PackReport pack_to(Set const& set, Target const& to, fr::PackSettings settings) {
+  if (to.records) return fr::pack_records(set, to.folder, settings);
+  return fr::pack(set, to.folder, std::move(settings));
+}
+
 /// A line on the terminal, at each percent, or each thousand samples where their number is not
 /// known.
 class ProgressLine {
@@ -132,7 +146,7 @@ class ProgressLine {
 
 bool compressed(std::filesystem::path const& path) { return path.extension() != ".tar"; }
 
-fr::PackReport pack_tar(std::vector<std::string> const& sources, std::filesystem::path const& to,
+fr::PackReport pack_tar(std::vector<std::string> const& sources, Target const& to,
                         fr::PackSettings settings) {
   std::vector<std::filesystem::path> shards;
   for (std::string const& source : sources) {
@@ -142,10 +156,16 @@ fr::PackReport pack_tar(std::vector<std::string> const& sources, std::filesystem
     }
   }
   if (std::any_of(shards.begin(), shards.end(), compressed)) {
-    return fr::pack_streams(shards, to, std::move(settings));
+    if (to.records) {
+      throw fr::SettingsError({.what = "compressed tar files cannot become records at once",
+                               .where = shards.front().string(),
+                               .why = "they are read in their order alone",
+                               .fix = "Pack them into tar shards, and those into records."});
+    }
+    return fr::pack_streams(shards, to.folder, std::move(settings));
   }
   fr::TarSet const set(shards, {.on_damage = settings.on_damage, .keep_index = false});
-  fr::PackReport report = fr::pack(set, to, std::move(settings));
+  fr::PackReport report = pack_to(set, to, std::move(settings));
   for (auto const& entry : set.damage().entries()) report.skipped.add(entry.name, entry.why);
   return report;
 }
@@ -166,7 +186,7 @@ std::vector<std::string> formats() {
 using Fields = std::vector<fr::PackRow::Field>;
 
 template <class Set>
-fr::PackReport pack_rows(Set const& set, std::filesystem::path const& to, fr::PackSettings settings,
+fr::PackReport pack_rows(Set const& set, Target const& to, fr::PackSettings settings,
                          Fields const& fields) {
   struct Rows {
     Set const& set;
@@ -175,7 +195,7 @@ fr::PackReport pack_rows(Set const& set, std::filesystem::path const& to, fr::Pa
     fr::PackedSample get(std::uint64_t index) const { return row(set.get(index)); }
     std::string name(std::uint64_t index) const { return set.name(index); }
   };
-  return fr::pack(Rows{set, {fields}}, to, std::move(settings));
+  return pack_to(Rows{set, {fields}}, to, std::move(settings));
 }
 
 [[maybe_unused]] std::filesystem::path only(std::vector<std::filesystem::path> const& paths) {
@@ -189,8 +209,7 @@ fr::PackReport pack_rows(Set const& set, std::filesystem::path const& to, fr::Pa
 
 /// Nothing if the format is no table.
 std::optional<fr::PackReport> pack_table(std::string const& format,
-                                         std::vector<std::string> const& sources,
-                                         std::filesystem::path const& to,
+                                         std::vector<std::string> const& sources, Target const& to,
                                          fr::PackSettings const& settings, Fields const& fields) {
   std::vector<std::filesystem::path> const paths(sources.begin(), sources.end());
 #ifdef FRUGAL_HAS_ARROW
@@ -228,26 +247,26 @@ Fields fields_of(std::vector<std::string> const& texts) {
 #endif
 
 fr::PackReport run(std::string const& format, std::vector<std::string> const& sources,
-                   std::filesystem::path const& to, fr::PackSettings settings,
+                   Target const& to, fr::PackSettings settings,
                    [[maybe_unused]] std::vector<std::string> const& fields) {
 #if defined(FRUGAL_HAS_ARROW) || defined(FRUGAL_HAS_AVRO)
   if (auto report = pack_table(format, sources, to, settings, fields_of(fields))) return *report;
 #endif
   if (format == "tar") return pack_tar(sources, to, std::move(settings));
-  if (format == "idx") return fr::pack(IdxSlices(sources), to, std::move(settings));
+  if (format == "idx") return pack_to(IdxSlices(sources), to, std::move(settings));
   if (format == "folder") {
     fr::FolderSet const set(sources.at(0));
     for (std::size_t i = 0; i < set.classes().size(); ++i) {
       std::cout << "class " << i << ": " << set.classes()[i] << '\n';
     }
-    return fr::pack(set, to, std::move(settings));
+    return pack_to(set, to, std::move(settings));
   }
   fr::TextUnit const unit = format == "lines"        ? fr::TextUnit::line
                             : format == "paragraphs" ? fr::TextUnit::paragraph
                                                      : fr::TextUnit::file;
   fr::TextLines const set(std::vector<std::filesystem::path>(sources.begin(), sources.end()),
                           {.unit = unit, .on_damage = settings.on_damage});
-  fr::PackReport report = fr::pack(set, to, std::move(settings));
+  fr::PackReport report = pack_to(set, to, std::move(settings));
   for (auto const& entry : set.damage().entries()) report.skipped.add(entry.name, entry.why);
   return report;
 }
@@ -257,20 +276,24 @@ double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20);
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string format, to;
+  std::string format, to, as = "tar";
   std::vector<std::string> sources, fields;
   std::uint64_t seed = 0;
   bool skip = false;
   fr::PackSettings settings;
   settings.progress = ProgressLine();
 
-  CLI::App app("Turns data into tar shards, which frugal and webdataset read.");
+  CLI::App app(
+      "Turns data into shards: tar files for frugal and webdataset, or frugal's own records.");
   app.add_option("format", format, "what the sources are")
       ->required()
       ->check(CLI::IsMember(formats()));
   app.add_option("sources", sources, "files, folders or patterns such as train-{000..146}.tar")
       ->required();
   app.add_option("--to", to, "the folder to make")->required();
+  app.add_option("--as", as, "tar shards, or records: frugal's own shards")
+      ->check(CLI::IsMember({"tar", "records"}))
+      ->capture_default_str();
   app.add_option("--prefix", settings.prefix, "of the shards' names")->capture_default_str();
   app.add_option("--shard-samples", settings.limits.samples, "samples of a shard, at most")
       ->check(CLI::PositiveNumber)
@@ -288,7 +311,8 @@ int main(int argc, char** argv) {
   try {
     if (shuffle->count() != 0) settings.shuffle = seed;
     if (skip) settings.on_damage = fr::OnDamage::Skip;
-    fr::PackReport const report = run(format, sources, to, std::move(settings), fields);
+    fr::PackReport const report =
+        run(format, sources, {to, as == "records"}, std::move(settings), fields);
     std::cout << std::fixed << std::setprecision(1) << report.samples << " samples, "
               << mib(report.bytes) << " MiB, in " << report.shards.size() << " shards of "
               << mib(report.shard_bytes) << " MiB\n";

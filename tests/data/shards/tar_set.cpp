@@ -112,24 +112,6 @@ TEST_CASE("several threads read one set") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("more shards than may be open at a time are read, too") {
-  TemporaryFolder folder;
-  std::vector<std::filesystem::path> paths;
-  for (int i = 0; i < 5; ++i) {
-    paths.push_back(write_bytes(folder / std::to_string(i), "content " + std::to_string(i)));
-  }
-  frugal::detail::OpenFiles const files(paths, 2);
-  std::size_t const before = entries("/proc/self/fd");
-  for (std::size_t const i : {0U, 1U, 2U, 3U, 4U, 0U, 2U}) {
-    std::string out(9, '\0');
-    files.read(i, 0, out);
-    CHECK(out == "content " + std::to_string(i));
-    CHECK(entries("/proc/self/fd") <= before + 2);
-  }
-  std::string out(10, '\0');
-  CHECK_THROWS_AS(files.read(1, 0, out), DataError);
-}
-
 TEST_CASE("patterns, folders and lists name the same shards") {
   TemporaryFolder folder;
   write(folder / "set", 0, 25, 10);

@@ -5,11 +5,12 @@
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/shards/folder_set.hpp>
+#include <frugal/data/shards/new_folder.hpp>
+#include <frugal/data/shards/packed_sample.hpp>
 #include <frugal/data/shards/tar_sample.hpp>
 #include <frugal/data/shards/tar_shard_writer.hpp>
 #include <frugal/data/shards/tar_stream.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/folder.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -48,18 +48,10 @@ struct PackReport {
 /// Errors  those of TarShardWriter; SettingsError if the folder, or its partial one, exists.
 class Packer {
  public:
-  Packer(std::filesystem::path folder, PackSettings settings = {})
-      : folder_(without_slash(std::move(folder))),
-        partial_(folder_.string() + ".partial"),
+  explicit Packer(std::filesystem::path folder, PackSettings settings = {})
+      : folder_(std::move(folder)),
         settings_(std::move(settings)),
-        writer_(free(partial_, free(folder_, partial_)), settings_.limits, settings_.prefix) {}
-  Packer(Packer const&) = delete;
-  Packer& operator=(Packer const&) = delete;
-  ~Packer() {
-    if (finished_) return;
-    std::error_code ignored;
-    std::filesystem::remove_all(partial_, ignored);
-  }
+        writer_(folder_.partial(), settings_.limits, settings_.prefix) {}
 
   PackSettings const& settings() const { return settings_; }
 
@@ -90,40 +82,17 @@ class Packer {
     report_.bytes = writer_.bytes();
     for (std::filesystem::path const& shard : writer_.shards()) {
       report_.shard_bytes += std::filesystem::file_size(shard);
-      report_.shards.push_back(folder_ / shard.filename());
+      report_.shards.push_back(folder_.path() / shard.filename());
     }
-    if (!rename_to_free(partial_, folder_)) refuse(folder_);
-    sync_folder(folder_.has_parent_path() ? folder_.parent_path() : std::filesystem::path("."));
-    finished_ = true;
+    folder_.publish();
     return report_;
   }
 
  private:
-  static std::filesystem::path without_slash(std::filesystem::path path) {
-    return path.has_filename() ? path : path.parent_path();
-  }
-  [[noreturn]] static void refuse(std::filesystem::path const& folder) {
-    throw SettingsError({.what = "the folder to pack into exists",
-                         .where = folder.string(),
-                         .why = "nothing is overwritten",
-                         .fix = folder.extension() == ".partial"
-                                    ? "Another process packs into it, or one did and was killed: "
-                                      "then remove it."
-                                    : "Name a new folder."});
-  }
-  /// `then`, if `path` is free.
-  static std::filesystem::path free(std::filesystem::path const& path,
-                                    std::filesystem::path const& then) {
-    std::error_code ignored;
-    if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) refuse(path);
-    return then;
-  }
-
-  std::filesystem::path folder_, partial_;
+  detail::NewFolder folder_;
   PackSettings settings_;
   PackReport report_;
   TarShardWriter writer_;
-  bool finished_ = false;
 };
 
 /// What is packed of a sample: fields with names of their own, or "txt" for text, or the file and
