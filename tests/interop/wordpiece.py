@@ -202,7 +202,9 @@ class Wordpiece(unittest.TestCase):
 
     def test_every_character_is_treated_as_in_python_unless_it_is_younger_than_its_tables(self):
         # A word of the character alone, between letters: normalised and cut by both.
-        characters = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+        # No character is assigned in what is left out, but for private ones.
+        planes = [*range(0x32000), *range(0xE0000, 0xE0200), 0xF0000, 0x10FFFD]
+        characters = [c for c in planes if not 0xD800 <= c < 0xE000]
         python = self.python()
         answers = self.frugal([{"text": f"a{chr(c)}b".encode().hex()} for c in characters])
         different = {c for c, ours in zip(characters, answers) if ours["ids"] != python.encode(f"a{chr(c)}b").ids}
