@@ -36,6 +36,10 @@ concept ForBatches = requires(T const& transform, Batch batch, std::span<SampleK
 template <class T>
 concept MixesSamples = T::mixes_samples;
 template <class T>
+concept SaysIdentity = requires(T const& transform) {
+  { transform.identity() } -> std::convertible_to<std::string>;
+};
+template <class T>
 concept Draws = ByKeys<T> || ForBatches<T>;
 
 /// A tensor, or an example, a batch or the like with a tensor `data`.
@@ -95,9 +99,7 @@ class Augment {
 
   /// What it does, for caches; exists where every transform says it.
   std::string identity() const
-    requires(requires(Transforms const& each) {
-      { each.identity() } -> std::convertible_to<std::string>;
-    } && ...)
+    requires(detail::SaysIdentity<Transforms> && ...)
   {
     return std::apply([](auto const&... each) { return ("Augment/1" + ... + each.identity()); },
                       transforms_);

@@ -59,6 +59,13 @@ inline at::Tensor resize(at::Tensor const& images, std::int64_t height, std::int
   at::Tensor batch = images;
   while (batch.dim() < 4) batch = batch.unsqueeze(0);
   if (batch.dim() > 4) batch = batch.flatten(0, -4);
+  if (batch.size(0) == 1 && batch.size(1) > 1 &&
+      batch.is_contiguous(at::MemoryFormat::ChannelsLast)) {
+    // A decoder's image: with the strides of a batch the operator writes its order of memory, too,
+    // instead of packing it (https://github.com/pytorch/pytorch/issues/68430).
+    std::int64_t const channels = batch.size(1), row = batch.size(3) * channels;
+    batch = batch.as_strided(batch.sizes(), {batch.numel(), 1, row, channels});
+  }
   std::array const size{height, width};
   bool const cast = images.scalar_type() == at::kByte && !images.is_cpu() &&
                     options.interpolation != Interpolation::nearest;

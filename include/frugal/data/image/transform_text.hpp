@@ -21,7 +21,7 @@ inline std::string number_text(double number) {
 template <class... Settings>
 std::string image_transform_text(char const* name, int version, Settings const&... settings) {
   std::string text = std::string(name) + "/" + std::to_string(version) + "(";
-  auto const add = [&](auto const& setting) {
+  [[maybe_unused]] auto const add = [&](auto const& setting) {
     if constexpr (std::ranges::range<decltype(setting)>) {
       text += '[';
       for (auto const& each : setting) text += number_text(static_cast<double>(each));
