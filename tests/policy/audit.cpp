@@ -199,7 +199,7 @@ TEST_CASE("another number of threads after a resume is reported") {
   auto const advice = run(2);
   at::set_num_threads(threads);
   REQUIRE(advice.size() == 2);  // the checkpoint gives the recommendation as well
-  CHECK(advice[1].find("went on with " + std::to_string(threads + 1)) != std::string::npos);
+  CHECK(advice[1].find("resumed with " + std::to_string(threads + 1)) != std::string::npos);
 }
 
 TEST_CASE("cuBLAS requires a workspace of a fixed size") {

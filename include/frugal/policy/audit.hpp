@@ -153,8 +153,8 @@ struct Audit<BitExact> {
       marks_.push_back(mark_of(phase));
       record(phase, marks_.back());
       if (threads_before_ && *threads_before_ != at::get_num_threads()) {
-        phase.advise("Audit: the run was begun with " + std::to_string(*threads_before_) +
-                     " threads and went on with " + std::to_string(at::get_num_threads()) +
+        phase.advise("Audit: the run began with " + std::to_string(*threads_before_) +
+                     " threads and resumed with " + std::to_string(at::get_num_threads()) +
                      "; sums over threads may differ in their last bits");
       }
     }

@@ -90,8 +90,7 @@ struct EarlyStop {
       if (lacks_) {
         phase.advise(
             "EarlyStop: the checkpoint has no weights of the best validation before it, so the "
-            "best "
-            "of those after it are restored");
+            "best of those after it are restored");
       }
       best_weights_.restore(run);
     }

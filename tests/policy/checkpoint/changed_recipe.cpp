@@ -94,8 +94,8 @@ TEST_CASE("told to, it keeps what fits: changes that do nothing leave the run it
   Outcome const last =
       run(job, Adam{}, frugal::ClipValue<2000_r>{}, Stop{}, frugal::Log<>{}, keeps());
   CHECK(changed(last).empty());
-  CHECK(
-      advises(last.report, "the checkpoint is of another recipe, and what fits is kept: Clip was"));
+  CHECK(advises(last.report,
+                "the checkpoint has another recipe; this run keeps what fits: Clip was"));
   CHECK(same_bits(last.tensors, whole.tensors));
 }
 

@@ -210,7 +210,7 @@ inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& r
   copy_weights(run.root, weights);
   for (std::string const& doubt : doubts) run.advise(doubt);
   if (!loaded.differences.empty()) {
-    run.advise("the checkpoint is of another recipe, and what fits is kept: " +
+    run.advise("the checkpoint has another recipe; this run keeps what fits: " +
                joined(loaded.differences));
   }
   compare_circumstances(run, state.circumstances);
