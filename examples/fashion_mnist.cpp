@@ -85,7 +85,7 @@ void summarise(fr::Report const& report, std::filesystem::path const& run,
 
   std::cout << "\nNext:\n";
   entry("train for longer", command + " --epochs 12");
-  entry("stop, and go on", "Ctrl-C in a run, then the same command again");
+  entry("stop and resume", "Ctrl-C in a run, then the same command again");
   entry("evaluate the best checkpoint", command + " --evaluate");
   entry("add a lever", "fr::Average<fr::Ema<>>{} to the trainer in");
   entry("", "examples/fashion_mnist.cpp, then");

@@ -93,7 +93,7 @@ TEST_CASE("losses and metrics of several processes are added up, numbers and ten
   CHECK(measurement.result().table("confusion_matrix").equal(2 * at::eye(2, at::kLong)));
 }
 
-TEST_CASE("a measurement that is saved in its middle goes on where it was") {
+TEST_CASE("a measurement that is saved in its middle resumes there") {
   Measurement<Batches> before;
   before.add({.value = at::tensor(2.0F), .weight = 3}, Batch{});
   frugal::StateDict saved;

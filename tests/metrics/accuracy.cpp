@@ -40,7 +40,7 @@ TEST_CASE("shapes that broadcast are refused: [B, 1] with [B, 1, 1], probabiliti
   CHECK(says(refusal<Accuracy>(at::zeros({}), at::zeros({4})), "output is [] Float"));
 }
 
-TEST_CASE("labels that are all left out give 0, and a copy goes on by itself") {
+TEST_CASE("labels that are all ignored give 0, and copies continue independently") {
   Accuracy accuracy;
   add(accuracy, at::ones({2, 3}), at::full({2}, ignored_label, at::kLong));
   CHECK(accuracy.result() == 0);

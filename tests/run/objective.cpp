@@ -117,7 +117,7 @@ struct Counting {
   std::int64_t counted() const { return 17; }
 };
 
-TEST_CASE("a batch that counts its labels is believed, and nobody counts again") {
+TEST_CASE("the count of a batch that counts its labels is used, without counting again") {
   Identity identity;
   Counting const batch{at::randn({3, 4}), at::zeros({3}, at::kLong)};
   CHECK(CrossEntropy{}(identity, batch).weight == 17);

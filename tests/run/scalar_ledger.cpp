@@ -98,7 +98,7 @@ TEST_CASE("a name that a log's line has already is refused") {
   CHECK_THROWS_AS(ledger.add({{"", 1.0}}, 1), frugal::SettingsError);
 }
 
-TEST_CASE("a span that is saved goes on where it was, and one of processes is that of all") {
+TEST_CASE("a saved span resumes where it was, and processes combine their spans") {
   ScalarSpan span;
   span.add("kl", 6, 3);
   span.add("beta", 1, 1);

@@ -137,7 +137,7 @@ TEST_CASE("a tensor of another shape or type is an error that shows both") {
   CHECK(says(type->fault().why, "[2] Double"));
 }
 
-TEST_CASE("what was read of a scope is known, and a scope that nobody wants is passed over") {
+TEST_CASE("a reader knows what it has read of a scope, and skips unused scopes") {
   StateDict memory;
   StateWriter writer(memory);
   writer.scope("one", [](auto& inner) {

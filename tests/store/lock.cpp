@@ -118,7 +118,7 @@ TEST_CASE("a second lock in the same process is refused") {
   });
 }
 
-TEST_CASE("a lock whose owner was killed is taken, and the next owner is told") {
+TEST_CASE("a lock whose owner was killed is taken, and the next owner learns of it") {
   with_both([](LockBy by) {
     TemporaryFolder folder;
     OtherTrainer other(folder / "lock", by);

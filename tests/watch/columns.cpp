@@ -30,7 +30,7 @@ TEST_CASE("columns are as wide as their widest cell, with two spaces between") {
         "aaa  b   ccc\n");
 }
 
-TEST_CASE("a cell that is wider than its column goes on below, and its neighbours do not move") {
+TEST_CASE("a cell wider than its column wraps, and its neighbours do not move") {
   CHECK(columns({{"1", "one two three", "end"}, {"2", "four", ""}}, {9, 7, 9}) ==
         "1  one two  end\n"
         "   three\n"

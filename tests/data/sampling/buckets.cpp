@@ -106,7 +106,7 @@ TEST_CASE("samples meet in other batches in other epochs") {
   CHECK(met.size() > 16);
 }
 
-TEST_CASE("an epoch goes on at any position as it would have, in a batch too") {
+TEST_CASE("an epoch resumes at any position, within a batch too, as if uninterrupted") {
   auto const whole = flat(epoch_of(pass_of(77, {.batch = 8}, 3), {.seed = 5, .epoch = 1}));
   for (std::uint64_t position = 0; position <= 77; ++position) {
     auto const left =

@@ -99,7 +99,7 @@ TEST_CASE("told to, it keeps what fits: changes that do nothing leave the run it
   CHECK(same_bits(last.tensors, whole.tensors));
 }
 
-TEST_CASE("what is the same is no change, and is told to nobody") {
+TEST_CASE("an unchanged recipe reports no difference") {
   TemporaryFolder const folder;
   Job job{.folder = folder.path(), .dies_at = 10};
   auto const start = [&] {

@@ -177,7 +177,7 @@ TEST_CASE("a handler that the program installs during fit stays") {
   CHECK((handler_of(SIGINT) == handler_of_mine));
 }
 
-TEST_CASE("the handler is there during fit, unless Checkpoint is told to leave it alone") {
+TEST_CASE("the handler is installed during fit, unless on_interrupt turns it off") {
   Program const program(SIG_DFL);
   Program const pipe(SIG_DFL, SIGPIPE);
   for (OnInterrupt const what : {OnInterrupt::Save, OnInterrupt::Terminate}) {

@@ -181,7 +181,7 @@ TEST_CASE("weights that a checkpoint rounds are restored as they were validated"
   CHECK(same_bits(again.tensors, validated));
 }
 
-TEST_CASE("a run that has ended has the best weights, and goes on from the last ones") {
+TEST_CASE("a finished run has the best weights, and continues from the last ones") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, std::uint64_t epochs) {
     return run({.folder = folder / name, .epochs = epochs}, Sgd{.lr = 1.0},
@@ -199,7 +199,7 @@ TEST_CASE("a run that has ended has the best weights, and goes on from the last 
   CHECK(same_bits(longer.tensors, whole.tensors));
 }
 
-TEST_CASE("a run that is preempted keeps its weights: it goes on from them") {
+TEST_CASE("a preempted run keeps its weights, from which it resumes") {
   TemporaryFolder const folder;
   std::stop_source stop;
   Tensors last;
@@ -249,7 +249,7 @@ TEST_CASE("where Rollback goes back, the best validation is still the best") {
   CHECK(module->weight.item<double>() == -3);
 }
 
-TEST_CASE("a run without a validation that gives a number keeps its weights, and is told") {
+TEST_CASE("a run whose validations give no number keeps its weights, with an advice") {
   auto const nan = std::nan("");
   auto const report = run_script({nan, nan, nan}, EarlyStop<100>{.restore_best = true});
   CHECK_FALSE(report.restored_step);
