@@ -47,11 +47,10 @@ struct Lever {
 };
 
 /// Also measured in every combination, if they save time.
-using ForTime =
-    fr::list<Lever<"fused", "Optimize<AdamW>", fr::Optimize<fr::AdamW>>,
-             Lever<"bf16", "Precision<BF16>", fr::Precision<fr::BF16>>,
-             Lever<"keep", "KeepMemory", fr::KeepMemory>,
-             Lever<"denormals", "FlushDenormals", fr::FlushDenormals>>;
+using ForTime = fr::list<Lever<"fused", "Optimize<AdamW>", fr::Optimize<fr::AdamW>>,
+                         Lever<"bf16", "Precision<BF16>", fr::Precision<fr::BF16>>,
+                         Lever<"keep", "KeepMemory", fr::KeepMemory>,
+                         Lever<"denormals", "FlushDenormals", fr::FlushDenormals>>;
 /// Likewise, if they save memory.
 using ForMemory =
     fr::list<Lever<"accumulate", "Accumulate<4> with quarter batches", fr::Accumulate<4>>,
