@@ -68,6 +68,14 @@ class Transformed {
 
   std::string name(std::uint64_t index) const { return sample_name(set_, index); }
 
+  /// Chosen samples stay chosen: what curate/ asks before it removes any.
+  std::string curated() const
+    requires requires(Set const& set) {
+      { set.curated() } -> std::convertible_to<std::string>;
+    }
+  {
+    return set_.curated();
+  }
   std::string identity() const
     requires IdentifiedSet<Set> && requires(F const& function) {
       { function.identity() } -> std::convertible_to<std::string>;
