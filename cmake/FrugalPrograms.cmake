@@ -88,6 +88,28 @@ function(frugal_torch_program target)
   target_precompile_headers(${target} REUSE_FROM frugal_pch)
 endfunction()
 
+# frugal_program_of(<variable> <target> <source>): the program of one file, as its first lines say:
+# `// torch-free`, and `// needs:` with components. Sets the variable to whether it can be built here.
+function(frugal_program_of variable target source)
+  file(STRINGS "${source}" head LIMIT_COUNT 5)
+  frugal_needs(needs "${source}")
+  frugal_at_hand(buildable ${needs})
+  if(NOT buildable OR NOT (head MATCHES "// torch-free" OR FRUGAL_WITH_TORCH))
+    set(${variable} FALSE PARENT_SCOPE)
+    return()
+  endif()
+  set(${variable} TRUE PARENT_SCOPE)
+  frugal_executable(${target} "${source}")
+  if(head MATCHES "// torch-free")
+    frugal_program(${target})
+    target_link_libraries(${target} PRIVATE frugal::headers)
+  else()
+    frugal_torch_program(${target})
+  endif()
+  list(TRANSFORM needs PREPEND "frugal::")
+  target_link_libraries(${target} PRIVATE ${needs})
+endfunction()
+
 # LibTorch's headers take 15 s per file; precompiled they take 5. tests/pch.hpp lists the contents.
 if(FRUGAL_WITH_TORCH)
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/frugal_pch.cpp"
