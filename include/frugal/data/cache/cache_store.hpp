@@ -68,12 +68,13 @@ class CacheStore {
     for (; record != nullptr; record = record->older) {
       auto const bytes = record->segment->bytes(record->entry);
       auto const state = record->state.load(std::memory_order_relaxed);
-      if (state == sound) return bytes;
-      if (state == damaged) continue;
+      if (state == State::sound) return bytes;
+      if (state == State::damaged) continue;
       bool const good = Hash::of(bytes) == record->entry.hash;
-      auto const before = record->state.exchange(good ? sound : damaged, std::memory_order_relaxed);
+      auto const before =
+          record->state.exchange(good ? State::sound : State::damaged, std::memory_order_relaxed);
       if (good) return bytes;
-      if (before != damaged) damaged_.fetch_add(1, std::memory_order_relaxed);
+      if (before != State::damaged) damaged_.fetch_add(1, std::memory_order_relaxed);
     }
     return std::nullopt;
   }
@@ -96,7 +97,7 @@ class CacheStore {
       CacheEntry entry{.sample = sample, .source_bytes = source_bytes};
       writer_->add(entry, bytes);
       own_bytes_ += more;
-      insert(*own_, entry, sound);
+      insert(*own_, entry, State::sound);
     } catch (StoreError const& error) {
       return stop(error.fault().what + " (" + error.fault().where + "): " + error.fault().why);
     }
@@ -111,7 +112,8 @@ class CacheStore {
     if (failure || changed != seen_ || unfinished_) open_segments();
     seen_ = changed;
     for (auto const& segment : others_) {
-      for (CacheEntry const& entry : segment->news(samples_)) insert(*segment, entry, unknown);
+      for (CacheEntry const& entry : segment->news(samples_))
+        insert(*segment, entry, State::unknown);
     }
   }
 
@@ -135,7 +137,7 @@ class CacheStore {
   std::filesystem::path const& folder() const noexcept { return folder_; }
 
  private:
-  enum State : unsigned char { unknown, sound, damaged };
+  enum class State : unsigned char { unknown, sound, damaged };
 
   struct Record {
     Record(CacheSegment const* segment_, CacheEntry const& entry_, Record* older_, State state_)
@@ -144,7 +146,7 @@ class CacheStore {
     CacheSegment const* segment;
     CacheEntry entry;
     Record* older;  ///< of the same sample: kept twice by two processes, or again after damage
-    std::atomic<unsigned char> state;
+    std::atomic<State> state;
   };
 
   /// The text of the key is in a file, so that two keys of one hash are told apart.
