@@ -172,8 +172,8 @@ def malformed(case: Case) -> str:
     """What the file lacks to be a valid case; empty if it is one."""
     if not case.expected:
         return "it has no line '// expect: ...'"
-    if not re.search(r"^#\s*ifdef FRUGAL_REJECT\b", case.text, re.MULTILINE):
-        return "it has no '#ifdef FRUGAL_REJECT'"
+    if not re.search(r"^#\s*ifn?def FRUGAL_REJECT\b", case.text, re.MULTILINE):
+        return "it has no '#ifdef FRUGAL_REJECT' and no '#ifndef FRUGAL_REJECT'"
     return ""
 
 

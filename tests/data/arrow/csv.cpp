@@ -21,7 +21,7 @@ using frugal::ColumnType;
 using frugal::read_csv;
 using frugal_test::support::TemporaryFolder;
 
-namespace {
+namespace frugal_test::arrow_csv {
 
 static_assert(frugal::IdentifiedSet<frugal::TableSet>);
 
@@ -29,8 +29,6 @@ fs::path file(TemporaryFolder const& folder, std::string const& text) {
   std::ofstream(folder / "a.csv", std::ios::binary) << text;
   return folder / "a.csv";
 }
-
-}  // namespace
 
 TEST_CASE("types are inferred, and quotes are understood") {
   TemporaryFolder const folder;
@@ -110,3 +108,5 @@ TEST_CASE("a large file becomes Parquet block by block") {
   CHECK(frugal::csv_to_parquet(late, folder / "b.parquet", {.types = {{"n", ColumnType::text}}}) ==
         300001);
 }
+
+}  // namespace frugal_test::arrow_csv

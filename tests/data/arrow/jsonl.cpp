@@ -22,14 +22,12 @@ using frugal::Numbers;
 using frugal::read_jsonl;
 using frugal_test::support::TemporaryFolder;
 
-namespace {
+namespace frugal_test::arrow_jsonl {
 
 fs::path file(TemporaryFolder const& folder, std::string const& text) {
   std::ofstream(folder / "a.jsonl", std::ios::binary) << text;
   return folder / "a.jsonl";
 }
-
-}  // namespace
 
 TEST_CASE("objects of scalars, lists and objects are rows") {
   TemporaryFolder const folder;
@@ -91,3 +89,5 @@ TEST_CASE("a large file becomes Parquet block by block") {
   CHECK(set.get(98765).integer("n") == 98765);
   CHECK(set.get(98765).real("o.x") == 98765.5);
 }
+
+}  // namespace frugal_test::arrow_jsonl

@@ -25,7 +25,7 @@ using frugal::Pass;
 using frugal::Row;
 using frugal_test::support::TemporaryFolder;
 
-namespace {
+namespace frugal_test::arrow_parquet_batches {
 
 static_assert(frugal::SizedSource<ParquetBatches<>>);
 static_assert(frugal::SizedSource<ParquetBatches<Pass>>);
@@ -68,8 +68,6 @@ std::vector<std::int64_t> labels(auto& batches, frugal::Cursor const& cursor) {
   }
   return all;
 }
-
-}  // namespace
 
 TEST_CASE("batches are whole columns, in the order of the files when not shuffled") {
   TemporaryFolder const folder;
@@ -199,3 +197,5 @@ TEST_CASE("what is no tensor says so") {
                        Pass(8, {.batch = 8}, "rows"));
   CHECK_THROWS_AS(other.next(), frugal::SettingsError);
 }
+
+}  // namespace frugal_test::arrow_parquet_batches

@@ -25,7 +25,7 @@ using frugal::ParquetSet;
 using frugal::Row;
 using frugal_test::support::TemporaryFolder;
 
-namespace {
+namespace frugal_test::arrow_parquet_set {
 
 static_assert(frugal::IdentifiedSet<ParquetSet>);
 
@@ -64,8 +64,6 @@ void damage(fs::path const& from, fs::path const& to, std::size_t size,
   if (flipped < bytes.size()) bytes[flipped] = static_cast<char>(bytes[flipped] ^ 0x40);
   std::ofstream(to, std::ios::binary) << bytes;
 }
-
-}  // namespace
 
 TEST_CASE("rows come back as they were written, in any order, over several files and row groups") {
   TemporaryFolder const folder;
@@ -219,3 +217,5 @@ TEST_CASE("files of other columns do not make one set") {
   CHECK(set.size() == 5);
   CHECK(set.damage().names() == std::vector{both[1].string()});
 }
+
+}  // namespace frugal_test::arrow_parquet_set

@@ -26,7 +26,7 @@ using frugal::Numbers;
 using frugal::Row;
 using frugal_test::support::TemporaryFolder;
 
-namespace {
+namespace frugal_test::avro_set {
 
 static_assert(frugal::IdentifiedSet<AvroSet>);
 
@@ -78,8 +78,6 @@ void damage(fs::path const& from, fs::path const& to, std::size_t size,
   if (flipped < bytes.size()) bytes[flipped] = static_cast<char>(bytes[flipped] ^ 0x20);
   std::ofstream(to, std::ios::binary) << bytes;
 }
-
-}  // namespace
 
 TEST_CASE("rows come back as they were written, in any order, over several files and blocks") {
   for (AvroCodec const codec : {AvroCodec::null, AvroCodec::deflate, AvroCodec::zstandard}) {
@@ -237,3 +235,5 @@ TEST_CASE("a block that grows beyond the limit is refused before it has the memo
   CHECK_THROWS_WITH_AS(static_cast<void>(set.get(0)), doctest::Contains("too large"),
                        frugal::DataError);
 }
+
+}  // namespace frugal_test::avro_set

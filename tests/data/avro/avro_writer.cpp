@@ -21,7 +21,7 @@ using frugal::Numbers;
 using frugal::Row;
 using frugal_test::support::TemporaryFolder;
 
-namespace {
+namespace frugal_test::avro_writer {
 
 Cell written(std::filesystem::path const& path, std::string const& type, Cell cell) {
   AvroWriter writer(path, type);
@@ -29,8 +29,6 @@ Cell written(std::filesystem::path const& path, std::string const& type, Cell ce
   writer.close();
   return AvroSet(path).get(0).cells()[0];
 }
-
-}  // namespace
 
 TEST_CASE("integers of every size come back") {
   TemporaryFolder const folder;
@@ -130,3 +128,5 @@ TEST_CASE("nothing is left of a file that was not closed, and none is replaced")
   CHECK(written(folder / "a", R"("long")", Cell(std::int64_t{1})) == Cell(std::int64_t{1}));
   CHECK_THROWS_AS(AvroWriter(folder / "a", R"("long")"), frugal::StoreError);
 }
+
+}  // namespace frugal_test::avro_writer
