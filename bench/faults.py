@@ -106,7 +106,7 @@ uninterrupted run takes {min(random["steps"])} to {max(random["steps"])} steps a
 
 {table(["while the trainer was in", "SIGKILL", "SIGTERM"], fell)}
 *Broken calls of a trainer's saves.* {calls["in all"]:,} starts, each with one of the calls of two saves
-broken, with and without Async, with `OnFailure::Stop` and `GoOn`. {calls["stopped with an error"]:,} ended with the error of that call;
+broken, with and without Async, with `OnFailure::Stop` and `Continue`. {calls["stopped with an error"]:,} ended with the error of that call;
 {calls["went on"]:,} went on and logged it; the rest were tolerated, killed or preempted.
 
 {table(["what happened at the call", "tried"], [[text, calls["tried"].get(act, 0)] for act, text in ACTS.items()])}

@@ -72,13 +72,13 @@ void explain_cautions(std::ostream& out) {
 /// The findings of the last fit, such as a batch size.
 template <class Trainer, class... Ps>
 void explain_findings(Trainer& trainer, std::ostream& out, list<Ps...>) {
-  auto const tell = [&]<class P>(std::type_identity<P>) {
+  auto const print = [&]<class P>(std::type_identity<P>) {
     if constexpr (requires(P const& policy) { policy.finding(); }) {
       std::string const finding = trainer.template policy<typename P::kind>().finding();
       if (!finding.empty()) out << "found: " << P::kind::name << ": " << finding << '\n';
     }
   };
-  (tell(std::type_identity<Ps>{}), ...);
+  (print(std::type_identity<Ps>{}), ...);
 }
 
 template <class... Ps>

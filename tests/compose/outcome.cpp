@@ -12,28 +12,28 @@ namespace frugal_test::compose_outcome {
 /// A policy's value, reduced to what this test needs.
 struct Value {
   double setting = 1;
-  frugal::Outcome<std::string> left{};
+  frugal::Outcome<std::string> outcome{};
 };
 
 TEST_CASE("a constant value receives an outcome, which the next one replaces or removes") {
   Value const value{.setting = 2};
-  CHECK(value.left.get() == nullptr);
-  value.left.leave("first");
-  value.left.leave("second");
-  REQUIRE(value.left.get() != nullptr);
-  CHECK(*value.left.get() == "second");
-  value.left.forget();
-  CHECK(value.left.get() == nullptr);
+  CHECK(value.outcome.get() == nullptr);
+  value.outcome.set("first");
+  value.outcome.set("second");
+  REQUIRE(value.outcome.get() != nullptr);
+  CHECK(*value.outcome.get() == "second");
+  value.outcome.clear();
+  CHECK(value.outcome.get() == nullptr);
 }
 
 TEST_CASE("a copy shares the present outcome, and not later ones") {
   Value const value;
-  value.left.leave("of both");
+  value.outcome.set("of both");
   Value const copy = value;
-  value.left.leave("of one");
-  CHECK(*copy.left.get() == "of both");
-  copy.left.forget();
-  CHECK(*value.left.get() == "of one");
+  value.outcome.set("of one");
+  CHECK(*copy.outcome.get() == "of both");
+  copy.outcome.clear();
+  CHECK(*value.outcome.get() == "of one");
 }
 
 TEST_CASE("a value with an outcome keeps designated initialisers, and can be a policy's member") {

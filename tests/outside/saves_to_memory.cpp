@@ -111,7 +111,7 @@ struct Counts {
   class State {
    public:
     explicit State(Counts const& counts) : out_(&counts.steps) {}
-    void on_step(fr::Step<Context>&) { out_->leave(++steps_); }
+    void on_step(fr::Step<Context>&) { out_->set(++steps_); }
     template <class Archive>
     void persist(Archive& archive) {
       archive("steps", steps_);

@@ -33,22 +33,22 @@ struct Leaves {
   using listens = fr::list<fr::query::stop_requested, fr::on::preempt>;
 
   std::atomic<bool> const* asked = nullptr;
-  fr::Outcome<Left> left{};
+  fr::Outcome<Left> outcome{};
 
   template <class Context>
   class State {
    public:
     using transient = void;
-    explicit State(Leaves const& settings) : asked_(settings.asked), left_(&settings.left) {}
+    explicit State(Leaves const& settings) : asked_(settings.asked), outcome_(&settings.outcome) {}
 
     bool stop_requested(fr::Phase<Context> const&) const { return *asked_; }
     void on_preempt(fr::Preemption<Context>& phase) {
-      left_->leave({phase.has_begun, phase.saved, phase.requested_by()});
+      outcome_->set({phase.has_begun, phase.saved, phase.requested_by()});
     }
 
    private:
     std::atomic<bool> const* asked_;
-    fr::Outcome<Left> const* left_;
+    fr::Outcome<Left> const* outcome_;
   };
 };
 // [end policy]
@@ -87,7 +87,7 @@ struct Tally {
    private:
     void count(std::uint64_t& what) {
       ++what;
-      out_->leave(told_);
+      out_->set(told_);
     }
     Told told_;
     fr::Outcome<Told> const* out_;
@@ -143,7 +143,7 @@ Result run(std::filesystem::path const& folder, int nth, Ps const&... policies) 
   result.tensors = tensors_of(*module);
   if (auto const* told = trainer.template policy<Early::kind>().told.get()) result.early = *told;
   if (auto const* told = trainer.template policy<Late::kind>().told.get()) result.late = *told;
-  if (auto const* left = trainer.template policy<Leaves::kind>().left.get()) result.left = *left;
+  if (auto const* left = trainer.template policy<Leaves::kind>().outcome.get()) result.left = *left;
   return result;
 }
 

@@ -274,7 +274,7 @@ TEST_CASE("nor does it if the run could not be saved: its code is the report's")
   TemporaryFolder const folder;
   int const status = end_of_process(
       folder.path(), Preempted::Return, [](frugal::Report const&) { ::raise(SIGTERM); },
-      Saves{.on_failure = frugal::OnFailure::GoOn}, Spoiler{.folder = folder.path()});
+      Saves{.on_failure = frugal::OnFailure::Continue}, Spoiler{.folder = folder.path()});
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 74);
 }
@@ -328,7 +328,7 @@ struct ToldNotices {
 
 TEST_CASE("a process whose run could not be saved does not end with the code of a saved one") {
   TemporaryFolder const folder;
-  int const status = end_by_spot(folder.path(), Saves{.on_failure = frugal::OnFailure::GoOn},
+  int const status = end_by_spot(folder.path(), Saves{.on_failure = frugal::OnFailure::Continue},
                                  Spoiler{.folder = folder.path()});
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 74);
@@ -348,7 +348,7 @@ TEST_CASE("the cloud is not told that the machine may go when nothing could be s
                           frugal::CrossEntropy{},
                           frugal::Settings{.run = folder.path(), .epochs = 2},
                           Optimizer{},
-                          Saves{.on_failure = frugal::OnFailure::GoOn},
+                          Saves{.on_failure = frugal::OnFailure::Continue},
                           spot,
                           Spoiler{.folder = folder.path()}};
   frugal::Resident train(samples(12), {.batch = 4});

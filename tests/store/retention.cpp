@@ -237,7 +237,7 @@ TEST_CASE("checkpoints that cannot be listed now are reported, and none is delet
   CHECK(removal.removed.empty());
   REQUIRE(removal.left.size() == 1);
   CHECK(removal.left[0].why.find("its version is 9") != std::string::npos);
-  CHECK(run.take_left().size() == 1);
+  CHECK(run.take_leftovers().size() == 1);
 }
 
 TEST_CASE("retention deletes nothing in a folder that belongs to another run now") {

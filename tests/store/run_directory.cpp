@@ -246,8 +246,8 @@ TEST_CASE("a checkpoint whose files cannot be deleted no longer counts, and is r
   CHECK(run.list().whole.empty());
   CHECK(again.removed.size() == 1);
   CHECK(again.left.size() == 3);
-  CHECK(run.take_left().size() == 3);
-  CHECK(run.take_left().empty());
+  CHECK(run.take_leftovers().size() == 3);
+  CHECK(run.take_leftovers().empty());
 }
 
 TEST_CASE("files that could not be deleted are deleted by the next call that can") {

@@ -45,18 +45,18 @@ TEST_CASE("the first user takes a signal, and the last restores the former handl
   handlers.join(take);
   handlers.join([](SignalHandlers&) { FAIL("it is taken"); });
   ::raise(SIGUSR2);
-  handlers.leave();
+  handlers.release();
   ::raise(SIGUSR2);
   CHECK(ours == 2);
   CHECK(theirs == 0);
-  handlers.leave();
+  handlers.release();
   ::raise(SIGUSR2);
   CHECK(ours == 2);
   CHECK(theirs == 1);
   handlers.join(take);
   ::raise(SIGUSR2);
   CHECK(ours == 3);
-  handlers.leave();
+  handlers.release();
 }
 
 TEST_CASE("a signal that the program handles or ignores is left to it on request") {
@@ -65,14 +65,14 @@ TEST_CASE("a signal that the program handles or ignores is left to it on request
     SignalHandlers handlers;
     handlers.join(take_if_default);
     CHECK((handler_of(SIGUSR2) == own));
-    handlers.leave();
+    handlers.release();
     CHECK((handler_of(SIGUSR2) == own));
   }
   Program const program(SIG_DFL);
   SignalHandlers handlers;
   handlers.join(take_if_default);
   CHECK((handler_of(SIGUSR2) == ours_hears));
-  handlers.leave();
+  handlers.release();
   CHECK((handler_of(SIGUSR2) == SIG_DFL));
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("a handler that the program has installed meanwhile stays") {
   SignalHandlers handlers;
   handlers.join(take);
   Program const later(theirs_hears);
-  handlers.leave();
+  handlers.release();
   CHECK((handler_of(SIGUSR2) == theirs_hears));
 }
 
@@ -89,11 +89,11 @@ TEST_CASE("a stand-in for the default action is never restored as a former handl
   Program const program(SIG_DFL);
   SignalHandlers handlers;
   handlers.join(take);
-  handlers.leave(stands_in);
+  handlers.release(stands_in);
   CHECK((handler_of(SIGUSR2) == stands_in));
   handlers.join(take);
   CHECK((handler_of(SIGUSR2) == ours_hears));
-  handlers.leave();
+  handlers.release();
   CHECK((handler_of(SIGUSR2) == SIG_DFL));
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("a program's own handler is restored, and nothing stands in for it") {
   Program const program(theirs_hears);
   SignalHandlers handlers;
   handlers.join(take);
-  handlers.leave(stands_in);
+  handlers.release(stands_in);
   CHECK((handler_of(SIGUSR2) == theirs_hears));
 }
 

@@ -62,7 +62,7 @@ class Engine {
   template <class Hook, class Phase>
   void emit_to_slots(Phase& phase) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (tell_slot<Hook, Is>(phase), ...);
+      (call_slot<Hook, Is>(phase), ...);
     }(subscribers<Hook>());
   }
 
@@ -70,18 +70,18 @@ class Engine {
   template <class Hook, class Other, class Phase>
   void emit_to_slots_of(Phase& phase) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      ((((infos[Is].listens >> Other::index) & 1U) != 0 ? tell_slot<Hook, Is>(phase) : void()),
+      ((((infos[Is].listens >> Other::index) & 1U) != 0 ? call_slot<Hook, Is>(phase) : void()),
        ...);
     }(subscribers<Hook>());
   }
 
   /// Like emit, for an event that can be interrupted and completed later: skips the subscribers
-  /// whose scope names are in `told`. If an Interrupted passes through, `told` lists those that
-  /// have completed the event. `telling` is the position of the subscriber that is being called.
+  /// whose scope names are in `done`. If an Interrupted passes through, `done` lists those that
+  /// have completed the event. `current` is the position of the subscriber that is being called.
   template <class Hook, class Phase, class OnVerdict>
-  flow emit_to_others(std::vector<std::string>& told, std::size_t& telling, Phase& phase,
+  flow emit_to_others(std::vector<std::string>& done, std::size_t& current, Phase& phase,
                       OnVerdict&& on_verdict) {
-    return emit_rest<Hook>(told, telling, phase, on_verdict, subscribers<Hook>());
+    return emit_rest<Hook>(done, current, phase, on_verdict, subscribers<Hook>());
   }
 
   /// The scope names of the first `count` policies in order.
@@ -94,7 +94,7 @@ class Engine {
   template <class Hook, class Phase, class OnVerdict>
   bool ask(Phase& phase, OnVerdict&& on_verdict) {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      return (false | ... | asked<Hook, Is>(phase, on_verdict));
+      return (false | ... | any_of<Hook, Is>(phase, on_verdict));
     }(subscribers<Hook>());
   }
 
@@ -190,29 +190,29 @@ class Engine {
   template <class Hook, class Phase, class OnVerdict, std::size_t... Is>
   flow emit_to(Phase& phase, OnVerdict&& on_verdict, std::index_sequence<Is...>) {
     flow verdict = flow::proceed;
-    ((verdict |= tell<Hook, Is>(phase, on_verdict)), ...);
+    ((verdict |= call_one<Hook, Is>(phase, on_verdict)), ...);
     return verdict;
   }
 
   template <class Hook, class Phase, class OnVerdict, std::size_t... Is>
-  flow emit_rest(std::vector<std::string>& told, std::size_t& telling, Phase& phase,
+  flow emit_rest(std::vector<std::string>& done, std::size_t& current, Phase& phase,
                  OnVerdict&& on_verdict, std::index_sequence<Is...>) {
     flow verdict = flow::proceed;
-    std::size_t heard = 0;
-    [[maybe_unused]] auto const tell_unless_told = [&]<std::size_t I>(std::index_sequence<I>) {
-      if (told.empty() || !detail::is_among(told, scope_of(I))) {
-        telling = I;
-        verdict |= tell<Hook, I>(phase, on_verdict);
+    std::size_t reached = 0;
+    [[maybe_unused]] auto const call_rest = [&]<std::size_t I>(std::index_sequence<I>) {
+      if (done.empty() || !detail::is_among(done, scope_of(I))) {
+        current = I;
+        verdict |= call_one<Hook, I>(phase, on_verdict);
       }
-      ++heard;
+      ++reached;
     };
     try {
-      (tell_unless_told(std::index_sequence<Is>{}), ...);
+      (call_rest(std::index_sequence<Is>{}), ...);
     } catch (Interrupted const&) {
       // Appended to the names already there: a recipe that changed may have another order.
       std::size_t at = 0;
-      ((at++ < heard && !detail::is_among(told, scope_of(Is)) ? told.push_back(scope_of(Is))
-                                                              : void()),
+      ((at++ < reached && !detail::is_among(done, scope_of(Is)) ? done.push_back(scope_of(Is))
+                                                                : void()),
        ...);
       throw;
     }
@@ -220,14 +220,14 @@ class Engine {
   }
 
   template <class Hook, std::size_t I, class Phase, class OnVerdict>
-  bool asked(Phase& phase, OnVerdict&& on_verdict) {
+  bool any_of(Phase& phase, OnVerdict&& on_verdict) {
     bool const answer = Hook::call(detail::get<I>(states_), phase);
     if (answer) on_verdict(infos[I].kind);
     return answer;
   }
 
   template <class Hook, std::size_t I, class Phase, class OnVerdict>
-  flow tell(Phase& phase, OnVerdict&& on_verdict) {
+  flow call_one(Phase& phase, OnVerdict&& on_verdict) {
     auto& state = detail::get<I>(states_);
     if constexpr (std::same_as<decltype(Hook::call(state, phase)), flow>) {
       flow const verdict = Hook::call(state, phase);
@@ -240,7 +240,7 @@ class Engine {
   }
 
   template <class Hook, std::size_t I, class Phase>
-  void tell_slot(Phase& phase) {
+  void call_slot(Phase& phase) {
     if constexpr (infos[I].slot) Hook::call(detail::get<I>(states_), phase);
   }
 

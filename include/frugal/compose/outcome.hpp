@@ -20,8 +20,8 @@ class Outcome {
   /// Null until a fit has stored a result.
   T const* get() const { return found_.get(); }
 
-  void leave(T found) const { found_ = std::make_shared<T const>(std::move(found)); }
-  void forget() const { found_.reset(); }
+  void set(T found) const { found_ = std::make_shared<T const>(std::move(found)); }
+  void clear() const { found_.reset(); }
 
  private:
   mutable std::shared_ptr<T const> found_;

@@ -84,24 +84,24 @@ struct Audit<BitExact> {
   static constexpr About about{Term::none,
                                "deterministic kernels, and one hash of the weights per epoch"};
 
-  Outcome<std::vector<AuditMark>> left{};  ///< set by fit
+  Outcome<std::vector<AuditMark>> outcome{};  ///< set by fit
 
   /// The marks of the last completed fit, including those before a resume: the initial weights,
   /// those at the end of each epoch, and those at the end of the run.
   std::vector<AuditMark> marks() const {
-    return left.get() == nullptr ? std::vector<AuditMark>{} : *left.get();
+    return outcome.get() == nullptr ? std::vector<AuditMark>{} : *outcome.get();
   }
 
   template <class Context>
   class State {
    public:
-    explicit State(Audit const& settings) : left_(&settings.left) {}
+    explicit State(Audit const& settings) : outcome_(&settings.outcome) {}
 
     void on_fit_begin(FitBegin<Context>& phase) {
       if (phase.settings().device.is_cuda()) {
         detail::require_workspace(std::getenv("CUBLAS_WORKSPACE_CONFIG"));
       }
-      left_->forget();
+      outcome_->clear();
       deterministic_.emplace();
     }
 
@@ -119,7 +119,7 @@ struct Audit<BitExact> {
         if (ended_at_ != phase.counters().step) record(phase, all.back());
         ended_at_ = phase.counters().step;
       }
-      left_->leave(std::move(all));
+      outcome_->set(std::move(all));
     }
 
     template <class Archive>
@@ -159,7 +159,7 @@ struct Audit<BitExact> {
       }
     }
 
-    Outcome<std::vector<AuditMark>> const* left_;
+    Outcome<std::vector<AuditMark>> const* outcome_;
     std::optional<detail::Deterministic> deterministic_;
     std::vector<AuditMark> marks_;
     std::optional<std::uint64_t> ended_at_;

@@ -50,10 +50,10 @@ struct AutoBatch {
   std::int64_t limit = 0;
   double margin = 0.1;   ///< fraction of the memory that the largest trial step leaves free
   std::size_t look = 4;  ///< batches of the source to examine; the largest is tried
-  Outcome<std::string> left{};
+  Outcome<std::string> outcome{};
 
   /// The last fit's result in one line; empty before a fit.
-  std::string finding() const { return left.get() == nullptr ? std::string() : *left.get(); }
+  std::string finding() const { return outcome.get() == nullptr ? std::string() : *outcome.get(); }
 
   template <class Context>
   class State;
@@ -72,10 +72,10 @@ class AutoBatch::State {
       : limit_(settings.limit),
         margin_(settings.margin),
         look_(settings.look),
-        left_(&settings.left) {}
+        outcome_(&settings.outcome) {}
 
   void on_fit_begin(FitBegin<Context>& phase) {
-    left_->forget();
+    outcome_->clear();
     c10::Device const device = phase.settings().device;
     require_settings(device);
     if (device.is_cpu()) {
@@ -136,7 +136,7 @@ class AutoBatch::State {
     if (host_) host_->forgive(-held);
     if (found < least) refuse(batch);
     std::int64_t const samples = detail::Parts(batch, found).largest();
-    tell(phase, samples, batch);
+    report(phase, samples, batch);
     return samples == batch ? 0 : samples;
   }
 
@@ -184,7 +184,7 @@ class AutoBatch::State {
 
   std::int64_t room() const { return host_ ? host_->room() : device_->room(); }
 
-  void tell(Phase<Context> const& phase, std::int64_t samples, std::int64_t batch) const {
+  void report(Phase<Context> const& phase, std::int64_t samples, std::int64_t batch) const {
     std::string const text = samples == batch
                                  ? "a batch of " + std::to_string(batch) + " samples fits whole"
                                  : "micro-batches of " + std::to_string(samples) +
@@ -193,7 +193,7 @@ class AutoBatch::State {
     phase.record({"auto_batch",
                   {{"samples", static_cast<std::uint64_t>(samples)},
                    {"batch", static_cast<std::uint64_t>(batch)}}});
-    left_->leave(text);
+    outcome_->set(text);
   }
 
   [[noreturn]] void refuse(std::int64_t batch) const {
@@ -215,7 +215,7 @@ class AutoBatch::State {
   std::int64_t limit_;
   double margin_;
   std::size_t look_;
-  Outcome<std::string> const* left_;
+  Outcome<std::string> const* outcome_;
   std::optional<detail::HostMemory> host_;
   std::optional<detail::DeviceMemory> device_;
 };

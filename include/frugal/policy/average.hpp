@@ -98,7 +98,7 @@ class Average<Rule>::State {
 
   void on_fit_begin(FitBegin<Context>& phase) {
     rule_.check();
-    averaged_->forget();
+    averaged_->clear();
     Parameters const& all = phase.parameters();
     for (std::size_t i = 0; i < all.size(); ++i) {
       // Integers have no mean of their own type, so they are not averaged.
@@ -147,7 +147,7 @@ class Average<Rule>::State {
     for (auto const& item : module.named_buffers()) {
       if (item.value().defined()) add(item.key(), item.value());
     }
-    averaged_->leave(std::move(found));
+    averaged_->set(std::move(found));
   }
 
   template <class Archive>

@@ -154,22 +154,22 @@ class Checkpoint<Options...>::State {
     if (!phase.preempted() && !saver_.has_saved(run)) begin_save(phase);
     saver_.finish(run);
     // All who show something have ended their lines.
-    if (interrupt_.asked()) {
+    if (interrupt_.requested()) {
       phase.interrupted_by_user();
-      detail::tell_interrupted(run, /*has_begun=*/true);
+      detail::report_interrupted(run, /*has_begun=*/true);
     }
   }
 
   /// Whether the user pressed Ctrl-C.
-  bool stop_requested(Phase<Context> const&) const { return interrupt_.asked(); }
+  bool stop_requested(Phase<Context> const&) const { return interrupt_.requested(); }
 
   void on_preempt(Preemption<Context>& phase) {
-    if (!interrupt_.asked()) return;
+    if (!interrupt_.requested()) return;
     phase.interrupted_by_user();
     if (phase.has_begun) {
       phase.record({"preempted", {{"by", "Ctrl-C"}, {"save_seconds", phase.seconds_of_save}}});
     } else {
-      detail::tell_interrupted(detail::run_of(phase), /*has_begun=*/false);
+      detail::report_interrupted(detail::run_of(phase), /*has_begun=*/false);
     }
   }
 

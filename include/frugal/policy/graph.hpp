@@ -162,10 +162,11 @@ class Graph<Options...>::State {
     if (std::exchange(loaded_, false) || moved) forget();
     if (given_up_) return false;
     if (!of_one_shape(batches)) {
-      tell_once(run, told_ragged_,
-                "a window of fewer micro-batches, or of several shapes, ran eagerly: the graph is "
-                "for " +
-                    std::to_string(micro_batches) + " of one shape");
+      advise_once(
+          run, advised_ragged_,
+          "a window of fewer micro-batches, or of several shapes, ran eagerly: the graph is "
+          "for " +
+              std::to_string(micro_batches) + " of one shape");
       return false;
     }
     if (!step_.empty() && shapes_ == captured_) {
@@ -176,15 +177,15 @@ class Graph<Options...>::State {
       coming_ = shapes_;
       seen_ = 0;
       if (!step_.empty()) {
-        tell_once(run, told_shape_,
-                  "a window of batches " + detail::shapes_text(batches.front()) +
-                      " ran eagerly: the graph is for " + captured_text_);
+        advise_once(run, advised_shape_,
+                    "a window of batches " + detail::shapes_text(batches.front()) +
+                        " ran eagerly: the graph is for " + captured_text_);
       }
     }
     if (captures_left_ <= 0) {
       if (step_.empty()) {
-        tell_once(run, told_spent_,
-                  "the step was captured most_captures times, and runs eagerly from now on");
+        advise_once(run, advised_spent_,
+                    "the step was captured most_captures times, and runs eagerly from now on");
       }
       return false;
     }
@@ -215,7 +216,7 @@ class Graph<Options...>::State {
     step_.replay(batches, count);
   }
   /// Runs the host work that policies deferred until after a replay.
-  void tell_host() const { step_.tell_host(); }
+  void update_host() const { step_.update_host(); }
 
  private:
   template <class Batch>
@@ -266,8 +267,8 @@ class Graph<Options...>::State {
     seen_ = 0;
   }
 
-  void tell_once(Run<Context>& run, bool& told, std::string const& what) {
-    if (std::exchange(told, true)) return;
+  void advise_once(Run<Context>& run, bool& advised, std::string const& what) {
+    if (std::exchange(advised, true)) return;
     run.advise("Graph: " + what);
   }
 
@@ -317,9 +318,9 @@ class Graph<Options...>::State {
   bool moved_ = false;   // the optimizer has reallocated tensors since the last step
   bool loaded_ = false;  // likewise, and the allocations of a first step must be made again
   bool given_up_ = false;
-  bool told_ragged_ = false;
-  bool told_shape_ = false;
-  bool told_spent_ = false;
+  bool advised_ragged_ = false;
+  bool advised_shape_ = false;
+  bool advised_spent_ = false;
 };
 
 }  // namespace frugal

@@ -285,7 +285,7 @@ struct Log {
     }
 
     void advise_of_failure(char const* what) {
-      if (std::exchange(told_, true)) return;
+      if (std::exchange(advised_, true)) return;
       run_->advise("the log " + path_.string() + " cannot be " + what + " (" +
                    std::strerror(errno) +
                    "): the run continues, and its lines wait until they can be written, at most " +
@@ -327,7 +327,7 @@ struct Log {
     AnyRun* run_ = nullptr;
     std::string first_;
     std::string waiting_;  ///< lines that could not be written
-    bool told_ = false;
+    bool advised_ = false;
     bool in_run_ = false;  ///< the run is not refused, and what is loaded now is a return
     std::optional<detail::LogFile::Mark> cut_to_;
     bool cut_keeps_events_ = false;

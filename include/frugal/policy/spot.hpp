@@ -53,7 +53,7 @@ concept NoticeOption = requires { typename T::Watch; } && requires(typename T::W
 };
 
 struct NoSignals {
-  static bool asked() { return false; }
+  static bool requested() { return false; }
   static std::string name() { return {}; }
   static void keep() {}
   static void next_ends() {}
@@ -94,7 +94,7 @@ struct grace_in<Grace<Seconds>, Os...> {
 
 /// Handles a preemption: finishes the step, saves the run, and returns from fit. Main returns
 /// Report::exit_code(), which is then 75, so that the job scheduler starts the program again. The
-/// code is 74 if the run could not be saved and Checkpoint continues anyway (OnFailure::GoOn).
+/// code is 74 if the run could not be saved and Checkpoint continues anyway (OnFailure::Continue).
 ///
 /// Lever   price per hour: spot machines cost 60-90% less and vanish at short notice.
 /// Cost    reading a flag in each step, and before each batch of a validation or dry run.
@@ -200,10 +200,10 @@ struct Spot {
     }
 
    private:
-    bool machine_goes() const { return signals_.asked() || watch_.pending(); }
+    bool machine_goes() const { return signals_.requested() || watch_.pending(); }
 
     std::string by(Preemption<Context> const& phase) const {
-      if (signals_.asked()) return signals_.name();
+      if (signals_.requested()) return signals_.name();
       return watch_.pending() ? watch_.text() : phase.requested_by();
     }
 

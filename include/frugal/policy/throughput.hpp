@@ -63,11 +63,11 @@ struct Throughput {
 
   /// Peak operations per second of the device; 0: looked up by its name.
   double peak_flops = 0;
-  Outcome<Speed> left{};  ///< set by fit: the last measurement
+  Outcome<Speed> outcome{};  ///< set by fit: the last measurement
 
   /// The last measurement of the last fit; nothing if there was none.
   std::optional<Speed> last() const {
-    return left.get() == nullptr ? std::nullopt : std::optional(*left.get());
+    return outcome.get() == nullptr ? std::nullopt : std::optional(*outcome.get());
   }
 
   template <class Context>
@@ -83,7 +83,8 @@ class Throughput<Options...>::State {
  public:
   using transient = void;  // a resumed run measures again, perhaps on another machine
 
-  explicit State(Throughput const& settings) : peak_(settings.peak_flops), left_(&settings.left) {}
+  explicit State(Throughput const& settings)
+      : peak_(settings.peak_flops), outcome_(&settings.outcome) {}
 
   void on_fit_begin(FitBegin<Context>& phase) {
     if (!(peak_ >= 0)) {
@@ -92,7 +93,7 @@ class Throughput<Options...>::State {
                            .why = "it is operations per second",
                            .fix = "Set it above 0, or to 0 to look it up by the device's name."});
     }
-    left_->forget();
+    outcome_->clear();
     wants_count_ = true;
     if (peak_ > 0) return;
     std::string const model =
@@ -142,7 +143,7 @@ class Throughput<Options...>::State {
   }
 
   void on_fit_end(FitEnd<Context>&) {
-    if (last_) left_->leave(*last_);
+    if (last_) outcome_->set(*last_);
   }
 
  private:
@@ -205,7 +206,7 @@ class Throughput<Options...>::State {
   }
 
   double peak_;
-  Outcome<Speed> const* left_;
+  Outcome<Speed> const* outcome_;
   FlopCounter counter_;
   bool wants_count_ = false;
   bool missed_ = false;

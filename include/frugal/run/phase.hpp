@@ -104,7 +104,7 @@ struct SafePoint : Phase<Context> {
   double learning_rate_scale() const { return this->run().rate.scale; }
   void set_learning_rate_scale(double scale) { this->run().rate.scale = scale; }
   /// Saves the run now, and returns when the checkpoint is on disk. False if the save failed and
-  /// the run continues (OnFailure::GoOn), or the recipe has no policy that saves. In on_step or
+  /// the run continues (OnFailure::Continue), or the recipe has no policy that saves. In on_step or
   /// on_epoch_end, subscribers that have not seen the event yet see it in the resumed run; the
   /// caller and those before it do not.
   [[nodiscard]] bool save() {

@@ -81,7 +81,7 @@ class Snapshot {
     if (holds(parts, Part::generators) && !keeps_run()) generators_.take(from.device);
     if (holds(parts, Part::window)) take_window(from);
     bool const waits = holds(parts, Part::module) || keeps_run();
-    if (waits && copies != Copies::beside && !from.device.is_cpu()) {
+    if (waits && copies != Copies::on_device && !from.device.is_cpu()) {
       // Copies are asynchronous: wait once for all of them.
       c10::impl::VirtualGuardImpl const guard(from.device.type());
       guard.getStream(from.device).synchronize();

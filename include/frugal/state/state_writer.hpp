@@ -18,9 +18,9 @@ namespace frugal {
 
 /// How a StateWriter stores tensors.
 enum class Copies {
-  beside,   ///< copied on their own device
-  on_host,  ///< copied to host memory, page-locked for device tensors; see settle()
-  none,     ///< not copied, if contiguous in host memory; otherwise as on_host
+  on_device,  ///< copied on their own device
+  on_host,    ///< copied to host memory, page-locked for device tensors; see settle()
+  none,       ///< not copied, if contiguous in host memory; otherwise as on_host
 };
 
 /// Saves to a StateDict. Copies tensors unless told otherwise, so that later steps do not change
@@ -33,7 +33,7 @@ class StateWriter {
   bool of_a_snapshot = false;  ///< see Snapshot::persist
 
   /// `floats`: the type in which floating-point tensors are stored, or Undefined for their own.
-  explicit StateWriter(StateDict& memory, Copies copies = Copies::beside,
+  explicit StateWriter(StateDict& memory, Copies copies = Copies::on_device,
                        at::ScalarType floats = at::ScalarType::Undefined)
       : memory_(memory), copies_(copies), floats_(floats) {}
 
@@ -116,7 +116,7 @@ class StateWriter {
       kept = value;
       return;
     }
-    at::Device const device = copies_ == Copies::beside ? value.device() : at::Device(at::kCPU);
+    at::Device const device = copies_ == Copies::on_device ? value.device() : at::Device(at::kCPU);
     // Only copies to page-locked memory are asynchronous.
     bool const page_locked = device.is_cpu() && !value.is_cpu();
     bool const fits = kept.defined() && kept.scalar_type() == type && kept.device() == device &&

@@ -60,7 +60,7 @@ class Deleter {
 
   /// What could not be deleted since the last call of this function; each path is reported once,
   /// however often it is retried.
-  std::vector<Damage> take_left() { return std::exchange(left_, {}); }
+  std::vector<Damage> take_leftovers() { return std::exchange(left_, {}); }
 
  private:
   std::vector<std::filesystem::path> unfinished_;

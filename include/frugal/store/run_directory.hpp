@@ -165,7 +165,7 @@ class RunDirectory {
 
   /// What could not be deleted since the last call; each path is reported once, however often it is
   /// retried.
-  std::vector<Damage> take_left() { return deleter_.take_left(); }
+  std::vector<Damage> take_leftovers() { return deleter_.take_leftovers(); }
 
   /// StoreError unless opened for changes; LockError if the folder has been replaced.
   void require_lock() const {

@@ -43,7 +43,7 @@ class SignalHandlers {
 
   /// Restores the former handlers; `stand_in` replaces the default action. A handler that the
   /// program has installed meanwhile stays.
-  void leave(Handler stand_in = SIG_DFL) {
+  void release(Handler stand_in = SIG_DFL) {
     std::scoped_lock const lock(mutex_);
     if (--users_ != 0) return;
     stand_in_ = stand_in;

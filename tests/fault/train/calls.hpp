@@ -42,7 +42,7 @@ class BrokenCalls {
 
   void run() {
     for (bool const async : {false, true}) {
-      for (auto const policy : {frugal::OnFailure::Stop, frugal::OnFailure::GoOn}) {
+      for (auto const policy : {frugal::OnFailure::Stop, frugal::OnFailure::Continue}) {
         Scenario scenario(async, policy);
         auto const calls = all_calls(scenario);
         for (Fault const& fault : faults) {
@@ -203,11 +203,12 @@ class BrokenCalls {
     try {
       look(scenario, fault, k, end, words, calls);
     } catch (Violation const& violation) {
-      throw Violation(std::string(scenario.job.async ? "Async, " : "not Async, ") +
-                      (scenario.job.on_failure == frugal::OnFailure::Stop ? "Stop: " : "GoOn: ") +
-                      fault.act + " at call " + std::to_string(k) +
-                      (fault.lasting ? " and after" : "") + ", " + call.name + ' ' + call.path +
-                      ": " + violation.what() + "; " + end.words() + ", " + words);
+      throw Violation(
+          std::string(scenario.job.async ? "Async, " : "not Async, ") +
+          (scenario.job.on_failure == frugal::OnFailure::Stop ? "Stop: " : "Continue: ") +
+          fault.act + " at call " + std::to_string(k) + (fault.lasting ? " and after" : "") + ", " +
+          call.name + ' ' + call.path + ": " + violation.what() + "; " + end.words() + ", " +
+          words);
     }
     ++tried_[fault.act + (fault.lasting ? " from then on" : "")];
     ++all_;

@@ -161,7 +161,7 @@ struct Counts {
   class State {
    public:
     explicit State(Counts const& settings) : out_(&settings.steps) {}
-    void on_step(frugal::Step<Context>&) { out_->leave(++steps_); }
+    void on_step(frugal::Step<Context>&) { out_->set(++steps_); }
     template <class Archive>
     void persist(Archive& archive) {
       archive("steps", steps_);

@@ -405,7 +405,7 @@ struct Spoiler {
 TEST_CASE("a Ctrl-C whose save fails reports that, with the code of an error") {
   TemporaryFolder const folder;
   int const status = end_of_process(folder.path(), [&] {
-    return run(folder / "run", 1, Saves{.on_failure = frugal::OnFailure::GoOn},
+    return run(folder / "run", 1, Saves{.on_failure = frugal::OnFailure::Continue},
                Spoiler{.folder = folder / "run"})
         .report.exit_code();
   });

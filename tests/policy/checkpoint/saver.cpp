@@ -85,7 +85,7 @@ TEST_CASE("a checkpoint that cannot be written ends the run, and the last good o
 
 template <class Policy>
 void goes_on(Policy policy) {
-  policy.on_failure = OnFailure::GoOn;
+  policy.on_failure = OnFailure::Continue;
   TemporaryFolder const folder;
   Job const job{.folder = folder.path()};
   Outcome const outcome = run(job, Optimizer{}, policy, frugal::Log<Every<100>>{},
@@ -106,7 +106,7 @@ TEST_CASE("failures are one line of advice, with the last of them and their numb
   // Nothing at 8 and 12, and as much in the second run, whose count continues.
   auto const start = [&](std::uint64_t epochs, std::uint64_t away) {
     return run({.folder = folder.path(), .epochs = epochs}, Optimizer{},
-               frugal::Checkpoint<Every<4>>{.on_failure = OnFailure::GoOn},
+               frugal::Checkpoint<Every<4>>{.on_failure = OnFailure::Continue},
                Saboteur{.folder = folder.path(), .away_at = away, .back_at = away + 8})
         .report;
   };
@@ -129,7 +129,7 @@ TEST_CASE("failures are one line of advice, with the last of them and their numb
 
 template <class Policy>
 void reports_its_end(Policy policy) {
-  policy.on_failure = OnFailure::GoOn;
+  policy.on_failure = OnFailure::Continue;
   TemporaryFolder const folder;
   auto const report = run({.folder = folder.path()}, Optimizer{}, policy,
                           Saboteur{.folder = folder.path(), .away_at = 6})
@@ -147,7 +147,7 @@ TEST_CASE("a run whose end could not be saved reports that, also in its exit cod
 TEST_CASE("a run with failed saves, but not the last one, is saved") {
   TemporaryFolder const folder;
   auto const report = run({.folder = folder.path()}, Optimizer{},
-                          frugal::Checkpoint<Every<4>, Async>{.on_failure = OnFailure::GoOn},
+                          frugal::Checkpoint<Every<4>, Async>{.on_failure = OnFailure::Continue},
                           Saboteur{.folder = folder.path(), .away_at = 6, .back_at = 15})
                           .report;
   CHECK(report.unsaved.empty());
@@ -158,7 +158,8 @@ TEST_CASE("a requested save that a thread cannot write returns false") {
   TemporaryFolder const folder;
   bool saved = true;
   run({.folder = folder.path()}, Optimizer{},
-      frugal::Checkpoint<Every<4>, Async>{.on_failure = OnFailure::GoOn}, frugal::Log<Every<100>>{},
+      frugal::Checkpoint<Every<4>, Async>{.on_failure = OnFailure::Continue},
+      frugal::Log<Every<100>>{},
       Saboteur{.folder = folder.path(), .away_at = 6, .back_at = 15, .saved = &saved});
   CHECK_FALSE(saved);
 }
@@ -187,7 +188,7 @@ struct Meddler {
 
 template <class Policy>
 void leaves_another_run_alone(Policy policy) {
-  policy.on_failure = OnFailure::GoOn;  // which does not continue with another run's folder
+  policy.on_failure = OnFailure::Continue;  // which does not continue with another run's folder
   TemporaryFolder const folder;
   auto const here = folder / "a";
   std::unique_ptr<frugal::RunDirectory> other;

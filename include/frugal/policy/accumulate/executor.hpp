@@ -110,9 +110,9 @@ class SplitExecutor {
   }
 
   /// Runs a batch in micro-batches, and retries with smaller ones while memory runs out. Before
-  /// each retry, undoes what the passes have changed and calls `told()`.
+  /// each retry, undoes what the passes have changed and calls `on_undone()`.
   template <class Pass, class Undone>
-  void in_parts(Batch const& batch, Pass&& pass, Undone&& told) {
+  void in_parts(Batch const& batch, Pass&& pass, Undone&& on_undone) {
     auto& split = run_.engine->template state<kinds::accumulate>();
     std::int64_t const samples = batch_samples(batch);
     start_.take(run_, Part::passes);
@@ -134,7 +134,7 @@ class SplitExecutor {
       // After the handler: the error may keep tensors alive.
       if (!done) {
         start_.restore(run_);
-        told();
+        on_undone();
       }
     }
   }

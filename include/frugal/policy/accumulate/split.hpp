@@ -87,15 +87,15 @@ struct Accumulate<Auto> {
 
   /// Largest micro-batch in samples; 0: the whole batch, or the size that AutoBatch finds.
   std::int64_t samples = 0;
-  Outcome<std::int64_t> left{};  ///< set by fit: the final value of `samples`
+  Outcome<std::int64_t> outcome{};  ///< set by fit: the final value of `samples`
 
   /// Largest micro-batch, in samples, at the end of the last fit; 0: batches were not split.
-  std::int64_t micro_batch() const { return left.get() == nullptr ? samples : *left.get(); }
+  std::int64_t micro_batch() const { return outcome.get() == nullptr ? samples : *outcome.get(); }
   /// One line for explain(); empty before a fit.
   std::string finding() const {
-    if (left.get() == nullptr) return {};
-    if (*left.get() == 0) return "batches are not split";
-    return "a micro-batch has at most " + std::to_string(*left.get()) + " samples";
+    if (outcome.get() == nullptr) return {};
+    if (*outcome.get() == 0) return "batches are not split";
+    return "a micro-batch has at most " + std::to_string(*outcome.get()) + " samples";
   }
 
   template <class Context>
@@ -106,7 +106,7 @@ template <class Context>
 class Accumulate<Auto>::State {
  public:
   explicit State(Accumulate const& settings)
-      : samples_(settings.samples), known_(settings.samples != 0), left_(&settings.left) {}
+      : samples_(settings.samples), known_(settings.samples != 0), outcome_(&settings.outcome) {}
 
   void on_fit_begin(FitBegin<Context>&) {
     if (samples_ < 0) {
@@ -116,7 +116,7 @@ class Accumulate<Auto>::State {
            .why = "a micro-batch has at least one sample",
            .fix = "Give 1 or more, or 0 for the whole batch."});
     }
-    left_->leave(samples_);
+    outcome_->set(samples_);
   }
 
   // Called by the loop.
@@ -127,7 +127,7 @@ class Accumulate<Auto>::State {
   void set(std::int64_t most) {
     samples_ = most;
     known_ = true;
-    left_->leave(most);
+    outcome_->set(most);
   }
   /// During the search, running out of memory is a result, not a fault to recover from.
   void trying(bool now) { trying_ = now; }
@@ -170,7 +170,7 @@ class Accumulate<Auto>::State {
     if (struck_ && (most == 0 || most > samples_)) return;
     samples_ = most;
     known_ = is_known;
-    left_->leave(samples_);
+    outcome_->set(samples_);
   }
 
  private:
@@ -185,7 +185,7 @@ class Accumulate<Auto>::State {
 
   std::int64_t samples_;
   bool known_;
-  Outcome<std::int64_t> const* left_;
+  Outcome<std::int64_t> const* outcome_;
   bool trying_ = false;
   bool split_before_ = false;
   bool struck_ = false;  ///< in this process

@@ -24,7 +24,7 @@ class InterruptSignal {
   InterruptSignal(InterruptSignal const&) = delete;
   InterruptSignal& operator=(InterruptSignal const&) = delete;
   ~InterruptSignal() {
-    if (taken_) handlers().leave();
+    if (taken_) handlers().release();
   }
 
   void take() {
@@ -33,12 +33,12 @@ class InterruptSignal {
     handlers().join([](SignalHandlers& all) {
       flag().store(0);
       on_terminal().store(::isatty(STDERR_FILENO) == 1);
-      all.take_if_default(SIGINT, hear);
+      all.take_if_default(SIGINT, on_signal);
       all.take_if_default(SIGPIPE, hear_pipe);
     });
   }
 
-  bool asked() const { return taken_ && flag().load(std::memory_order_relaxed) != 0; }
+  bool requested() const { return taken_ && flag().load(std::memory_order_relaxed) != 0; }
 
  private:
   static SignalHandlers& handlers() {
@@ -55,7 +55,7 @@ class InterruptSignal {
     return is;
   }
 
-  static void hear(int) {
+  static void on_signal(int) {
     if (flag().exchange(1) != 0) ::_exit(130);
     // The step may take long, so answer at once. Only on a terminal: a write to a pipe may raise
     // SIGPIPE.
@@ -81,7 +81,7 @@ class InterruptSignal {
 };
 
 /// Reports the state of a run that Ctrl-C has ended, in one line on stderr.
-inline void tell_interrupted(AnyRun const& run, bool has_begun) {
+inline void report_interrupted(AnyRun const& run, bool has_begun) {
   std::string line = "frugal: Ctrl-C: ";
   std::string const step = std::to_string(run.counters.step);
   if (!has_begun) {

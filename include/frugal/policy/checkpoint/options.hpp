@@ -80,8 +80,8 @@ enum class ChangedRecipe {
 
 /// Reaction to a checkpoint that cannot be written.
 enum class OnFailure {
-  Stop,  ///< the error ends the run; the last checkpoint remains
-  GoOn,  ///< reports it, and tries again at the next cadence
+  Stop,      ///< the error ends the run; the last checkpoint remains
+  Continue,  ///< reports it, and tries again at the next cadence
 };
 
 /// Effect of Ctrl-C (SIGINT), unless the program has its own handler.

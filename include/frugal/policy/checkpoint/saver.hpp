@@ -75,7 +75,7 @@ class Saver {
       writer_->wait();  // the snapshot is still being written from
       report_failure(run);
     }
-    tell_left(run);
+    advise_of_leftovers(run);
     snapshot_.take(run, recipe_);
     if (writer_) {
       writer_->submit([this] { write(); });
@@ -102,7 +102,7 @@ class Saver {
       writer_->wait();
       report_failure(run);
     }
-    tell_left(run);
+    advise_of_leftovers(run);
     run.unsaved = has_saved(run) ? std::string() : failure_;
     beat(run);
   }
@@ -192,8 +192,8 @@ class Saver {
   }
 
   /// Call it while nothing is being written.
-  void tell_left(AnyRun& run) {
-    for (Damage const& each : directory_->take_left()) {
+  void advise_of_leftovers(AnyRun& run) {
+    for (Damage const& each : directory_->take_leftovers()) {
       run.advise("an old checkpoint cannot be deleted: " + each.folder.string() + ": " + each.why);
     }
   }

@@ -87,7 +87,7 @@ class CapturedStep {
     }
     if constexpr (N > 1) recordings_.back().replay();
   }
-  void tell_host() const {
+  void update_host() const {
     for (auto const& f : deferred_) f();
   }
 

@@ -49,7 +49,7 @@ class CapturedExecutor {
         passes_.add_replayed(batch, loss, weight, scalars);
       });
       passes_.count();
-      graph.tell_host();
+      graph.update_host();
       return passes_.close();
     }
     Trained trained = Trained::nothing;

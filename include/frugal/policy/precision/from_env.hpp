@@ -104,7 +104,7 @@ struct Precision<FromEnv<First, Rest...>> {
     explicit State(Precision const& settings)
         : name_(chosen()), chosen_(make<0, First, Rest...>(settings)) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) { tell<on::fit_begin>(phase); }
+    void on_fit_begin(FitBegin<Context>& phase) { call<on::fit_begin>(phase); }
     template <class Next>
     Loss around_forward(Forward<Context> const& phase, Next&& next) {
       return std::visit(
@@ -117,9 +117,9 @@ struct Precision<FromEnv<First, Rest...>> {
           },
           chosen_);
     }
-    void on_loss(LossReady<Context>& phase) { tell<on::loss>(phase); }
-    void on_gradients(Gradients<Context>& phase) { tell<on::gradients>(phase); }
-    void on_update(Update<Context>& phase) { tell<on::update>(phase); }
+    void on_loss(LossReady<Context>& phase) { call<on::loss>(phase); }
+    void on_gradients(Gradients<Context>& phase) { call<on::gradients>(phase); }
+    void on_update(Update<Context>& phase) { call<on::update>(phase); }
 
     template <class Archive>
     void persist(Archive& archive) {
@@ -142,7 +142,7 @@ struct Precision<FromEnv<First, Rest...>> {
    private:
     /// Calls the chosen format's state, if it listens to this hook.
     template <class Hook, class Phase>
-    void tell(Phase& phase) {
+    void call(Phase& phase) {
       std::visit(
           [&]<class Format>(Format& state) {
             if constexpr (Hook::template callable<Format, Phase>) Hook::call(state, phase);

@@ -22,15 +22,15 @@ class [[nodiscard]] PreemptionSignals {
   PreemptionSignals() {
     handlers().join([](SignalHandlers& all) {
       flag().store(0);
-      all.take(SIGTERM, hear);
+      all.take(SIGTERM, on_signal);
       // sbatch --signal=B:USR1@120 asks for it; elsewhere SIGUSR1 is the program's own.
-      if (std::getenv("SLURM_JOB_ID") != nullptr) all.take(SIGUSR1, hear);
+      if (std::getenv("SLURM_JOB_ID") != nullptr) all.take(SIGUSR1, on_signal);
     });
   }
   PreemptionSignals(PreemptionSignals const&) = delete;
   PreemptionSignals& operator=(PreemptionSignals const&) = delete;
   ~PreemptionSignals() {
-    if (!kept_) handlers().leave(next_ends_ ? end : SIG_DFL);
+    if (!kept_) handlers().release(next_ends_ ? end : SIG_DFL);
   }
 
   /// The process is about to end: a second signal must not change the exit code.
@@ -41,7 +41,7 @@ class [[nodiscard]] PreemptionSignals {
   /// The exit code after such a signal.
   static void set_code(int code) { code_of_end().store(code); }
 
-  bool asked() const { return flag().load(std::memory_order_relaxed) != 0; }
+  bool requested() const { return flag().load(std::memory_order_relaxed) != 0; }
 
   /// The name of the signal, such as "SIGTERM".
   static std::string name() { return flag().load() == SIGUSR1 ? "SIGUSR1" : "SIGTERM"; }
@@ -61,7 +61,7 @@ class [[nodiscard]] PreemptionSignals {
     return code;
   }
 
-  static void hear(int signal) { flag().store(signal, std::memory_order_relaxed); }
+  static void on_signal(int signal) { flag().store(signal, std::memory_order_relaxed); }
   static void end(int) { ::_exit(code_of_end().load()); }
 
   bool kept_ = false;
