@@ -21,6 +21,7 @@
 #include <frugal/data/image/normalise.hpp>
 #include <frugal/data/image/random_resized_crop.hpp>
 #include <frugal/data/image/resize.hpp>
+#include <frugal/data/limited.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/loading/transformed.hpp>
