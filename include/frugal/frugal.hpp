@@ -77,6 +77,7 @@
 #include <frugal/policy/smoke.hpp>
 #include <frugal/policy/spot.hpp>
 #include <frugal/policy/start_on.hpp>
+#include <frugal/policy/stop_after.hpp>
 #include <frugal/policy/throughput.hpp>
 #include <frugal/policy/train_metrics.hpp>
 #include <frugal/policy/validate.hpp>
