@@ -112,6 +112,7 @@ class Accessors {
   FRUGAL_ACCESSORS(smoke, "Smoke<>")
   FRUGAL_ACCESSORS(spot, "Spot<SigtermSave>")
   FRUGAL_ACCESSORS(start_on, "StartOn<Cpu, Epochs<1>>")
+  FRUGAL_ACCESSORS(stop_after, "StopAfter<Hours<4>>")
   FRUGAL_ACCESSORS(throughput, "Throughput<>")
   FRUGAL_ACCESSORS(train_metrics, "TrainMetrics<Accuracy>")
 };

@@ -21,6 +21,7 @@
 #include <frugal/data/image/normalise.hpp>
 #include <frugal/data/image/random_resized_crop.hpp>
 #include <frugal/data/image/resize.hpp>
+#include <frugal/data/limited.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/loading/transformed.hpp>
@@ -76,6 +77,7 @@
 #include <frugal/policy/smoke.hpp>
 #include <frugal/policy/spot.hpp>
 #include <frugal/policy/start_on.hpp>
+#include <frugal/policy/stop_after.hpp>
 #include <frugal/policy/throughput.hpp>
 #include <frugal/policy/train_metrics.hpp>
 #include <frugal/policy/validate.hpp>

@@ -43,6 +43,7 @@ using Axes = frugal::list<
          frugal::Average<frugal::Swa<frugal::From<4>, frugal::Every<3>>>>,
     // Neither has another device here; tests/device has one, and moves all of these.
     Axis<Without, frugal::StartOn<frugal::Cpu, frugal::Steps<5>>>, Axis<Without, frugal::Device<>>,
+    Axis<Without, frugal::StopAfter<frugal::Hours<100>>>,
     Axis<Without, frugal::Throughput<frugal::Every<4>>>,
     Axis<Without, frugal::TrainMetrics<frugal::Every<3>, frugal::Accuracy>>>;
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/migrate.md leaves out no argument of the trainers that it compares with, and no cell empty."""
+"""docs/migrate.md leaves out no argument of the trainers that it compares with, and says of each what to write."""
 
 import json
 import re
@@ -44,6 +44,12 @@ class Migrate(unittest.TestCase):
         for line in PAGE.splitlines():
             if line.startswith("| "):
                 self.assertNotIn("", [cell.strip() for cell in line.strip("|").split(" | ")], line)
+
+    def test_no_cell_says_no_more_than_none(self) -> None:
+        for heading in ("## From plain PyTorch", *SECTIONS.values()):
+            for line in section(heading).splitlines():
+                if line.startswith("| "):
+                    self.assertNotRegex(line.strip("|").split(" | ")[-1].strip(), r"^none\b", line)
 
 
 if __name__ == "__main__":

@@ -91,9 +91,11 @@ TEST_CASE("each accessor is the policy of its kind") {
 }
 
 TEST_CASE("others of the recipe are there too") {
-  auto trainer = trainer_of(Optimize<SGD>{}, Audit<>{}, StartOn<Cpu, Steps<3>>{});
+  auto trainer =
+      trainer_of(Optimize<SGD>{}, Audit<>{}, StartOn<Cpu, Steps<3>>{}, StopAfter<Hours<4>>{});
   CHECK(std::same_as<decltype(trainer.audit()), Audit<>&>);
   CHECK(std::same_as<decltype(trainer.start_on()), StartOn<Cpu, Steps<3>>&>);
+  CHECK(std::same_as<decltype(trainer.stop_after()), StopAfter<Hours<4>>&>);
 }
 
 TEST_CASE("of a constant trainer the policies are constant") {

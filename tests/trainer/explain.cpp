@@ -114,7 +114,7 @@ TEST_CASE("every page that a plan names is there") {
                     k::execution, k::activations, k::audit, k::auto_batch, k::average,
                     k::checkpoint, k::device, k::early_stop, k::flush_denormals, k::keep_memory,
                     k::log, k::progress, k::recompute, k::rollback, k::smoke, k::spot, k::start_on,
-                    k::throughput>{});
+                    k::stop_after, k::throughput>{});
 }
 
 TEST_CASE("cautions for this machine are in the plan") {

@@ -121,6 +121,10 @@ struct start_on : observer_kind {
   static constexpr std::string_view name = "StartOn";
   static constexpr std::string_view page = "policy/start_on.md";
 };
+struct stop_after : observer_kind {
+  static constexpr std::string_view name = "StopAfter";
+  static constexpr std::string_view page = "policy/stop_after.md";
+};
 struct throughput : observer_kind {
   static constexpr std::string_view name = "Throughput";
   static constexpr std::string_view page = "policy/throughput.md";

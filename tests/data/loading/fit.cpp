@@ -2,6 +2,7 @@
 // Runs over a loader: killed, resumed, with samples left out.
 #include <doctest/doctest.h>
 
+#include <frugal/data/limited.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/sampling/draw.hpp>
@@ -56,7 +57,8 @@ struct Outcome {
 };
 
 /// Two epochs; ends after `steps`, if that is not 0.
-Outcome run(std::filesystem::path const& folder, int workers, std::uint64_t steps = 0) {
+template <class Source>
+Outcome run_over(Source source, std::filesystem::path const& folder, std::uint64_t steps) {
   auto net = std::make_shared<Mlp>();
   frugal::Settings settings{.run = folder, .epochs = 2};
   if (steps != 0) settings.steps = steps;
@@ -66,9 +68,11 @@ Outcome run(std::filesystem::path const& folder, int workers, std::uint64_t step
                           frugal::Optimize<frugal::SGD>{},
                           frugal::Accumulate<2>{},
                           frugal::Checkpoint<frugal::Every<1>>{}};
-  auto source = source_of(workers);
   frugal::Report report = trainer.fit(source);
   return {std::move(report), tensors_of(*net)};
+}
+Outcome run(std::filesystem::path const& folder, int workers, std::uint64_t steps = 0) {
+  return run_over(source_of(workers), folder, steps);
 }
 
 TEST_CASE("a run with skipped samples that is resumed anywhere ends as one that never ended") {
@@ -84,6 +88,26 @@ TEST_CASE("a run with skipped samples that is resumed anywhere ends as one that 
     Outcome const resumed = run(runs, 2);
     REQUIRE(resumed.report.resumed);
     CHECK(resumed.report.resumed->step == killed_at + 1);
+    CHECK(resumed.report.steps == whole.report.steps);
+    CHECK(resumed.report.samples == whole.report.samples);
+    CHECK(same_bits(resumed.tensors, whole.tensors));
+  }
+}
+
+TEST_CASE("so it does over the first batches of each epoch alone") {
+  TemporaryFolder const folder;
+  auto const limited_run = [](std::filesystem::path const& runs, int workers, std::uint64_t steps) {
+    return run_over(frugal::Limited(source_of(workers), 5), runs, steps);
+  };
+  Outcome const whole = limited_run(folder / "whole", 0, 0);
+  // 5 batches of an epoch's 9, and so 3 windows.
+  CHECK(whole.report.steps == 6);
+  CHECK(whole.report.epochs == 2);
+  for (std::uint64_t const killed_at : {1U, 2U, 3U, 5U}) {
+    std::filesystem::path const runs = folder / std::to_string(killed_at);
+    static_cast<void>(limited_run(runs, 3, killed_at));
+    Outcome const resumed = limited_run(runs, 2, 0);
+    REQUIRE(resumed.report.resumed);
     CHECK(resumed.report.steps == whole.report.steps);
     CHECK(resumed.report.samples == whole.report.samples);
     CHECK(same_bits(resumed.tensors, whole.tensors));

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/batch.hpp>
+#include <frugal/data/sampling/order.hpp>
+#include <frugal/data/source.hpp>
+#include <frugal/error.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace frugal {
+
+/// The first batches of each epoch of a source: for a run that is tried out, a model that is to
+/// learn one batch by heart, a validation on part of the data.
+///
+/// Lever   hours per run: a validation on a part of the data, or a trial, costs that part.
+/// Cost    one batch is read when it is made; then a comparison per batch.
+/// Order   the source's: shuffled, each epoch begins with other samples. Seeks as the source does.
+/// Errors  those of the source; SettingsError for no batches.
+///
+/// The limit is a number of samples, those of `batches` batches as large as the first: so a run
+/// resumes at any place of the epoch, also with another batch size, and needs to read nothing to
+/// know how much of the epoch is left.
+template <Source S>
+class Limited {
+ public:
+  using batch_type = batch_of<S>;
+  using order_type = order_type_of<S>;
+
+  explicit Limited(S source, std::uint64_t batches) : source_(std::move(source)), most_(batches) {
+    if (batches == 0) {
+      throw SettingsError({.what = "a limit of 0 batches",
+                           .where = "Limited",
+                           .why = "an epoch would have none",
+                           .fix = "Give 1 or more, or leave Limited out."});
+    }
+    // No source tells how many samples a batch stands for.
+    if (source_.seek({}); auto const first = source_.next()) advance(*first);
+    bool const countable = position_ <= std::numeric_limits<std::uint64_t>::max() / batches;
+    end_ = countable ? position_ * batches : std::numeric_limits<std::uint64_t>::max();
+    seek({});
+  }
+
+  void seek(Cursor const& cursor) {
+    source_.seek(cursor);
+    position_ = cursor.position;
+  }
+
+  std::optional<batch_type> next() {
+    if (position_ >= end_) return std::nullopt;
+    std::optional<batch_type> batch = source_.next();
+    if (batch) advance(*batch);
+    return batch;
+  }
+
+  /// Of an epoch.
+  std::uint64_t samples() const
+    requires SizedSource<S>
+  {
+    return std::min(end_, static_cast<std::uint64_t>(source_.samples()));
+  }
+  std::uint64_t batches() const
+    requires SizedSource<S>
+  {
+    return std::min(most_, static_cast<std::uint64_t>(source_.batches()));
+  }
+  std::uint64_t consumed() const
+    requires ConsumingSource<S>
+  {
+    return source_.consumed();
+  }
+  double waited() const
+    requires WaitedSource<S>
+  {
+    return source_.waited();
+  }
+  std::string advice() const
+    requires WaitedSource<S>
+  {
+    return source_.advice();
+  }
+  bool pause()
+    requires PausableSource<S>
+  {
+    return source_.pause();
+  }
+  void resume()
+    requires PausableSource<S>
+  {
+    source_.resume();
+  }
+
+ private:
+  void advance(batch_type const& batch) {
+    if constexpr (ConsumingSource<S>) {
+      position_ = static_cast<std::uint64_t>(source_.consumed());
+    } else {
+      position_ += static_cast<std::uint64_t>(batch_samples(batch));
+    }
+  }
+
+  S source_;
+  std::uint64_t most_;          // batches of an epoch
+  std::uint64_t end_ = 0;       // samples of an epoch
+  std::uint64_t position_ = 0;  // samples consumed in this one
+};
+
+}  // namespace frugal
