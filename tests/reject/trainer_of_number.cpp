@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: a type in this recipe is not a policy. A policy is a copyable, default-constructible type with `using kind` and `using listens`.
+// expect: frugal: a type in this recipe is not a policy. A policy is a copyable, default-constructible type with `using kind` and `using listens`. Optimizers, curves and metrics are options of one: write Optimize<AdamW>, not AdamW.
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 

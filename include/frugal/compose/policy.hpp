@@ -51,7 +51,8 @@ namespace rules {
 
 FRUGAL_SENTENCE(not_a_policy,
                 "frugal: a type in this recipe is not a policy. A policy is a copyable, default-"
-                "constructible type with `using kind` and `using listens`.");
+                "constructible type with `using kind` and `using listens`. Optimizers, curves and "
+                "metrics are options of one: write Optimize<AdamW>, not AdamW.");
 FRUGAL_SENTENCE(missing_need,
                 "frugal: a policy of this recipe needs a kind that the recipe lacks. The "
                 "compiler's note names both. Add a policy of that kind.");
