@@ -135,6 +135,21 @@ TEST_CASE("segments end at their capacity, and larger samples have one of their 
   CHECK(found(store, 40) == large);
 }
 
+TEST_CASE("segments that nobody writes any more hold no descriptors") {
+  TemporaryFolder const folder;
+  CacheStore store(folder.path(), "key", 40, no_limit, 300);
+  CHECK(put(store, 0));
+  std::size_t const open_files = entries("/proc/self/fd");
+  for (std::uint64_t i = 1; i < 40; ++i) CHECK(put(store, i));
+  CHECK(files(store.folder(), ".data").size() > 8);
+  CHECK(entries("/proc/self/fd") == open_files);
+  CHECK(right(store, 40) == 40);
+  // In another process all of them but the last, which is still being written.
+  CacheStore const next(folder.path(), "key", 40, no_limit, 300);
+  CHECK(entries("/proc/self/fd") <= open_files + 4);
+  CHECK(right(next, 40) == 40);
+}
+
 TEST_CASE("the limit holds on disk, and is said") {
   for (std::uint64_t const limit : {std::uint64_t{0}, std::uint64_t{200}, std::uint64_t{2000}}) {
     CAPTURE(limit);

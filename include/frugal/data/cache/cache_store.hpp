@@ -197,7 +197,7 @@ class CacheStore {
     writer_.emplace(folder_,
                     CacheSegmentHeader{.key = key_, .capacity = std::max(capacity_, bytes)});
     known_.insert(writer_->index_path());
-    auto segment = CacheSegment::open(writer_->index_path(), key_);
+    auto segment = CacheSegment::open(writer_->index_path(), key_, /*own=*/true);
     if (!segment) {
       throw StoreError({.what = "a new segment cannot be read",
                         .where = writer_->index_path().string(),
