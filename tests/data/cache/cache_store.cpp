@@ -354,4 +354,42 @@ TEST_CASE("a process sees what another wrote after it began, and while that one 
   CHECK(right(late, 10) == 6);
 }
 
+TEST_CASE("a segment that was made in the clock tick of the last look is found") {
+  TemporaryFolder const folder;
+  CacheStore early(folder.path(), "key", 10, no_limit);
+  auto const seen = std::filesystem::last_write_time(early.folder());
+  CacheStore late(folder.path(), "key", 10, no_limit);
+  CHECK(put(late, 1));
+  std::filesystem::last_write_time(early.folder(), seen);  // as a coarse clock leaves it
+  early.refresh();
+  CHECK(found(early, 1) == text_of(1));
+}
+
+TEST_CASE("a segment whose header is being written is read later") {
+  TemporaryFolder const folder;
+  CacheStore writer(folder.path(), "key", 10, no_limit);
+  CHECK(put(writer, 1));
+  auto const index = files(writer.folder(), ".index").at(0);
+  auto const whole = support::text_of(index);
+  std::filesystem::remove(index);
+  std::ofstream(index, std::ios::binary) << whole.substr(0, 30);
+  CacheStore reader(folder.path(), "key", 10, no_limit);
+  std::ofstream(index, std::ios::binary) << whole;
+  reader.refresh();
+  CHECK(found(reader, 1) == text_of(1));
+}
+
+TEST_CASE("the limit counts what another process wrote since the last look") {
+  TemporaryFolder const folder;
+  constexpr std::uint64_t limit = 2000;
+  CacheStore one(folder.path(), "key", 100, limit);
+  CacheStore other(folder.path(), "key", 100, limit);
+  CHECK(put(other, 99));  // before the other is there
+  std::uint64_t kept = 1;
+  while (put(one, kept)) ++kept;
+  CHECK(kept > 5);
+  CHECK_FALSE(put(other, 98));
+  CHECK(other.totals().disk_bytes <= limit);
+}
+
 }  // namespace frugal_test::data_cache_cache_store

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -83,6 +84,8 @@ class CacheStore {
   bool put(std::uint64_t sample, std::span<std::byte const> bytes, std::uint64_t source_bytes) {
     if (stopped_.load(std::memory_order_relaxed)) return false;
     std::lock_guard const lock(mutex_);
+    // What others wrote while this sample was computed counts, too.
+    if (limit_ != std::numeric_limits<std::uint64_t>::max()) refresh_locked();
     if (find(sample)) return true;
     if (stopped_.load(std::memory_order_relaxed)) return false;
     bool const has_room = writer_ && writer_->has_room(bytes.size());
@@ -106,13 +109,7 @@ class CacheStore {
   /// Takes in what other processes have written since.
   void refresh() {
     std::lock_guard const lock(mutex_);
-    std::error_code failure;
-    auto const changed = std::filesystem::last_write_time(folder_, failure);
-    if (failure || changed != seen_ || unfinished_) open_segments();
-    seen_ = changed;
-    for (auto const& segment : others_) {
-      for (CacheEntry const& entry : segment->news(samples_)) insert(*segment, entry, unknown);
-    }
+    refresh_locked();
   }
 
   /// False once put() has given up.
@@ -172,18 +169,33 @@ class CacheStore {
                      .fix = "Remove that folder, or set another CacheSettings::folder."});
   }
 
+  void refresh_locked() {
+    std::error_code failure;
+    auto const changed = std::filesystem::last_write_time(folder_, failure);
+    if (failure || changed != seen_ || unfinished_) open_segments();
+    // A segment that is made within the clock tick of the last change leaves the folder's time as
+    // it is. So a time is only trusted once it lies well behind; two seconds is the coarsest tick.
+    using Clock = std::filesystem::file_time_type::clock;
+    bool const settled = !failure && changed + std::chrono::seconds(2) < Clock::now();
+    seen_ = settled ? changed : std::filesystem::file_time_type::min();
+    for (auto const& segment : others_) {
+      for (CacheEntry const& entry : segment->news(samples_)) insert(*segment, entry, unknown);
+    }
+  }
+
   void open_segments() {
     unfinished_ = false;
     for (auto const& path : entries_of(folder_)) {
       if (path.extension() != ".index" || known_.contains(path)) continue;
       try {
-        auto segment = CacheSegment::open(path, key_);
-        if (segment) {
+        // Asked first: a header that is complete by now is read below.
+        if (std::filesystem::file_size(path) < cache_header_bytes) {
+          unfinished_ = true;  // it is being written
+          continue;
+        }
+        if (auto segment = CacheSegment::open(path, key_)) {
           others_.push_back(segment.get());
           segments_.push_back(std::move(segment));
-        } else if (std::filesystem::file_size(path) < cache_header_bytes) {
-          unfinished_ = true;  // its header is being written
-          continue;
         }
       } catch (StoreError const&) {
         // Without its data, or beyond this process's limits: as if it was not there.
@@ -242,7 +254,7 @@ class CacheStore {
   std::vector<CacheSegment*> others_;
   CacheSegment const* own_ = nullptr;  ///< what writer_ writes
   std::set<std::filesystem::path> known_;
-  std::filesystem::file_time_type seen_{};
+  std::filesystem::file_time_type seen_ = std::filesystem::file_time_type::min();
   std::optional<CacheSegmentWriter> writer_;
   std::deque<Record> records_;
   std::vector<std::atomic<Record*>> slots_;  ///< per sample

@@ -98,7 +98,10 @@ class KeptSamples {
   }
 
   void say_if_complete() {
-    if (complete_.load(std::memory_order_relaxed) || store_.totals().cached != samples_) return;
+    if (complete_.load(std::memory_order_relaxed)) return;
+    // After the sample was written: of several processes the last one sees those of all.
+    store_.refresh();
+    if (store_.totals().cached != samples_) return;
     if (!complete_.exchange(true)) say("the cache is complete, " + report().text());
   }
 
