@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -390,6 +391,19 @@ TEST_CASE("the limit counts what another process wrote since the last look") {
   CHECK(kept > 5);
   CHECK_FALSE(put(other, 98));
   CHECK(other.totals().disk_bytes <= limit);
+}
+
+TEST_CASE("a process without free descriptors computes, and does not end") {
+  TemporaryFolder const folder;
+  CacheStore store(folder.path(), "key", 10, no_limit);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  rlimit const none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  CHECK_NOTHROW(store.refresh());
+  CHECK_FALSE(put(store, 1));
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(store.why().find("Too many open files") != std::string::npos);
 }
 
 }  // namespace frugal_test::data_cache_cache_store

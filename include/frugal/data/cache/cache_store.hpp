@@ -59,6 +59,7 @@ class CacheStore {
         slots_(samples) {
     create_folders(folder_);
     require_key(key);
+    static_cast<void>(entries_of(folder_));  // StoreError if it cannot be read
     refresh();
   }
 
@@ -106,7 +107,8 @@ class CacheStore {
     return true;
   }
 
-  /// Takes in what other processes have written since.
+  /// Takes in what other processes have written since. What cannot be read now (too many open
+  /// files, a server that is away) is as if it was not there.
   void refresh() {
     std::lock_guard const lock(mutex_);
     refresh_locked();
@@ -179,13 +181,25 @@ class CacheStore {
     bool const settled = !failure && changed + std::chrono::seconds(2) < Clock::now();
     seen_ = settled ? changed : std::filesystem::file_time_type::min();
     for (auto const& segment : others_) {
-      for (CacheEntry const& entry : segment->news(samples_)) insert(*segment, entry, unknown);
+      std::vector<CacheEntry> news;
+      try {
+        news = segment->news(samples_);
+      } catch (StoreError const&) {
+        continue;
+      }
+      for (CacheEntry const& entry : news) insert(*segment, entry, unknown);
     }
   }
 
   void open_segments() {
     unfinished_ = false;
-    for (auto const& path : entries_of(folder_)) {
+    std::vector<std::filesystem::path> paths;
+    try {
+      paths = entries_of(folder_);
+    } catch (StoreError const&) {
+      unfinished_ = true;
+    }
+    for (auto const& path : paths) {
       if (path.extension() != ".index" || known_.contains(path)) continue;
       try {
         // Asked first: a header that is complete by now is read below.
