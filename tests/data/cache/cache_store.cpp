@@ -335,6 +335,23 @@ TEST_CASE("two processes fill one cache at the same time, and read each other's 
   CHECK(store.totals().cached == samples);
 }
 
+TEST_CASE("a process that was forked writes a segment of its own") {
+  TemporaryFolder const folder;
+  CacheStore store(folder.path(), "key", 10, no_limit);
+  CHECK(put(store, 1));
+  pid_t const pid = child([&] {
+    bool const good =
+        put(store, 2) && found(store, 1) == text_of(1) && found(store, 2) == text_of(2);
+    return good ? 0 : 1;
+  });
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(put(store, 3));
+  CHECK(found(store, 3) == text_of(3));
+  CHECK(right(CacheStore(folder.path(), "key", 10, no_limit), 10) == 3);
+}
+
 TEST_CASE("a process sees what another wrote after it began, and while that one lives") {
   TemporaryFolder const folder;
   CacheStore early(folder.path(), "key", 10, no_limit);

@@ -8,6 +8,9 @@
 #include <frugal/store/folder.hpp>
 #include <frugal/store/hash.hpp>
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -89,7 +92,8 @@ class CacheStore {
     if (limit_ != std::numeric_limits<std::uint64_t>::max()) refresh_locked();
     if (find(sample)) return true;
     if (stopped_.load(std::memory_order_relaxed)) return false;
-    bool const has_room = writer_ && writer_->has_room(bytes.size());
+    bool const has_room =
+        writer_ && writer_process_ == ::getpid() && writer_->has_room(bytes.size());
     std::uint64_t const more =
         CacheSegmentWriter::disk_bytes(bytes.size()) + (has_room ? 0 : cache_header_bytes);
     if (limit_ - std::min(limit_, disk_bytes_locked()) < more) {
@@ -222,6 +226,7 @@ class CacheStore {
   void new_segment(std::uint64_t bytes) {
     writer_.emplace(folder_,
                     CacheSegmentHeader{.key = key_, .capacity = std::max(capacity_, bytes)});
+    writer_process_ = ::getpid();
     known_.insert(writer_->index_path());
     auto segment = CacheSegment::open(writer_->index_path(), key_, /*own=*/true);
     if (!segment) {
@@ -270,6 +275,7 @@ class CacheStore {
   std::set<std::filesystem::path> known_;
   std::filesystem::file_time_type seen_ = std::filesystem::file_time_type::min();
   std::optional<CacheSegmentWriter> writer_;
+  pid_t writer_process_ = 0;  ///< a forked process has the writer's files, and makes its own
   std::deque<Record> records_;
   std::vector<std::atomic<Record*>> slots_;  ///< per sample
   CacheTotals totals_;
