@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/cache/cache_folder.hpp>
 #include <frugal/data/cache/cache_index.hpp>
 #include <frugal/data/cache/cache_segment.hpp>
 #include <frugal/data/shards/new_file.hpp>
@@ -59,8 +60,8 @@ class CacheStore {
         samples_(samples),
         limit_(bytes_limit),
         capacity_(capacity),
+        lock_(CacheFolderLock::shared(folder_)),
         slots_(samples) {
-    create_folders(folder_);
     require_key(key);
     static_cast<void>(entries_of(folder_));  // StoreError if it cannot be read
     refresh();
@@ -268,6 +269,7 @@ class CacheStore {
   std::uint64_t samples_;
   std::uint64_t limit_;
   std::uint64_t capacity_;
+  CacheFolderLock lock_;
   mutable std::mutex mutex_;                            ///< for all but slots_ and the atomics
   std::deque<std::unique_ptr<CacheSegment>> segments_;  ///< own ones too
   std::vector<CacheSegment*> others_;

@@ -99,7 +99,7 @@ class Cached {
   }
 
   CacheReport report() const { return kept_->report(); }
-  /// The folder of this key. Removing it is safe while nobody uses it.
+  /// The folder of this key. remove_unused_keys() removes those that nobody uses.
   std::filesystem::path const& folder() const noexcept { return kept_->folder(); }
 
  private:
