@@ -208,7 +208,8 @@ class SampleEncoder {
  private:
   void add_tensor(at::Tensor const& tensor) {
     if (!tensor.defined()) return append_le(bytes_, std::uint8_t{0xff});
-    at::Tensor const whole = tensor.detach().cpu().contiguous();
+    // A conjugate and a negative view have a flag in place of other bytes.
+    at::Tensor const whole = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
     auto const type = stored_type(whole.scalar_type());
     if (!type) {
       throw DtypeError({.what = "the dtype cannot be stored in a cache",
