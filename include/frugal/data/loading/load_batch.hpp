@@ -11,6 +11,7 @@
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/data/transform_clock.hpp>
 
 #include <ATen/core/grad_mode.h>
 
