@@ -115,6 +115,18 @@ TEST_CASE("scores that cannot be sorted are refused, and so is a set without sam
   CHECK_THROWS_AS(Four(std::vector<double>{}, {.batch = 1}), EmptySourceError);
 }
 
+struct Slow {
+  static constexpr int epochs = 2;
+  static double share(std::uint64_t epoch) { return epoch == 0 ? std::nan("") : 0.5; }
+};
+
+TEST_CASE("a pace of one's own is over after its epochs, whatever its share is then") {
+  CurriculumPass<Slow> const pass(falling(10), {.batch = 2});
+  CHECK(pass.pool_in(0) == 1);
+  CHECK(pass.pool_in(1) == 5);
+  CHECK(pass.pool_in(2) == 10);
+}
+
 TEST_CASE("a pace starts with its share, grows, and ends with all") {
   auto const check = []<class Pace>(Pace) {
     CHECK(Pace::share(0) == doctest::Approx(0.2).epsilon(1e-12));
