@@ -60,7 +60,9 @@ class ImportancePass {
   ImportancePass(std::shared_ptr<ImportanceTable> table, Loading loading)
       : pass_(table->samples(), unshuffled(loading), "importance sampling"),
         loading_(loading),
-        table_(std::move(table)) {}
+        table_(std::move(table)) {
+    if (!table_->has_begun()) table_->begin(0);  // as for a cursor that was never set
+  }
 
   void seek(Cursor const& cursor) {
     pass_.seek(cursor);
@@ -71,9 +73,10 @@ class ImportancePass {
 
   template <class Int>
   void indices(Slice slice, std::span<Int> out) const {
+    auto const draws = table_->draws();
     for (Int& index : out) {
       index = static_cast<Int>(
-          table_->draw({.index = slice.first++, .seed = cursor_.seed, .epoch = cursor_.epoch}));
+          (*draws)({.index = slice.first++, .seed = cursor_.seed, .epoch = cursor_.epoch}));
     }
   }
 
@@ -106,9 +109,10 @@ struct CollateByImportance {
     at::Tensor weight_B = at::empty({count}, at::kFloat);
     auto* const index = static_cast<std::int64_t*>(index_B.mutable_data_ptr());
     auto* const weight = static_cast<float*>(weight_B.mutable_data_ptr());
+    auto const draws = table->draws();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       index[i] = static_cast<std::int64_t>(numbers[i]);
-      weight[i] = table->weight(numbers[i]);
+      weight[i] = draws->weights[numbers[i]];
     }
     auto batch = [&] {
       if constexpr (requires { collate(std::move(samples), numbers); }) {
