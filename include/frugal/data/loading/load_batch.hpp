@@ -7,6 +7,7 @@
 #include <frugal/data/loading/operator_threads.hpp>
 #include <frugal/data/loading/pool.hpp>
 #include <frugal/data/loading/stages.hpp>
+#include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/data/page_locked_batches.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/order.hpp>

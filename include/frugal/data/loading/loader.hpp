@@ -6,6 +6,7 @@
 #include <frugal/data/loading/loader_faults.hpp>
 #include <frugal/data/loading/loader_settings.hpp>
 #include <frugal/data/loading/pool.hpp>
+#include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/data/loading/waiting.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/order.hpp>

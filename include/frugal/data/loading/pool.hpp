@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/error.hpp>
 #include <frugal/store/signal_free_thread.hpp>
 
@@ -20,10 +21,6 @@
 #include <utility>
 #include <vector>
 
-#if __has_include(<cxxabi.h>)
-#include <cxxabi.h>
-#endif
-
 namespace frugal::detail {
 
 /// What a worker is at, for errors about one that hangs or is gone.
@@ -32,22 +29,6 @@ struct WorkerProgress {
   std::atomic<std::uint64_t> at{none};
   std::atomic<bool> whole{false};  ///< at all that belongs together with `at`
 };
-
-/// Calls `body`. Returns what it threw, but lets the end of its thread (pthread_exit) pass: glibc
-/// ends a thread by an exception, and aborts the program if somebody keeps it.
-template <class Body>
-std::exception_ptr thrown_by(Body&& body) {
-  try {
-    body();
-#if defined(__GLIBCXX__)
-  } catch (abi::__forced_unwind const&) {
-    throw;
-#endif
-  } catch (...) {
-    return std::current_exception();
-  }
-  return nullptr;
-}
 
 /// What came of asking a pool for its next item.
 template <class Made>
