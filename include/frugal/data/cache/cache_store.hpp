@@ -154,14 +154,15 @@ class CacheStore {
   /// The text of the key is in a file, so that two keys of one hash are told apart.
   void require_key(std::string const& key) const {
     auto const path = folder_ / "key.txt";
-    if (!std::filesystem::exists(path)) {
+    std::error_code ignored;  // what cannot be looked at cannot be opened, either
+    if (!std::filesystem::exists(path, ignored)) {
       try {
         NewFile file(path);
         file.write(std::as_bytes(std::span(key)));
         file.publish();
         return;
       } catch (StoreError const&) {
-        if (!std::filesystem::exists(path)) throw;  // else another process was first
+        if (!std::filesystem::exists(path, ignored)) throw;  // else another process was first
       }
     }
     std::ifstream file(path, std::ios::binary);
