@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -233,6 +234,21 @@ TEST_CASE("a source that was never sought is at its beginning") {
   CHECK(first->index_B.numel() == 5);
   source.seek({});
   CHECK(at::equal(source.next()->index_B, first->index_B));
+}
+
+TEST_CASE("a collate function that takes keys serves, as one of random transforms of a batch") {
+  auto const collate = [](std::vector<std::pair<at::Tensor, at::Tensor>> const& samples,
+                          std::span<SampleKey const> keys) {
+    REQUIRE(samples.size() == keys.size());
+    at::Tensor numbers = at::empty({static_cast<std::int64_t>(keys.size())}, at::kLong);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      numbers[static_cast<std::int64_t>(i)] = static_cast<std::int64_t>(keys[i].index);
+    }
+    return numbers;
+  };
+  Importance<By<Loss>> const importance(n);
+  auto source = importance.source(Noisy{}, {.batch = 5}, collate, {.workers = 2});
+  while (auto const batch = source.next()) CHECK(at::equal(batch->batch, batch->index_B));
 }
 
 TEST_CASE("a worker's draws stay while a seek begins another epoch") {
