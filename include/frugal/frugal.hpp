@@ -9,6 +9,7 @@
 #include <frugal/core.hpp>
 #include <frugal/data/cache/cached.hpp>
 #include <frugal/data/cache/offline.hpp>
+#include <frugal/data/cache/unused_keys.hpp>
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/idx/mnist.hpp>

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/data/loading/prefetch.hpp>
+#include <frugal/data/sampling/shared.hpp>
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/validate.hpp>
@@ -119,5 +120,21 @@ static_assert(
 using Source = decltype(EasyFirst{}.source(Rows{}, Loading{}));
 static_assert(std::same_as<order_type_of<Source>, CurriculumPass<LinearPace<2, 0.25_r>>>);
 static_assert(std::same_as<order_type_of<Prefetch<Source>>, order_type_of<Source>>);
+// And through one process's part of it.
+using OfARank = Loader<Rows, Stack, Shared<CurriculumPass<LinearPace<2, 0.25_r>>>>;
+static_assert(std::same_as<order_type_of<OfARank>, order_type_of<Source>>);
+
+TEST_CASE("each rank trains on its part of the curriculum") {
+  EasyFirst const policy;
+  std::vector<std::vector<std::int64_t>> seen;
+  auto train = loader(
+      Rows{}, Shared(policy.order(policy.scores(Rows{}), {.batch = 8}), {.rank = 1, .world = 2}));
+  Trainer trainer{torch::nn::Linear(1, 1), Watching{&seen}, Settings{.epochs = 1},
+                  Optimize<SGD>{.lr = 0.1}, policy};
+  static_cast<void>(trainer.fit(train));
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0].size() == 12);
+  CHECK(*std::min_element(seen[0].begin(), seen[0].end()) >= 24 - 6);
+}
 
 }  // namespace frugal_test::policy_curriculum

@@ -116,6 +116,15 @@ TEST_CASE("a grace period ends where that of Keras does, and nothing of it is th
   CHECK(cases == 4);
 }
 
+TEST_CASE("a run that ends within the grace period is told why no weights are restored") {
+  EarlyStop<Patience<2>, frugal::GraceEpochs<9>> const policy{.restore_best = true};
+  auto const report = run_script({3, 2, 1}, policy);
+  REQUIRE(report.advice.size() == 1);
+  CHECK(report.advice[0] ==
+        "EarlyStop: no validation after the grace period of 9 epochs gave a number, so the module "
+        "keeps its last weights");
+}
+
 TEST_CASE("options of EarlyStop come in any order") {
   std::vector<double> const curve{3, 2, 1, 0.5, 0.25};
   CHECK(run(curve, EarlyStop<WatchHigherLoss, Patience<2>>{}).validations == 3);

@@ -3,12 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/data/pad.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -178,6 +180,87 @@ TEST_CASE("a sample's cross entropy is that of a batch of it alone") {
     Batch const one{series.data.narrow(0, i, 1), series.target.narrow(0, i, 1)};
     CHECK(at::allclose(of_series[i], CrossEntropy{}(*wide, one).value, 1e-6, 1e-7));
   }
+}
+
+/// Gives what it gets.
+struct SameImpl : torch::nn::Module {
+  at::Tensor forward(at::Tensor x) { return x; }
+};
+TORCH_MODULE(Same);
+
+TEST_CASE("a sample's squared error is that of a batch of it alone: plain, wide and padded") {
+  Same module;
+  Batch const numbers{torch::randn({4}), torch::randn({4})};
+  CHECK(at::allclose(sample_losses(MeanSquaredError{}, *module, numbers).losses_B,
+                     (numbers.data - numbers.target).square()));
+  Batch const wide{torch::randn({4, 3, 2}), torch::randn({4, 3, 2})};
+  CHECK(at::allclose(sample_losses(MeanSquaredError{}, *module, wide).losses_B,
+                     (wide.data - wide.target).square().mean({1, 2})));
+  std::vector<Batch> ragged;
+  for (std::int64_t const length : {2, 5, 3}) {
+    ragged.push_back({torch::randn({length, 2}), torch::randn({length, 2})});
+  }
+  auto const padded = Pad{}(ragged);
+  auto const losses = sample_losses(MeanSquaredError{}, *module, padded).losses_B;
+  for (std::size_t i = 0; i < ragged.size(); ++i) {
+    CHECK(at::allclose(losses[static_cast<std::int64_t>(i)],
+                       MeanSquaredError{}(*module, ragged[i]).value));
+  }
+}
+
+TEST_CASE("a prediction that would be broadcast is refused, as without Importance") {
+  Same module;
+  Batch const batch{torch::randn({4, 1}), torch::randn({4})};
+  CHECK_THROWS_AS(sample_losses(MeanSquaredError{}, *module, batch), ShapeError);
+  Batch const labels{torch::randn({4, 3}), torch::zeros({3}, at::kLong)};
+  CHECK_THROWS_AS(sample_losses(CrossEntropy{}, *module, labels), ShapeError);
+}
+
+TEST_CASE("a sample's cross entropy over class probabilities is the mean over its positions") {
+  Same module;
+  Batch const soft{torch::randn({3, 5, 4}), torch::rand({3, 5, 4}).softmax(1)};
+  auto const losses = sample_losses(CrossEntropy{}, *module, soft).losses_B;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    Batch const one{soft.data.narrow(0, i, 1), soft.target.narrow(0, i, 1)};
+    CHECK(at::allclose(losses[i], CrossEntropy{}(*module, one).value));
+  }
+}
+
+TEST_CASE("a source that was never sought is at its beginning") {
+  Importance<By<Loss>> const importance(n);
+  auto source = importance.source(Noisy{}, {.batch = 5}, {}, {.workers = 0});
+  auto const first = source.next();
+  REQUIRE(first);
+  CHECK(first->index_B.numel() == 5);
+  source.seek({});
+  CHECK(at::equal(source.next()->index_B, first->index_B));
+}
+
+TEST_CASE("a collate function that takes keys serves, as one of random transforms of a batch") {
+  auto const collate = [](std::vector<std::pair<at::Tensor, at::Tensor>> const& samples,
+                          std::span<SampleKey const> keys) {
+    REQUIRE(samples.size() == keys.size());
+    at::Tensor numbers = at::empty({static_cast<std::int64_t>(keys.size())}, at::kLong);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      numbers[static_cast<std::int64_t>(i)] = static_cast<std::int64_t>(keys[i].index);
+    }
+    return numbers;
+  };
+  Importance<By<Loss>> const importance(n);
+  auto source = importance.source(Noisy{}, {.batch = 5}, collate, {.workers = 2});
+  while (auto const batch = source.next()) CHECK(at::equal(batch->batch, batch->index_B));
+}
+
+TEST_CASE("a worker's draws stay while a seek begins another epoch") {
+  Importance<By<Loss>> const importance(4, 0.5);
+  auto const table = importance.objective(MeanSquaredError{}).table;
+  table->begin(0);
+  auto const draws = table->draws();
+  table->record(at::tensor({0, 1}), at::tensor({1.0F, 3.0F}));
+  table->begin(1);
+  CHECK(table->probability(0) != 0.25);
+  CHECK(draws->probabilities == std::vector<double>(4, 0.25));
+  CHECK(draws->weights == std::vector<float>(4, 1));
 }
 
 struct Ended {

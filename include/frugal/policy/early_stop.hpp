@@ -93,8 +93,11 @@ struct EarlyStop {
       next();
       if (!restores_ || run.preempted) return;
       if (best_weights_.empty()) {
-        phase.advise(
-            "EarlyStop: no validation gave a number, so the module keeps its last weights");
+        phase.advise("EarlyStop: no validation " +
+                     (grace_epochs > 0
+                          ? "after the grace period of " + std::to_string(grace_epochs) + " epochs "
+                          : std::string()) +
+                     "gave a number, so the module keeps its last weights");
         return;
       }
       if (lacks_) {

@@ -43,7 +43,7 @@ struct DrawsByImportance {
 ///
 /// Lever   runs to convergence.
 /// Cost    per step one loss per sample and a multiplication; one wait for the device per epoch and
-///         per save; 32 bytes a sample.
+///         per save; 36 bytes a sample.
 /// State   the last losses, and those of which the epoch's probabilities are.
 /// Errors  a training source that does not draw by importance does not compile, and neither does an
 ///         objective that does not weigh it; SettingsError for `uniform` outside (0, 1].

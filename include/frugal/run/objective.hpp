@@ -46,6 +46,30 @@ Loss as_loss(Result&& result) {
   }
 }
 
+/// Refuses logits that do not fit the labels; whether these are classes, not probabilities.
+inline bool require_labels(at::Tensor const& logits, at::Tensor const& target) {
+  bool const labels = logits.dim() == target.dim() + 1;
+  bool const probabilities = logits.sizes() == target.sizes() && target.is_floating_point();
+  if (logits.dim() >= 2 && logits.size(0) == target.size(0) && (labels || probabilities)) {
+    return labels;
+  }
+  throw ShapeError(
+      {.what = "the module's output does not fit the labels",
+       .where = "CrossEntropy",
+       .why = "logits are " + shape_text(logits) + ", labels are " + shape_text(target),
+       .fix = "Return logits [B, C, ...], and give labels [B, ...] as int64 or "
+              "probabilities [B, C, ...]."});
+}
+
+/// Refuses a prediction that would be broadcast.
+inline void require_one_shape(at::Tensor const& output, at::Tensor const& target) {
+  if (output.sizes() == target.sizes()) return;
+  throw ShapeError({.what = "the module's output does not fit the target",
+                    .where = "MeanSquaredError",
+                    .why = "output is " + shape_text(output) + ", target is " + shape_text(target),
+                    .fix = "Give both the same shape, for example with view or squeeze."});
+}
+
 }  // namespace detail
 
 /// Softmax cross entropy of logits [B, C, ...] and class labels [B, ...] (int64), or class
@@ -67,8 +91,7 @@ struct CrossEntropy {
   Loss operator()(Module& module, B const& batch) const {
     at::Tensor logits = forward(module, batch_data(batch));
     at::Tensor const& target = batch_target(batch);
-    bool const labels = logits.dim() == target.dim() + 1;
-    check(logits, target, labels);
+    bool const labels = detail::require_labels(logits, target);
     double const weight = labels ? count(batch, target) : terms(target);
     // The mean of none is NaN, their sum is 0.
     auto const reduction = weight == 0 ? at::Reduction::Sum : at::Reduction::Mean;
@@ -91,17 +114,6 @@ struct CrossEntropy {
     std::int64_t const classes = std::max<std::int64_t>(probabilities.size(1), 1);
     return static_cast<double>(probabilities.numel() / classes);
   }
-
-  static void check(at::Tensor const& logits, at::Tensor const& target, bool labels) {
-    bool const probabilities = logits.sizes() == target.sizes() && target.is_floating_point();
-    if (logits.dim() >= 2 && logits.size(0) == target.size(0) && (labels || probabilities)) return;
-    throw ShapeError({.what = "the module's output does not fit the labels",
-                      .where = "CrossEntropy",
-                      .why = "logits are " + detail::shape_text(logits) + ", labels are " +
-                             detail::shape_text(target),
-                      .fix = "Return logits [B, C, ...], and give labels [B, ...] as int64 or "
-                             "probabilities [B, C, ...]."});
-  }
 };
 
 /// Mean squared error of predictions and targets of one shape. For a batch with a `mask` [B, T]
@@ -113,13 +125,7 @@ struct MeanSquaredError {
   Loss operator()(Module& module, B const& batch) const {
     at::Tensor output = forward(module, batch_data(batch));
     at::Tensor const& target = batch_target(batch);
-    if (output.sizes() != target.sizes()) {
-      throw ShapeError({.what = "the module's output does not fit the target",
-                        .where = "MeanSquaredError",
-                        .why = "output is " + detail::shape_text(output) + ", target is " +
-                               detail::shape_text(target),
-                        .fix = "Give both the same shape, for example with view or squeeze."});
-    }
+    detail::require_one_shape(output, target);
     if constexpr (CountsLabels<B> && requires { batch.mask.dim(), batch.target_padded; }) {
       if (batch.target_padded) {
         Loss loss = masked_mean(at::mse_loss(output, target, at::Reduction::None), batch.mask,

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -133,6 +134,21 @@ TEST_CASE("segments end at their capacity, and larger samples have one of their 
   CHECK(store.put(40, std::as_bytes(std::span(large)), 0));
   CHECK(right(store, 40) == 40);
   CHECK(found(store, 40) == large);
+}
+
+TEST_CASE("segments that nobody writes any more hold no descriptors") {
+  TemporaryFolder const folder;
+  CacheStore store(folder.path(), "key", 40, no_limit, 300);
+  CHECK(put(store, 0));
+  std::size_t const open_files = entries("/proc/self/fd");
+  for (std::uint64_t i = 1; i < 40; ++i) CHECK(put(store, i));
+  CHECK(files(store.folder(), ".data").size() > 8);
+  CHECK(entries("/proc/self/fd") == open_files);
+  CHECK(right(store, 40) == 40);
+  // In another process all of them but the last, which is still being written.
+  CacheStore const next(folder.path(), "key", 40, no_limit, 300);
+  CHECK(entries("/proc/self/fd") <= open_files + 4);
+  CHECK(right(next, 40) == 40);
 }
 
 TEST_CASE("the limit holds on disk, and is said") {
@@ -319,6 +335,23 @@ TEST_CASE("two processes fill one cache at the same time, and read each other's 
   CHECK(store.totals().cached == samples);
 }
 
+TEST_CASE("a process that was forked writes a segment of its own") {
+  TemporaryFolder const folder;
+  CacheStore store(folder.path(), "key", 10, no_limit);
+  CHECK(put(store, 1));
+  pid_t const pid = child([&] {
+    bool const good =
+        put(store, 2) && found(store, 1) == text_of(1) && found(store, 2) == text_of(2);
+    return good ? 0 : 1;
+  });
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(put(store, 3));
+  CHECK(found(store, 3) == text_of(3));
+  CHECK(right(CacheStore(folder.path(), "key", 10, no_limit), 10) == 3);
+}
+
 TEST_CASE("a process sees what another wrote after it began, and while that one lives") {
   TemporaryFolder const folder;
   CacheStore early(folder.path(), "key", 10, no_limit);
@@ -337,6 +370,57 @@ TEST_CASE("a process sees what another wrote after it began, and while that one 
   CHECK(found(late, 4) == text_of(4));
   CHECK(put(late, 5));
   CHECK(right(late, 10) == 6);
+}
+
+TEST_CASE("a segment that was made in the clock tick of the last look is found") {
+  TemporaryFolder const folder;
+  CacheStore early(folder.path(), "key", 10, no_limit);
+  auto const seen = std::filesystem::last_write_time(early.folder());
+  CacheStore late(folder.path(), "key", 10, no_limit);
+  CHECK(put(late, 1));
+  std::filesystem::last_write_time(early.folder(), seen);  // as a coarse clock leaves it
+  early.refresh();
+  CHECK(found(early, 1) == text_of(1));
+}
+
+TEST_CASE("a segment whose header is being written is read later") {
+  TemporaryFolder const folder;
+  CacheStore writer(folder.path(), "key", 10, no_limit);
+  CHECK(put(writer, 1));
+  auto const index = files(writer.folder(), ".index").at(0);
+  auto const whole = support::text_of(index);
+  std::filesystem::remove(index);
+  std::ofstream(index, std::ios::binary) << whole.substr(0, 30);
+  CacheStore reader(folder.path(), "key", 10, no_limit);
+  std::ofstream(index, std::ios::binary) << whole;
+  reader.refresh();
+  CHECK(found(reader, 1) == text_of(1));
+}
+
+TEST_CASE("the limit counts what another process wrote since the last look") {
+  TemporaryFolder const folder;
+  constexpr std::uint64_t limit = 2000;
+  CacheStore one(folder.path(), "key", 100, limit);
+  CacheStore other(folder.path(), "key", 100, limit);
+  CHECK(put(other, 99));  // before the other is there
+  std::uint64_t kept = 1;
+  while (put(one, kept)) ++kept;
+  CHECK(kept > 5);
+  CHECK_FALSE(put(other, 98));
+  CHECK(other.totals().disk_bytes <= limit);
+}
+
+TEST_CASE("a process without free descriptors computes, and does not end") {
+  TemporaryFolder const folder;
+  CacheStore store(folder.path(), "key", 10, no_limit);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  rlimit const none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  CHECK_NOTHROW(store.refresh());
+  CHECK_FALSE(put(store, 1));
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(store.why().find("Too many open files") != std::string::npos);
 }
 
 }  // namespace frugal_test::data_cache_cache_store

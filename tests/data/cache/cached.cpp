@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/transform_clock.hpp>
 #include <frugal/store/folder.hpp>
 
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -253,6 +255,24 @@ TEST_CASE("two processes fill one cache: a sample is computed at most once by ea
   Scale const scale;
   check_all(cached(Rows{.rows = 100}, scale, silent(folder.path())));
   CHECK(*scale.calls == 0);
+}
+
+TEST_CASE("a loader sees the time of a miss as the transform's, and a hit as reading") {
+  struct Slow : Scale {
+    Batch operator()(Batch sample) const {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      return Scale::operator()(sample);
+    }
+  };
+  TemporaryFolder const folder;
+  auto const set = cached(Rows{}, Slow{}, silent(folder.path()));
+  frugal::detail::TransformClock clock;
+  frugal::detail::MeasuredTransforms const measured(clock);
+  static_cast<void>(set.get(1));
+  double const miss = clock.seconds;
+  CHECK(miss >= 0.005);
+  static_cast<void>(set.get(1));
+  CHECK(clock.seconds == miss);
 }
 
 struct Opaque {

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/data/transform_clock.hpp>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -15,6 +17,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace frugal_test::data_cache_offline {
@@ -154,6 +157,24 @@ TEST_CASE("the input's bytes count once, however many variants there are") {
     static_cast<void>(set.get({.index = i / 4, .epoch = i % 4}));
   CHECK(set.report().bytes_before == 50 * 8);
   CHECK(set.report().bytes_after == 200 * 8);
+}
+
+TEST_CASE("a loader sees the time of a miss as the transform's, and a hit as reading") {
+  struct Slow : Jitter {
+    std::uint64_t operator()(std::uint64_t sample, SampleKey const& key) const {
+      std::this_thread::sleep_for(5ms);
+      return Jitter::operator()(sample, key);
+    }
+  };
+  TemporaryFolder const folder;
+  auto const set = offline<1>(Numbers{}, Slow{}, settings(folder));
+  frugal::detail::TransformClock clock;
+  frugal::detail::MeasuredTransforms const measured(clock);
+  static_cast<void>(set.get({.index = 1}));
+  double const miss = clock.seconds;
+  CHECK(miss >= 0.005);
+  static_cast<void>(set.get({.index = 1}));
+  CHECK(clock.seconds == miss);
 }
 
 TEST_CASE("a variant has a name in errors") {

@@ -6,6 +6,7 @@
 #include <frugal/data/batch.hpp>
 
 #include <torch/data/example.h>
+#include <torch/types.h>
 
 #include <array>
 #include <cstddef>
@@ -170,6 +171,17 @@ TEST_CASE("claims beyond the bytes are refused before memory is taken") {
 TEST_CASE("a dtype that cannot be stored is named") {
   CHECK_THROWS_WITH_AS(encoded(at::zeros({2}, at::kComplexDouble)),
                        doctest::Contains("ComplexDouble"), frugal::DtypeError);
+}
+
+TEST_CASE("views that conjugate and negate are kept with what they show") {
+  at::Tensor const turned = torch::randn({5}, at::kComplexFloat).conj();
+  REQUIRE(turned.is_conj());
+  at::Tensor const negative = at::imag(turned);
+  REQUIRE(negative.is_neg());
+  for (at::Tensor const& view : {turned, negative}) {
+    auto const bytes = encoded(view);
+    CHECK(at::equal(SampleDecoder(bytes, "").all<at::Tensor>(), view.resolve_conj().resolve_neg()));
+  }
 }
 
 }  // namespace frugal_test::data_cache_sample_codec

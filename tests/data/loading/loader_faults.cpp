@@ -12,6 +12,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -265,6 +266,75 @@ TEST_CASE("a damaged file of the store counts as damage") {
                       }},
              {.batch = 4, .shuffle = false}, frugal::Stack{}, with(2, OnError::Skip, 0.1));
   CHECK(source.next()->size(0) == 3);
+}
+
+/// Stacks, but ends its thread at a sample.
+struct Ending {
+  std::int64_t at;
+  at::Tensor operator()(std::vector<at::Tensor> const& samples) const {
+    for (at::Tensor const& sample : samples) {
+      if (sample.item<std::int64_t>() == at) ::pthread_exit(nullptr);
+    }
+    return at::stack(samples);
+  }
+};
+
+TEST_CASE("a worker that ends at a whole batch blames none of its samples") {
+  auto collated = loader(Troubled{20, [](std::uint64_t) {}}, {.batch = 4, .shuffle = false},
+                         Ending{10}, with(2));
+  CHECK(collated.next().has_value());
+  CHECK(collated.next().has_value());
+  CHECK(fault_of_next(collated).where ==
+        "the samples read with img/8.png, sample 8, the batch at position 8 of epoch 0, pictures");
+
+  struct Whole : Troubled {
+    at::Tensor get_batch(std::span<std::uint64_t const> indices) const {
+      if (indices[0] == 8) ::pthread_exit(nullptr);
+      return at::zeros({static_cast<std::int64_t>(indices.size()), 1}, at::kLong);
+    }
+  };
+  auto read = loader(Whole{{20, [](std::uint64_t) {}}}, {.batch = 4, .shuffle = false},
+                     frugal::Stack{}, with(2));
+  CHECK(read.next().has_value());
+  CHECK(read.next().has_value());
+  CHECK(fault_of_next(read).where ==
+        "the samples read with img/8.png, sample 8, the batch at position 8 of epoch 0, pictures");
+}
+
+TEST_CASE("an order of another set is refused before anything is read") {
+  for (int const workers : {0, 2}) {
+    bool outside = false;
+    auto source = loader(Troubled{4, [&](std::uint64_t index) { outside |= index >= 4; }},
+                         frugal::Pass(6, {.batch = 4, .shuffle = false}, "six"), frugal::Stack{},
+                         with(workers, OnError::Skip, 1));
+    source.seek({});
+    CHECK(source.next().has_value());
+    frugal::Fault const fault = fault_of_next(source);
+    CHECK(fault.what == "the order of a loader failed");
+    CHECK(fault.why.find("the set has 4 samples") != std::string::npos);
+    CHECK_FALSE(outside);
+  }
+}
+
+TEST_CASE("a sample whose name cannot be said is named by its number") {
+  struct Nameless {
+    std::uint64_t size() const { return 4; }
+    at::Tensor get(std::uint64_t) const { throw std::runtime_error("cut off"); }
+    std::string name(std::uint64_t) const { throw std::runtime_error("no name, either"); }
+  };
+  auto source = loader(Nameless{}, {.batch = 2, .shuffle = false}, frugal::Stack{}, with(2));
+  frugal::Fault const fault = fault_of_next(source);
+  CHECK(fault.why == "cut off");
+  CHECK(fault.where.starts_with("sample 0, the batch at position 0"));
+}
+
+TEST_CASE("the limit is a share, and not the next whole number") {
+  frugal::SkippedSamples skipped;
+  skipped.add(2, "two", "damaged");
+  CHECK_FALSE(skipped.within(0.01, 150));  // 1.5 samples
+  CHECK(skipped.within(0.02, 100));
+  skipped.add(6, "six", "damaged");
+  CHECK_FALSE(skipped.within(0.07, 100));
 }
 
 TEST_CASE("a set without names is named by its type, and its samples by their numbers") {

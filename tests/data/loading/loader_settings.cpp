@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sched.h>
+
 #include <chrono>
 #include <string>
 
@@ -38,6 +40,19 @@ TEST_CASE("impossible settings are refused by their names") {
   CHECK(where_refused({.patience = std::chrono::seconds(0)}) == "LoaderSettings::patience");
   CHECK(where_refused({.skip_limit = 1.5}) == "LoaderSettings::skip_limit");
   CHECK(where_refused({.skip_limit = -0.1}) == "LoaderSettings::skip_limit");
+}
+
+TEST_CASE("cores that the process may not use do not count") {
+  cpu_set_t before, one;
+  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+  CPU_ZERO(&one);
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  CPU_SET(first, &one);
+  REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+  CHECK(frugal::detail::cores_here() == 1);
+  REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
+  CHECK(frugal::detail::cores_here() == CPU_COUNT(&before));
 }
 
 }  // namespace frugal_test::data_loader_settings

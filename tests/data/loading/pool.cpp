@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <future>
 #include <memory>
@@ -333,6 +334,40 @@ TEST_CASE("a thread that does not hold still within the patience is reported") {
   CHECK_FALSE(pool.pause());
   let_go.set_value();
   pool.resume();
+}
+
+TEST_CASE("where all threads hang since before a seek, it is said at what") {
+  std::promise<void> let_go;
+  auto const begun = std::make_shared<std::promise<void>>();
+  Pool pool(Counting{8,
+                     [begun, free = let_go.get_future().share()](int job) {
+                       if (job != 3) return;
+                       begun->set_value();
+                       free.wait();
+                     }},
+            1, 4, 50ms);
+  for (int given = 0; given < 3;) given += pool.take().kind == 0;
+  begun->get_future().wait();
+  pool.seek([](auto& tasks) { tasks.at = 4; });  // nobody has waited for number 3
+  auto const taken = pool.take();
+  CHECK(taken.kind == taken.hangs);
+  CHECK(taken.at == 3);
+  let_go.set_value();
+}
+
+TEST_CASE("a thread that cannot be started is an error, and is tried again") {
+  pthread_attr_t before, huge;
+  REQUIRE(::pthread_getattr_default_np(&before) == 0);
+  REQUIRE(::pthread_attr_init(&huge) == 0);
+  REQUIRE(::pthread_attr_setstacksize(&huge, std::size_t{1} << 47) == 0);
+  Pool pool(Counting{20, nothing}, 2, 4, 60s);
+  REQUIRE(::pthread_setattr_default_np(&huge) == 0);
+  CHECK_THROWS_AS(pool.take(), frugal::WorkerError);
+  CHECK_THROWS_AS(pool.seek([](auto& tasks) { tasks.at = 5; }), frugal::WorkerError);
+  REQUIRE(::pthread_setattr_default_np(&before) == 0);
+  CHECK(rest(pool) == numbers(5, 20));
+  ::pthread_attr_destroy(&huge);
+  ::pthread_attr_destroy(&before);
 }
 
 }  // namespace frugal_test::data_pool

@@ -4,6 +4,7 @@
 
 #include <frugal/data/loading/worker.hpp>
 
+#include <pthread.h>
 #include <signal.h>
 
 #include <atomic>
@@ -246,6 +247,21 @@ TEST_CASE("many workers made and dropped at once leak nothing") {
     if (i % 2 == 0) CHECK(worker.next() == 0);
   }
   CHECK(alive.use_count() == 1);
+}
+
+TEST_CASE("a thread that ends within an item ends the items, and not the program") {
+  Worker<int> worker(
+      [next = 0]() mutable -> std::optional<int> {
+        if (next == 2) ::pthread_exit(nullptr);
+        return next++;
+      },
+      {.depth = 4}, "x");
+  CHECK(worker.next() == 0);
+  CHECK(worker.next() == 1);
+  for (int again = 0; again < 2; ++again) {
+    CHECK(message_of(worker).find("its thread was ended from within") != std::string::npos);
+  }
+  CHECK(worker.stop());
 }
 
 }  // namespace frugal_test::data_worker

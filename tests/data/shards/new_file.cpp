@@ -6,9 +6,12 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace frugal_test::data_shards_new_file {
@@ -61,6 +64,18 @@ TEST_CASE("two writers of one name do not meet") {
   other.publish();
   CHECK_THROWS_AS(one.publish(), frugal::StoreError);
   CHECK(text_of(folder / "a") == "other");
+}
+
+TEST_CASE("what a killed process of the same number left behind is not in the way") {
+  TemporaryFolder const folder;
+  for (int i = 0; i < 100; ++i) {
+    std::ofstream(folder /
+                  (".a-" + std::to_string(::getpid()) + "-" + std::to_string(i) + ".partial"));
+  }
+  NewFile file(folder / "a");
+  write(file, "whole");
+  file.publish();
+  CHECK(text_of(folder / "a") == "whole");
 }
 
 }  // namespace frugal_test::data_shards_new_file

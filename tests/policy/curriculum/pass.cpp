@@ -115,18 +115,16 @@ TEST_CASE("scores that cannot be sorted are refused, and so is a set without sam
   CHECK_THROWS_AS(Four(std::vector<double>{}, {.batch = 1}), EmptySourceError);
 }
 
-TEST_CASE("a pace starts with its share, grows, and ends with all") {
-  auto const check = []<class Pace>(Pace) {
-    CHECK(Pace::share(0) == doctest::Approx(0.2).epsilon(1e-12));
-    for (std::uint64_t epoch = 0; epoch < 5; ++epoch)
-      CHECK(Pace::share(epoch) < Pace::share(epoch + 1));
-    CHECK(Pace::share(5) == 1);
-    CHECK(Pace::share(1'000'000) == 1);
-  };
-  check(LinearPace<5>{});
-  check(RootPace<5>{});
-  // Platanios et al., equation 8: sqrt(t (1 - c^2) / T + c^2) at t = 1, T = 5, c = 0.2.
-  CHECK(RootPace<5>::share(1) == doctest::Approx(0.4816637832).epsilon(1e-9));
+struct Slow {
+  static constexpr int epochs = 2;
+  static double share(std::uint64_t epoch) { return epoch == 0 ? std::nan("") : 0.5; }
+};
+
+TEST_CASE("a pace of one's own is over after its epochs, whatever its share is then") {
+  CurriculumPass<Slow> const pass(falling(10), {.batch = 2});
+  CHECK(pass.pool_in(0) == 1);
+  CHECK(pass.pool_in(1) == 5);
+  CHECK(pass.pool_in(2) == 10);
 }
 
 }  // namespace frugal_test::policy_curriculum_pass

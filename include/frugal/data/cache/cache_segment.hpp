@@ -25,11 +25,16 @@
 namespace frugal::detail {
 
 /// Reads a segment, while its writer may still append to it.
+///
+/// Its files stay open only while another process may write to them: a cache of a terabyte has a
+/// thousand segments, and a process often has no more descriptors than that.
 class CacheSegment {
  public:
   /// `index` is the path of NAME.index. Null if it is not, or not yet, a segment of this key.
-  /// StoreError if it cannot be opened or mapped.
-  static std::unique_ptr<CacheSegment> open(std::filesystem::path const& index, std::uint64_t key) {
+  /// `own`: this process writes it, and knows its entries. StoreError if it cannot be opened or
+  /// mapped.
+  static std::unique_ptr<CacheSegment> open(std::filesystem::path const& index, std::uint64_t key,
+                                            bool own = false) {
     File file = File::open(index);
     std::vector<std::byte> bytes(cache_header_bytes);
     bytes.resize(file.read(bytes));
@@ -40,8 +45,10 @@ class CacheSegment {
     void* const mapped =
         ::mmap(nullptr, header->capacity, PROT_READ, MAP_SHARED, data.descriptor(), 0);
     if (mapped == MAP_FAILED) throw io_error("mmap", data.path(), errno);
-    return std::unique_ptr<CacheSegment>(new CacheSegment(
-        std::move(file), std::move(data), static_cast<std::byte const*>(mapped), header->capacity));
+    auto segment = std::unique_ptr<CacheSegment>(
+        new CacheSegment(static_cast<std::byte const*>(mapped), header->capacity));
+    if (!own) segment->files_.emplace(std::move(file), std::move(data));
+    return segment;
   }
   CacheSegment(CacheSegment const&) = delete;
   CacheSegment& operator=(CacheSegment const&) = delete;
@@ -49,16 +56,20 @@ class CacheSegment {
 
   /// The entries that came since the last call.
   std::vector<CacheEntry> news(std::uint64_t samples) {
-    if (final_) return {};
+    if (!files_) return {};
+    auto& [index, data] = *files_;
     // Asked first: what a writer adds while it lets go is still read below.
-    final_ = is_released();
-    std::uint64_t const size = index_.size();
-    if (size < read_ + cache_entry_bytes) return {};
-    std::vector<std::byte> bytes((size - read_) / cache_entry_bytes * cache_entry_bytes);
-    bytes.resize(index_.read(bytes) / cache_entry_bytes * cache_entry_bytes);
-    read_ += bytes.size();
-    data_bytes_ = std::min(data_.size(), capacity_);
-    return cache_entries(bytes, samples, data_bytes_);
+    bool const is_final = is_released(index);
+    std::vector<CacheEntry> entries;
+    if (std::uint64_t const size = index.size(); size >= read_ + cache_entry_bytes) {
+      std::vector<std::byte> bytes((size - read_) / cache_entry_bytes * cache_entry_bytes);
+      bytes.resize(index.read(bytes) / cache_entry_bytes * cache_entry_bytes);
+      read_ += bytes.size();
+      data_bytes_ = std::min(data.size(), capacity_);
+      entries = cache_entries(bytes, samples, data_bytes_);
+    }
+    if (is_final) files_.reset();
+    return entries;
   }
 
   /// An entry that news() gave, or that this process wrote itself.
@@ -68,26 +79,23 @@ class CacheSegment {
 
   /// On disk, as far as known.
   std::uint64_t disk_bytes() const { return read_ + data_bytes_; }
-  std::filesystem::path const& path() const { return index_.path(); }
 
  private:
-  CacheSegment(File index, File data, std::byte const* mapped, std::uint64_t capacity)
-      : index_(std::move(index)), data_(std::move(data)), mapped_(mapped), capacity_(capacity) {}
+  CacheSegment(std::byte const* mapped, std::uint64_t capacity)
+      : mapped_(mapped), capacity_(capacity) {}
 
   /// Whether the writer has ended. Where the file system has no locks, it may live for ever.
-  bool is_released() const {
-    if (::flock(index_.descriptor(), LOCK_SH | LOCK_NB) != 0) return false;
-    ::flock(index_.descriptor(), LOCK_UN);
+  static bool is_released(File const& index) {
+    if (::flock(index.descriptor(), LOCK_SH | LOCK_NB) != 0) return false;
+    ::flock(index.descriptor(), LOCK_UN);
     return true;
   }
 
-  File index_;
-  File data_;
+  std::optional<std::pair<File, File>> files_;  ///< index and data, while there may be news
   std::byte const* mapped_;
   std::uint64_t capacity_;
   std::uint64_t read_ = cache_header_bytes;  ///< bytes of the index
   std::uint64_t data_bytes_ = 0;
-  bool final_ = false;
 };
 
 /// Writes a segment of its own, which no other process writes to.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/cache/cache_folder.hpp>
 #include <frugal/data/cache/cache_index.hpp>
 #include <frugal/data/cache/cache_segment.hpp>
 #include <frugal/data/shards/new_file.hpp>
@@ -8,8 +9,12 @@
 #include <frugal/store/folder.hpp>
 #include <frugal/store/hash.hpp>
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -55,9 +60,10 @@ class CacheStore {
         samples_(samples),
         limit_(bytes_limit),
         capacity_(capacity),
+        lock_(CacheFolderLock::shared(folder_)),
         slots_(samples) {
-    create_folders(folder_);
     require_key(key);
+    static_cast<void>(entries_of(folder_));  // StoreError if it cannot be read
     refresh();
   }
 
@@ -84,9 +90,12 @@ class CacheStore {
   bool put(std::uint64_t sample, std::span<std::byte const> bytes, std::uint64_t source_bytes) {
     if (stopped_.load(std::memory_order_relaxed)) return false;
     std::lock_guard const lock(mutex_);
+    // What others wrote while this sample was computed counts, too.
+    if (limit_ != std::numeric_limits<std::uint64_t>::max()) refresh_locked();
     if (find(sample)) return true;
     if (stopped_.load(std::memory_order_relaxed)) return false;
-    bool const has_room = writer_ && writer_->has_room(bytes.size());
+    bool const has_room =
+        writer_ && writer_process_ == ::getpid() && writer_->has_room(bytes.size());
     std::uint64_t const more =
         CacheSegmentWriter::disk_bytes(bytes.size()) + (has_room ? 0 : cache_header_bytes);
     if (limit_ - std::min(limit_, disk_bytes_locked()) < more) {
@@ -104,17 +113,11 @@ class CacheStore {
     return true;
   }
 
-  /// Takes in what other processes have written since.
+  /// Takes in what other processes have written since. What cannot be read now (too many open
+  /// files, a server that is away) is as if it was not there.
   void refresh() {
     std::lock_guard const lock(mutex_);
-    std::error_code failure;
-    auto const changed = std::filesystem::last_write_time(folder_, failure);
-    if (failure || changed != seen_ || unfinished_) open_segments();
-    seen_ = changed;
-    for (auto const& segment : others_) {
-      for (CacheEntry const& entry : segment->news(samples_))
-        insert(*segment, entry, State::unknown);
-    }
+    refresh_locked();
   }
 
   /// False once put() has given up.
@@ -152,14 +155,15 @@ class CacheStore {
   /// The text of the key is in a file, so that two keys of one hash are told apart.
   void require_key(std::string const& key) const {
     auto const path = folder_ / "key.txt";
-    if (!std::filesystem::exists(path)) {
+    std::error_code ignored;  // what cannot be looked at cannot be opened, either
+    if (!std::filesystem::exists(path, ignored)) {
       try {
         NewFile file(path);
         file.write(std::as_bytes(std::span(key)));
         file.publish();
         return;
       } catch (StoreError const&) {
-        if (!std::filesystem::exists(path)) throw;  // else another process was first
+        if (!std::filesystem::exists(path, ignored)) throw;  // else another process was first
       }
     }
     std::ifstream file(path, std::ios::binary);
@@ -174,18 +178,45 @@ class CacheStore {
                      .fix = "Remove that folder, or set another CacheSettings::folder."});
   }
 
+  void refresh_locked() {
+    std::error_code failure;
+    auto const changed = std::filesystem::last_write_time(folder_, failure);
+    if (failure || changed != seen_ || unfinished_) open_segments();
+    // A segment that is made within the clock tick of the last change leaves the folder's time as
+    // it is. So a time is only trusted once it lies well behind; two seconds is the coarsest tick.
+    using Clock = std::filesystem::file_time_type::clock;
+    bool const settled = !failure && changed + std::chrono::seconds(2) < Clock::now();
+    seen_ = settled ? changed : std::filesystem::file_time_type::min();
+    for (auto const& segment : others_) {
+      std::vector<CacheEntry> news;
+      try {
+        news = segment->news(samples_);
+      } catch (StoreError const&) {
+        continue;
+      }
+      for (CacheEntry const& entry : news) insert(*segment, entry, State::unknown);
+    }
+  }
+
   void open_segments() {
     unfinished_ = false;
-    for (auto const& path : entries_of(folder_)) {
+    std::vector<std::filesystem::path> paths;
+    try {
+      paths = entries_of(folder_);
+    } catch (StoreError const&) {
+      unfinished_ = true;
+    }
+    for (auto const& path : paths) {
       if (path.extension() != ".index" || known_.contains(path)) continue;
       try {
-        auto segment = CacheSegment::open(path, key_);
-        if (segment) {
+        // Asked first: a header that is complete by now is read below.
+        if (std::filesystem::file_size(path) < cache_header_bytes) {
+          unfinished_ = true;  // it is being written
+          continue;
+        }
+        if (auto segment = CacheSegment::open(path, key_)) {
           others_.push_back(segment.get());
           segments_.push_back(std::move(segment));
-        } else if (std::filesystem::file_size(path) < cache_header_bytes) {
-          unfinished_ = true;  // its header is being written
-          continue;
         }
       } catch (StoreError const&) {
         // Without its data, or beyond this process's limits: as if it was not there.
@@ -198,8 +229,9 @@ class CacheStore {
   void new_segment(std::uint64_t bytes) {
     writer_.emplace(folder_,
                     CacheSegmentHeader{.key = key_, .capacity = std::max(capacity_, bytes)});
+    writer_process_ = ::getpid();
     known_.insert(writer_->index_path());
-    auto segment = CacheSegment::open(writer_->index_path(), key_);
+    auto segment = CacheSegment::open(writer_->index_path(), key_, /*own=*/true);
     if (!segment) {
       throw StoreError({.what = "a new segment cannot be read",
                         .where = writer_->index_path().string(),
@@ -239,13 +271,15 @@ class CacheStore {
   std::uint64_t samples_;
   std::uint64_t limit_;
   std::uint64_t capacity_;
+  CacheFolderLock lock_;
   mutable std::mutex mutex_;                            ///< for all but slots_ and the atomics
   std::deque<std::unique_ptr<CacheSegment>> segments_;  ///< own ones too
   std::vector<CacheSegment*> others_;
   CacheSegment const* own_ = nullptr;  ///< what writer_ writes
   std::set<std::filesystem::path> known_;
-  std::filesystem::file_time_type seen_{};
+  std::filesystem::file_time_type seen_ = std::filesystem::file_time_type::min();
   std::optional<CacheSegmentWriter> writer_;
+  pid_t writer_process_ = 0;  ///< a forked process has the writer's files, and makes its own
   std::deque<Record> records_;
   std::vector<std::atomic<Record*>> slots_;  ///< per sample
   CacheTotals totals_;

@@ -15,6 +15,7 @@
 #include <frugal/data/cache/kept_samples.hpp>
 #include <frugal/data/cache/sample_codec.hpp>
 #include <frugal/data/sample_set.hpp>
+#include <frugal/data/transform_clock.hpp>
 
 namespace frugal {
 
@@ -84,6 +85,7 @@ class Cached {
         [&] {
           auto sample = set_.get(index);
           std::uint64_t const bytes = detail::source_bytes(set_, index, sample);
+          detail::TransformSpan const span;  // else a loader would call it reading
           return std::pair{sample_type(transform_(std::move(sample))), bytes};
         },
         [&] { return name(index); });
@@ -99,7 +101,7 @@ class Cached {
   }
 
   CacheReport report() const { return kept_->report(); }
-  /// The folder of this key. Removing it is safe while nobody uses it.
+  /// The folder of this key. remove_unused_keys() removes those that nobody uses.
   std::filesystem::path const& folder() const noexcept { return kept_->folder(); }
 
  private:

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <mutex>
 #include <ostream>
 #include <span>
 #include <string>
@@ -72,8 +73,11 @@ class KeptSamples {
 
   std::filesystem::path const& folder() const noexcept { return store_.folder(); }
 
+  /// Workers call it: one at a time, since a stream of the user's may not be shared.
   void say(std::string const& line) const {
-    if (out_ != nullptr) *out_ << "frugal: " + line + "\n" << std::flush;
+    if (out_ == nullptr) return;
+    std::lock_guard const lock(said_);
+    *out_ << "frugal: " + line + "\n" << std::flush;
   }
 
  private:
@@ -98,13 +102,17 @@ class KeptSamples {
   }
 
   void say_if_complete() {
-    if (complete_.load(std::memory_order_relaxed) || store_.totals().cached != samples_) return;
+    if (complete_.load(std::memory_order_relaxed)) return;
+    // After the sample was written: of several processes the last one sees those of all.
+    store_.refresh();
+    if (store_.totals().cached != samples_) return;
     if (!complete_.exchange(true)) say("the cache is complete, " + report().text());
   }
 
   CacheStore store_;
   std::uint64_t samples_;
   std::ostream* out_;
+  mutable std::mutex said_;
   std::atomic<bool> complete_{false};  ///< has been: damaged entries are computed again
   std::atomic<bool> said_stopped_{false};
   std::atomic<std::uint64_t> hits_{0};

@@ -20,6 +20,7 @@
 #include <frugal/data/cache/sample_codec.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/permutation.hpp>
+#include <frugal/data/transform_clock.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {
@@ -142,6 +143,7 @@ class Offline {
           // The input is there once, however many variants are made of it.
           if (variant != 0 && bytes != detail::unknown_bytes) bytes = 0;
           SampleKey const drawn{.index = key.index, .seed = settings_.seed, .epoch = variant};
+          detail::TransformSpan const span;  // else a loader would call it reading
           auto const began = settings_.clock();
           sample_type out = augment_(std::move(sample), drawn);
           auto const advice = shared_->quick.add(settings_.clock() - began, K);

@@ -34,10 +34,10 @@ template <class P>
 concept ListsParts =
     are_members<std::remove_cvref_t<decltype(P::parts)>> && std::default_initializable<P> &&
     []<std::size_t... I>(std::index_sequence<I...>) {
-      using Parts = std::remove_cvref_t<decltype(P::parts)>;
+      using Listed = std::remove_cvref_t<decltype(P::parts)>;
       return (... && is_cacheable<std::remove_cvref_t<
                          decltype(std::declval<P&>().*
-                                  std::declval<std::tuple_element_t<I, Parts>>())>>::value);
+                                  std::declval<std::tuple_element_t<I, Listed>>())>>::value);
     }(std::make_index_sequence<std::tuple_size_v<std::remove_cvref_t<decltype(P::parts)>>>{});
 template <class P>
 concept CacheableTuple = TupleLike<P> && []<std::size_t... I>(std::index_sequence<I...>) {
@@ -208,7 +208,8 @@ class SampleEncoder {
  private:
   void add_tensor(at::Tensor const& tensor) {
     if (!tensor.defined()) return append_le(bytes_, std::uint8_t{0xff});
-    at::Tensor const whole = tensor.detach().cpu().contiguous();
+    // A conjugate and a negative view have a flag in place of other bytes.
+    at::Tensor const whole = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
     auto const type = stored_type(whole.scalar_type());
     if (!type) {
       throw DtypeError({.what = "the dtype cannot be stored in a cache",

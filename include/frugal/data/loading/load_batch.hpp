@@ -7,10 +7,13 @@
 #include <frugal/data/loading/operator_threads.hpp>
 #include <frugal/data/loading/pool.hpp>
 #include <frugal/data/loading/stages.hpp>
+#include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/data/page_locked_batches.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/data/transform_clock.hpp>
+#include <frugal/error.hpp>
 
 #include <ATen/core/grad_mode.h>
 
@@ -112,6 +115,7 @@ class BatchTasks {
             .consumed = slice.first + slice.count};
     if constexpr (requires { order_.consumed(); }) job.consumed = order_.consumed();
     order_.indices(slice, std::span(job.indices));
+    require_inside(job.indices);
     return job;
   }
 
@@ -119,13 +123,20 @@ class BatchTasks {
 
   Loaded<Batch> make(Job&& job, WorkerProgress& progress) const {
     at::NoGradGuard const no_grad;  // a transform's arithmetic is not part of the model
-    progress.at.store(WorkerProgress::none, std::memory_order_relaxed);  // not that of the last job
     TransformClock clock;
     MeasuredTransforms const measured(clock);
     Loaded<Batch> loaded{.consumed = job.consumed};
     if constexpr (gives_batches) {
-      if (read_batch(job, loaded)) return loaded;
+      progress.at.store(job.indices.front(), std::memory_order_relaxed);
+      progress.whole.store(true, std::memory_order_relaxed);
+      if (read_batch(job, loaded)) {
+        loaded.stages.transform = clock.seconds;
+        loaded.stages.read -= clock.seconds;
+        return loaded;
+      }
+      clock = {};
     }
+    progress.whole.store(false, std::memory_order_relaxed);
     std::vector<Sample> samples;
     samples.reserve(job.indices.size());
     std::vector<SampleKey> kept;
@@ -149,6 +160,8 @@ class BatchTasks {
     loaded.stages.transform = clock.seconds;
     loaded.stages.read = since(begin, read) - clock.seconds;
     if (samples.empty()) return loaded;
+    progress.at.store(kept.front().index, std::memory_order_relaxed);
+    progress.whole.store(true, std::memory_order_relaxed);
     loaded.failure = thrown_by([&] {
       PageLockedBatches const locked(locks_);
       loaded.batch.emplace(collate_samples(collate_, std::move(samples), kept));
@@ -193,6 +206,18 @@ class BatchTasks {
       loaded.stages.copy = since(read, Clock::now());
     }
     return true;
+  }
+
+  /// An order of another set would have get() read what is not there.
+  void require_inside(std::vector<std::uint64_t> const& indices) const {
+    auto const size = static_cast<std::uint64_t>(set_.size());
+    for (std::uint64_t const index : indices) {
+      if (index < size) continue;
+      throw SettingsError({.what = "the order does not belong to the set",
+                           .where = "sample " + std::to_string(index),
+                           .why = "the set has " + std::to_string(size) + " samples",
+                           .fix = "Make the order for this set."});
+    }
   }
 
   static double since(Clock::time_point begin, Clock::time_point end) {

@@ -6,6 +6,7 @@
 #include <frugal/data/loading/loader_faults.hpp>
 #include <frugal/data/loading/loader_settings.hpp>
 #include <frugal/data/loading/pool.hpp>
+#include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/data/loading/waiting.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/order.hpp>
@@ -35,7 +36,8 @@ namespace frugal {
 /// Cursor  what next() gave is consumed, skipped samples among it.
 /// Errors  WorkerError from next() at exactly the batch that failed, after those before it, with
 ///         what was thrown nested inside; also for a worker that ended, and when no batch came
-///         within `patience`. It names the sample. DataError for more skipped samples than
+///         within `patience`. It names the sample, or one of its batch if it was at all of them.
+///         WorkerError if a worker cannot be started. DataError for more skipped samples than
 ///         `skip_limit`. Each stays until the next seek. SettingsError for impossible settings;
 ///         those of the order.
 ///
@@ -141,7 +143,12 @@ class Loader {
     return c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA)->deviceCount();
   }
 
-  std::string name_of(std::uint64_t index) const { return sample_name(set(), index); }
+  /// Its number where the set cannot say the name of a sample that is damaged.
+  std::string name_of(std::uint64_t index) const {
+    std::string name = "sample " + std::to_string(index);
+    static_cast<void>(detail::thrown_by([&] { name = sample_name(set(), index); }));
+    return name;
+  }
 
   void count_skipped(detail::Loaded<batch_type> const& loaded) {
     skipped_.add(loaded.skipped.size(), name_of(loaded.skipped.front()), loaded.why_skipped);
@@ -172,7 +179,8 @@ class Loader {
   template <class T>
   [[noreturn]] void fail(T const& taken) {
     using Kind = typename T::Kind;
-    std::string const where = taken.at == detail::WorkerProgress::none ? "" : sample(taken.at);
+    std::string where = taken.at == detail::WorkerProgress::none ? "" : sample(taken.at);
+    if (taken.whole) where = "the samples read with " + where;
     if (taken.kind == Kind::hangs) faults_.hangs(where, batch());  // it may come back
     if (taken.kind == Kind::died) stay([&] { faults_.died(where, batch()); });
     stay([&] { faults_.undealt(taken.failure, batch()); });

@@ -6,7 +6,6 @@
 #include <frugal/data/loading/worker.hpp>
 #include <frugal/error.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -40,7 +39,9 @@ struct SkippedSamples {
   }
   /// One is always within a limit above 0.
   bool within(double limit, std::uint64_t samples) const {
-    return static_cast<double>(since_seek) <= std::ceil(limit * static_cast<double>(samples));
+    if (since_seek <= 1) return since_seek == 0 || limit > 0;
+    // Divided, not multiplied: 7 of 100 are then 0.07 exactly.
+    return static_cast<double>(since_seek) / static_cast<double>(samples) <= limit;
   }
 };
 
@@ -88,7 +89,8 @@ class LoaderFaults {
     rethrow(failure, {.what = "the order of a loader failed",
                       .where = place("", batch),
                       .why = "",
-                      .fix = "Correct its advance() or indices()."});
+                      .fix = "Make the order for this set, or correct its advance() or "
+                             "indices()."});
   }
   [[noreturn]] void hangs(std::string const& sample, std::string const& batch) const {
     std::ostringstream seconds;

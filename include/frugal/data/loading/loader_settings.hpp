@@ -11,6 +11,10 @@
 #include <thread>
 #include <utility>
 
+#if __has_include(<sched.h>)
+#include <sched.h>
+#endif
+
 namespace frugal {
 
 /// What a loader does about a sample that cannot be read.
@@ -22,7 +26,8 @@ enum class OnError {
 
 /// How a loader makes batches.
 struct LoaderSettings {
-  /// Threads; by default max(4, 4 x GPUs), at most the cores. 0: batches are made in next().
+  /// Threads; by default max(4, 4 x GPUs), at most the cores that the process may use. 0: batches
+  /// are made in next().
   std::optional<int> workers{};
   std::size_t depth = 4;  ///< batches made ahead, in addition to one in each worker; at least 1
   /// How long next() waits for one batch.
@@ -38,7 +43,12 @@ struct LoaderSettings {
 
 namespace detail {
 
+/// Those that this thread may run on: a container or taskset may leave few of many.
 inline int cores_here() {
+#if __has_include(<sched.h>) && defined(CPU_COUNT)
+  cpu_set_t mine;
+  if (::sched_getaffinity(0, sizeof mine, &mine) == 0) return std::max(1, CPU_COUNT(&mine));
+#endif
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/loading/thrown_by.hpp>
+#include <frugal/error.hpp>
 #include <frugal/store/signal_free_thread.hpp>
 
 #include <algorithm>
@@ -13,13 +15,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
-
-#if __has_include(<cxxabi.h>)
-#include <cxxabi.h>
-#endif
 
 namespace frugal::detail {
 
@@ -27,23 +27,8 @@ namespace frugal::detail {
 struct WorkerProgress {
   static constexpr auto none = static_cast<std::uint64_t>(-1);
   std::atomic<std::uint64_t> at{none};
+  std::atomic<bool> whole{false};  ///< at all that belongs together with `at`
 };
-
-/// Calls `body`. Returns what it threw, but lets the end of its thread (pthread_exit) pass: glibc
-/// ends a thread by an exception, and aborts the program if somebody keeps it.
-template <class Body>
-std::exception_ptr thrown_by(Body&& body) {
-  try {
-    body();
-#if defined(__GLIBCXX__)
-  } catch (abi::__forced_unwind const&) {
-    throw;
-#endif
-  } catch (...) {
-    return std::current_exception();
-  }
-  return nullptr;
-}
 
 /// What came of asking a pool for its next item.
 template <class Made>
@@ -53,6 +38,11 @@ struct Taken {
   std::optional<Made> made{};
   std::exception_ptr failure{};             ///< failed
   std::uint64_t at = WorkerProgress::none;  ///< died, hangs: what the worker was at
+  bool whole = false;                       ///< as of WorkerProgress
+
+  static Taken from(Kind kind, WorkerProgress const& progress) {
+    return {.kind = kind, .at = progress.at, .whole = progress.whole};
+  }
 };
 
 /// Threads that make items ahead of their use, and hand them out in order.
@@ -68,6 +58,9 @@ struct Taken {
 /// A thread that does not return from make() cannot be ended from outside: destroying the pool
 /// leaves it behind. It owns everything that it uses (the tasks and the queue) together with the
 /// pool, and frees it should it ever return.
+///
+/// Errors  WorkerError from seek() and take() if a thread cannot be started; the next call tries it
+///         again.
 template <class Tasks>
 class Pool {
   using Clock = std::chrono::steady_clock;
@@ -131,15 +124,19 @@ class Pool {
     });
     using Kind = typename Taken<Made>::Kind;
     if (!ready) {
+      // Without a job that was dealt, all threads are at jobs of before a seek.
       bool const mine = all.taken < all.dealt;
+      std::shared_ptr<Hand> stuck;
       for (auto const& hand : hands_) {
-        if (mine ? hand == slot.hand : hand->busy) hand->lost = true;
+        if (mine ? hand != slot.hand : !hand->busy) continue;
+        hand->lost = true;
+        stuck = hand;
       }
-      return {.kind = Kind::hangs,
-              .at = mine ? slot.hand->progress.at.load() : WorkerProgress::none};
+      if (!stuck) return {.kind = Kind::hangs};
+      return Taken<Made>::from(Kind::hangs, stuck->progress);
     }
     if (all.taken == all.dealt) return {.kind = all.ended ? Kind::end : Kind::died};
-    if (slot.state == Slot::died) return {.kind = Kind::died, .at = slot.hand->progress.at};
+    if (slot.state == Slot::died) return Taken<Made>::from(Kind::died, slot.hand->progress);
     if (slot.state == Slot::failed) return {.kind = Kind::failed, .failure = slot.failure};
     Taken<Made> taken{.kind = Kind::item, .made = std::move(slot.made)};
     slot = Slot{};
@@ -291,7 +288,7 @@ class Pool {
 
   /// Starts the threads that are missing: none has started, or some hang or have ended.
   void start() {
-    started_ = true;
+    started_ = false;
     for (auto& hand : hands_) {
       std::unique_lock lock(state_->mutex);
       if (hand && !hand->lost && !hand->gone) continue;
@@ -299,10 +296,19 @@ class Pool {
       hand.reset();
       auto fresh = std::make_shared<Hand>();
       // Under the lock: the thread counts itself out, and must have been counted in.
-      fresh->thread = signal_free_thread([state = state_, fresh] { run(*state, fresh); });
+      try {
+        fresh->thread = signal_free_thread([state = state_, fresh] { run(*state, fresh); });
+      } catch (std::system_error const& error) {
+        throw WorkerError({.what = "a worker cannot be started",
+                           .where = "worker " + std::to_string(&hand - hands_.data() + 1) + " of " +
+                                    std::to_string(hands_.size()),
+                           .why = error.what(),
+                           .fix = "Set fewer workers, or raise the limits of threads and memory."});
+      }
       ++state_->alive;
       hand = std::move(fresh);
     }
+    started_ = true;
   }
 
   /// Takes leave of a thread: it ends now, or when it returns.

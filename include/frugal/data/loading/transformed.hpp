@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/loading/stages.hpp>
 #include <frugal/data/sample_set.hpp>
+#include <frugal/data/transform_clock.hpp>
 
 #include <concepts>
 #include <cstdint>

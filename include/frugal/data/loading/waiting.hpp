@@ -18,7 +18,7 @@ struct LoaderReport {
   double waiting_seconds = 0;  ///< of these, in next()
   StageSeconds stages{};       ///< of the batches that were given
   int workers = 0;             ///< threads; 0: batches are made in next()
-  int cores = 0;               ///< of this machine
+  int cores = 0;               ///< that the process may use
 
   /// Share of the steps' time that was spent in next(), 0 to 1.
   double waiting() const { return seconds > 0 ? waiting_seconds / seconds : 0; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/error.hpp>
 #include <frugal/store/signal_free_thread.hpp>
 
@@ -16,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <typeinfo>
@@ -141,10 +143,10 @@ inline std::string current_exception_name() {
 /// Runs `produce` in a thread of its own, a bounded number of items ahead of `next()`.
 ///
 /// A produce that throws ends in a WorkerError from `next()`, at exactly the item that it was
-/// asked for: what came before is given first. A produce that does not return ends in a
-/// WorkerError once `patience` is over; the thread cannot be ended from outside, so destroying
-/// the Worker then leaves it behind. It owns everything it touches (`produce` and the queue) and
-/// frees it should it ever return.
+/// asked for: what came before is given first. So does one that ends its thread. A produce that
+/// does not return ends in a WorkerError once `patience` is over; the thread cannot be ended from
+/// outside, so destroying the Worker then leaves it behind. It owns everything it touches
+/// (`produce` and the queue) and frees it should it ever return.
 ///
 /// Errors  SettingsError for a depth of 0 or a patience that is not positive; WorkerError with
 ///         what `produce` threw nested inside it (std::rethrow_if_nested).
@@ -215,19 +217,37 @@ class Worker {
   }
 
  private:
+  /// Has the last word for a thread that ends within `produce`.
+  class Ending {
+   public:
+    explicit Ending(detail::Channel<T>& channel) : channel_(channel) {}
+    Ending(Ending const&) = delete;
+    Ending& operator=(Ending const&) = delete;
+    ~Ending() {
+      if (ended_) return;
+      channel_.finish(std::make_exception_ptr(
+          std::runtime_error("its thread was ended from within, as pthread_exit does")));
+    }
+    void with(std::exception_ptr failure) {
+      ended_ = true;
+      channel_.finish(std::move(failure));
+    }
+
+   private:
+    detail::Channel<T>& channel_;
+    bool ended_ = false;
+  };
+
   template <class Produce>
   static void run(Produce& produce, detail::Channel<T>& channel) {
-    std::exception_ptr failure;
-    try {
+    Ending ending(channel);
+    // Handed over outside the handler, which holds the exception too: from here on it belongs
+    // to the other thread alone.
+    ending.with(detail::thrown_by([&] {
       while (std::optional<T> item = produce()) {
         if (!channel.push(std::move(*item))) break;
       }
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    // Handed over outside the handler, which holds the exception too: from here on it belongs
-    // to the other thread alone.
-    channel.finish(std::move(failure));
+    }));
   }
 
   [[noreturn]] void rethrow(std::exception_ptr const& failure) const {

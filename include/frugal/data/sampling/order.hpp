@@ -38,16 +38,22 @@ template <class S>
 struct order_type {
   using type = void;
 };
+template <class O>
+struct whole_order {
+  using type = O;
+};
+template <class O>
+  requires requires { typename O::order_type; }
+struct whole_order<O> : whole_order<typename O::order_type> {};
 template <class S>
   requires requires { typename S::order_type; }
-struct order_type<S> {
-  using type = typename S::order_type;
-};
+struct order_type<S> : whole_order<typename S::order_type> {};
 
 }  // namespace detail
 
 /// The order of a source that says it (`using order_type`), as loaders and those around them do;
-/// void of others.
+/// void of others. Of an order that has a part of another one, as Shared, it is that other one:
+/// what a policy demands of an order holds for its parts.
 template <class S>
 using order_type_of = typename detail::order_type<S>::type;
 

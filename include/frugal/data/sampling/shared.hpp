@@ -39,6 +39,7 @@ template <Order O>
 class Shared {
  public:
   using Slice = Pass::Slice;
+  using order_type = O;
 
   Shared(O order, Rank rank) : order_(std::move(order)) {
     if (rank.world < 1 || rank.rank < 0 || rank.rank >= rank.world) {

@@ -5,10 +5,11 @@
 #include <frugal/store/folder.hpp>
 #include <frugal/store/io_error.hpp>
 
-#include <unistd.h>
+#include <sys/random.h>
 
-#include <atomic>
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -53,10 +54,14 @@ class NewFile {
   std::filesystem::path const& path() const noexcept { return path_; }
 
  private:
+  /// Drawn, since a process number is no name: two containers that share a disk may have the same
+  /// one, and so may the next start after a crash.
   static std::filesystem::path partial_name(std::filesystem::path const& path) {
-    static std::atomic<unsigned> count{0};
-    auto name = "." + path.filename().string() + "-" + std::to_string(::getpid()) + "-" +
-                std::to_string(count++) + partial_suffix;
+    std::uint64_t drawn = 0;
+    if (::getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) {
+      throw io_error("getrandom", path, errno);
+    }
+    auto name = "." + path.filename().string() + "-" + std::to_string(drawn) + partial_suffix;
     return path.parent_path() / name;
   }
 

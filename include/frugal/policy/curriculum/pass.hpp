@@ -87,8 +87,11 @@ class CurriculumPass {
 
   /// Samples that an epoch draws from.
   std::uint64_t pool_in(std::uint64_t epoch) const {
-    double const share = std::clamp(Pace::share(epoch), 0.0, 1.0);
-    double const pool = std::ceil(share * static_cast<double>(samples()));
+    // Whatever share() says: it is `epochs` that the grace period of EarlyStop covers.
+    if (epoch >= static_cast<std::uint64_t>(Pace::epochs)) return samples();
+    double const share = static_cast<double>(Pace::share(epoch));
+    if (!(share > 0)) return 1;  // NaN among them
+    double const pool = std::ceil(std::min(share, 1.0) * static_cast<double>(samples()));
     return std::clamp(static_cast<std::uint64_t>(pool), std::uint64_t{1}, samples());
   }
 

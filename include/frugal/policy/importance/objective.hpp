@@ -26,27 +26,48 @@ struct SampleLosses {
   at::Tensor output{};  ///< what the module predicted; may be undefined
 };
 
-/// The loss of each sample under CrossEntropy: the mean over its labels that are not -100.
+namespace detail {
+
+/// The means [B] of values [B, ...] over what each sample has of them; where `counts` [B, ...] is
+/// given, over those at which it is true. A sample without any has 0.
+inline at::Tensor means_of_samples(at::Tensor const& values, at::Tensor const& counts = {}) {
+  if (values.dim() <= 1) return values;
+  if (!counts.defined()) return values.flatten(1).mean(1);
+  at::Tensor mask = counts;
+  while (mask.dim() < values.dim()) mask = mask.unsqueeze(-1);
+  mask = mask.expand_as(values).flatten(1);
+  at::Tensor const sums = at::where(mask, values.flatten(1), at::Scalar(0)).sum(1);
+  return sums / mask.sum(1).clamp_min(1);
+}
+
+}  // namespace detail
+
+/// The loss of each sample under CrossEntropy: the mean over its labels that are not -100, or over
+/// its positions where it has class probabilities.
 template <class Module, class B>
 SampleLosses sample_losses(CrossEntropy const& objective, Module& module, B const& batch) {
   at::Tensor logits = forward(module, batch_data(batch));
   at::Tensor const& target = batch_target(batch);
-  at::Tensor losses = at::cross_entropy_loss(logits, target, /*weight=*/{}, at::Reduction::None,
-                                             ignored_label, objective.label_smoothing);
-  if (losses.dim() > 1) {
-    at::Tensor const counts = target.ne(ignored_label).flatten(1).sum(1).clamp_min(1);
-    losses = losses.flatten(1).sum(1) / counts;
-  }
-  return {.losses_B = std::move(losses), .output = std::move(logits)};
+  bool const labels = detail::require_labels(logits, target);
+  at::Tensor const losses = at::cross_entropy_loss(
+      logits, target, /*weight=*/{}, at::Reduction::None, ignored_label, objective.label_smoothing);
+  return {.losses_B =
+              detail::means_of_samples(losses, labels ? target.ne(ignored_label) : at::Tensor()),
+          .output = std::move(logits)};
 }
 
-/// The loss of each sample under MeanSquaredError.
+/// The loss of each sample under MeanSquaredError: of one with a mask that fits, the mean over the
+/// positions of the mask.
 template <class Module, class B>
 SampleLosses sample_losses(MeanSquaredError const&, Module& module, B const& batch) {
   at::Tensor output = forward(module, batch_data(batch));
-  at::Tensor losses =
-      at::mse_loss(output, batch_target(batch), at::Reduction::None).flatten(1).mean(1);
-  return {.losses_B = std::move(losses), .output = std::move(output)};
+  detail::require_one_shape(output, batch_target(batch));
+  at::Tensor const losses = at::mse_loss(output, batch_target(batch), at::Reduction::None);
+  at::Tensor mask;
+  if constexpr (CountsLabels<B> && requires { batch.mask.dim(), batch.target_padded; }) {
+    if (batch.target_padded) mask = batch.mask;
+  }
+  return {.losses_B = detail::means_of_samples(losses, mask), .output = std::move(output)};
 }
 
 /// An objective that says the loss of each sample: `SampleLosses sample_losses(module, batch)`.

@@ -14,6 +14,7 @@
 
 #include <frugal/compose/sentence.hpp>
 #include <frugal/data/batch.hpp>
+#include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/policy/importance/table.hpp>
@@ -60,7 +61,9 @@ class ImportancePass {
   ImportancePass(std::shared_ptr<ImportanceTable> table, Loading loading)
       : pass_(table->samples(), unshuffled(loading), "importance sampling"),
         loading_(loading),
-        table_(std::move(table)) {}
+        table_(std::move(table)) {
+    if (!table_->has_begun()) table_->begin(0);  // as for a cursor that was never set
+  }
 
   void seek(Cursor const& cursor) {
     pass_.seek(cursor);
@@ -71,9 +74,10 @@ class ImportancePass {
 
   template <class Int>
   void indices(Slice slice, std::span<Int> out) const {
+    auto const draws = table_->draws();
     for (Int& index : out) {
       index = static_cast<Int>(
-          table_->draw({.index = slice.first++, .seed = cursor_.seed, .epoch = cursor_.epoch}));
+          (*draws)({.index = slice.first++, .seed = cursor_.seed, .epoch = cursor_.epoch}));
     }
   }
 
@@ -100,23 +104,37 @@ struct CollateByImportance {
   std::shared_ptr<ImportanceTable> table;
 
   template <class S>
+    requires(!KeyedCollate<Collate, S>)
   auto operator()(std::vector<S> samples, std::span<std::size_t const> numbers) const {
-    auto const count = static_cast<std::int64_t>(numbers.size());
+    auto const number = [&](std::size_t i) { return numbers[i]; };
+    if constexpr (requires { collate(std::move(samples), numbers); }) {
+      return weighed(numbers.size(), number, [&] { return collate(std::move(samples), numbers); });
+    } else {
+      return weighed(numbers.size(), number, [&] { return collate(std::move(samples)); });
+    }
+  }
+  template <class S>
+    requires KeyedCollate<Collate, S>
+  auto operator()(std::vector<S> samples, std::span<SampleKey const> keys) const {
+    return weighed(
+        keys.size(), [&](std::size_t i) { return keys[i].index; },
+        [&] { return collate(std::move(samples), keys); });
+  }
+
+ private:
+  template <class Number, class Make>
+  auto weighed(std::size_t samples, Number const& number, Make const& make) const {
+    auto const count = static_cast<std::int64_t>(samples);
     at::Tensor index_B = at::empty({count}, at::kLong);
     at::Tensor weight_B = at::empty({count}, at::kFloat);
     auto* const index = static_cast<std::int64_t*>(index_B.mutable_data_ptr());
     auto* const weight = static_cast<float*>(weight_B.mutable_data_ptr());
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      index[i] = static_cast<std::int64_t>(numbers[i]);
-      weight[i] = table->weight(numbers[i]);
+    auto const draws = table->draws();
+    for (std::size_t i = 0; i < samples; ++i) {
+      index[i] = static_cast<std::int64_t>(number(i));
+      weight[i] = draws->weights[number(i)];
     }
-    auto batch = [&] {
-      if constexpr (requires { collate(std::move(samples), numbers); }) {
-        return collate(std::move(samples), numbers);
-      } else {
-        return collate(std::move(samples));
-      }
-    }();
+    auto batch = make();
     return ImportanceBatch<decltype(batch)>{std::move(batch), std::move(weight_B),
                                             std::move(index_B)};
   }

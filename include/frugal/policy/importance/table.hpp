@@ -7,22 +7,37 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <span>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/draw.hpp>
 #include <frugal/data/sampling/weighted.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {
 
+/// How an epoch draws its samples. Never changes.
+struct ImportanceDraws {
+  std::vector<double> probabilities;  ///< of each sample
+  std::vector<float> weights;         ///< 1 / (N p) of each sample
+  detail::AliasTable table;
+
+  /// The sample at a place of the epoch.
+  std::uint64_t operator()(SampleKey const& place) const {
+    Draw random(place, draw_stream("frugal: importance"));
+    return table(random);
+  }
+};
+
 /// The last loss of each sample, and the probabilities by which an epoch draws, which come of the
 /// losses that were known when it began. So any place of an epoch can be sought.
 ///
-/// Training records losses in its own thread; workers of a loader draw from the probabilities,
-/// which change in seek() alone, while they stand still.
+/// Training records losses in its own thread. Workers of a loader take the draws of their epoch
+/// with them: a seek begins another one while they are still at batches of the last.
 class ImportanceTable {
  public:
   /// `uniform` is the share of an epoch that is drawn without regard to the losses, in (0, 1].
@@ -55,16 +70,20 @@ class ImportanceTable {
     }
     if (!is_built_) build();
   }
+  /// Whether begin() was called.
+  bool has_begun() const { return draws() != nullptr; }
 
-  /// The sample at a place of an epoch that has begun.
-  std::uint64_t draw(SampleKey const& place) const {
-    Draw random(place, stream);
-    return table_(random);
+  /// Those of the epoch that has begun.
+  std::shared_ptr<ImportanceDraws const> draws() const {
+    std::lock_guard const lock(mutex_);
+    return draws_;
   }
+  /// The sample at a place of an epoch that has begun.
+  std::uint64_t draw(SampleKey const& place) const { return (*draws())(place); }
   /// 1 / (N p) of a sample.
-  float weight(std::uint64_t sample) const { return weights_[sample]; }
+  float weight(std::uint64_t sample) const { return draws()->weights[sample]; }
   /// The probability of a sample in this epoch.
-  double probability(std::uint64_t sample) const { return probabilities_[sample]; }
+  double probability(std::uint64_t sample) const { return draws()->probabilities[sample]; }
 
   template <class Archive>
   void persist(Archive& archive) {
@@ -76,7 +95,6 @@ class ImportanceTable {
   }
 
  private:
-  static constexpr std::uint64_t stream = draw_stream("frugal: importance");
   static constexpr auto none = static_cast<std::uint64_t>(-1);
 
   void settle() {
@@ -109,15 +127,19 @@ class ImportanceTable {
     // A sample that was never drawn counts as one of mean loss.
     double const mean = seen > 0 ? sum / seen : 0;
     double const total = sum + (static_cast<double>(n) - seen) * mean;
-    probabilities_.resize(n);
-    weights_.resize(n);
+    auto draws = std::make_shared<ImportanceDraws>();
+    draws->probabilities.resize(n);
+    draws->weights.resize(n);
     for (std::uint64_t i = 0; i < n; ++i) {
       double const of = std::isfinite(loss[i]) ? std::max(0.0F, loss[i]) : mean;
       double const by_loss = total > 0 ? of / total : 1 / static_cast<double>(n);
-      probabilities_[i] = uniform_ / static_cast<double>(n) + (1 - uniform_) * by_loss;
-      weights_[i] = static_cast<float>(1 / (static_cast<double>(n) * probabilities_[i]));
+      double const p = uniform_ / static_cast<double>(n) + (1 - uniform_) * by_loss;
+      draws->probabilities[i] = p;
+      draws->weights[i] = static_cast<float>(1 / (static_cast<double>(n) * p));
     }
-    table_ = detail::AliasTable(probabilities_);
+    draws->table = detail::AliasTable(draws->probabilities);
+    std::lock_guard const lock(mutex_);
+    draws_ = std::move(draws);
     is_built_ = true;
   }
 
@@ -127,9 +149,8 @@ class ImportanceTable {
   std::uint64_t epoch_ = none;
   std::vector<std::pair<at::Tensor, at::Tensor>> waiting_;
   bool is_built_ = false;
-  std::vector<double> probabilities_;
-  std::vector<float> weights_;
-  detail::AliasTable table_;
+  mutable std::mutex mutex_;  ///< for draws_
+  std::shared_ptr<ImportanceDraws const> draws_;
 };
 
 }  // namespace frugal

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/store/folder.hpp>
+#include <frugal/store/io_error.hpp>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+namespace frugal::detail {
+
+/// A lock on the folder of one key. Those who use the key share it, and so the folder is not
+/// removed under them (remove_unused_keys). The system releases it with the process, however that
+/// ends.
+class CacheFolderLock {
+ public:
+  /// Makes the folder and shares it. StoreError if it cannot be made. Waits for one who is about to
+  /// remove it, and makes it again. Where the file system has no locks there is none.
+  static CacheFolderLock shared(std::filesystem::path const& path) {
+    for (;;) {
+      create_folders(path);
+      CacheFolderLock lock(open(path));
+      if (lock.descriptor_ < 0 && errno == ENOENT) continue;  // was removed meanwhile
+      if (lock.descriptor_ < 0) throw io_error("open", path, errno);
+      while (::flock(lock.descriptor_, LOCK_SH) != 0 && errno == EINTR) {
+      }
+      if (lock.is_at(path)) return lock;
+    }
+  }
+
+  /// The lock of one who removes it; nothing if somebody uses the folder, or if it is none.
+  static std::optional<CacheFolderLock> alone(std::filesystem::path const& path) {
+    CacheFolderLock lock(open(path));
+    if (lock.descriptor_ < 0 || ::flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0 ||
+        !lock.is_at(path)) {
+      return std::nullopt;
+    }
+    return lock;
+  }
+
+  CacheFolderLock(CacheFolderLock&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  CacheFolderLock& operator=(CacheFolderLock&&) = delete;
+  ~CacheFolderLock() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+ private:
+  explicit CacheFolderLock(int descriptor) : descriptor_(descriptor) {}
+
+  static int open(std::filesystem::path const& path) {
+    int descriptor = -1;
+    do {
+      descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    } while (descriptor < 0 && errno == EINTR);
+    return descriptor;
+  }
+
+  /// Whether the folder of that name is still the one that is locked.
+  bool is_at(std::filesystem::path const& path) const {
+    struct stat mine{}, named{};
+    return ::fstat(descriptor_, &mine) == 0 && ::stat(path.c_str(), &named) == 0 &&
+           mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+  }
+
+  int descriptor_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/cache/cache_folder.hpp>
+#include <frugal/store/file.hpp>
+#include <frugal/store/folder.hpp>
+#include <frugal/store/hash.hpp>
+#include <frugal/store/io_error.hpp>
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace frugal {
+
+/// What remove_unused_keys did.
+struct RemovedKeys {
+  std::uint64_t removed = 0;  ///< keys
+  std::uint64_t bytes = 0;    ///< of them
+  std::uint64_t in_use = 0;   ///< keys that stay
+};
+
+namespace detail {
+
+inline constexpr std::string_view removed_suffix = ".removed";
+
+/// Whether a folder is that of a key: it has the key's text, and the hash of that as its name.
+inline bool is_key_folder(std::filesystem::path const& folder) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored)))
+    return false;
+  try {
+    File file = File::open(folder / "key.txt");
+    std::vector<std::byte> key(file.size());
+    key.resize(file.read(key));
+    return folder.filename() == hex_of(Hash::of(key));
+  } catch (IoError const& error) {
+    if (error.code != ENOENT) throw;
+    return false;  // another folder; or another call has removed it
+  }
+}
+
+/// Under another name first: then nobody finds half of a key, and a crash leaves what the next call
+/// knows.
+inline void remove_key(std::filesystem::path const& folder) {
+  std::uint64_t drawn = 0;
+  if (::getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) {
+    throw io_error("getrandom", folder, errno);
+  }
+  auto aside = folder;
+  aside += "-" + hex_of(drawn);
+  aside += removed_suffix;
+  rename_path(folder, aside);
+  remove_tree(aside);
+}
+
+}  // namespace detail
+
+/// Removes the keys of a cache folder (CacheSettings::folder) that nobody uses: those of earlier
+/// versions, settings and data. A key is in use as long as a Cached or an Offline of it exists, in
+/// this or in another process of any machine that shares the folder's locks.
+///
+///     auto set = cached(rows, Decode{}, {.folder = "cache"});
+///     remove_unused_keys("cache");  // set's key stays
+///
+/// Whatever else lies in the folder stays.
+/// Errors  StoreError if a key cannot be read or removed.
+inline RemovedKeys remove_unused_keys(std::filesystem::path const& folder) {
+  RemovedKeys result;
+  for (auto const& path : entries_of(folder)) {
+    // A call that did not come to its end: KEY-0123456789abcdef.removed
+    if (std::string const name = path.filename().string();
+        name.size() == 33 + detail::removed_suffix.size() && name[16] == '-' &&
+        name.ends_with(detail::removed_suffix)) {
+      remove_tree(path);
+      continue;
+    }
+    if (!detail::is_key_folder(path)) continue;
+    auto const lock = detail::CacheFolderLock::alone(path);
+    if (!lock) {
+      ++result.in_use;
+      continue;
+    }
+    std::uint64_t bytes = 0;
+    for (auto const& file : entries_of(path)) bytes += std::filesystem::file_size(file);
+    detail::remove_key(path);
+    ++result.removed;
+    result.bytes += bytes;
+  }
+  return result;
+}
+
+}  // namespace frugal
