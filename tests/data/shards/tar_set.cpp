@@ -217,6 +217,18 @@ TEST_CASE("hostile names, sizes and duplicates are refused with shard, member an
   CHECK(of(tar_header("b.bin", 4000)).why.find("the member has 4000 bytes from byte 1536 on") == 0);
 }
 
+TEST_CASE("a size that pax states and the file does not store gives no bytes of other members") {
+  TemporaryFolder folder;
+  auto const path = write_bytes(folder / "t.tar",
+                                tar_member("a.txt", "a") +
+                                    pax_member("GNU.sparse.realsize=1500", "b.txt", "only these") +
+                                    tar_member("c.txt", "c") + tar_end());
+  CHECK(fault_of(path).why == "it reaches into the member behind it");
+  TarSet const set(path.string(), skip);
+  CHECK(keys(set) == std::vector<std::string>{"a", "c"});
+  CHECK(set.damage().names() == std::vector<std::string>{path.string() + ", member b.txt"});
+}
+
 TEST_CASE("files that are no tar files are refused") {
   TemporaryFolder folder;
   CHECK(fault_of(write_bytes(folder / "e.tar", "")).what == "the file is empty");
