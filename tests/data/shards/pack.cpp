@@ -196,4 +196,23 @@ TEST_CASE("a sample that cannot be read or written fails, or is skipped and name
   CHECK(report.skipped.names() == std::vector<std::string>{"sample 0", "sample 1"});
 }
 
+TEST_CASE("a disk that fails is no damage of a sample: it ends the packing") {
+  struct Removing {
+    std::filesystem::path folder;
+    int* asked;
+    std::uint64_t size() const { return 100; }
+    PackedSample get(std::uint64_t i) const {
+      ++*asked;
+      if (i == 1) std::filesystem::remove_all(folder);
+      return {.key = std::to_string(i), .fields = {{"txt", "x"}}};
+    }
+  };
+  TemporaryFolder folder;
+  int asked = 0;
+  CHECK_THROWS_AS(frugal::pack(Removing{folder / "set.partial", &asked}, folder / "set",
+                               {.limits = {.samples = 1}, .on_damage = OnDamage::Skip}),
+                  frugal::StoreError);
+  CHECK(asked == 2);
+}
+
 }  // namespace frugal_test::data_shards_pack
