@@ -154,3 +154,15 @@ inline ScannedTar scan_tar(std::filesystem::path const& path, OnDamage on_damage
 }
 
 }  // namespace frugal::detail
+
+namespace frugal {
+
+/// Whether a tar file is compressed, by its first bytes: then TarSet refuses it, and TarStream
+/// reads it. StoreError for a file that cannot be read.
+inline bool is_compressed(std::filesystem::path const& path) {
+  File file = File::open(path);
+  std::array<std::byte, 6> head{};
+  return !detail::compression_of(std::span(head.data(), file.read(head))).empty();
+}
+
+}  // namespace frugal
