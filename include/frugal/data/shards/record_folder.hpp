@@ -95,7 +95,7 @@ class RecordFolder {
   DamageLog const& damage() const noexcept { return damage_; }
 
   /// Records of each shard: what an order by shards needs.
-  std::vector<std::uint64_t> group_sizes() const {
+  std::vector<std::uint64_t> shard_sizes() const {
     std::vector<std::uint64_t> sizes;
     for (auto const& file : files_) sizes.push_back(file->size());
     return sizes;
