@@ -87,6 +87,12 @@ TEST_CASE("an order reads it shard by shard, each record once") {
   for (std::uint64_t i = 0; i < 14; ++i) CHECK(indices[i] == i);
 }
 
+TEST_CASE("a path that cannot be followed is a StoreError") {
+  TemporaryFolder const folder;
+  std::filesystem::create_symlink("loop", folder / "loop");
+  CHECK_THROWS_AS(RecordFolder(folder / "loop"), frugal::StoreError);
+}
+
 TEST_CASE("one file is a set, too") {
   TemporaryFolder const folder;
   write_small(folder / "a.records", 5);
