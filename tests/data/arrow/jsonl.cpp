@@ -63,6 +63,14 @@ TEST_CASE("columns and types may be set") {
   CHECK_THROWS_AS(read_jsonl(path, {.columns = {"m"}}), frugal::SettingsError);
 }
 
+TEST_CASE("a field and a field of an object that get one name are refused") {
+  TemporaryFolder const folder;
+  fs::path const path = folder / "a.jsonl";
+  std::ofstream(path) << R"({"box.width": 1, "box": {"width": 2}})" << '\n';
+  CHECK_THROWS_WITH_AS(frugal::read_jsonl(path), doctest::Contains("both are called box.width"),
+                       frugal::DataError);
+}
+
 TEST_CASE("damaged files are named") {
   TemporaryFolder const folder;
   CHECK_THROWS_AS(read_jsonl(folder / "none.jsonl"), frugal::DataError);
