@@ -2,8 +2,7 @@
 // torch-free
 // Finds copies and near-duplicates among texts, and writes which samples stay and why:
 //
-//   deduplicate articles.jsonl --report articles.report.jsonl --page articles.html --kept
-//   kept.jsonl
+//   deduplicate articles.jsonl --report removed.jsonl --page removed.html --kept kept.jsonl
 //
 // The texts are the lines of a file, the files of a folder, or the entries of a dictionary in
 // dictd's format (the path of its .index).
@@ -19,12 +18,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -101,6 +102,18 @@ struct Outputs {
   bool mark = false;
 };
 
+/// The data are read while the outputs are written.
+void require_elsewhere(fs::path const& data, Outputs const& to) {
+  for (fs::path const& each : {to.report, to.page, to.kept}) {
+    std::error_code ignored;  // there is no such file yet
+    if (each.empty() || !fs::equivalent(each, data, ignored)) continue;
+    throw frugal::SettingsError({.what = "an output would replace the data",
+                                 .where = each.string(),
+                                 .why = "it is the file that is read",
+                                 .fix = "Give it another name."});
+  }
+}
+
 void print(frugal::Curation const& found) {
   std::cout << found.samples << " samples, " << found.bytes << " bytes\n"
             << found.removed.size() << " removed, " << found.copies()
@@ -158,6 +171,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--threads", settings.threads, "0: one for each core")->capture_default_str();
   app.add_option("--memory", mebibytes, "MiB for hashes; more goes to files")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
       ->capture_default_str();
   app.add_option("--spill", settings.spill, "folder of these files");
   app.add_option("--even-if-curated", settings.even_if_curated, "the name of a curated set");
@@ -166,8 +180,8 @@ int main(int argc, char** argv) {
   app.add_option("--seconds-per-byte", settings.price.seconds_per_byte, "of training");
   app.add_option("--report", to.report, "JSONL file of what was removed");
   app.add_option("--page", to.page, "HTML page of it");
-  app.add_option("--kept", to.kept, "file for the samples that stay");
-  app.add_flag("--mark", to.mark, "mark that file as curated");
+  auto* const kept = app.add_option("--kept", to.kept, "file for the samples that stay");
+  app.add_flag("--mark", to.mark, "mark that file as curated")->needs(kept);
   CLI11_PARSE(app, argc, argv);
   settings.shingles.of = of == "words" ? frugal::ShingleOf::words : frugal::ShingleOf::characters;
   settings.keep = keep == "first" ? frugal::KeepSample::first : frugal::KeepSample::longest;
@@ -175,6 +189,7 @@ int main(int argc, char** argv) {
   settings.data = data;
   if (settings.name.empty()) settings.name = data.stem().string();
   try {
+    require_elsewhere(data, to);
     if (fs::is_directory(data)) {
       run(Files(data), settings, to);
     } else if (data.extension() == ".index") {
@@ -182,7 +197,7 @@ int main(int argc, char** argv) {
     } else {
       run(Lines(data), settings, to);
     }
-  } catch (frugal::Error const& error) {
+  } catch (std::exception const& error) {
     std::cerr << error.what() << '\n';
     return EXIT_FAILURE;
   }

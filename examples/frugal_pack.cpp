@@ -6,8 +6,8 @@
 // webdataset read, or frugal's own records (--as records), for RecordSet. The target folder is
 // complete or not there, and nothing is overwritten.
 //
-//   frugal_pack --to shards/train tar old-{000..146}.tar          shards again, or compressed tar
-//   files frugal_pack --to shards/train folder images/train             a folder for each class
+//   frugal_pack --to shards/train tar old-{000..146}.tar          shards again, or compressed ones
+//   frugal_pack --to shards/train folder images/train             a folder for each class
 //   frugal_pack --to shards/train lines corpus.txt                or paragraphs, or files
 //   frugal_pack --to shards/train idx images.gz labels.gz         IDX: images, and perhaps labels
 //   frugal_pack --to shards/train parquet part.parquet --field image=jpg --field label=cls
@@ -39,6 +39,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
@@ -144,7 +145,15 @@ class ProgressLine {
   std::uint64_t last_ = 0;
 };
 
-bool compressed(std::filesystem::path const& path) { return path.extension() != ".tar"; }
+/// By its content as well: a file of any name may be compressed, and TarSet sends such here. One
+/// that cannot be read is left to the reader.
+bool compressed(std::filesystem::path const& path) {
+  try {
+    return path.extension() != ".tar" || fr::is_compressed(path);
+  } catch (fr::StoreError const&) {
+    return false;
+  }
+}
 
 fr::PackReport pack_tar(std::vector<std::string> const& sources, Target const& to,
                         fr::PackSettings settings) {
@@ -166,7 +175,7 @@ fr::PackReport pack_tar(std::vector<std::string> const& sources, Target const& t
   }
   fr::TarSet const set(shards, {.on_damage = settings.on_damage, .keep_index = false});
   fr::PackReport report = pack_to(set, to, std::move(settings));
-  for (auto const& entry : set.damage().entries()) report.skipped.add(entry.name, entry.why);
+  report.skipped.add(set.damage());
   return report;
 }
 
@@ -215,7 +224,9 @@ std::optional<fr::PackReport> pack_table(std::string const& format,
 #ifdef FRUGAL_HAS_ARROW
   if (format == "parquet") {
     fr::ParquetSet const set(paths, {.on_damage = settings.on_damage});
-    return pack_rows(set, to, settings, fields);
+    fr::PackReport report = pack_rows(set, to, settings, fields);
+    report.skipped.add(set.damage());
+    return report;
   }
   if (format == "csv") return pack_rows(fr::read_csv(only(paths)), to, settings, fields);
   if (format == "jsonl") return pack_rows(fr::read_jsonl(only(paths)), to, settings, fields);
@@ -223,7 +234,9 @@ std::optional<fr::PackReport> pack_table(std::string const& format,
 #ifdef FRUGAL_HAS_AVRO
   if (format == "avro") {
     fr::AvroSet const set(paths, {.on_damage = settings.on_damage});
-    return pack_rows(set, to, settings, fields);
+    fr::PackReport report = pack_rows(set, to, settings, fields);
+    report.skipped.add(set.damage());
+    return report;
   }
 #endif
   return std::nullopt;
@@ -255,6 +268,12 @@ fr::PackReport run(std::string const& format, std::vector<std::string> const& so
   if (format == "tar") return pack_tar(sources, to, std::move(settings));
   if (format == "idx") return pack_to(IdxSlices(sources), to, std::move(settings));
   if (format == "folder") {
+    if (sources.size() > 1) {
+      throw fr::SettingsError({.what = "more than one folder of classes",
+                               .where = sources[1],
+                               .why = "labels are the places of the classes in one folder",
+                               .fix = "Pack each into a folder of its own, or join them."});
+    }
     fr::FolderSet const set(sources.at(0));
     for (std::size_t i = 0; i < set.classes().size(); ++i) {
       std::cout << "class " << i << ": " << set.classes()[i] << '\n';
@@ -267,7 +286,7 @@ fr::PackReport run(std::string const& format, std::vector<std::string> const& so
   fr::TextLines const set(std::vector<std::filesystem::path>(sources.begin(), sources.end()),
                           {.unit = unit, .on_damage = settings.on_damage});
   fr::PackReport report = pack_to(set, to, std::move(settings));
-  for (auto const& entry : set.damage().entries()) report.skipped.add(entry.name, entry.why);
+  report.skipped.add(set.damage());
   return report;
 }
 
@@ -320,7 +339,7 @@ int main(int argc, char** argv) {
       std::cout << "skipped: " << entry.name << ": " << entry.why << '\n';
     }
     if (report.skipped.count() != 0) std::cout << report.skipped.count() << " skipped\n";
-  } catch (fr::Error const& error) {
+  } catch (std::exception const& error) {
     std::cerr << error.what() << '\n';
     return EXIT_FAILURE;
   }

@@ -78,6 +78,20 @@ TEST_CASE("damaged files are named, with the row") {
                   frugal::DataError);
 }
 
+TEST_CASE("two columns of one name are refused, unless neither is asked for") {
+  TemporaryFolder const folder;
+  fs::path const path = folder / "a.csv";
+  std::ofstream(path) << "x,y,x\n1,2,3\n";
+  for (std::vector<std::string> const& columns :
+       {std::vector<std::string>{}, std::vector<std::string>{"x"}}) {
+    CHECK_THROWS_WITH_AS(frugal::read_csv(path, {.columns = columns}),
+                         doctest::Contains("both are called x"), frugal::DataError);
+    CHECK_THROWS_AS(frugal::csv_to_parquet(path, folder / "a.parquet", {.columns = columns}),
+                    frugal::DataError);
+  }
+  CHECK(frugal::read_csv(path, {.columns = {"y"}}).get(0).integer("y") == 2);
+}
+
 TEST_CASE("a file above the limit names the way to read it") {
   TemporaryFolder const folder;
   CHECK_THROWS_WITH_AS(read_csv(file(folder, "a\n1\n"), {.most_bytes = 3}),

@@ -61,6 +61,30 @@ TEST_CASE("columns and types may be set") {
   CHECK_THROWS_AS(read_jsonl(path, {.columns = {"m"}}), frugal::SettingsError);
 }
 
+TEST_CASE("a field and a field of an object that get one name are refused") {
+  TemporaryFolder const folder;
+  fs::path const path = folder / "a.jsonl";
+  std::ofstream(path) << R"({"box.width": 1, "box": {"width": 2}})" << '\n';
+  CHECK_THROWS_WITH_AS(frugal::read_jsonl(path), doctest::Contains("both are called box.width"),
+                       frugal::DataError);
+}
+
+TEST_CASE("lines that are nested too deep are refused, and do not end the process") {
+  TemporaryFolder const folder;
+  fs::path const path = folder / "a.jsonl";
+  std::string objects;
+  for (int i = 0; i < 50000; ++i) objects += "{\"a\":";
+  for (std::string const& line :
+       {"{\"a\":" + std::string(50000, '[') + "1" + std::string(50000, ']') + "}",
+        objects + "1" + std::string(50000, '}')}) {
+    std::ofstream(path) << "{\"a\": 1}\n" << line << '\n';
+    CHECK_THROWS_WITH_AS(frugal::read_jsonl(path), doctest::Contains("line 2 is nested deeper"),
+                         frugal::DataError);
+    CHECK_THROWS_WITH_AS(frugal::jsonl_to_parquet(path, folder / "a.parquet"),
+                         doctest::Contains("line 2 is nested deeper"), frugal::DataError);
+  }
+}
+
 TEST_CASE("damaged files are named") {
   TemporaryFolder const folder;
   CHECK_THROWS_AS(read_jsonl(folder / "none.jsonl"), frugal::DataError);

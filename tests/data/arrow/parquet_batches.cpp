@@ -151,6 +151,24 @@ TEST_CASE("lists of one length are a matrix, and a batch may have no target") {
   CHECK_FALSE(batch->target.defined());
 }
 
+TEST_CASE("row groups whose lists differ in length are refused, in one batch and in several") {
+  TemporaryFolder const folder;
+  frugal::ParquetWriter writer(folder / "a.parquet", {.rows_per_group = 4});
+  for (std::int64_t i = 0; i < 8; ++i) {
+    Numbers const list{.dtype = frugal::Dtype::u8, .bytes = std::string(i < 4 ? 2 : 3, 'x')};
+    writer.add(Row({{"list", Cell(list)}}));
+  }
+  writer.close();
+  for (std::int64_t const batch : {4, 8}) {
+    CAPTURE(batch);
+    ParquetBatches batches({folder / "a.parquet"}, {.data = {"list"}},
+                           {.batch = batch, .shuffle = false});
+    if (batch == 4) CHECK(batches.next()->data.sizes() == at::IntArrayRef{4, 2});
+    CHECK_THROWS_WITH_AS(batches.next(), doctest::Contains("a row is [3], and was [2]"),
+                         frugal::DataError);
+  }
+}
+
 TEST_CASE("rows collate to the batch that the columns make") {
   TemporaryFolder const folder;
   auto const path = write(folder / "a.parquet", 0, 8, 4);

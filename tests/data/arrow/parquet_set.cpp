@@ -216,6 +216,11 @@ TEST_CASE("files of other columns do not make one set") {
   ParquetSet const set(both, {.columns = {"label"}, .on_damage = frugal::OnDamage::Skip});
   CHECK(set.size() == 5);
   CHECK(set.damage().names() == std::vector{both[1].string()});
+  // A column that the first file has and the second one lacks is the fault of that file.
+  CHECK_THROWS_WITH_AS(ParquetSet(both, {.columns = {"label", "word"}}),
+                       doctest::Contains("there is no column word"), frugal::DataError);
+  CHECK(ParquetSet(both, {.on_damage = frugal::OnDamage::Skip}).size() == 5);
+  CHECK_THROWS_AS(ParquetSet(both, {.columns = {"words"}}), frugal::SettingsError);
 }
 
 }  // namespace frugal_test::arrow_parquet_set

@@ -72,6 +72,24 @@ TEST_CASE("a column that is null at first gets its type from the first value of 
                        frugal::DataError);
 }
 
+TEST_CASE("what no reader would take is refused: bytes as text, two columns of one name") {
+  TemporaryFolder const folder;
+  auto const refused = [&](Row row, char const* what) {
+    frugal::ParquetWriter writer(folder / "a.parquet", {.binary = {"bytes"}});
+    writer.add(std::move(row));
+    CHECK_THROWS_WITH_AS(writer.close(), doctest::Contains(what), frugal::DataError);
+  };
+  std::string const wrong = "\xff";
+  refused(Row({{"word", Cell(wrong)}}), "column word): the column was not declared as bytes");
+  refused(Row({{"words", Cell(std::vector<std::string>{"a", wrong})}}), "a text is not UTF-8");
+  refused(Row({{"x", Cell(std::int64_t{1})}, {"x", Cell(std::int64_t{2})}}),
+          "two columns have one name");
+  frugal::ParquetWriter writer(folder / "b.parquet", {.binary = {"bytes"}});
+  writer.add(Row({{"bytes", Cell(wrong)}, {"word", Cell(std::string("\xc3\xa9"))}}));
+  writer.close();
+  CHECK(frugal::ParquetSet(folder / "b.parquet").get(0).text("bytes") == wrong);
+}
+
 TEST_CASE("rows of other columns are refused") {
   TemporaryFolder const folder;
   ParquetWriter writer(folder / "a");

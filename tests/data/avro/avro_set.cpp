@@ -3,6 +3,7 @@
 // needs: avro
 #include <frugal/data/avro/avro_set.hpp>
 #include <frugal/data/avro/avro_writer.hpp>
+#include <frugal/data/avro/encoder.hpp>
 #include <frugal/data/sample_set.hpp>
 
 #include <support/files.hpp>
@@ -77,6 +78,28 @@ void damage(fs::path const& from, fs::path const& to, std::size_t size,
   bytes.resize(std::min(size, bytes.size()));
   if (flipped < bytes.size()) bytes[flipped] = static_cast<char>(bytes[flipped] ^ 0x20);
   std::ofstream(to, std::ios::binary) << bytes;
+}
+
+TEST_CASE("a block above the limit is refused before memory is allocated for it") {
+  TemporaryFolder const folder;
+  // A file with a hole: a block that claims a tebibyte, and has it.
+  frugal::detail::AvroEncoder head;
+  head.raw("Obj\1");
+  head.integer(1);
+  head.bytes("avro.schema");
+  head.bytes(R"("bytes")");
+  head.integer(0);
+  std::string const sync(16, 's');
+  head.raw(sync);
+  head.integer(1);
+  std::int64_t const bytes = std::int64_t{1} << 40;
+  head.integer(bytes);
+  fs::path const path = folder / "hole.avro";
+  std::ofstream(path, std::ios::binary) << head.text();
+  fs::resize_file(path, head.text().size() + static_cast<std::uint64_t>(bytes));
+  std::ofstream(path, std::ios::binary | std::ios::app) << sync;
+  AvroSet const set(path);
+  CHECK_THROWS_WITH_AS(set.get(0), doctest::Contains("a block is too large"), frugal::DataError);
 }
 
 TEST_CASE("rows come back as they were written, in any order, over several files and blocks") {

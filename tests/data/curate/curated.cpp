@@ -50,6 +50,13 @@ TEST_CASE("a curated set has the samples that stay, under the names that they ha
   CHECK(curated.curated() == "letters");
 }
 
+TEST_CASE("an identity that is not UTF-8 is known again in the report that was written") {
+  Letters const set{"aab\xff"};
+  auto const report = frugal::parse_curation(frugal::curation_text(of(set)), "report");
+  CHECK(Curated(set, report).size() == 3);
+  CHECK_THROWS_AS(Curated(Letters{"aabc"}, report), frugal::DataError);
+}
+
 TEST_CASE("every epoch of any order has each kept sample exactly once, from any place on") {
   Letters const set{"abcacdbefgfaehii"};
   Curated const curated(set, of(set));

@@ -113,6 +113,9 @@ TEST_CASE("a missing or damaged dictionary is an error that names it") {
   CHECK_THROWS_AS(DictdSet(folder / "x.index"), frugal::DataError);
   std::ofstream(folder / "y.dict") << "abc";
   CHECK_THROWS_AS(DictdSet(folder / "y.index"), frugal::StoreError);
+  std::filesystem::create_symlink("z.dict.dz", folder / "z.dict.dz");  // a link to itself
+  std::filesystem::create_symlink("z.dict", folder / "z.dict");
+  CHECK_THROWS_AS(DictdSet(folder / "z.index"), frugal::DataError);
 }
 
 }  // namespace frugal_test::data_curate_dictd

@@ -4,6 +4,8 @@
 
 #include <frugal/data/curate/in_chunks.hpp>
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +31,22 @@ TEST_CASE("every index is in one chunk, for any number of threads") {
       CHECK(counts[size] == 0);
     }
   }
+}
+
+TEST_CASE("where no thread can be started, the calling one does it all") {
+  pthread_attr_t before{}, huge{};
+  REQUIRE(::pthread_getattr_default_np(&before) == 0);
+  REQUIRE(::pthread_getattr_default_np(&huge) == 0);
+  REQUIRE(::pthread_attr_setstacksize(&huge, std::size_t{1} << 60) ==
+          0);  // no address space has it
+  REQUIRE(::pthread_setattr_default_np(&huge) == 0);
+  int chunks = 0;
+  in_chunks(70, 7, 4, [&](unsigned thread, std::uint64_t, std::uint64_t) {
+    CHECK(thread == 0);
+    ++chunks;
+  });
+  CHECK(::pthread_setattr_default_np(&before) == 0);
+  CHECK(chunks == 10);
 }
 
 TEST_CASE("of several chunks that throw, the first is reported, for any number of threads") {

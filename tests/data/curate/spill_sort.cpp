@@ -65,6 +65,18 @@ TEST_CASE("nothing added is nothing visited, and no file is written") {
   CHECK(!std::filesystem::exists(folder / "made only when needed"));
 }
 
+TEST_CASE("a limit above all memory is no limit") {
+  auto const records = random_records(1000);
+  support::TemporaryFolder folder;
+  SpillFolder files(folder.path());
+  SpillSort<Record> sort(files, ~std::uint64_t{0}, 1);
+  for (Record const& each : records) sort.add(0, each);
+  std::uint64_t visits = 0;
+  sort.visit([&](Record const&) { ++visits; });
+  CHECK(visits == records.size());
+  CHECK(files.runs() == 0);
+}
+
 TEST_CASE("threads add to parts of their own at the same time") {
   auto const records = random_records(8'000);
   support::TemporaryFolder folder;

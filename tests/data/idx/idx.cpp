@@ -4,6 +4,7 @@
 
 #include <frugal/data/idx/idx.hpp>
 
+#include <unistd.h>
 #include <zlib.h>
 
 #include <bit>
@@ -253,6 +254,10 @@ TEST_CASE("a missing file, and a folder, are refused by name") {
   CHECK_THROWS_AS(frugal::read_idx(std::filesystem::path("/no/such/file.idx")), DataError);
   auto const folder = std::filesystem::temp_directory_path();
   CHECK_THROWS_AS(frugal::read_idx(folder), DataError);
+  std::string const loop = (folder / "frugal-idx-loop-").string() + std::to_string(::getpid());
+  std::filesystem::create_symlink(loop, loop);
+  CHECK_THROWS_AS(frugal::read_idx(std::filesystem::path(loop)), DataError);
+  std::filesystem::remove(loop);
 }
 
 }  // namespace frugal_test::data_idx

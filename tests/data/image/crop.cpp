@@ -5,6 +5,7 @@
 #include <frugal/error.hpp>
 
 #include <set>
+#include <vector>
 
 namespace frugal_test::image_crop {
 
@@ -62,6 +63,21 @@ TEST_CASE("images that are smaller than the crop are refused, with both sizes") 
   } catch (frugal::ShapeError const& error) {
     CHECK(error.fault().why ==
           "they are [2, 3, 8, 8] Byte with a border of 0, and the crop is 9 x 4");
+  }
+}
+
+TEST_CASE("boxes that do not fit their images are refused") {
+  at::Tensor const all = images({2, 3, 8, 8}, 1, true);
+  using frugal::Box;
+  using Boxes = std::vector<Box>;
+  Box const box{.top = 1, .left = 2, .height = 7, .width = 6};
+  CHECK(at::equal(frugal::crop(all, Boxes{box, box}), all.narrow(2, 1, 7).narrow(3, 2, 6)));
+  Box const low{.top = 2, .left = 2, .height = 7, .width = 6};
+  Box const narrow{.top = 1, .left = 2, .height = 7, .width = 5};
+  Box const outside{.top = 1, .left = -1, .height = 7, .width = 6};
+  for (Boxes const& boxes : {Boxes{}, Boxes{box}, Boxes{box, box, box}, Boxes{box, low},
+                             Boxes{box, narrow}, Boxes{outside, box}}) {
+    CHECK_THROWS_AS(static_cast<void>(frugal::crop(all, boxes)), frugal::ShapeError);
   }
 }
 

@@ -53,6 +53,11 @@ TEST_CASE("a file is read whole, and one that cannot be read is named") {
   CHECK(missing.why == "No such file or directory");
   CHECK(fault_of<DataError>([&] { return frugal::read_image_file(folder.path()); }).why ==
         "it is a folder");
+  // A link to itself: asking what it is fails as well.
+  std::filesystem::create_symlink("loop.png", folder / "loop.png");
+  CHECK(fault_of<DataError>([&] {
+          return frugal::read_image_file(folder / "loop.png");
+        }).why.starts_with("Too many levels"));
 }
 
 }  // namespace frugal_test::image_decode_pixels

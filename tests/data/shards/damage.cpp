@@ -58,6 +58,18 @@ TEST_CASE("names are bounded, the count is not; a name counts once") {
   CHECK(log.text().ends_with("shard 2 (empty), ..."));
 }
 
+TEST_CASE("a log takes over what another one counted and named") {
+  DamageLog const log, other;
+  log.add("a", "empty");
+  other.add("a", "empty");
+  for (int i = 0; i < 250; ++i) other.add("shard " + std::to_string(i), "empty");
+  log.add(other);
+  CHECK(log.count() == 251);
+  CHECK(log.names().size() == DamageLog::most_names);
+  log.add(log);
+  CHECK(log.count() == 251);
+}
+
 TEST_CASE("copies share a log, threads may add to it") {
   DamageLog const log;
   std::vector<std::thread> threads;

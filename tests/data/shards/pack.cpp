@@ -133,7 +133,8 @@ TEST_CASE("a compressed tar file is packed to shards without compression") {
 TEST_CASE("bad members of a stream fail, or cost their sample alone") {
   TemporaryFolder folder;
   auto const path = write_bytes(
-      folder / "t.tar", tar_member("a.txt", "1") + tar_member("../x.txt", "x") +
+      folder / "t.tar", tar_member("/w.txt", "w") + tar_member("a.txt", "1") +
+                            tar_member("../x.txt", "x") + tar_member("/y.txt", "y") +
                             tar_member("b.txt", "2") + tar_member("b.txt", "3") +
                             tar_member("b.cls", "3") + tar_member("c.txt", "4") + tar_end());
   CHECK_THROWS_AS(frugal::pack_streams({path}, folder / "set"), frugal::DataError);
@@ -142,7 +143,7 @@ TEST_CASE("bad members of a stream fail, or cost their sample alone") {
   auto const report = frugal::pack_streams({folder / "gone.tar", path}, folder / "set",
                                            {.on_damage = OnDamage::Skip});
   CHECK(texts(folder / "set") == std::vector<std::string>{"a=1", "c=4"});
-  CHECK(report.skipped.count() == 3);
+  CHECK(report.skipped.count() == 5);  // gone.tar, three names, and b
 }
 
 TEST_CASE("a stream that is cut off gives the samples before it") {
@@ -194,6 +195,25 @@ TEST_CASE("a sample that cannot be read or written fails, or is skipped and name
   auto const report = frugal::pack(Three{}, folder / "set", {.on_damage = OnDamage::Skip});
   CHECK(report.samples == 1);
   CHECK(report.skipped.names() == std::vector<std::string>{"sample 0", "sample 1"});
+}
+
+TEST_CASE("a disk that fails is no damage of a sample: it ends the packing") {
+  struct Removing {
+    std::filesystem::path folder;
+    int* asked;
+    std::uint64_t size() const { return 100; }
+    PackedSample get(std::uint64_t i) const {
+      ++*asked;
+      if (i == 1) std::filesystem::remove_all(folder);
+      return {.key = std::to_string(i), .fields = {{"txt", "x"}}};
+    }
+  };
+  TemporaryFolder folder;
+  int asked = 0;
+  CHECK_THROWS_AS(frugal::pack(Removing{folder / "set.partial", &asked}, folder / "set",
+                               {.limits = {.samples = 1}, .on_damage = OnDamage::Skip}),
+                  frugal::StoreError);
+  CHECK(asked == 2);
 }
 
 }  // namespace frugal_test::data_shards_pack

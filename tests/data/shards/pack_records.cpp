@@ -87,4 +87,24 @@ TEST_CASE("a sample that fits no record, or has other tensors, fails or is skipp
   }
 }
 
+TEST_CASE("a disk that fails is no damage of a sample: it ends the packing") {
+  struct Removing {
+    std::filesystem::path folder;
+    int* asked;
+    std::uint64_t size() const { return 100; }
+    PackedSample get(std::uint64_t i) const {
+      ++*asked;
+      if (i == 1) std::filesystem::remove_all(folder);
+      return {.key = "", .fields = {{"cls", "1"}}};
+    }
+  };
+  support::TemporaryFolder folder;
+  int asked = 0;
+  CHECK_THROWS_AS(
+      frugal::pack_records(Removing{folder / "set.partial", &asked}, folder / "set",
+                           {.limits = {.samples = 1}, .on_damage = frugal::OnDamage::Skip}),
+      frugal::StoreError);
+  CHECK(asked == 2);
+}
+
 }  // namespace frugal_test::data_shards_pack_records

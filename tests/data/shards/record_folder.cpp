@@ -2,6 +2,7 @@
 // torch-free
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/shards/record_folder.hpp>
+#include <frugal/data/shards/shard_order.hpp>
 
 #include "data/shards/records.hpp"
 #include "support/files.hpp"
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -65,8 +67,30 @@ TEST_CASE("records are numbered through the shards, whatever their sizes") {
     for (std::int64_t const size : sizes) total += size;
     check_all(set, range(0, total));
     CHECK(set.damage().count() == 0);
-    CHECK(set.group_sizes() == std::vector<std::uint64_t>(sizes.begin(), sizes.end()));
+    CHECK(set.shard_sizes() == std::vector<std::uint64_t>(sizes.begin(), sizes.end()));
   }
+}
+
+TEST_CASE("an order reads it shard by shard, each record once") {
+  TemporaryFolder const folder;
+  write_shards(folder.path(), {3, 4, 2, 5});
+  RecordFolder const set(folder.path());
+  frugal::ShardOrder order(set, {.batch = 14}, {.shards = 1});
+  std::vector<std::uint64_t> indices(14);
+  auto const slice = order.advance();
+  REQUIRE(slice.count == 14);
+  order.indices(slice, std::span(indices));
+  std::vector<std::size_t> shards;  // in the order in which they are read
+  for (std::uint64_t const index : indices) shards.push_back(set.place(index).shard);
+  CHECK(std::unique(shards.begin(), shards.end()) == shards.begin() + 4);
+  std::sort(indices.begin(), indices.end());
+  for (std::uint64_t i = 0; i < 14; ++i) CHECK(indices[i] == i);
+}
+
+TEST_CASE("a path that cannot be followed is a StoreError") {
+  TemporaryFolder const folder;
+  std::filesystem::create_symlink("loop", folder / "loop");
+  CHECK_THROWS_AS(RecordFolder(folder / "loop"), frugal::StoreError);
 }
 
 TEST_CASE("one file is a set, too") {

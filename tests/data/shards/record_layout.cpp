@@ -46,6 +46,10 @@ TEST_CASE("impossible layouts are refused with a reason") {
   CHECK(fault_of({}) == "a record has 1 to 4096 fields, and this one 0");
   CHECK(fault_of(std::vector<RecordField>(4097)).ends_with("and this one 4097"));
   CHECK(fault_of({{.name = "a"}, {.name = "a"}}) == "two fields have the name \"a\"");
+  // A name is part of the header's JSON.
+  for (std::string const name : {"\xff", "\xed\xa0\x80", "\xc3"}) {
+    CHECK(fault_of({{.name = name}}) == "the name of a field is not UTF-8");
+  }
   CHECK(fault_of({{.name = "a", .dtype = Dtype::f4, .shape = {3}}}) ==
         "the field \"a\" ends within a byte");
   CHECK(fault_of({{.name = "a", .shape = {1ULL << 41}}}) ==

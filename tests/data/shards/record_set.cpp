@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/data/collate.hpp>
+#include <frugal/data/shards/shard_order.hpp>
 #include <frugal/data/shards/shard_writer.hpp>
 
 #include <array>
@@ -26,6 +27,7 @@ using frugal_test::support::TemporaryFolder;
 
 static_assert(frugal::BatchedSet<RecordSet<>> && frugal::IdentifiedSet<RecordSet<>>);
 static_assert(frugal::SampleSet<RecordSet<std::string>>);
+static_assert(frugal::ShardedSet<RecordSet<>>);
 static_assert(!frugal::BatchedSet<RecordSet<std::string>>);
 
 constexpr std::int64_t count = 23;
@@ -63,7 +65,7 @@ TEST_CASE("samples come back, as views of the file that outlive the set") {
     bool const in_place = set.get(7).data.const_data_ptr() == samples[7].data.const_data_ptr();
     CHECK(in_place);
     CHECK(set.name(7) == (folder / "shard-000001.records").string() + ", record 2");
-    CHECK(set.group_sizes() == std::vector<std::uint64_t>{5, 5, 5, 5, 3});
+    CHECK(set.shard_sizes() == std::vector<std::uint64_t>{5, 5, 5, 5, 3});
   }
   for (std::int64_t i = 0; i < count; ++i) {
     auto const& sample = samples[static_cast<std::size_t>(i)];

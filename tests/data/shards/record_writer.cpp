@@ -108,6 +108,28 @@ TEST_CASE("blocks of no bytes, and enormous ones, are refused") {
   CHECK(entries(folder.path()) == 0);
 }
 
+TEST_CASE("names that no reader would take are refused, and the longest that it takes are read") {
+  TemporaryFolder const folder;
+  std::string why;
+  auto const layout = [&](std::size_t size) {
+    return *frugal::RecordLayout::of({{.name = std::string(size, 'n')}}, why);
+  };
+  CHECK_THROWS_AS(RecordWriter(folder / "a", layout(1 << 20)), frugal::SettingsError);
+  CHECK(entries(folder.path()) == 0);
+  std::size_t const around = frugal::detail::RecordHeader{.layout = layout(0)}.json().size();
+  for (std::size_t const more : {0U, 1U}) {
+    std::size_t const size = (1U << 20) - around + more;
+    if (more == 1) {
+      CHECK_THROWS_AS(RecordWriter(folder / "a", layout(size)), frugal::SettingsError);
+      continue;
+    }
+    RecordWriter writer(folder / "a", layout(size));
+    writer.add(std::vector<std::byte>(1));
+    writer.close();
+    CHECK(RecordFile(folder / "a").layout() == layout(size));
+  }
+}
+
 TEST_CASE("a folder that is not there is named") {
   TemporaryFolder const folder;
   CHECK_THROWS_AS(RecordWriter(folder / "none/a.records"), frugal::StoreError);

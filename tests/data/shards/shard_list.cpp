@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <string>
 
 namespace frugal_test::data_shards_shard_list {
@@ -47,12 +48,16 @@ TEST_CASE("a folder without a list is unfinished, or not there") {
                        doctest::Contains("writing was not finished"), DataError);
   CHECK_THROWS_WITH_AS(ShardList::read(folder / "none"), doctest::Contains("no such folder"),
                        DataError);
+  std::filesystem::create_symlink("loop", folder / "loop");
+  CHECK_THROWS_AS(ShardList::read(folder / "loop"), DataError);
 }
 
 TEST_CASE("damaged lists are refused") {
   std::string const begin = R"({"format":"frugal shards","version":1,"shards":[)";
   std::string const rest = R"(,"records":1,"bytes":1,"hash":"0000000000000007"}]})";
   CHECK(why(begin + R"({"name":"a")" + rest) == "accepted");
+  CHECK(why(begin + R"({"name":"a")" + rest.substr(0, rest.size() - 2) + R"(,{"name":"a")" +
+            rest) == "the shard is listed twice");
   CHECK(why("") == "it is not a JSON object");
   CHECK(why(two().text().substr(0, 90)) == "it is not a JSON object");
   CHECK(why(R"({"format":"frugal records"})") == R"("format" does not say "frugal shards")");

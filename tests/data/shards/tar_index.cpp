@@ -122,7 +122,8 @@ TEST_CASE("an index with right hash and wrong content is refused") {
   CHECK(forged(TarIndex::member_count, 4) == "it has another size than it claims");
   CHECK(forged(TarIndex::tar_size, 2000) == "a member leaves the tar file");
   CHECK(forged(9, 1) == "a table does not begin with 0");
-  CHECK(forged(10, 0) == "a table falls");  // a sample without members
+  CHECK(forged(10, 0) == "a table falls");                  // a sample without members
+  CHECK(forged(10, ~std::uint64_t{0}) == "a table falls");  // the next word is not above 2^64 - 1
   CHECK(forged(11, 4) == "a table has another end");
   CHECK(forged(13, 7) == "a table falls");
   CHECK(forged(15, 1600) == "the members of a sample are out of order");

@@ -217,6 +217,18 @@ TEST_CASE("hostile names, sizes and duplicates are refused with shard, member an
   CHECK(of(tar_header("b.bin", 4000)).why.find("the member has 4000 bytes from byte 1536 on") == 0);
 }
 
+TEST_CASE("a size that pax states and the file does not store gives no bytes of other members") {
+  TemporaryFolder folder;
+  auto const path = write_bytes(folder / "t.tar",
+                                tar_member("a.txt", "a") +
+                                    pax_member("GNU.sparse.realsize=1500", "b.txt", "only these") +
+                                    tar_member("c.txt", "c") + tar_end());
+  CHECK(fault_of(path).why == "it reaches into the member behind it");
+  TarSet const set(path.string(), skip);
+  CHECK(keys(set) == std::vector<std::string>{"a", "c"});
+  CHECK(set.damage().names() == std::vector<std::string>{path.string() + ", member b.txt"});
+}
+
 TEST_CASE("files that are no tar files are refused") {
   TemporaryFolder folder;
   CHECK(fault_of(write_bytes(folder / "e.tar", "")).what == "the file is empty");
@@ -282,6 +294,21 @@ TEST_CASE("missing and bad members are skipped, counted and named") {
         std::vector<std::string>{(folder / "gone.tar").string(),
                                  (folder / "bad.tar").string() + ", member ../b.txt",
                                  (folder / "bad.tar").string() + ", member c.txt"});
+}
+
+TEST_CASE("a sample above the limit is refused before memory is allocated for it") {
+  TemporaryFolder const folder;
+  write(folder.path(), 0, 40, 100);
+  TarSet const all(folder.path().string());
+  TarSet const set(folder.path().string(), {.most_bytes = 1000});
+  CHECK(set.get(0).key == all.get(0).key);
+  try {
+    (void)set.get(29);  // a text of 1073 bytes
+    FAIL("nothing was thrown");
+  } catch (DataError const& error) {
+    CHECK(error.fault().what == "a sample is too large");
+    CHECK(error.fault().where == set.name(29));
+  }
 }
 
 TEST_CASE("a shard that shrinks while it is open is an error of the sample") {

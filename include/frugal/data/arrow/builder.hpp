@@ -6,6 +6,7 @@
 #include <frugal/data/tables/cell.hpp>
 #include <frugal/data/tables/row.hpp>
 #include <frugal/error.hpp>
+#include <frugal/store/json_text.hpp>
 
 #include <arrow/array/builder_base.h>
 #include <arrow/array/builder_binary.h>
@@ -88,6 +89,13 @@ inline std::shared_ptr<::arrow::Schema> schema_of_rows(std::vector<Row> const& r
   std::vector<std::string> const& names = rows.front().columns();
   std::vector<std::shared_ptr<::arrow::Field>> fields;
   for (std::size_t c = 0; c < names.size(); ++c) {
+    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(c), names[c]) !=
+        names.begin() + static_cast<std::ptrdiff_t>(c)) {
+      throw DataError({.what = "two columns have one name",
+                       .where = where + ", column " + names[c],
+                       .why = "readers find columns by their names",
+                       .fix = "Rename one of them."});
+    }
     bool const bytes = std::find(binary.begin(), binary.end(), names[c]) != binary.end();
     std::shared_ptr<::arrow::DataType> type;
     for (std::size_t i = 0; !type && i < rows.size(); ++i) {
@@ -103,6 +111,15 @@ inline std::shared_ptr<::arrow::Schema> schema_of_rows(std::vector<Row> const& r
     fields.push_back(::arrow::field(names[c], type));
   }
   return ::arrow::schema(fields);
+}
+
+/// DataError for bytes in a column of texts: readers decode them as UTF-8.
+inline void require_text(std::string const& text, std::string const& where) {
+  if (is_utf8(text)) return;
+  throw DataError({.what = "a text is not UTF-8",
+                   .where = where,
+                   .why = "the column was not declared as bytes",
+                   .fix = "Name the column in ParquetWriterSettings::binary."});
 }
 
 /// Appends a cell to the builder of its column; false for a cell of another type.
@@ -131,6 +148,7 @@ inline bool append_cell(::arrow::ArrayBuilder& builder, Cell const& cell,
     return done(static_cast<::arrow::DoubleBuilder&>(builder).Append(*value));
   }
   if (auto const* const value = std::get_if<std::string>(&cell)) {
+    if (type->id() == Type::STRING) require_text(*value, where);
     if (type->id() == Type::STRING || type->id() == Type::BINARY) {
       return done(static_cast<::arrow::BinaryBuilder&>(builder).Append(*value));
     }
@@ -142,6 +160,7 @@ inline bool append_cell(::arrow::ArrayBuilder& builder, Cell const& cell,
     if (items.id() != Type::STRING) return false;
     done(lists.Append());
     for (std::string const& text : *texts) {
+      require_text(text, where);
       done(static_cast<::arrow::StringBuilder&>(*lists.value_builder()).Append(text));
     }
     return true;
@@ -181,11 +200,12 @@ inline std::shared_ptr<::arrow::Table> table_of_rows(std::vector<Row> const& row
     check_arrow(
         ::arrow::MakeBuilder(::arrow::default_memory_pool(), schema->field(c)->type(), &builder),
         where, "a column cannot be written");
+    std::string const column = where + ", column " + schema->field(c)->name();
     for (Row const& row : rows) {
       Cell const& cell = row.cells()[static_cast<std::size_t>(c)];
-      if (append_cell(*builder, cell, where)) continue;
+      if (append_cell(*builder, cell, column)) continue;
       throw DataError({.what = "a cell is of another type than its column",
-                       .where = where + ", column " + schema->field(c)->name(),
+                       .where = column,
                        .why = "it is " + std::string(cell_kind(cell)) + ", and the column is " +
                               schema->field(c)->type()->ToString(),
                        .fix = "Write one type per column."});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <frugal/data/arrow/csv.hpp>
+#include <frugal/data/arrow/json_depth.hpp>
 #include <frugal/data/arrow/status.hpp>
 #include <frugal/data/arrow/table_set.hpp>
 #include <frugal/data/arrow/to_parquet.hpp>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,10 @@ inline ::arrow::json::ParseOptions jsonl_options(JsonlSettings const& settings) 
   return options;
 }
 
+inline std::shared_ptr<::arrow::io::InputStream> open_jsonl(std::filesystem::path const& path) {
+  return std::make_shared<ShallowJson>(open_text(path));
+}
+
 }  // namespace detail
 
 /// Reads a JSONL file into memory, with Arrow. Numbers are integers or floats, strings texts, or
@@ -48,8 +54,9 @@ inline ::arrow::json::ParseOptions jsonl_options(JsonlSettings const& settings) 
 /// lacks is null.
 ///
 /// Errors  DataError with Arrow's reason: a missing file, a line that is no object, a value of
-///         another type than those before. SettingsError for a file above most_bytes, an unknown
-///         column, and one whose type no cell holds. EmptySourceError for a file without rows.
+///         another type than those before, more than 64 levels of arrays and objects. SettingsError
+///         for a file above most_bytes, an unknown column, and one whose type no cell holds.
+///         EmptySourceError for a file without rows.
 inline TableSet read_jsonl(std::filesystem::path const& path, JsonlSettings const& settings = {}) {
   std::string const where = path.string();
   detail::require_small(path, settings.most_bytes, "JsonlSettings", "jsonl_to_parquet");
@@ -59,7 +66,7 @@ inline TableSet read_jsonl(std::filesystem::path const& path, JsonlSettings cons
       [&] {
         auto const reader = detail::arrow_value(
             ::arrow::json::TableReader::Make(
-                ::arrow::default_memory_pool(), detail::open_text(path),
+                ::arrow::default_memory_pool(), detail::open_jsonl(path),
                 ::arrow::json::ReadOptions::Defaults(), detail::jsonl_options(settings)),
             where, what);
         return detail::arrow_value(reader->Read(), where, what);
@@ -79,11 +86,11 @@ inline std::uint64_t jsonl_to_parquet(std::filesystem::path const& from,
   detail::BlockedSignals const blocked;
   return detail::arrow_guarded(
       [&] {
-        auto const reader =
-            detail::arrow_value(::arrow::json::StreamingReader::Make(
-                                    detail::open_text(from), ::arrow::json::ReadOptions::Defaults(),
-                                    detail::jsonl_options(settings)),
-                                where, what);
+        auto const reader = detail::arrow_value(
+            ::arrow::json::StreamingReader::Make(detail::open_jsonl(from),
+                                                 ::arrow::json::ReadOptions::Defaults(),
+                                                 detail::jsonl_options(settings)),
+            where, what);
         return detail::to_parquet(*reader, settings.columns, where, what, to, writer);
       },
       where, what);

@@ -30,13 +30,12 @@ namespace frugal {
 /// numbers, of lists of one length, and of bytes of one length.
 ///
 /// Lever   idle device: no code per value. A row group becomes tensors that view what Arrow
-/// decoded. Cost    one row group is decoded where its first batch is asked for; inside a
-/// `Prefetch` in its
+///         decoded.
+/// Cost    one row group is decoded where its first batch is asked for; inside a `Prefetch` in its
 ///         worker. Unshuffled batches are views of the row group and copy nothing, so do not write
 ///         into them; a shuffled batch is one copy of its rows.
 /// Order   a row group after the other (ShardOrder with a window of 1); another Order may be given,
-/// with
-///         an effect on how often a row group is decoded: see ParquetSet.
+///         with an effect on how often a row group is decoded: see ParquetSet.
 /// Errors  those of ParquetSet, of BatchColumns and of the Order.
 template <Order O = ShardOrder>
 class ParquetBatches {
@@ -76,6 +75,7 @@ class ParquetBatches {
         in_group_.push_back(static_cast<std::int64_t>(indices_[end++] - first));
       }
       auto const rows = decoded(group);
+      require_alike(*rows, group);
       data.push_back(take(rows->data));
       if (rows->target.defined()) target.push_back(take(rows->target));
       begin = end;
@@ -126,6 +126,22 @@ class ParquetBatches {
     });
   }
 
+  /// Refuses a row group whose lists have another length than those before it: columns are checked
+  /// group by group, and batches of two shapes, or of both, are no batches of a set.
+  void require_alike(Batch const& rows, std::size_t group) {
+    auto const of = [](at::Tensor const& tensor) {
+      return tensor.defined() ? tensor.sizes().slice(1).vec() : std::vector<std::int64_t>();
+    };
+    std::pair shapes{of(rows.data), of(rows.target)};
+    if (!shapes_) shapes_ = shapes;
+    if (shapes == *shapes_) return;
+    throw DataError({.what = "row groups have lists of unlike length",
+                     .where = set_.name(index_.first(group)),
+                     .why = "a row is " + c10::str(at::IntArrayRef(shapes.first)) + ", and was " +
+                            c10::str(at::IntArrayRef(shapes_->first)),
+                     .fix = "Read rows instead, and collate them with Pad."});
+  }
+
   /// The rows `in_group_` of a decoded tensor: a view if they are neighbours in order.
   at::Tensor take(at::Tensor const& tensor) const {
     auto const count = static_cast<std::int64_t>(in_group_.size());
@@ -150,6 +166,8 @@ class ParquetBatches {
   std::unique_ptr<Cache> cache_;
   std::vector<std::uint64_t> indices_;
   std::vector<std::int64_t> in_group_;
+  /// Of a row's data and target.
+  std::optional<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> shapes_;
 };
 
 ParquetBatches(std::vector<std::filesystem::path> const&, BatchColumns, Loading = {},

@@ -121,17 +121,31 @@ class ParquetSet {
     Cache cache;
   };
 
+  [[noreturn]] static void other_columns(std::string where, std::string why) {
+    throw DataError({.what = "two files of a set have other columns",
+                     .where = std::move(where),
+                     .why = std::move(why),
+                     .fix = "Write both with one schema, or name the columns that they share."});
+  }
+
+  /// The first file says which columns there are.
+  detail::ParquetFile open(std::filesystem::path const& path,
+                           ParquetSettings const& settings) const {
+    auto const& files = state_->files;
+    if (files.empty()) return {path, settings.columns, settings.verify};
+    try {
+      return {path, files.front().columns(), settings.verify};
+    } catch (SettingsError const& error) {  // the settings are right: the first file has them
+      other_columns(path.string(), error.fault().what + ": " + error.fault().why);
+    }
+  }
+
   void add(std::filesystem::path const& path, ParquetSettings const& settings) {
     auto& files = state_->files;
-    // The first file says which columns there are.
-    detail::ParquetFile file(path, files.empty() ? settings.columns : files.front().columns(),
-                             settings.verify);
+    detail::ParquetFile file = open(path, settings);
     if (!files.empty() && file.schema_text() != files.front().schema_text()) {
-      throw DataError({.what = "two files of a set have other columns",
-                       .where = file.name(),
-                       .why = "it has " + file.schema_text() + "and " + files.front().name() +
-                              " has " + files.front().schema_text(),
-                       .fix = "Write both with one schema, or name the columns that they share."});
+      other_columns(file.name(), "it has " + file.schema_text() + "and " + files.front().name() +
+                                     " has " + files.front().schema_text());
     }
     for (std::string const& column : file.columns()) {
       detail::require_cells(file.field(column), file.name());

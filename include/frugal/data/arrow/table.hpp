@@ -30,8 +30,13 @@ class ArrowTable {
     for (int i = 0; i < table.num_columns(); ++i) {
       require_cells(*table.schema()->field(i), head_->source);
       columns_.push_back(whole(*table.column(i)));
-      // Counted now: it is cached without a lock.
+      // Now, since Arrow does both at the first use and keeps them; the second without a lock in
+      // versions before 26 (https://github.com/apache/arrow/issues/36503).
       static_cast<void>(columns_.back()->null_count());
+      if (columns_.back()->type_id() == ::arrow::Type::DICTIONARY) {
+        static_cast<void>(
+            static_cast<::arrow::DictionaryArray const&>(*columns_.back()).dictionary());
+      }
     }
     auto const bytes = ::arrow::util::ReferencedBufferSize(table);
     bytes_ = bytes.ok() ? static_cast<std::uint64_t>(*bytes) : 0;

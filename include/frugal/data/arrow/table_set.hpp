@@ -94,10 +94,23 @@ inline std::shared_ptr<::arrow::Table> flat(std::shared_ptr<::arrow::Table> tabl
   return table;
 }
 
+/// DataError if several columns of the table have this name: a row would give the first alone.
+inline void require_one(::arrow::Table const& table, std::string const& column,
+                        std::string const& where) {
+  if (table.schema()->GetAllFieldIndices(column).size() < 2) return;
+  throw DataError({.what = "two columns have one name",
+                   .where = where,
+                   .why = "both are called " + column,
+                   .fix = "Rename one of them, or leave them out by naming others in `columns`."});
+}
+
 /// The table's columns of those names, in their order; all if there are none.
 inline std::shared_ptr<::arrow::Table> chosen(std::shared_ptr<::arrow::Table> const& table,
                                               std::vector<std::string> const& columns,
                                               std::string const& where) {
+  for (std::string const& column : columns.empty() ? table->ColumnNames() : columns) {
+    require_one(*table, column, where);
+  }
   if (columns.empty()) return table;
   std::vector<int> places;
   for (std::string const& column : columns) {

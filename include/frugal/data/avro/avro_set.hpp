@@ -173,6 +173,10 @@ class AvroSet {
       Block const& block = state_->blocks[of];
       File const& file = state_->files[block.file];
       std::string const where = file.input.name + ", block " + std::to_string(block.number);
+      // Before memory is allocated for what the file claims.
+      if (block.place.bytes > detail::most_packed(state_->settings.most_block_bytes)) {
+        detail::too_large(where, state_->settings.most_block_bytes);
+      }
       std::string packed =
           file.input.read(block.place.offset, static_cast<std::size_t>(block.place.bytes));
       auto rows = std::make_shared<detail::AvroRows const>(

@@ -50,6 +50,10 @@ inline std::optional<AvroCodec> codec_of(std::string_view name) {
                    .fix = "Raise AvroSettings::most_block_bytes, if the file is trusted."});
 }
 
+/// What a block that grows to `limit` bytes may take in the file: what cannot be compressed becomes
+/// a little longer.
+inline std::uint64_t most_packed(std::uint64_t limit) { return limit + limit / 128 + 1024; }
+
 /// A stream of raw deflate (RFC 1951).
 inline std::string inflated(std::string_view packed, std::uint64_t limit,
                             std::string const& where) {

@@ -53,7 +53,7 @@ class AvroDecoder {
       case Kind::boolean:
         return boolean();
       case Kind::integer:
-        return integer();
+        return whole(type);
       case Kind::f32:
         return double{number<float>()};
       case Kind::f64:
@@ -186,6 +186,15 @@ class AvroDecoder {
     return value;
   }
 
+  /// An int or a long; an int is written in as many bytes as it takes, which may be too many.
+  std::int64_t whole(AvroType const& type) {
+    std::int64_t const value = integer();
+    if (type.narrow && value != static_cast<std::int32_t>(value)) {
+      fail("an int has more than 32 bits", "it is " + std::to_string(value));
+    }
+    return value;
+  }
+
   std::size_t choice(std::size_t size) {
     std::int64_t const index = integer();
     if (index < 0 || static_cast<std::uint64_t>(index) >= size) {
@@ -210,7 +219,7 @@ class AvroDecoder {
         if constexpr (std::is_same_v<T, bool>) {
           item = boolean();
         } else if constexpr (std::is_integral_v<T>) {
-          item = static_cast<T>(integer());
+          item = static_cast<T>(whole(of));
         } else {
           item = number<T>();
         }

@@ -94,10 +94,10 @@ class Cached {
   std::string name(std::uint64_t index) const { return sample_name(set_, index); }
   /// That of the set, with what the transform makes of it.
   std::string identity() const { return key_; }
-  std::vector<std::uint64_t> group_sizes() const
-    requires requires(Set const& set) { set.group_sizes(); }
+  std::vector<std::uint64_t> shard_sizes() const
+    requires requires(Set const& set) { set.shard_sizes(); }
   {
-    return set_.group_sizes();
+    return set_.shard_sizes();
   }
 
   CacheReport report() const { return kept_->report(); }

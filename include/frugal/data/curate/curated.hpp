@@ -7,6 +7,7 @@
 #include <frugal/data/sample_set.hpp>
 #include <frugal/error.hpp>
 #include <frugal/store/hash.hpp>
+#include <frugal/store/json_text.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -41,7 +42,8 @@ class Curated {
                   "`identity()`, a text that changes with its content; or deduplicate it here, "
                   "with `curate(set, settings)`.");
     std::string const identity = detail::identity_text(set_);
-    if (identity == curation.identity) return;
+    // A report is JSON, which has it in UTF-8: the path of a file need not be.
+    if (identity == curation.identity || detail::as_utf8(identity) == curation.identity) return;
     if (!options.even_if_changed.empty() && options.even_if_changed == curation.name) return;
     refuse("the identity of the set is \"" + identity + "\", and that of the report \"" +
                curation.identity + "\"",

@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -106,7 +107,8 @@ class DictdSet {
   explicit DictdSet(std::filesystem::path const& path) {
     std::filesystem::path stored = path;
     stored.replace_extension(".dict.dz");
-    if (!std::filesystem::exists(stored)) stored.replace_extension();  // x.dict
+    std::error_code ignored;
+    if (!std::filesystem::exists(stored, ignored)) stored.replace_extension();  // x.dict
     auto text = std::make_shared<std::string>(read(stored));
     MappedFile const index(path);
     entries_ = parse_dictd_index(
@@ -142,10 +144,13 @@ class DictdSet {
  private:
   static std::string read(std::filesystem::path const& path) {
     std::ifstream file(path, std::ios::binary);
-    if (!file || std::filesystem::is_directory(path)) {
+    int const reason = errno;
+    std::error_code ignored;
+    bool const folder = std::filesystem::is_directory(path, ignored);
+    if (!file || folder) {
       throw DataError({.what = "the dictionary cannot be opened",
                        .where = path.string(),
-                       .why = file ? "it is a folder" : std::strerror(errno),
+                       .why = folder ? "it is a folder" : std::strerror(reason),
                        .fix = "Give the index of a dictionary that lies next to it."});
     }
     InflateReader input(file, path.string());

@@ -9,6 +9,7 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -46,8 +47,12 @@ void in_chunks(std::uint64_t size, std::uint64_t chunk, unsigned threads, Work c
   };
   auto const others = std::min<std::uint64_t>(threads, (size + chunk - 1) / chunk);
   std::vector<std::thread> running;
-  for (unsigned thread = 1; thread < others; ++thread) {
-    running.push_back(signal_free_thread([&run, thread] { run(thread); }));
+  try {
+    for (unsigned thread = 1; thread < others; ++thread) {
+      running.push_back(signal_free_thread([&run, thread] { run(thread); }));
+    }
+  } catch (std::system_error const&) {
+    // Those that could be started, and this one, do it all.
   }
   run(0);
   for (std::thread& each : running) each.join();

@@ -14,7 +14,9 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -68,8 +70,7 @@ class SpillSort {
   void add(unsigned part, Record const& record) {
     Part& to = parts_[part];
     if (to.records.size() == most_) spill(to);
-    // Once: growing would copy, and take half as much again. Untouched pages cost nothing.
-    if (to.records.capacity() == 0) to.records.reserve(static_cast<std::size_t>(most_));
+    if (to.records.capacity() == 0) reserve(to.records);
     to.records.push_back(record);
   }
 
@@ -94,6 +95,16 @@ class SpillSort {
     std::vector<Record> records;
     std::vector<std::filesystem::path> files;
   };
+
+  /// Once: growing would copy, and take half as much again. Untouched pages cost nothing, but the
+  /// kernel refuses more than the machine has: a limit may be far above what is needed.
+  void reserve(std::vector<Record>& records) const {
+    try {
+      records.reserve(static_cast<std::size_t>(most_));
+    } catch (std::bad_alloc const&) {
+    } catch (std::length_error const&) {
+    }
+  }
 
   void spill(Part& part) {
     std::sort(part.records.begin(), part.records.end());

@@ -16,6 +16,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace frugal {
@@ -189,12 +190,14 @@ inline IdxArray read_idx(std::istream& input, std::string name, IdxLimits const&
 /// The same from a file.
 inline IdxArray read_idx(std::filesystem::path const& path, IdxLimits const& limits = {}) {
   std::ifstream input(path, std::ios::binary);
-  if (!input || std::filesystem::is_directory(path)) {
-    throw DataError(
-        {.what = "the file cannot be opened",
-         .where = path.string(),
-         .why = std::filesystem::is_directory(path) ? "it is a folder" : std::strerror(errno),
-         .fix = "Give the path of a readable IDX file."});
+  int const reason = errno;
+  std::error_code ignored;
+  bool const folder = std::filesystem::is_directory(path, ignored);
+  if (!input || folder) {
+    throw DataError({.what = "the file cannot be opened",
+                     .where = path.string(),
+                     .why = folder ? "it is a folder" : std::strerror(reason),
+                     .fix = "Give the path of a readable IDX file."});
   }
   return read_idx(input, path.string(), limits);
 }

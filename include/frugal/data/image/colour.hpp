@@ -24,15 +24,15 @@ namespace detail {
 
 /// Throws ShapeError unless there are 1 or 3 channels and one factor per image.
 inline void check_colours(at::Tensor const& images, std::span<double const> factors,
-                          char const* who) {
-  check_images(images, who);
+                          char const* caller) {
+  check_images(images, caller);
   bool const channels = images.size(-3) == 1 || images.size(-3) == 3;
   if (channels && images.dim() == 4 &&
       images.size(0) == static_cast<std::int64_t>(factors.size())) {
     return;
   }
   throw ShapeError({.what = "the images do not fit a change of colour",
-                    .where = who,
+                    .where = caller,
                     .why = "they are " + shape_text(images) + ", with " +
                            std::to_string(factors.size()) + " factors",
                     .fix = "Give [B, C, H, W] with 1 or 3 channels, and B factors."});

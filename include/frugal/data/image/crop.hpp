@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -22,6 +23,33 @@
 #include <frugal/error.hpp>
 
 namespace frugal {
+
+namespace detail {
+
+inline void check_boxes(at::Tensor const& images, std::span<Box const> boxes) {
+  check_images(images, "crop");
+  auto const refuse = [&](std::string why) {
+    throw ShapeError({.what = "the boxes do not fit the images",
+                      .where = "crop",
+                      .why = std::move(why),
+                      .fix = "Give each of the images one box within it, all of one size."});
+  };
+  if (images.dim() != 4 || boxes.empty() || std::cmp_not_equal(boxes.size(), images.size(0))) {
+    refuse(std::to_string(boxes.size()) + " boxes were given for images of " + shape_text(images));
+  }
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    Box const& box = boxes[i];
+    if (box.height != boxes[0].height || box.width != boxes[0].width) {
+      refuse("boxes 0 and " + std::to_string(i) + " have two sizes");
+    }
+    if (box.top < 0 || box.left < 0 || box.height < 1 || box.width < 1 ||
+        box.height > images.size(2) - box.top || box.width > images.size(3) - box.left) {
+      refuse("box " + std::to_string(i) + " is not within its image");
+    }
+  }
+}
+
+}  // namespace detail
 
 /// The middle of images [..., C, H, W], as a view. Images that are smaller get a black border.
 ///
@@ -61,7 +89,11 @@ struct CentreCrop {
 };
 
 /// The box of each image [B, C, H, W]; all boxes have one size.
+///
+/// Errors  ShapeError for no boxes or another number than images, boxes of several sizes, and a box
+///         that is not within its image.
 inline at::Tensor crop(at::Tensor const& images, std::span<Box const> boxes) {
+  detail::check_boxes(images, boxes);
   at::Tensor out = detail::empty_images(images, boxes[0].height, boxes[0].width);
   std::vector<Patch> patches;
   patches.reserve(boxes.size());

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <frugal/data/image/jpeg.hpp>
@@ -57,10 +58,11 @@ inline RawImage decode_pixels(std::span<std::byte const> bytes, DecodeOptions co
 /// The bytes of a file. Throws DataError with the path and the reason if they cannot be read.
 inline std::vector<std::byte> read_image_file(std::filesystem::path const& path) {
   std::ifstream file(path, std::ios::binary);
+  int const reason = errno;
   std::vector<std::byte> bytes;
-  bool const folder = std::filesystem::is_directory(path);
+  std::error_code unknown;
+  bool const folder = std::filesystem::is_directory(path, unknown);
   if (file && !folder) {
-    std::error_code unknown;
     auto const size = std::filesystem::file_size(path, unknown);
     if (!unknown) bytes.resize(static_cast<std::size_t>(size));
     file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
@@ -68,7 +70,9 @@ inline std::vector<std::byte> read_image_file(std::filesystem::path const& path)
   }
   throw DataError({.what = "the image cannot be read",
                    .where = path.string(),
-                   .why = folder ? "it is a folder" : std::strerror(errno),
+                   .why = folder           ? "it is a folder"
+                          : file.is_open() ? "its size changed while it was read"
+                                           : std::strerror(reason),
                    .fix = "Give the path of a readable JPEG or PNG file."});
 }
 

@@ -84,11 +84,11 @@ inline std::vector<std::int64_t> partners_of(std::span<SampleKey const> keys,
 }
 
 inline void check_mix(Batch const& batch, std::span<SampleKey const> keys, double alpha,
-                      std::int64_t classes, char const* who) {
-  check_images(batch.data, keys, who);
-  check_setting(alpha > 0, "an alpha that is not above 0", who,
+                      std::int64_t classes, char const* caller) {
+  check_images(batch.data, keys, caller);
+  check_setting(alpha > 0, "an alpha that is not above 0", caller,
                 "Set alpha to 0.2 or 1, for example.");
-  check_setting(classes > 0, "no number of classes", who, "Set `classes`: the targets need it.");
+  check_setting(classes > 0, "no number of classes", caller, "Set `classes`: the targets need it.");
 }
 
 }  // namespace detail

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -44,6 +45,15 @@ class DamageLog {
     }
   }
 
+  /// Adds what another log has; what it counted and did not name is counted here as well.
+  void add(DamageLog const& other) const {
+    if (other.log_ == log_) return;
+    auto const [all, named] = other.both();
+    for (Entry const& entry : named) add(entry.name, entry.why);
+    std::lock_guard const lock(log_->mutex);
+    log_->count += all - named.size();
+  }
+
   /// How many were left out.
   std::uint64_t count() const {
     std::lock_guard const lock(log_->mutex);
@@ -79,6 +89,11 @@ class DamageLog {
     std::vector<Entry> entries;
   };
 
+  std::pair<std::uint64_t, std::vector<Entry>> both() const {
+    std::lock_guard const lock(log_->mutex);
+    return {log_->count, log_->entries};
+  }
+
   std::shared_ptr<Log> log_ = std::make_shared<Log>();
 };
 
@@ -104,5 +119,29 @@ bool open_or_skip(OnDamage on_damage, DamageLog const& log, std::string const& n
     return skip(error);
   }
 }
+
+namespace detail {
+
+/// Keeps a StoreError of a writer from being skipped as a damaged sample: a disk that fails takes
+/// no later sample either. For a call within open_or_skip, with rethrow() after it.
+class WriteFailure {
+ public:
+  template <class Write>
+  void guard(Write&& write) {
+    try {
+      std::forward<Write>(write)();
+    } catch (StoreError const&) {
+      failure_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::exception_ptr failure_;
+};
+
+}  // namespace detail
 
 }  // namespace frugal

@@ -27,8 +27,8 @@ namespace frugal {
 struct PackSettings {
   ShardLimits limits{};
   std::string prefix = "shard";
-  OnDamage on_damage = OnDamage::Fail;     ///< of a sample that cannot be read or written
-  bool number = false;                     ///< keys are numbers, also where samples have keys
+  OnDamage on_damage = OnDamage::Fail;  ///< of a sample that cannot be read, or has no valid name
+  bool number = false;                  ///< keys are numbers, also where samples have keys
   std::optional<std::uint64_t> shuffle{};  ///< seed of a shuffled order
   /// Told from time to time: samples that are done, and all; 0 if that is not known.
   std::function<void(std::uint64_t, std::uint64_t)> progress{};
@@ -55,9 +55,11 @@ class Packer {
 
   PackSettings const& settings() const { return settings_; }
 
-  /// Adds what `make()` gives, a PackedSample. An error in it passes through, or is skipped.
+  /// Adds what `make()` gives, a PackedSample. An error in it passes through, or is skipped; one
+  /// of the disk passes through.
   template <class Make>
   void add(std::string const& name, Make&& make) {
+    detail::WriteFailure disk;
     open_or_skip(settings_.on_damage, report_.skipped, name, [&] {
       PackedSample const sample = make();
       std::vector<ShardField> fields;
@@ -66,8 +68,11 @@ class Packer {
       }
       std::string number = std::to_string(writer_.samples());
       number.insert(0, number.size() < 9 ? 9 - number.size() : 0, '0');
-      writer_.add(settings_.number || sample.key.empty() ? number : sample.key, fields);
+      disk.guard([&] {
+        writer_.add(settings_.number || sample.key.empty() ? number : sample.key, fields);
+      });
     });
+    disk.rethrow();
   }
 
   /// Calls `call()`; an error in it passes through, or is skipped. Returns whether it returned.

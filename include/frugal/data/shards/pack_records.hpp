@@ -94,6 +94,7 @@ PackReport pack_records(S const& set, std::filesystem::path const& folder,
   for (std::uint64_t i = 0; i < size; ++i) {
     std::uint64_t const index = settings.shuffle ? order(i) : i;
     std::string const name = sample_name(set, index);
+    detail::WriteFailure disk;
     open_or_skip(settings.on_damage, report.skipped, name, [&] {
       auto record = detail::packed_record(packed(read_sample(set, {.index = index})), name);
       if (files.records() == 0) files.set_layout(record.layout);
@@ -102,9 +103,10 @@ PackReport pack_records(S const& set, std::filesystem::path const& folder,
             name, "a sample has other tensors than the first",
             "it is " + record.layout.text() + ", and the first was " + files.layout().text());
       }
-      files.add(std::as_bytes(std::span(record.bytes)));
+      disk.guard([&] { files.add(std::as_bytes(std::span(record.bytes))); });
       report.bytes += record.bytes.size();
     });
+    disk.rethrow();
     if (settings.progress) settings.progress(i + 1, size);
   }
   ShardList const list = files.close();

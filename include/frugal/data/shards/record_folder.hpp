@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -46,7 +47,8 @@ class RecordFolder {
 
   explicit RecordFolder(std::filesystem::path const& path, RecordReading reading = {})
       : folder_(path), reading_(reading) {
-    if (std::filesystem::is_directory(path)) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) {
       for (Listed const& shard : list()) open(path / shard.name, shard.hash);
     } else {
       open(path, std::nullopt);
@@ -95,7 +97,7 @@ class RecordFolder {
   DamageLog const& damage() const noexcept { return damage_; }
 
   /// Records of each shard: what an order by shards needs.
-  std::vector<std::uint64_t> group_sizes() const {
+  std::vector<std::uint64_t> shard_sizes() const {
     std::vector<std::uint64_t> sizes;
     for (auto const& file : files_) sizes.push_back(file->size());
     return sizes;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/store/dtype.hpp>
+#include <frugal/store/json_text.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -81,6 +82,8 @@ class RecordLayout {
       if (std::any_of(fields_.begin(), field, same)) {
         return "two fields have the name \"" + field->name + "\"";
       }
+      // The header is JSON: a file with such a name could not be read back.
+      if (!detail::is_utf8(field->name)) return "the name of a field is not UTF-8";
       auto const bits = tensor_bits(field->dtype, field->shape);
       if (!bits || *bits / 8 > most_bytes) {
         return "the field \"" + field->name + "\" is larger than 2^40 bytes";

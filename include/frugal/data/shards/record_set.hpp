@@ -96,7 +96,7 @@ class RecordSet {
   std::string name(std::uint64_t index) const { return records_.name(index); }
   std::string identity() const { return records_.identity(); }
   DamageLog const& damage() const noexcept { return records_.damage(); }
-  std::vector<std::uint64_t> group_sizes() const { return records_.group_sizes(); }
+  std::vector<std::uint64_t> shard_sizes() const { return records_.shard_sizes(); }
   RecordLayout const& layout() const noexcept { return records_.layout(); }
   /// The bytes behind it.
   RecordFolder const& records() const noexcept { return records_; }

@@ -24,7 +24,8 @@ namespace frugal {
 /// Cost    memory for one block, and for the index: 8 bytes a block, and 8 a record of records of
 ///         any bytes.
 /// Errors  StoreError: the file exists, or a call fails. DataError for a record that does not have
-///         the size of the layout. SettingsError for a block of no bytes, or of more than 2^30.
+///         the size of the layout. SettingsError for a block of no bytes, or of more than 2^30, and
+///         for names of fields that do not fit into the header.
 class RecordWriter {
  public:
   /// What was written.
@@ -39,7 +40,7 @@ class RecordWriter {
       : header_{.layout = std::move(layout), .block_bytes = checked(block_bytes)},
         file_(std::move(path)) {
     block_.reserve(block_bytes);
-    file_.write(header_.bytes());
+    file_.write(header_bytes());
   }
 
   /// Adds a record: of the layout's size, or any bytes if it has none.
@@ -92,6 +93,17 @@ class RecordWriter {
                          .where = "RecordWriter",
                          .why = "a block has 1 to 2^30 bytes",
                          .fix = "Leave it at 65536, unless a measurement says otherwise."});
+  }
+
+  std::vector<std::byte> header_bytes() {
+    if (std::uint64_t const size = header_.json().size(); size > detail::most_json) {
+      throw SettingsError({.what = "the names of the fields are too long",
+                           .where = file_.path().string(),
+                           .why = "the header would have " + std::to_string(size) +
+                                  " bytes, and readers take " + std::to_string(detail::most_json),
+                           .fix = "Give the fields shorter names, or fewer fields."});
+    }
+    return header_.bytes();
   }
 
   void end_block() {

@@ -13,10 +13,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -74,6 +76,7 @@ struct ShardList {
       }
       fields.only(all, {"format", "version", "shards"});
       ShardList list;
+      std::set<std::string> names;
       for (detail::Json const& item : fields.array(all, "shards")) {
         fields.only(item, {"name", "records", "bytes", "hash"});
         Shard shard{.name = fields.text(item, "name"),
@@ -84,6 +87,8 @@ struct ShardList {
             !shard.name.empty() && shard.name != "." && shard.name != ".." &&
             shard.name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
         if (!plain) fields.fail(item, "\"name\" is no name of a file");
+        // A shard that is listed twice would be read twice an epoch.
+        if (!names.insert(shard.name).second) fields.fail(item, "the shard is listed twice");
         list.shards.push_back(std::move(shard));
       }
       return list;
@@ -97,9 +102,10 @@ struct ShardList {
     auto const path = folder / file_name;
     std::ifstream file(path, std::ios::binary);
     if (!file) {
+      std::error_code ignored;
       throw DataError({.what = "the folder has no shards.json",
                        .where = folder.string(),
-                       .why = std::filesystem::is_directory(folder)
+                       .why = std::filesystem::is_directory(folder, ignored)
                                   ? "ShardWriter writes it last: writing was not finished"
                                   : "there is no such folder",
                        .fix = "Write the shards again, or give the path of a finished folder. "

@@ -28,10 +28,9 @@ struct TarStamp {
 /// mapped file. Copies share the bytes.
 ///
 /// Layout  words of 64 bits in this machine's order: the header (see Word); the first member of
-/// each
-///         sample, and the end; the first byte of each key, and the end; offset, size and extension
-///         of each member; the first byte of each extension, and the end. Then the keys, the
-///         extensions, zeros up to a whole word, and XXH3 of all before it.
+///         each sample, and the end; the first byte of each key, and the end; offset, size and
+///         extension of each member; the first byte of each extension, and the end. Then the keys,
+///         the extensions, zeros up to a whole word, and XXH3 of all before it.
 /// Errors  DataError with the byte, for bytes that are not that. After parse() no read can leave
 ///         the bytes, and no member leaves the tar file.
 class TarIndex {
@@ -162,7 +161,9 @@ class TarIndex {
               bool strictly) const {
     if (word(at) != 0) fail(name, 8 * at, "a table does not begin with 0");
     for (std::uint64_t i = at; i < at + count; ++i) {
-      if (word(i + 1) < word(i) + (strictly ? 1 : 0)) fail(name, 8 * (i + 1), "a table falls");
+      // Without a sum: that of 2^64 - 1 and 1 is 0, which every word reaches.
+      bool const falls = strictly ? word(i + 1) <= word(i) : word(i + 1) < word(i);
+      if (falls) fail(name, 8 * (i + 1), "a table falls");
     }
     if (word(at + count) != last) fail(name, 8 * (at + count), "a table has another end");
   }

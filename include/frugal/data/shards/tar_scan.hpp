@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -100,6 +102,24 @@ inline ScannedTar scan_tar(std::filesystem::path const& path, OnDamage on_damage
     undamaged = undamaged && good;
     return good;
   };
+  struct Plain {
+    std::string name;
+    MemberPlace at;
+    bool sparse;
+  };
+  std::optional<Plain> last;
+  // A member is added when the next header is known: pax can state a size that is not the stored
+  // one (GNU.sparse.realsize), and its content would then be what follows.
+  auto const settle = [&](std::uint64_t next) {
+    if (!last) return;
+    auto const [name, at, sparse] = *std::exchange(last, std::nullopt);
+    tolerate(path.string() + ", member " + shown_name(name), [&] {
+      if (sparse) builder.lose_member(name, at, "it is a sparse file, stored in pieces");
+      if (at.end() > next) builder.lose_member(name, at, "it reaches into the member behind it");
+      builder.add(name, at);
+    });
+  };
+  constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
   for (bool more = true; more;) {
     std::string const place = path.string() + ", byte " + std::to_string(members.position());
     bool const read = tolerate(place, [&] { more = members.next(); });
@@ -109,20 +129,17 @@ inline ScannedTar scan_tar(std::filesystem::path const& path, OnDamage on_damage
     }
     TarMembers::Member const& member = members.current();
     MemberPlace const at{.offset = members.position(), .size = member.size};
+    settle(at.offset - 512);
     if (outside_of_file(at, stamp.size).empty()) end = (at.end() + 511) / 512 * 512;
     if (!member.plain) continue;
-    tolerate(path.string() + ", member " + shown_name(member.name), [&] {
-      if (member.sparse) {
-        builder.lose_member(member.name, at, "it is a sparse file, stored in pieces");
-      }
-      builder.add(member.name, at);
-    });
+    last = {member.name, at, member.sparse};
     // Nothing can follow what leaves the file.
     if (at.end() > stamp.size || at.end() < at.offset) {
       whole = false;
       break;
     }
   }
+  settle(unknown);
   if (whole && !ends_with_mark(file, end)) {
     tolerate(path.string(), [&] {
       throw DataError({.what = "a tar file is cut off",
@@ -137,3 +154,15 @@ inline ScannedTar scan_tar(std::filesystem::path const& path, OnDamage on_damage
 }
 
 }  // namespace frugal::detail
+
+namespace frugal {
+
+/// Whether a tar file is compressed, by its first bytes: then TarSet refuses it, and TarStream
+/// reads it. StoreError for a file that cannot be read.
+inline bool is_compressed(std::filesystem::path const& path) {
+  File file = File::open(path);
+  std::array<std::byte, 6> head{};
+  return !detail::compression_of(std::span(head.data(), file.read(head))).empty();
+}
+
+}  // namespace frugal

@@ -26,6 +26,7 @@ struct TarSettings {
   OnDamage on_damage = OnDamage::Fail;   ///< of a missing, truncated or damaged shard
   bool keep_index = true;                ///< write each shard's index to a file, and use it again
   std::filesystem::path index_folder{};  ///< of these files; empty: each is next to its shard
+  std::uint64_t most_bytes = std::uint64_t{1} << 32;  ///< of a sample: it is read into memory whole
 };
 
 /// The samples of tar files in WebDataset's layout, read in any order and by any number of threads.
@@ -59,6 +60,15 @@ class TarSet {
     std::uint64_t const end = samples.end_member(sample);
     std::uint64_t const begin = samples.member(first).place.offset;
     std::size_t const size = samples.member(end - 1).place.end() - begin;
+    if (size > held_->most_bytes) {
+      throw DataError({.what = "a sample is too large",
+                       .where = name(index),
+                       .why = "it takes " + std::to_string(size) +
+                              " bytes of the shard, from its " +
+                              "first member to its last, and at most " +
+                              std::to_string(held_->most_bytes) + " are read",
+                       .fix = "Raise TarSettings::most_bytes, or leave the sample out."});
+    }
     auto bytes = std::make_shared_for_overwrite<char[]>(size);
     held_->files.read(shard, begin, {bytes.get(), size});
     std::vector<TarSample::Field> fields;
@@ -106,6 +116,7 @@ class TarSet {
     std::vector<std::string> names;
     std::vector<detail::TarIndex> indexes;
     std::vector<std::uint64_t> begins{0};  // samples before each shard, and of all
+    std::uint64_t most_bytes = 0;          // of a sample
   };
   struct Held : Shards {
     explicit Held(Shards shards) : Shards(std::move(shards)), files(std::move(this->paths)) {}
@@ -115,6 +126,7 @@ class TarSet {
   static std::shared_ptr<Held const> hold(std::vector<std::filesystem::path> const& shards,
                                           TarSettings const& settings, DamageLog const& damage) {
     Shards out;
+    out.most_bytes = settings.most_bytes;
     for (std::filesystem::path const& shard : shards) {
       bool const opened = open_or_skip(settings.on_damage, damage, shard.string(), [&] {
         out.indexes.push_back(detail::tar_index_of(shard, settings.on_damage, damage,

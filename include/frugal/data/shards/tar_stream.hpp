@@ -7,7 +7,9 @@
 #include <frugal/error.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -42,11 +44,11 @@ class TarStream {
  public:
   /// The next sample; nothing at the end.
   std::optional<PackedSample> next() {
-    if (!pending_.empty()) fail(std::exchange(pending_, {}), std::exchange(pending_why_, {}));
+    if (!unsafe_.empty()) tell_of_unsafe();
     PackedSample out;
     bool begun = false;
     std::string lost, why;
-    while (ahead()) {
+    while (ahead(begun)) {
       std::string const& name = members_.current().name;
       auto const parts = detail::split_member_name(name);
       if (begun && parts->key != out.key) break;
@@ -61,28 +63,41 @@ class TarStream {
       }
       out.fields.push_back({parts->extension, or_end([&] { return members_.content(most_); })});
     }
+    if (!begun && !unsafe_.empty()) tell_of_unsafe();
     if (!begun) return std::nullopt;
     if (!lost.empty()) fail(lost, std::move(why));
     return out;
   }
 
  private:
+  struct Unsafe {
+    std::string member, why;
+  };
+  /// Of members with unsafe names that are remembered while a sample is read; more end the sample.
+  static constexpr std::size_t most_unsafe = 1000;
+
   /// Is there a member of a sample that next() has not taken?
-  bool ahead() {
+  bool ahead(bool begun) {
     while (!ahead_ && !end_) {
+      // The sample that is being read is whole, perhaps with members behind: it is given first.
+      if (!unsafe_.empty() && (!begun || unsafe_.size() == most_unsafe)) break;
       end_ = !or_end([&] { return members_.next(); });
       if (end_) break;
       detail::TarMembers::Member const& member = members_.current();
       if (!member.plain || detail::is_meta_name(member.name)) continue;
       if (std::string why = detail::unsafe_name(member.name); !why.empty()) {
-        // The sample that is being read is whole: it is given first.
-        pending_ = member.name;
-        pending_why_ = std::move(why);
+        unsafe_.push_back({detail::shown_name(member.name), std::move(why)});
         continue;
       }
       ahead_ = detail::split_member_name(member.name).has_value();
     }
     return ahead_;
+  }
+
+  [[noreturn]] void tell_of_unsafe() {
+    Unsafe const first = std::move(unsafe_.front());
+    unsafe_.pop_front();
+    fail(first.member, first.why);
   }
 
   std::string fault_of(PackedSample const& sample, std::string const& extension) const {
@@ -109,9 +124,8 @@ class TarStream {
   std::filesystem::path path_;
   std::uint64_t most_;
   detail::TarMembers members_;
-  std::string pending_;  // a member with an unsafe name, for the next call
-  std::string pending_why_;
-  bool ahead_ = false;  // current() is a member that no sample has yet
+  std::deque<Unsafe> unsafe_;  // members with unsafe names, each for a call of its own
+  bool ahead_ = false;         // current() is a member that no sample has yet
   bool end_ = false;
 };
 

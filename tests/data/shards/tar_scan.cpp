@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+// needs: archive
+#include <frugal/data/shards/tar_scan.hpp>
+
+#include <doctest/doctest.h>
+
+#include "support/files.hpp"
+#include "support/tar_files.hpp"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace frugal_test::data_shards_tar_scan {
+
+using frugal::OnDamage;
+using frugal::detail::scan_tar;
+using namespace support;
+
+TEST_CASE("a compressed tar file is known by its first bytes, whatever its name") {
+  TemporaryFolder folder;
+  for (std::string_view const magic :
+       {std::string_view("\x1f\x8b\x08\0", 4), std::string_view("\x28\xb5\x2f\xfd"),
+        std::string_view("BZh9"),
+        std::string_view("\xfd"
+                         "7zXZ\0",
+                         6)}) {
+    CHECK(frugal::is_compressed(write_bytes(folder / "c.tar", magic)));
+  }
+  CHECK_FALSE(
+      frugal::is_compressed(write_bytes(folder / "t.gz", tar_member("a.txt", "a") + tar_end())));
+  CHECK_FALSE(frugal::is_compressed(write_bytes(folder / "e.tar", "")));
+  CHECK_THROWS_AS(frugal::is_compressed(folder / "missing.tar"), frugal::StoreError);
+}
+
+TEST_CASE("a scan says whether something was left out, which an index that is kept must not hide") {
+  TemporaryFolder folder;
+  frugal::DamageLog const log;
+  auto const whole = write_bytes(folder / "w.tar", tar_member("a.txt", "a") + tar_end());
+  CHECK(scan_tar(whole, OnDamage::Skip, log).whole);
+  CHECK(log.count() == 0);
+  auto const bad = write_bytes(folder / "b.tar",
+                               tar_member("a.txt", "a") + tar_member("../b.txt", "b") + tar_end());
+  auto const scanned = scan_tar(bad, OnDamage::Skip, log);
+  CHECK_FALSE(scanned.whole);
+  CHECK(scanned.index.samples() == 1);
+  CHECK(scanned.index.stamp().size == std::filesystem::file_size(bad));
+  CHECK(log.count() == 1);
+}
+
+TEST_CASE("a file that ends without its blocks of zeros is cut off") {
+  TemporaryFolder folder;
+  auto const path = write_bytes(folder / "c.tar", tar_member("a.txt", "a"));
+  frugal::DamageLog const log;
+  CHECK_THROWS_AS(scan_tar(path, OnDamage::Fail, log), frugal::DataError);
+  auto const scanned = scan_tar(path, OnDamage::Skip, log);
+  CHECK_FALSE(scanned.whole);
+  CHECK(scanned.index.samples() == 1);
+  CHECK(log.names() == std::vector<std::string>{path.string()});
+}
+
+}  // namespace frugal_test::data_shards_tar_scan

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <frugal/data/tables/cell.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace frugal_test::data_tables_cell {
+
+using frugal::Cell;
+using frugal::Dtype;
+using frugal::Numbers;
+
+TEST_CASE("every kind of cell has its word") {
+  std::vector<std::string> kinds;
+  for (Cell const& cell :
+       {Cell(), Cell(true), Cell(std::int64_t{1}), Cell(0.5), Cell(std::string("a")),
+        Cell(Numbers{}), Cell(std::vector<std::string>{})}) {
+    kinds.emplace_back(frugal::cell_kind(cell));
+  }
+  CHECK(kinds == std::vector<std::string>{"null", "a boolean", "an integer",
+                                          "a floating-point number", "text", "a list of numbers",
+                                          "a list of texts"});
+}
+
+TEST_CASE("packed numbers are counted by their type") {
+  CHECK(Numbers{.dtype = Dtype::f64, .bytes = std::string(24, 'x')}.count() == 3);
+  CHECK(Numbers{.dtype = Dtype::boolean, .bytes = std::string(3, '\1')}.count() == 3);
+  CHECK(Numbers{}.count() == 0);
+}
+
+TEST_CASE("an unsigned integer is a cell as far as int64 goes") {
+  std::uint64_t const most = INT64_MAX;
+  CHECK(frugal::detail::unsigned_cell(most, "row 1") == Cell(INT64_MAX));
+  CHECK_THROWS_WITH_AS(frugal::detail::unsigned_cell(most + 1, "row 1"),
+                       doctest::Contains("9223372036854775808"), frugal::DataError);
+}
+
+}  // namespace frugal_test::data_tables_cell
