@@ -298,9 +298,9 @@ TEST_CASE("missing and bad members are skipped, counted and named") {
 
 TEST_CASE("a sample above the limit is refused before memory is allocated for it") {
   TemporaryFolder const folder;
-  write(folder.path(), 0, 40, 100);
-  TarSet const all(folder.path().string());
-  TarSet const set(folder.path().string(), {.most_bytes = 1000});
+  write(folder / "set", 0, 40, 100);
+  TarSet const all((folder / "set").string());
+  TarSet const set((folder / "set").string(), {.most_bytes = 1000});
   CHECK(set.get(0).key == all.get(0).key);
   try {
     (void)set.get(29);  // a text of 1073 bytes
