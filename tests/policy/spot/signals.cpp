@@ -34,12 +34,12 @@ struct OwnHandler {
 TEST_CASE("SIGTERM sets the flag and does nothing else") {
   OwnHandler const own(SIGTERM);
   PreemptionSignals const signals;
-  CHECK_FALSE(signals.asked());
+  CHECK_FALSE(signals.requested());
   ::raise(SIGTERM);
-  CHECK(signals.asked());
+  CHECK(signals.requested());
   CHECK(PreemptionSignals::name() == "SIGTERM");
   ::raise(SIGTERM);  // a second one
-  CHECK(signals.asked());
+  CHECK(signals.requested());
   CHECK(mine == 0);
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("a new watch begins without the previous one's signal") {
     PreemptionSignals const signals;
     ::raise(SIGTERM);
   }
-  CHECK_FALSE(PreemptionSignals().asked());
+  CHECK_FALSE(PreemptionSignals().requested());
 }
 
 TEST_CASE("SIGUSR1 is handled in a SLURM job, and elsewhere not") {
@@ -67,14 +67,14 @@ TEST_CASE("SIGUSR1 is handled in a SLURM job, and elsewhere not") {
   {
     PreemptionSignals const signals;
     ::raise(SIGUSR1);
-    CHECK_FALSE(signals.asked());
+    CHECK_FALSE(signals.requested());
     CHECK(mine == 1);
   }
   ::setenv("SLURM_JOB_ID", "42", 1);
   {
     PreemptionSignals const signals;
     ::raise(SIGUSR1);
-    CHECK(signals.asked());
+    CHECK(signals.requested());
     CHECK(PreemptionSignals::name() == "SIGUSR1");
     CHECK(mine == 1);
   }
@@ -89,7 +89,7 @@ TEST_CASE("two watches at once both see the signal, and the last one restores th
   PreemptionSignals* const second = new PreemptionSignals;
   first.reset();
   ::raise(SIGTERM);
-  CHECK(second->asked());
+  CHECK(second->requested());
   CHECK(mine == 0);
   delete second;
   ::raise(SIGTERM);

@@ -23,15 +23,15 @@ struct CacheSettings {
 /// What a cache has done. Bytes and `cached` count the entries of all processes; the rest counts
 /// this object and its copies.
 struct CacheReport {
-  std::uint64_t samples = 0;                  ///< of the set
-  std::uint64_t cached = 0;                   ///< of them
-  std::optional<std::uint64_t> bytes_before;  ///< of the cached samples' inputs, if all are known
-  std::uint64_t bytes_after = 0;              ///< of the cached samples
+  std::uint64_t samples = 0;                    ///< of the set
+  std::uint64_t cached = 0;                     ///< of them
+  std::optional<std::uint64_t> bytes_before{};  ///< of the cached samples' inputs, if all are known
+  std::uint64_t bytes_after = 0;                ///< of the cached samples
   std::uint64_t bytes_on_disk = 0;
   std::uint64_t hits = 0;      ///< samples that were read
   std::uint64_t computed = 0;  ///< samples that the transform made
   std::uint64_t damaged = 0;   ///< entries that had changed, and were computed again
-  std::string stopped;         ///< why no more samples are kept; empty: they are
+  std::string stopped{};       ///< why no more samples are kept; empty: they are
 
   /// "60000 of 60000 samples: 44.9 MiB before the transform, 179.4 MiB after it"
   std::string text() const {
