@@ -126,6 +126,25 @@ run_archive_example() {
   return "$failed"
 }
 
+# Images become tar shards, the shards records, and lines of text shards.
+run_pack_example() {
+  local images=/usr/share/datasets/fashion-mnist/t10k failed=0
+  run_example frugal_pack --to packed idx "$images-images-idx3-ubyte.gz" "$images-labels-idx1-ubyte.gz" || failed=1
+  run_example frugal_pack --to records --as records --shuffle 1 tar packed/shard-000000.tar || failed=1
+  run_example frugal_pack --to lines lines "$root/LICENSE" || failed=1
+  return "$failed"
+}
+
+# Of lines that are there twice, none stays twice.
+run_deduplicate_example() {
+  local folder=$state/examples
+  awk 'length > 60' "$root/LICENSE" | sort -u >"$folder/once"
+  cat "$folder/once" "$folder/once" >"$folder/twice"
+  run_example deduplicate twice --report removed.jsonl --page removed.html --kept kept || return 1
+  [ "$(wc -l <"$folder/kept")" -le "$(wc -l <"$folder/once")" ] && [ -s "$folder/kept" ] &&
+    [ "$(sort "$folder/kept" | uniq -d | wc -l)" = 0 ]
+}
+
 stage_examples() {
   local source name failed=0 targets=(fault_save)
   pinned_torch 2.11.0
@@ -139,6 +158,9 @@ stage_examples() {
     case $name in
     fashion_mnist) run_example "$name" --epochs 1 || failed=1 ;;
     archive_checkpoints) run_archive_example || failed=1 ;;
+    frugal_pack) run_pack_example || failed=1 ;;
+    deduplicate) run_deduplicate_example || failed=1 ;;
+    image_sheet) run_example "$name" sheet.png || failed=1 ;;
     *) run_example "$name" || failed=1 ;;
     esac
   done
