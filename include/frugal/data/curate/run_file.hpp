@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -105,7 +104,8 @@ class RunReader {
 
  private:
   void refill() {
-    std::optional<Record> const last = filled_ == 0 ? std::nullopt : std::optional(block_[at_ - 1]);
+    bool const begun = filled_ != 0;
+    Record const last = begun ? block_[at_ - 1] : Record{};
     filled_ = static_cast<std::size_t>(std::min<std::uint64_t>(block_.size(), left_));
     at_ = 0;
     if (filled_ == 0) return finish();
@@ -115,7 +115,7 @@ class RunReader {
     hash_.update(std::as_bytes(records));
     left_ -= filled_;
     count_ += filled_;
-    if (!std::ranges::is_sorted(records) || (last && records.front() < *last)) {
+    if (!std::ranges::is_sorted(records) || (begun && records.front() < last)) {
       fail(begin, "the file is damaged", "its records are not in ascending order");
     }
   }
