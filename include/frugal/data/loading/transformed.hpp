@@ -42,8 +42,8 @@ class Transformed {
   static constexpr bool by_key = detail::TransformsByKey<F, Set>;
 
  public:
-  explicit Transformed(Set set, F function)
-      : set_(std::move(set)), function_(std::move(function)) {}
+  explicit Transformed(Set set, F transform)
+      : set_(std::move(set)), function_(std::move(transform)) {}
 
   std::uint64_t size() const { return static_cast<std::uint64_t>(set_.size()); }
 
