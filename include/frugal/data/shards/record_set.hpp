@@ -159,7 +159,7 @@ class RecordSet {
   }
 
   at::Tensor gathered(Field const& field, std::vector<std::byte const*> const& records) const {
-    at::DimVector sizes(field.batch_sizes.begin(), field.batch_sizes.end());
+    std::vector<std::int64_t> sizes = field.batch_sizes;
     sizes[0] = static_cast<std::int64_t>(records.size());
     at::Tensor out = at::empty(sizes, at::TensorOptions().dtype(field.type));
     if (field.bytes == 0) return out;
