@@ -66,6 +66,18 @@ TEST_CASE("every sample comes once an epoch, for any window") {
   }
 }
 
+TEST_CASE("one order that is sought again gives what a new one gives") {
+  ShardOrder again = order();
+  for (Cursor const cursor : {Cursor{.seed = 3},
+                              {.seed = 3, .epoch = 1},
+                              {.seed = 4, .epoch = 1},
+                              {.seed = 3, .epoch = 1, .position = 40},
+                              {.seed = 3}}) {
+    again.seek(cursor);
+    CHECK(read(again, cursor) == read(order(), cursor));
+  }
+}
+
 TEST_CASE("a seek gives the rest of the same epoch, from every place and for every batch size") {
   Cursor cursor{.seed = 7, .epoch = 2};
   auto const all = read(order(), cursor);
