@@ -461,14 +461,6 @@ FAULTS = (
         check=test("data/shards/shard_order$"),
     ),
     Fault(
-        name="items-of-before-a-seek",
-        breaks="A loader gives batches that were being made before a seek.",
-        file="include/frugal/data/loading/pool.hpp",
-        old="      ++state_->era;\n",
-        new="",
-        check=test("^torch-free: data/loading/pool$"),
-    ),
-    Fault(
         name="candidates-are-duplicates",
         breaks="Candidates of MinHash are removed without a look at how alike they are.",
         file="include/frugal/data/curate/deduplicator.hpp",
