@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/host_counts.hpp>
 #include <frugal/data/labels.hpp>
 #include <frugal/error.hpp>
 
@@ -30,20 +31,12 @@ struct PaddedBatch {
   bool target_padded = false;  ///< whether the target has positions, too
 
   /// The weight of a loss: labels that are not -100, or the positions if there are no labels.
-  std::int64_t counted() const { return sum_of(counts); }
+  std::int64_t counted() const { return detail::host_sum(counts); }
   /// Positions that are not padding.
-  std::int64_t positions() const { return sum_of(lengths); }
+  std::int64_t positions() const { return detail::host_sum(lengths); }
 
   /// The host's tensors are not among them: they do not move.
   void each_tensor(auto&& f) { f(data, target, mask); }
-
- private:
-  static std::int64_t sum_of(at::Tensor const& numbers) {
-    auto const* const number = static_cast<std::int64_t const*>(numbers.const_data_ptr());
-    std::int64_t sum = 0;
-    for (std::int64_t i = 0; i < numbers.numel(); ++i) sum += number[i];
-    return sum;
-  }
 };
 
 /// Tokens are positions that are not padding; a part of it has that part of the host's tensors.
@@ -51,10 +44,7 @@ template <>
 struct batch_traits<PaddedBatch> {
   static std::int64_t tokens(PaddedBatch const& batch) { return batch.positions(); }
   static PaddedBatch narrow(PaddedBatch const& batch, std::int64_t begin, std::int64_t count) {
-    PaddedBatch part = detail::batch_defaults<PaddedBatch>::narrow(batch, begin, count);
-    part.lengths = batch.lengths.narrow(0, begin, count);
-    part.counts = batch.counts.narrow(0, begin, count);
-    return part;
+    return detail::narrow_with_counts(batch, begin, count);
   }
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/host_counts.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {
@@ -31,20 +32,12 @@ struct PackedBatch {
   at::Tensor counts{};   ///< [B] int64 on the host: targets that are not -100
 
   /// Targets that are not -100: what a loss weighs.
-  std::int64_t counted() const { return sum_of(counts); }
+  std::int64_t counted() const { return detail::host_sum(counts); }
   /// Positions that are not padding.
-  std::int64_t tokens() const { return sum_of(lengths); }
+  std::int64_t tokens() const { return detail::host_sum(lengths); }
 
   /// The host's tensors are not among them: they do not move.
   void each_tensor(auto&& f) { f(data, target, documents, positions); }
-
- private:
-  static std::int64_t sum_of(at::Tensor const& numbers) {
-    auto const* const number = static_cast<std::int64_t const*>(numbers.const_data_ptr());
-    std::int64_t sum = 0;
-    for (std::int64_t i = 0; i < numbers.numel(); ++i) sum += number[i];
-    return sum;
-  }
 };
 
 /// Tokens are positions that are not padding; a part of it has that part of the host's tensors.
@@ -52,10 +45,7 @@ template <>
 struct batch_traits<PackedBatch> {
   static std::int64_t tokens(PackedBatch const& batch) { return batch.tokens(); }
   static PackedBatch narrow(PackedBatch const& batch, std::int64_t begin, std::int64_t count) {
-    PackedBatch part = detail::batch_defaults<PackedBatch>::narrow(batch, begin, count);
-    part.lengths = batch.lengths.narrow(0, begin, count);
-    part.counts = batch.counts.narrow(0, begin, count);
-    return part;
+    return detail::narrow_with_counts(batch, begin, count);
   }
 };
 
