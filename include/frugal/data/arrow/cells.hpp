@@ -146,30 +146,11 @@ inline Cell number_cell(Dtype dtype, char const* bytes, std::string const& where
     std::memcpy(&value, bytes, sizeof(T));
     return value;
   };
-  switch (dtype) {
-    case Dtype::u8:
-      return std::int64_t{as(std::uint8_t{})};
-    case Dtype::i8:
-      return std::int64_t{as(std::int8_t{})};
-    case Dtype::u16:
-      return std::int64_t{as(std::uint16_t{})};
-    case Dtype::i16:
-      return std::int64_t{as(std::int16_t{})};
-    case Dtype::u32:
-      return std::int64_t{as(std::uint32_t{})};
-    case Dtype::i32:
-      return std::int64_t{as(std::int32_t{})};
-    case Dtype::u64:
-      return unsigned_cell(as(std::uint64_t{}), where);
-    case Dtype::i64:
-      return as(std::int64_t{});
-    case Dtype::f16:
-      return ::arrow::util::Float16::FromBits(as(std::uint16_t{})).ToDouble();
-    case Dtype::f32:
-      return double{as(float{})};
-    default:
-      return as(double{});
+  if (dtype == Dtype::u64) return unsigned_cell(as(std::uint64_t{}), where);
+  if (dtype == Dtype::f16) {
+    return ::arrow::util::Float16::FromBits(as(std::uint16_t{})).ToDouble();
   }
+  return packed_cell(dtype, bytes);
 }
 
 /// Cell `i` of a column.

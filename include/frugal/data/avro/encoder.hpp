@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -152,34 +151,8 @@ class AvroEncoder {
 
   /// One of packed numbers; null for a type that Avro lacks.
   static Cell item_of(Dtype dtype, char const* bytes) {
-    auto const as = [&]<class T>(T value) {
-      std::memcpy(&value, bytes, sizeof(T));
-      return value;
-    };
-    switch (dtype) {
-      case Dtype::boolean:
-        return as(char{}) != 0;
-      case Dtype::u8:
-        return std::int64_t{as(std::uint8_t{})};
-      case Dtype::i8:
-        return std::int64_t{as(std::int8_t{})};
-      case Dtype::u16:
-        return std::int64_t{as(std::uint16_t{})};
-      case Dtype::i16:
-        return std::int64_t{as(std::int16_t{})};
-      case Dtype::u32:
-        return std::int64_t{as(std::uint32_t{})};
-      case Dtype::i32:
-        return std::int64_t{as(std::int32_t{})};
-      case Dtype::i64:
-        return as(std::int64_t{});
-      case Dtype::f32:
-        return double{as(float{})};
-      case Dtype::f64:
-        return as(double{});
-      default:
-        return {};
-    }
+    if (dtype == Dtype::boolean) return *bytes != 0;
+    return packed_cell(dtype, bytes);
   }
 
   std::string out_;

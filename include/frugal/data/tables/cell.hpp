@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <string>
 #include <variant>
@@ -48,6 +49,37 @@ inline Cell unsigned_cell(std::uint64_t value, std::string const& where) {
                      .fix = "Write the column as int64, or as text."});
   }
   return static_cast<std::int64_t>(value);
+}
+
+/// The cell of a packed number of a type whose every value is a cell: integers of up to 32 bits,
+/// int64, float and double. Null for the other types.
+inline Cell packed_cell(Dtype dtype, char const* bytes) {
+  auto const as = [&]<class T>(T value) {
+    std::memcpy(&value, bytes, sizeof(T));
+    return value;
+  };
+  switch (dtype) {
+    case Dtype::u8:
+      return std::int64_t{as(std::uint8_t{})};
+    case Dtype::i8:
+      return std::int64_t{as(std::int8_t{})};
+    case Dtype::u16:
+      return std::int64_t{as(std::uint16_t{})};
+    case Dtype::i16:
+      return std::int64_t{as(std::int16_t{})};
+    case Dtype::u32:
+      return std::int64_t{as(std::uint32_t{})};
+    case Dtype::i32:
+      return std::int64_t{as(std::int32_t{})};
+    case Dtype::i64:
+      return as(std::int64_t{});
+    case Dtype::f32:
+      return double{as(float{})};
+    case Dtype::f64:
+      return as(double{});
+    default:
+      return {};
+  }
 }
 
 }  // namespace detail
