@@ -58,10 +58,26 @@ struct average : observer_kind {
   static constexpr std::string_view name = "Average";
   static constexpr std::string_view page = "policy/average.md";
 };
+struct budget : observer_kind {
+  static constexpr std::string_view name = "Budget";
+  static constexpr std::string_view page = "policy/budget.md";
+};
+struct burn_rate : observer_kind {
+  static constexpr std::string_view name = "BurnRate";
+  static constexpr std::string_view page = "policy/burn_rate.md";
+};
 struct checkpoint : observer_kind {
   static constexpr std::string_view name = "Checkpoint";
   static constexpr std::string_view page = "policy/checkpoint.md";
   static constexpr int rank = 2;
+};
+struct cost_meter : observer_kind {
+  static constexpr std::string_view name = "CostMeter";
+  static constexpr std::string_view page = "policy/cost_meter.md";
+};
+struct csv : repeatable_kind {
+  static constexpr std::string_view name = "Csv";
+  static constexpr std::string_view page = "policy/csv.md";
 };
 struct curriculum : observer_kind {
   static constexpr std::string_view name = "Curriculum";
@@ -83,6 +99,10 @@ struct flush_denormals : observer_kind {
   static constexpr std::string_view name = "FlushDenormals";
   static constexpr std::string_view page = "policy/flush_denormals.md";
 };
+struct html_report : observer_kind {
+  static constexpr std::string_view name = "HtmlReport";
+  static constexpr std::string_view page = "policy/html_report.md";
+};
 struct importance : observer_kind {
   static constexpr std::string_view name = "Importance";
   static constexpr std::string_view page = "policy/importance.md";
@@ -95,9 +115,25 @@ struct log : repeatable_kind {
   static constexpr std::string_view name = "Log";
   static constexpr std::string_view page = "policy/log.md";
 };
+struct mlperf_log : observer_kind {
+  static constexpr std::string_view name = "MlperfLog";
+  static constexpr std::string_view page = "policy/mlperf_log.md";
+};
+struct on_metrics : repeatable_kind {
+  static constexpr std::string_view name = "OnMetrics";
+  static constexpr std::string_view page = "policy/on_metrics.md";
+};
+struct profile : observer_kind {
+  static constexpr std::string_view name = "Profile";
+  static constexpr std::string_view page = "policy/profile.md";
+};
 struct progress : observer_kind {
   static constexpr std::string_view name = "Progress";
   static constexpr std::string_view page = "policy/progress.md";
+};
+struct prometheus : observer_kind {
+  static constexpr std::string_view name = "Prometheus";
+  static constexpr std::string_view page = "policy/prometheus.md";
 };
 struct recompute : observer_kind {
   static constexpr std::string_view name = "Recompute";
@@ -124,6 +160,10 @@ struct start_on : observer_kind {
 struct stop_after : observer_kind {
   static constexpr std::string_view name = "StopAfter";
   static constexpr std::string_view page = "policy/stop_after.md";
+};
+struct tensorboard : observer_kind {
+  static constexpr std::string_view name = "TensorBoard";
+  static constexpr std::string_view page = "policy/tensorboard.md";
 };
 struct throughput : observer_kind {
   static constexpr std::string_view name = "Throughput";

@@ -18,6 +18,7 @@
 #include <frugal/libtorch/parameters.hpp>
 #include <frugal/run/counters.hpp>
 #include <frugal/run/event.hpp>
+#include <frugal/run/gauges.hpp>
 #include <frugal/run/gradient_norm.hpp>
 #include <frugal/run/horizon.hpp>
 #include <frugal/run/learning_rate.hpp>
@@ -48,6 +49,7 @@ struct AnyRun {
   GradientNorm gradient_norm{};
   Overflow overflow{};
   std::optional<Speed> speed{};  ///< the last measurement of a policy
+  Gauges gauges{};               ///< the last values that policies have measured
   std::vector<Validation> validations{};
   Validation train_metrics{};  ///< the last of the training batches; empty without TrainMetrics
   std::string stopped_by{};    ///< kind of the first policy that asked to stop

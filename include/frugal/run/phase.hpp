@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,6 +50,9 @@ class Phase {
   /// Records an event of the run itself; loggers write it with their next line.
   void record(Event event) const { run_->record(std::move(event)); }
   std::vector<Event> const& events() const { return run_->events; }
+  /// Sets a named value that Progress, Log and metric sinks show from now on; see Gauges.
+  void set_gauge(std::string_view name, double value) const { run_->gauges.set(name, value); }
+  Gauges const& gauges() const { return run_->gauges; }
   /// Combines one value of each process that trains together. With one process, returns the value.
   /// Every process must call it, at the same moments.
   template <class T>
