@@ -5,10 +5,6 @@
 
 namespace frugal_test::conform_pairs {
 
-TEST_CASE("every two policies train together, 30 steps to a finite loss: the first recipes") {
-  train_rows<0, cover.rows.size() / 2>();
-}
-
 /// Combines a policy that cannot be trained here with every choice that can.
 template <class Extra, class... Choices>
 void collect(std::set<std::string_view>& out, Axis<Choices...>) {

@@ -21,9 +21,9 @@ elseif(FRUGAL_WITH_TORCH)
   # Several files, so that two cores are used and no compiler takes three gigabytes.
   set(docs_units "")
   # g++ needs longer to load the precompiled header than to parse a page.
-  set(last_part 3)
+  set(last_part 4)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    set(last_part 1)
+    set(last_part 2)
   endif()
   foreach(n RANGE ${last_part})
     list(APPEND docs_units "${CMAKE_CURRENT_BINARY_DIR}/docs_${n}.cpp")

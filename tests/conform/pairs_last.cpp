@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// left to clang: pairs_first.cpp has the same templates
+#include <doctest/doctest.h>
+
+#include "conform/cover.hpp"
+
+namespace frugal_test::conform_pairs {
+
+TEST_CASE("every two policies train together to a finite loss: last third") { train_third<2>(); }
+
+}  // namespace frugal_test::conform_pairs
