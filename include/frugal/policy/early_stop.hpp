@@ -73,7 +73,7 @@ struct EarlyStop {
   /// Epochs whose validations are not watched.
   static constexpr int grace_epochs = GracePeriod::grace_epochs;
 
-  double min_delta = 0.0;  ///< smallest change that counts, in the metric's unit
+  double min_delta = 0.0;  ///< a change must be larger than this, in the metric's unit
   /// At the end of the run, for whatever reason it ends, the module gets the weights of the best
   /// validation. Not after a preemption: the run will be resumed.
   bool restore_best = false;
@@ -110,11 +110,10 @@ struct EarlyStop {
 
     void on_fit_begin(FitBegin<Context>&) {
       if (min_delta_ >= 0) return;
-      throw SettingsError(
-          {.what = "min_delta is " + std::to_string(min_delta_),
-           .where = "EarlyStop",
-           .why = "the smallest change that counts is positive for metrics in both directions",
-           .fix = "Give 0 or more."});
+      throw SettingsError({.what = "min_delta is " + std::to_string(min_delta_),
+                           .where = "EarlyStop",
+                           .why = "min_delta is a distance, for metrics in both directions",
+                           .fix = "Give 0 or more."});
     }
 
     /// Inside of Average: the module holds the validated weights, trained or averaged.

@@ -17,7 +17,7 @@
 
 namespace frugal::detail {
 
-/// What Arrow writes goes to a file that gets its name when it is complete. Arrow takes a status,
+/// The output of Arrow: a file that gets its name when it is complete. Arrow takes a status,
 /// and no exception: rethrow() throws the StoreError behind one.
 class ArrowSink : public ::arrow::io::OutputStream {
  public:

@@ -45,7 +45,7 @@ class TableSet {
   std::string identity_;
 };
 
-/// What a column of a text file is read as.
+/// The type of a column of a text file.
 enum class ColumnType { integer, real, boolean, text };
 
 namespace detail {

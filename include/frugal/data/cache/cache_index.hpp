@@ -20,8 +20,8 @@
 //   entry   sample, offset in the data, bytes, bytes of the input, XXH3 of the bytes, XXH3 of these
 //           40 bytes
 //
-// A crash leaves part of an entry at most. An index is read anew by each process: what does not
-// have its hash is passed over, and computed again.
+// A crash leaves part of an entry at most. Each process reads the index itself, passes over entries
+// without a valid hash, and computes them again.
 namespace frugal::detail {
 
 inline constexpr std::string_view cache_magic = "FRGLCAX\n";

@@ -20,7 +20,7 @@ struct CacheSettings {
   std::ostream* out = &std::cerr;  ///< destination of its lines; null for silence
 };
 
-/// What a cache has done. Bytes and `cached` count the entries of all processes; the rest counts
+/// The work of a cache. Bytes and `cached` count the entries of all processes; the rest counts
 /// this object and its copies.
 struct CacheReport {
   std::uint64_t samples = 0;                    ///< of the set

@@ -24,7 +24,7 @@ namespace frugal {
 ///
 /// Lever   idle device: preprocessing is paid once.
 /// Key     the transform's type, version and settings, the set's identity() and size, the structure
-///         of the samples. What has another key has another cache; nothing is ever served stale.
+///         of the samples. Another key is another cache: no stale sample is ever served.
 /// Cost    8 bytes of memory a sample, and about 80 for each that is cached. A hit is a copy out
 ///         of the mapped file; the first hit of each entry checks its hash.
 /// Crash   loses the sample that is being written. A damaged entry is computed again.

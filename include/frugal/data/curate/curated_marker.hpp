@@ -14,7 +14,7 @@
 
 namespace frugal {
 
-/// What a marker file says about the data next to it: somebody has chosen these samples.
+/// The content of a marker file: somebody has chosen the samples of the data next to it.
 struct CuratedMark {
   std::string name;  ///< of the set; an override repeats it
   std::string why;   ///< who chose, and how

@@ -21,8 +21,8 @@
 
 namespace frugal::detail {
 
-/// What external sorting sorts: a totally ordered record without padding, so that its bytes are its
-/// value.
+/// A record that can be sorted externally: totally ordered and without padding, so that its bytes
+/// are its value.
 template <class R>
 concept RunRecord = std::is_trivially_copyable_v<R> && std::three_way_comparable<R> &&
                     std::has_unique_object_representations_v<R>;

@@ -38,7 +38,7 @@ struct Plateau {
   /// The form in which a checkpoint names it, whatever the order of its options.
   using canonical = Plateau<Factor, Limit, Metric>;
 
-  double threshold = 1e-4;        ///< smallest change that counts
+  double threshold = 1e-4;        ///< a change must be larger than this
   bool relative = true;           ///< whether the threshold is a fraction of the best value
   int cooldown = 0;               ///< validations after a reduction before patience counts again
   double min_factor = 0.0;        ///< lower bound of the factor
