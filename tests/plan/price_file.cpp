@@ -80,7 +80,7 @@ TEST_CASE("what is not JSON is refused with line and column") {
   refuses("{\n  \"format\": ,", "2:13", "it is not JSON");
   refuses(std::string(complete) + " x", "14:3", "it is not JSON");
   refuses("[1]", "1:1", "an object { } goes here");
-  refuses("{\"\xff\": 1}", "1:4", "it is not");
+  refuses("{\"\xff\": 1}", "1:3", "it is not");
   refuses(std::string(100, '['), "1:66", "nests deeper than 64");
 }
 
