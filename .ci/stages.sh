@@ -223,7 +223,7 @@ fuzz_one() {
 # LibTorch meanwhile.
 stage_interop() {
   local script name program failed=0
-  need_packages bible-kjv bible-kjv-text dict-gcide  # real text
+  need_packages bible-kjv bible-kjv-text dict-gcide tmux  # real text, and a terminal
   pinned_torch 2.11.0
   configure asan "$root/build/asan"
   build "$root/build/asan" interop_programs

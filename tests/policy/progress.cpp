@@ -3,6 +3,12 @@
 #include <pty.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
 #include <frugal/policy/progress.hpp>
 
 #include "support/files.hpp"
@@ -146,33 +152,132 @@ class Terminal {
   File file_;
 };
 
-/// The contents of each redraw: everything after a return and a clear, up to the next.
-std::vector<std::string> drawn(std::string const& text) {
-  std::string const clear = "\r\x1b[K";
-  std::vector<std::string> all;
-  for (std::size_t at = text.find(clear); at != std::string::npos; at = text.find(clear, at)) {
-    at += clear.size();
-    all.push_back(text.substr(at, text.find_first_of("\r\n", at) - at));
+/// The lines of each redraw: everything after a return and an erasure, without colours.
+std::vector<std::vector<std::string>> drawn(std::string text) {
+  for (std::string const colour : {"\x1b[32m", "\x1b[0m"}) {
+    for (std::size_t at; (at = text.find(colour)) != std::string::npos;) {
+      text.erase(at, colour.size());
+    }
+  }
+  std::string const erase = "\r\x1b[J";
+  std::vector<std::vector<std::string>> all;
+  for (std::size_t at = text.find(erase); at != std::string::npos; at = text.find(erase, at)) {
+    at += erase.size();
+    std::string const part = text.substr(at, text.find('\x1b', at) - at);
+    std::vector<std::string> lines;
+    for (std::string line : lines_of(part)) {
+      line.erase(std::remove(line.begin(), line.end(), '\r'), line.end());
+      if (!line.empty()) lines.push_back(line);
+    }
+    all.push_back(lines);
   }
   return all;
 }
 
-TEST_CASE("a terminal shows the bar, redrawn in place, on one line of its width") {
+TEST_CASE("a terminal shows bars of the run and of the epoch, redrawn in place, in its width") {
   for (unsigned short const columns : std::initializer_list<unsigned short>{20, 60, 80, 100, 200}) {
     CAPTURE(columns);
     Terminal terminal(columns);
     fit(Progress<>{.out = terminal.file()});
     std::string const text = terminal.text();
-    auto const lines = drawn(text);
-    CHECK(lines.size() >= 3);  // the first step and the two epochs, however long it took
-    for (std::string const& line : lines) CHECK(line.size() < columns);
-    CHECK(begins_with(lines.back(), "epoch 2/2"));
+    auto const redraws = drawn(text);
+    CHECK(redraws.size() >= 4);  // the first step, the two epochs and the end, however long it took
+    for (auto const& lines : redraws) {
+      REQUIRE(lines.size() >= 2);
+      CHECK(lines.size() <= 3);
+      for (std::string const& line : lines) {
+        if (line.find(" steps in ") == std::string::npos) CHECK(line.size() < columns);
+      }
+    }
+    CHECK(begins_with(redraws.back().front(), "epoch 2/2"));
     if (columns == 200) {
-      CHECK(lines.front().find("[###...........................]  10%") != std::string::npos);
-      CHECK(lines.back().find("[##############################] 100%") != std::string::npos);
+      CHECK(redraws.front().at(0).find("[###...........................]  10%") !=
+            std::string::npos);
+      CHECK(redraws.front().at(1).find("[######........................]  20%  step 1/5") !=
+            std::string::npos);
+      CHECK(redraws.back().at(0).find("[##############################] 100%") !=
+            std::string::npos);
+      CHECK(redraws.back().at(1).find("step 5/5") != std::string::npos);
+      CHECK(redraws.back().at(0).find("iB") != std::string::npos);  // memory
+      CHECK(redraws.back().at(0).find("last ") != std::string::npos);
     }
     CHECK(text.find("\n10 steps in ") != std::string::npos);
   }
+}
+
+TEST_CASE("a dumb terminal gets plain lines") {
+  Terminal terminal(80);
+  char const* const before = std::getenv("TERM");
+  std::string const kept = before == nullptr ? "" : before;
+  ::setenv("TERM", "dumb", 1);
+  fit(Progress<>{.out = terminal.file()});
+  if (before == nullptr) {
+    ::unsetenv("TERM");
+  } else {
+    ::setenv("TERM", kept.c_str(), 1);
+  }
+  std::string const text = terminal.text();
+  CHECK(text.find('\x1b') == std::string::npos);
+  CHECK(text.find("validation at step 5") != std::string::npos);
+}
+
+/// Publishes what CostMeter would.
+struct Spends {
+  struct kind : frugal::observer_kind {
+    static constexpr std::string_view name = "test.Spends";
+  };
+  using listens = frugal::list<frugal::on::step>;
+  using before = frugal::list<frugal::kinds::progress>;
+  template <class Context>
+  struct State {
+    explicit State(Spends const&) {}
+    void on_step(frugal::Step<Context> const& phase) const {
+      phase.set_gauge("dollars", 0.25 * static_cast<double>(phase.counters().step));
+      phase.set_gauge("dollars_projected", 2.5);
+    }
+  };
+};
+
+TEST_CASE("gauges are on every line, and a plain line has no control character") {
+  File const file(std::tmpfile());
+  fit(Progress<>{.out = file.get(), .line_seconds = 0}, Spends{});
+  std::string const text = everything_in(file.get());
+  auto const lines = lines_of(text);
+  CHECK(lines.at(0).find("  $0.250 of $2.50") != std::string::npos);
+  CHECK(lines.at(lines.size() - 2).find("  $2.50 of $2.50") != std::string::npos);
+  for (char const c : text) CHECK((c == '\n' || static_cast<unsigned char>(c) >= 0x20));
+}
+
+/// Waits in its validation's batches until the next redraw is due.
+struct SlowBatches {
+  Resident inner;
+  void seek(frugal::Cursor const& where) { inner.seek(where); }
+  std::optional<frugal::Batch> next() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return inner.next();
+  }
+  std::uint64_t samples() const { return inner.samples(); }
+  std::uint64_t batches() const { return inner.batches(); }
+};
+
+TEST_CASE("a validation draws its batches, of how many there are, and its bar goes with it") {
+  Terminal terminal(120);
+  frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
+                          Optimize<SGD>{}, Progress<>{.out = terminal.file()}};
+  static_cast<void>(trainer.fit(Resident(samples(8), {.batch = 4}),
+                                SlowBatches{Resident(samples(9, 92), {.batch = 4})}));
+  auto const redraws = drawn(terminal.text());
+  std::vector<std::string> batches;
+  for (auto const& lines : redraws) {
+    if (lines.size() == 3 && begins_with(lines[2], "validation"))
+      batches.push_back(lines[2].substr(lines[2].find("batch ")));
+  }
+  REQUIRE(batches.size() >= 3);
+  CHECK(batches[0] == "batch 1/3");
+  CHECK(batches[1] == "batch 2/3");
+  CHECK(batches[2] == "batch 3/3");
+  CHECK(begins_with(redraws.at(1).at(2), "validation ["));
+  CHECK(redraws.back().at(0).find("validation") == std::string::npos);
 }
 
 TEST_CASE("plain lines can be requested on a terminal") {
@@ -192,7 +297,10 @@ TEST_CASE("an error begins on a new line after the bar") {
   frugal::Trainer trainer{std::make_shared<Mlp>(), fails, frugal::Settings{}, Optimize<SGD>{},
                           Progress<>{.out = terminal.file()}};
   CHECK_THROWS_AS(trainer.fit(Resident(samples(6), {.batch = 4})), std::runtime_error);
-  CHECK(terminal.text().back() == '\n');
+  std::string const text = terminal.text();
+  CHECK(text.back() == '\n');
+  // Without a cursor-up behind the last line.
+  CHECK(text.rfind("loss ") > text.rfind("\x1b["));
 }
 
 }  // namespace frugal_test::policy_progress

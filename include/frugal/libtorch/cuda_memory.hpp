@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <optional>
+
 #ifdef FRUGAL_CUDA
 
-#include <c10/core/Device.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 
 namespace frugal::detail {
@@ -61,3 +64,19 @@ class CudaMemory {
 }  // namespace frugal::detail
 
 #endif  // FRUGAL_CUDA
+
+namespace frugal::detail {
+
+/// Bytes of the tensors on a device, as its caching allocator counts them: no wait for the device.
+/// Nothing for other devices than CUDA's.
+inline std::optional<std::uint64_t> tensor_bytes([[maybe_unused]] c10::Device device) {
+#ifdef FRUGAL_CUDA
+  if (device.is_cuda() && device.has_index()) {
+    auto const stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
+    return static_cast<std::uint64_t>(stats.allocated_bytes[0].current);
+  }
+#endif
+  return {};
+}
+
+}  // namespace frugal::detail

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <string>
@@ -120,6 +121,14 @@ class FitParts : public LoopCalls {
     } else {
       return std::nullopt;
     }
+  }
+  std::optional<std::uint64_t> validation_batches() const override {
+    if constexpr (is_valid_sources<Valid>) {
+      return valid_ == nullptr ? std::nullopt : valid_->batches();
+    } else if constexpr (SizedSource<Valid>) {
+      if (valid_ != nullptr) return static_cast<std::uint64_t>(std::as_const(*valid_).batches());
+    }
+    return std::nullopt;
   }
 
  protected:

@@ -4,6 +4,8 @@
 #include <c10/core/Device.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -12,6 +14,7 @@
 
 #include <frugal/compose/fixed_string.hpp>
 #include <frugal/data/range.hpp>
+#include <frugal/data/source.hpp>
 #include <frugal/run/metrics.hpp>
 
 namespace frugal {
@@ -100,6 +103,19 @@ class ValidSources {
     bool found = false;
     each([&](auto& one) { found = found || static_cast<void const*>(one.source) == source; });
     return found;
+  }
+  /// Of all sources; nothing if one of them does not know its size.
+  std::optional<std::uint64_t> batches() const {
+    std::optional<std::uint64_t> sum = 0;
+    auto const add = [&]<class One>(One const& one) {
+      if constexpr (SizedSource<typename One::source_type>) {
+        if (sum) *sum += static_cast<std::uint64_t>(std::as_const(*one.source).batches());
+      } else {
+        sum.reset();
+      }
+    };
+    std::apply([&](auto const&... one) { (add(one), ...); }, sources_);
+    return sum;
   }
   template <std::size_t I>
   auto const& at() const {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -15,21 +12,27 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/compose/watching.hpp>
+#include <frugal/libtorch/cuda_memory.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
+#include <frugal/policy/progress/pace.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/run/scalar_ledger.hpp>
 #include <frugal/watch/bar.hpp>
+#include <frugal/watch/display.hpp>
+#include <frugal/watch/memory.hpp>
+#include <frugal/watch/terminal.hpp>
 
 namespace frugal {
 
-/// Shows how far a run is: a bar with rate, time left, loss and best metric on a terminal,
-/// plain lines elsewhere.
+/// Shows how far a run is: on a terminal bars of the run, the epoch and the validation, with rate,
+/// time left, loss, metric, memory and money; plain lines elsewhere.
 ///
 /// Lever   none; the first place to see that a run is not worth its money.
-/// Cost    per step one reading of the clock; the loss is read, with one host sync if it is on
-///         a device, when something is drawn: four times a second on a terminal, every 10 s else.
+/// Cost    per step and per batch of a validation one reading of the clock. When something is
+///         drawn, four times a second on a terminal and every 10 s elsewhere, the loss is read,
+///         with one host sync if it is on a device. A validation's bar reads nothing.
 /// State   the best metric, which survives a resume.
 /// Errors  none: a run does not fail because nobody can watch it.
 template <class... Options>
@@ -46,7 +49,8 @@ struct Progress {
 
  public:
   using kind = kinds::progress;
-  using listens = list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end>;
+  using listens = list<on::fit_begin, around::forward, on::step, around::validate, on::validated,
+                       on::epoch_end, on::fit_end>;
   using after = list<kinds::schedule, kinds::validate>;
 
   FRUGAL_SENTENCE(without_metric,
@@ -55,6 +59,8 @@ struct Progress {
   using watches = list<watched<Metric, without_metric>>;
 
   static constexpr About about{Term::none, "one reading of the clock per step"};
+  static constexpr bool capturable = true;
+  static constexpr bool adds_metrics = false;
 
   std::FILE* out = stderr;
   bool plain = false;        ///< lines even on a terminal
@@ -67,21 +73,21 @@ struct Progress {
    public:
     explicit State(Progress const& settings)
         : out_(settings.out),
-          terminal_(!settings.plain && settings.out && ::isatty(::fileno(settings.out)) == 1),
-          interval_(terminal_ ? 0.25 : settings.line_seconds) {}
-
-    ~State() {
-      // Also after an exception: the error begins on a line of its own.
-      if (drawn_ && out_) std::fputs("\n", out_);
+          terminal_(!settings.plain && watch::redraws(settings.out)),
+          interval_(terminal_ ? 0.25 : settings.line_seconds) {
+      // Its destructor, also after an exception, leaves the cursor below the bars.
+      if (terminal_) display_.emplace(out_, watch::wants_colours());
     }
     State(State const&) = delete;
     State& operator=(State const&) = delete;
 
     void on_fit_begin(FitBegin<Context>& phase) {
-      total_steps_ = phase.horizon().total_steps;
-      if (phase.horizon().epochs != Horizon::unlimited) epochs_ = phase.horizon().epochs;
+      Horizon const& horizon = phase.horizon();
+      line_.metric = std::string(Metric::name);
+      line_.total_steps = horizon.total_steps;
+      if (horizon.epochs != Horizon::unlimited) line_.epochs = horizon.epochs;
       if (out_) phase.follow(scalars_);
-      begin_ = last_ = clock::now();
+      pace_.begin(clock::now());
     }
 
     void on_step(Step<Context>& phase) {
@@ -91,15 +97,35 @@ struct Progress {
       show(phase, now, phase.last_loss());
     }
 
+    template <class Next>
+    Metrics around_validate(ValidationRun<Context> const& phase, Next&& next) {
+      if (!terminal_) return next();
+      line_.validation = watch::Share{0, phase.batches()};
+      struct Over {  // also if the validation is interrupted
+        std::optional<watch::Share>& validation;
+        ~Over() { validation.reset(); }
+      } const over{line_.validation};
+      return next();
+    }
+
+    template <class Next>
+    Loss around_forward(Forward<Context> const& phase, Next&& next) {
+      if (phase.training || !line_.validation) return next();
+      ++line_.validation->done;
+      if (clock::time_point const now = clock::now(); now >= due_) draw(now);
+      return next();
+    }
+
     void on_validated(Validated<Context>& phase) {
       for (auto const& [name, value] : phase.metrics) {
         if (name != Metric::name || std::isnan(value)) continue;
+        line_.last = value;
         if (!best_ || Metric::improves(value, *best_, 0)) best_ = value;
       }
       if (terminal_ || !out_) return;
       std::string line = "validation at step " + std::to_string(phase.counters().step);
       for (auto const& [name, value] : phase.metrics) {
-        line += "  " + name + " " + watch::short_number(value);
+        line += "  " + watch::printable(name) + " " + watch::short_number(value);
       }
       std::fprintf(out_, "%s\n", line.c_str());
     }
@@ -110,13 +136,11 @@ struct Progress {
 
     void on_fit_end(FitEnd<Context>& phase) {
       if (!out_) return;
-      std::chrono::duration<double> const spent = clock::now() - begin_;
-      end_line();
-      std::fprintf(
-          out_, "%llu steps in %s%s%s\n",
-          static_cast<unsigned long long>(first_step_ ? phase.counters().step - *first_step_ : 0),
-          watch::duration_text(spent.count()).c_str(),
-          phase.stopped_by().empty() ? "" : ", stopped by ", phase.stopped_by().c_str());
+      if (display_) display_->end();
+      std::fprintf(out_, "%llu steps in %s%s%s\n",
+                   static_cast<unsigned long long>(pace_.steps_since_first(phase.counters().step)),
+                   watch::duration_text(pace_.seconds_since_begin(clock::now())).c_str(),
+                   phase.stopped_by().empty() ? "" : ", stopped by ", phase.stopped_by().c_str());
       std::fflush(out_);
     }
 
@@ -130,78 +154,68 @@ struct Progress {
    private:
     template <class Phase>
     void show(Phase& phase, clock::time_point now, double loss) {
-      due_ = now +
-             std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(interval_));
       Counters const& at = phase.counters();
       // Known only now: a resumed run's counters are loaded after this policy's own beginning.
-      if (!first_step_) {
+      if (!pace_.knows_first()) {
         constexpr bool after_step = std::is_same_v<Phase, Step<Context>>;
-        first_step_ = at.step - (after_step ? 1 : 0);
-        last_sample_ = at.sample - (after_step ? at.window_samples : 0);
+        pace_.first(at.step - (after_step ? 1 : 0),
+                    at.sample - (after_step ? at.window_samples : 0));
       }
-      double const seconds = std::chrono::duration<double>(now - last_).count();
-      if (seconds > 0 && at.sample > last_sample_) {
-        double const rate = static_cast<double>(at.sample - last_sample_) / seconds;
-        // An exponential mean keeps the rate readable and follows a change in a few redraws.
-        rate_ = rate_ == 0 ? rate : 0.7 * rate_ + 0.3 * rate;
-        seconds_per_step_ = std::chrono::duration<double>(now - begin_).count() /
-                            static_cast<double>(std::max<std::uint64_t>(at.step - *first_step_, 1));
-      }
-      last_ = now;
-      last_sample_ = at.sample;
+      pace_.update(now, at.step, at.sample, phase.waited_for_data());
       // At its end an epoch is counted already; what is shown is still that one, and its mean.
       constexpr bool epoch_end = std::is_same_v<Phase, EpochEnd<Context>>;
-      watch::BarLine line{.epoch = at.epoch - (epoch_end ? 1 : 0),
-                          .epochs = epochs_,
-                          .step = at.step,
-                          .total_steps = total_steps_,
-                          .samples_per_second = rate_,
-                          .utilisation = phase.speed() ? phase.speed()->utilisation : std::nullopt,
-                          .seconds_left = seconds_left(at.step),
-                          .loss = loss,
-                          .mean = epoch_end,
-                          .metric = std::string(Metric::name),
-                          .best = best_,
-                          .more = phase.scalars(scalars_)};
-      for (auto const& each : phase.train_metrics().metrics) line.more.push_back(each);
-      if (terminal_) {
-        std::fprintf(out_, "\r\x1b[K%s", watch::bar_text(line, columns()).c_str());
-        drawn_ = true;
+      line_.epoch = at.epoch - (epoch_end ? 1 : 0);
+      line_.step = at.step;
+      line_.in_epoch = in_epoch(phase.horizon(), at.position, epoch_end);
+      line_.samples_per_second = pace_.samples_per_second();
+      line_.utilisation = phase.speed() ? phase.speed()->utilisation : std::nullopt;
+      line_.data_wait = pace_.data_wait();
+      if (!line_.data_wait && phase.speed()) line_.data_wait = phase.speed()->data_wait;
+      line_.seconds_left = pace_.seconds_left(at.step, line_.total_steps);
+      line_.loss = loss;
+      line_.mean = epoch_end;
+      line_.best = best_;
+      line_.more = phase.scalars(scalars_);
+      for (auto const& each : phase.train_metrics().metrics) line_.more.push_back(each);
+      line_.gauges = phase.gauges().items();
+      line_.memory_bytes = detail::tensor_bytes(phase.settings().device);
+      if (!line_.memory_bytes) line_.memory_bytes = watch::resident_bytes();
+      draw(now);
+    }
+
+    void draw(clock::time_point now) {
+      due_ = now +
+             std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(interval_));
+      if (display_) {
+        display_->draw(watch::bar_lines(line_, watch::terminal_size(out_).columns));
       } else {
-        std::fprintf(out_, "%s\n", watch::line_text(line).c_str());
+        std::fprintf(out_, "%s\n", watch::line_text(line_).c_str());
+        std::fflush(out_);
       }
-      std::fflush(out_);
     }
 
-    std::optional<double> seconds_left(std::uint64_t step) const {
-      if (!total_steps_ || seconds_per_step_ == 0) return {};
-      return static_cast<double>(*total_steps_ - std::min(step, *total_steps_)) * seconds_per_step_;
-    }
-
-    std::size_t columns() const {
-      winsize size{};
-      if (::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-      return 80;
-    }
-
-    void end_line() {
-      if (drawn_) std::fputs("\n", out_);
-      drawn_ = false;
+    /// By samples: windows that were skipped or passed over count as well.
+    static std::optional<watch::Share> in_epoch(Horizon const& horizon, std::uint64_t position,
+                                                bool at_end) {
+      if (!horizon.steps_per_epoch || horizon.samples_per_epoch.value_or(0) == 0) return {};
+      double const share =
+          static_cast<double>(position) / static_cast<double>(*horizon.samples_per_epoch);
+      auto const steps = static_cast<double>(*horizon.steps_per_epoch);
+      if (at_end || share >= 1)
+        return watch::Share{*horizon.steps_per_epoch, horizon.steps_per_epoch};
+      return watch::Share{static_cast<std::uint64_t>(std::llround(share * steps)),
+                          horizon.steps_per_epoch};
     }
 
     std::FILE* out_;
     bool terminal_;
     double interval_;
-    std::optional<std::uint64_t> total_steps_;
-    std::optional<std::uint64_t> epochs_;
-    clock::time_point begin_{}, last_{}, due_{};
-    std::optional<std::uint64_t> first_step_;  // the step before the first of this fit
-    std::uint64_t last_sample_ = 0;
-    double rate_ = 0;
-    double seconds_per_step_ = 0;
+    clock::time_point due_{};
+    watch::BarLine line_;  // the last one: a validation's bar is drawn below it
+    detail::Pace pace_;
     std::optional<double> best_;
     ScalarSpan scalars_;  // of the objective, since the last redraw
-    bool drawn_ = false;
+    std::optional<watch::Display> display_;
   };
 };
 

@@ -5,6 +5,7 @@
 #include <c10/core/Device.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -26,6 +27,8 @@ class LoopCalls {
   virtual void recorded(Event const& event) = 0;
   /// Seconds that the run has waited for training data; nothing if the source does not measure it.
   virtual std::optional<double> waited_for_data() const { return std::nullopt; }
+  /// Batches of one validation, of all its sources; nothing if a source does not know its size.
+  virtual std::optional<std::uint64_t> validation_batches() const { return std::nullopt; }
 
  protected:
   LoopCalls() = default;

@@ -3,6 +3,7 @@
 
 #include <c10/core/Device.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -124,6 +125,8 @@ struct Step : SafePoint<Context> {
 template <class Context>
 struct ValidationRun : Phase<Context> {
   using Phase<Context>::Phase;
+  /// Its batches, of all sources; nothing if a source does not know its size.
+  std::optional<std::uint64_t> batches() const { return this->run().loop->validation_batches(); }
 };
 
 /// All metrics of a validation are final.

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace frugal::detail {
+
+/// The pace of a run from one redraw to the next: samples per second, time left, and the share of
+/// the time in which the run waited for data.
+class Pace {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  void begin(clock::time_point now) { begin_ = last_ = now; }
+
+  /// Whether the first steps are known, from which the rest is counted.
+  bool knows_first() const { return first_step_.has_value(); }
+  void first(std::uint64_t step, std::uint64_t sample) {
+    first_step_ = step;
+    last_sample_ = sample;
+  }
+  std::uint64_t steps_since_first(std::uint64_t step) const {
+    return first_step_ && step > *first_step_ ? step - *first_step_ : 0;
+  }
+
+  /// `waited` is seconds that the run has waited for data so far, if that is measured.
+  void update(clock::time_point now, std::uint64_t step, std::uint64_t sample,
+              std::optional<double> waited) {
+    double const seconds = std::chrono::duration<double>(now - last_).count();
+    if (seconds > 0 && sample > last_sample_) {
+      double const rate = static_cast<double>(sample - last_sample_) / seconds;
+      // An exponential mean keeps the rate readable and follows a change in a few redraws.
+      rate_ = rate_ == 0 ? rate : 0.7 * rate_ + 0.3 * rate;
+      seconds_per_step_ = std::chrono::duration<double>(now - begin_).count() /
+                          static_cast<double>(std::max<std::uint64_t>(steps_since_first(step), 1));
+    }
+    if (waited && waited_ && seconds > 0) {
+      data_wait_ = std::clamp((*waited - *waited_) / seconds, 0.0, 1.0);
+    }
+    waited_ = waited;
+    last_ = now;
+    last_sample_ = sample;
+  }
+
+  double samples_per_second() const { return rate_; }
+  std::optional<double> data_wait() const { return data_wait_; }
+  std::optional<double> seconds_left(std::uint64_t step,
+                                     std::optional<std::uint64_t> total_steps) const {
+    if (!total_steps || seconds_per_step_ == 0) return {};
+    return static_cast<double>(*total_steps - std::min(step, *total_steps)) * seconds_per_step_;
+  }
+  double seconds_since_begin(clock::time_point now) const {
+    return std::chrono::duration<double>(now - begin_).count();
+  }
+
+ private:
+  clock::time_point begin_{}, last_{};
+  std::optional<std::uint64_t> first_step_;  ///< the step before the first of this fit
+  std::uint64_t last_sample_ = 0;
+  double rate_ = 0;
+  double seconds_per_step_ = 0;
+  std::optional<double> waited_;
+  std::optional<double> data_wait_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+/// What is known of the terminal behind a file.
+namespace frugal::watch {
+
+struct TerminalSize {
+  std::size_t columns = 80;
+  std::size_t rows = 24;
+};
+
+/// Asked for at each redraw, so that no handler of SIGWINCH is needed; 80 by 24 if unknown.
+inline TerminalSize terminal_size(std::FILE* file) {
+  TerminalSize size;
+  winsize told{};
+  if (::ioctl(::fileno(file), TIOCGWINSZ, &told) != 0) return size;
+  if (told.ws_col > 0) size.columns = told.ws_col;
+  if (told.ws_row > 0) size.rows = told.ws_row;
+  return size;
+}
+
+/// Whether a file is a terminal on which lines can be redrawn. `term` is the variable TERM.
+inline bool redraws(std::FILE* file, char const* term = std::getenv("TERM")) {
+  if (file == nullptr || ::isatty(::fileno(file)) != 1) return false;
+  return term == nullptr || std::string_view(term) != "dumb";
+}
+
+/// Whether such a terminal gets colours: TERM is set and NO_COLOR is not (no-color.org).
+inline bool wants_colours(char const* term = std::getenv("TERM"),
+                          char const* no_colour = std::getenv("NO_COLOR")) {
+  if (no_colour != nullptr && *no_colour != '\0') return false;
+  return term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
+}
+
+}  // namespace frugal::watch
