@@ -41,6 +41,8 @@ class EnergyMeter {
 
   bool reads() const { return (rapl_ && rapl_->reads()) || (nvml_ && nvml_->reads()); }
 
+  /// Whether there is a counter that this user may not read.
+  bool denied() const { return rapl_ && rapl_->denied(); }
   /// Why a counter is not read, one text each.
   std::vector<std::string> problems() const {
     std::vector<std::string> texts;
@@ -62,7 +64,7 @@ class EnergyMeter {
 class EnergySampler {
  public:
   explicit EnergySampler(EnergySettings const& settings)
-      : meter_(settings), interval_(settings.interval_seconds), problems_(meter_.problems()) {
+      : meter_(settings), interval_(settings.interval_seconds), problems_(meter_.problems()), denied_(meter_.denied()) {
     if (!meter_.reads()) return;
     reads_ = true;
     thread_ = frugal::detail::signal_free_thread([this] { sample(); });
@@ -73,6 +75,8 @@ class EnergySampler {
 
   /// Whether any counter was read in the beginning.
   bool reads() const { return reads_; }
+  /// Whether there was a counter that this user may not read.
+  bool denied() const { return denied_; }
   /// At the last reading, since the beginning.
   double joules() const { return joules_.load(std::memory_order_relaxed); }
   /// Why counters were not read in the beginning.
@@ -102,6 +106,7 @@ class EnergySampler {
   EnergyMeter meter_;
   std::chrono::duration<double> interval_;
   std::vector<std::string> problems_;
+  bool denied_ = false;
   bool reads_ = false;
   bool stopping_ = false;
   std::atomic<double> joules_ = 0;

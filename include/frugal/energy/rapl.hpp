@@ -47,6 +47,8 @@ class Rapl {
   bool reads() const { return !zones_.empty(); }
   /// Why counters are missing; empty if none is.
   std::string const& problem() const { return problem_; }
+  /// Whether there is a counter that this user may not read.
+  bool denied() const { return denied_; }
   std::size_t zones() const { return zones_.size(); }
 
   /// Joules since this object was made. Call it more often than the counters wrap: at 300 W a
@@ -95,6 +97,7 @@ class Rapl {
     problem_ = "the RAPL counter " + counter.string() + " cannot be read: " +
                (reason == 0 ? "it has no number" : std::generic_category().message(reason));
     if (reason == EACCES || reason == EPERM) {
+      denied_ = true;
       problem_ += "; since Linux 5.10 only root may read it: chmod a+r the file, or run as root";
     }
   }
@@ -127,6 +130,7 @@ class Rapl {
 
   std::vector<Zone> zones_;
   std::string problem_;
+  bool denied_ = false;
   double joules_ = 0;
 };
 
