@@ -252,8 +252,8 @@ class CostMeter::State {
     std::optional<double> amount;
     if (cost.amount) {
       // Energy goes on as it went.
-      double const energy = cost.hours > 0 ? energy_cost() / cost.hours : 0;
-      amount = *cost.amount + *left / 3600 * (*rate_.per_hour + energy);
+      double const power = cost.hours > 0 ? energy_cost() / cost.hours : 0;
+      amount = *cost.amount + *left / 3600 * (*rate_.per_hour + power);
       if (dollars()) phase.set_gauge("dollars_projected", *amount);
     }
     if (std::exchange(planned_, true)) return;
