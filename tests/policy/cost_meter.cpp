@@ -48,7 +48,7 @@ struct Passing {
   struct kind : frugal::observer_kind {
     static constexpr std::string_view name = "cost_meter.Passing";
   };
-  using listens = frugal::list<frugal::on::window, frugal::on::step, frugal::on::fit_end>;
+  using listens = frugal::list<frugal::on::backward, frugal::on::step, frugal::on::fit_end>;
   using after = frugal::list<frugal::kinds::cost_meter>;
 
   double seconds = 3600;  ///< per step
@@ -60,7 +60,7 @@ struct Passing {
     using transient = void;
     explicit State(Passing const& settings) : seconds_(settings.seconds), shown_(settings.shown) {}
 
-    void on_window(frugal::WindowBegin<Context>&) { now += seconds_; }
+    void on_backward(frugal::Backward<Context> const&) { now += seconds_; }
     void on_step(frugal::Step<Context>& phase) {
       if (shown_) shown_->projected.push_back(phase.gauges().find("dollars_projected"));
     }
