@@ -249,6 +249,9 @@ class CostMeter::State {
     if (!left || pace_.steps() < steps_before_plan) return;
     double const hours = cost.hours + *left / 3600;
     phase.set_gauge("hours_projected", hours);
+    if (cost.kilowatt_hours && cost.hours > 0) {
+      phase.set_gauge("kilowatt_hours_projected", *cost.kilowatt_hours * hours / cost.hours);
+    }
     std::optional<double> amount;
     if (cost.amount) {
       // Energy goes on as it went.
