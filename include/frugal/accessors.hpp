@@ -76,12 +76,12 @@ struct kinds_once<list<Kinds...>, P, Ps...>
 ///
 /// A kind of your own may bring an accessor for every trainer that has it:
 ///
-///     struct budget : observer_kind {
-///       static constexpr std::string_view name = "Budget";
+///     struct allowance : observer_kind {
+///       static constexpr std::string_view name = "Allowance";
 ///       template <class Trainer>
 ///       struct accessors {
-///         auto& budget() {
-///           return static_cast<Trainer&>(*this).template policy<my::budget>();
+///         auto& allowance() {
+///           return static_cast<Trainer&>(*this).template policy<my::allowance>();
 ///         }
 ///       };
 ///     };
@@ -101,7 +101,10 @@ class Accessors {
   FRUGAL_ACCESSORS(audit, "Audit<>")
   FRUGAL_ACCESSORS(auto_batch, "AutoBatch")
   FRUGAL_ACCESSORS(average, "Average<>")
+  FRUGAL_ACCESSORS(budget, "Budget<Usd<20>>")
+  FRUGAL_ACCESSORS(burn_rate, "BurnRate<Usd<3>, PerHour>")
   FRUGAL_ACCESSORS(checkpoint, "Checkpoint<Every<500>>")
+  FRUGAL_ACCESSORS(cost_meter, "CostMeter{}")
   FRUGAL_ACCESSORS(early_stop, "EarlyStop<Patience<3>>")
   FRUGAL_ACCESSORS(flush_denormals, "FlushDenormals")
   FRUGAL_ACCESSORS(keep_memory, "KeepMemory")

@@ -24,9 +24,11 @@ MAY_INCLUDE = {
     "cluster": {"store"},
     "watch": set(),
     "plan": {"store", "watch"},
+    "energy": {"store"},
+    "notify": {"store"},
     "metrics": {"compose", "data", "run"},
     "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch",
-               "plan"},
+               "plan", "energy", "notify"},
 }
 FOR_ALL = {"error.hpp", "version.hpp"}
 # The same within data/: its rooms include its own headers, and these other rooms of it. Headers of data/

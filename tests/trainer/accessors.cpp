@@ -17,17 +17,17 @@ using namespace frugal::literals;
 using namespace frugal_test::support;
 
 /// A kind of a user that brings an accessor, and one that brings none.
-struct budget : observer_kind {
-  static constexpr std::string_view name = "Budget";
+struct allowance : observer_kind {
+  static constexpr std::string_view name = "Allowance";
   template <class Trainer>
   struct accessors {
-    auto& budget() {
-      return static_cast<Trainer&>(*this).template policy<trainer_accessors::budget>();
+    auto& allowance() {
+      return static_cast<Trainer&>(*this).template policy<trainer_accessors::allowance>();
     }
   };
 };
-struct Budget {
-  using kind = budget;
+struct Allowance {
+  using kind = allowance;
   using listens = list<>;
   double hours = 1;
 };
@@ -114,17 +114,17 @@ TEST_CASE("a policy of a repeatable kind is reached by its number") {
 
 TEST_CASE("a kind of a user brings its own accessor, once however often it is in the recipe") {
   auto trainer =
-      trainer_of(Optimize<SGD>{}, Budget{.hours = 3}, Plain{.number = 4}, Plain{.number = 5});
-  CHECK(trainer.budget().hours == 3);
-  trainer.budget().hours = 2;
-  CHECK(trainer.policy<budget>().hours == 2);
+      trainer_of(Optimize<SGD>{}, Allowance{.hours = 3}, Plain{.number = 4}, Plain{.number = 5});
+  CHECK(trainer.allowance().hours == 3);
+  trainer.allowance().hours = 2;
+  CHECK(trainer.policy<allowance>().hours == 2);
   CHECK(trainer.number() == 4);
 }
 
 TEST_CASE("accessors take no room") {
   using One = decltype(trainer_of(Optimize<SGD>{}));
   CHECK(std::is_empty_v<Accessors<One>>);
-  CHECK(std::is_empty_v<budget::accessors<One>>);
+  CHECK(std::is_empty_v<allowance::accessors<One>>);
 }
 
 }  // namespace frugal_test::trainer_accessors

@@ -48,21 +48,15 @@ inline std::string words_of(Command const& command) {
   return out;
 }
 
-/// Runs a command and waits for it. StoreError unless it exits with 0 in time; the text quotes the
-/// end of its output.
-inline void run_command(Command const& command, ProcessLimits const& limits = {}) {
-  auto const fail = [&](std::string why) {
-    throw StoreError({.what = "a command of the archive failed",
-                      .where = words_of(command),
-                      .why = std::move(why),
-                      .fix = "Run the command by hand; nothing was deleted."});
-  };
-  if (command.empty()) fail("it is empty");
+/// Runs a command and waits for it. Empty if it exits with 0 in time; otherwise why it failed, which
+/// quotes the end of its output.
+inline std::string failure_of(Command const& command, ProcessLimits const& limits = {}) {
+  if (command.empty()) return "it is empty";
   ProcessEnd const end = ChildProcess(command, limits).wait();
   std::string how;
   switch (end.how) {
     case ProcessEnd::How::exited:
-      if (end.code == 0) return;
+      if (end.code == 0) return {};
       how = "exit code " + std::to_string(end.code);
       break;
     case ProcessEnd::How::killed:
@@ -72,8 +66,7 @@ inline void run_command(Command const& command, ProcessLimits const& limits = {}
       }
       break;
     case ProcessEnd::How::not_started:
-      fail("it cannot be started: " + std::generic_category().message(end.code));
-      break;
+      return "it cannot be started: " + std::generic_category().message(end.code);
     case ProcessEnd::How::late:
       how =
           "it had not ended after " + std::to_string(limits.patience.count()) + " s and was killed";
@@ -84,8 +77,18 @@ inline void run_command(Command const& command, ProcessLimits const& limits = {}
   }
   std::string_view text = end.said;
   while (text.ends_with('\n')) text.remove_suffix(1);
-  fail(how +
-       (text.empty() ? ", and it said nothing" : ", and it said \"" + std::string(text) + "\""));
+  return how +
+         (text.empty() ? ", and it said nothing" : ", and it said \"" + std::string(text) + "\"");
+}
+
+/// The same, with a StoreError for a failure.
+inline void run_command(Command const& command, ProcessLimits const& limits = {}) {
+  std::string why = failure_of(command, limits);
+  if (why.empty()) return;
+  throw StoreError({.what = "a command of the archive failed",
+                    .where = words_of(command),
+                    .why = std::move(why),
+                    .fix = "Run the command by hand; nothing was deleted."});
 }
 
 }  // namespace detail

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/energy/nvml.hpp>
+#include <frugal/energy/rapl.hpp>
+#include <frugal/store/signal_free_thread.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace frugal::energy {
+
+inline constexpr double joules_per_kilowatt_hour = 3.6e6;
+
+/// Where energy is read.
+struct EnergySettings {
+  bool processors = true;  ///< by RAPL
+  std::filesystem::path powercap = "/sys/class/powercap";
+  bool gpus = true;                        ///< by NVML
+  std::string nvml = nvml_library;
+  std::optional<std::vector<std::string>> devices{};  ///< "0" or "GPU-..."; nothing: every device
+  double interval_seconds = 5;             ///< between readings
+};
+
+/// The energy of processors and devices together.
+class EnergyMeter {
+ public:
+  explicit EnergyMeter(EnergySettings const& settings) {
+    if (settings.processors) rapl_ = std::make_unique<Rapl>(settings.powercap);
+    if (settings.gpus) nvml_ = std::make_unique<Nvml>(settings.devices, settings.nvml);
+  }
+
+  bool reads() const { return (rapl_ && rapl_->reads()) || (nvml_ && nvml_->reads()); }
+
+  /// Whether there is a counter that this user may not read.
+  bool denied() const { return rapl_ && rapl_->denied(); }
+  /// Why a counter is not read, one text each.
+  std::vector<std::string> problems() const {
+    std::vector<std::string> texts;
+    if (rapl_ && !rapl_->problem().empty()) texts.push_back(rapl_->problem());
+    if (nvml_ && !nvml_->problem().empty()) texts.push_back(nvml_->problem());
+    return texts;
+  }
+
+  /// Since this object was made.
+  double joules() { return (rapl_ ? rapl_->joules() : 0) + (nvml_ ? nvml_->joules() : 0); }
+
+ private:
+  std::unique_ptr<Rapl> rapl_;
+  std::unique_ptr<Nvml> nvml_;
+};
+
+/// Reads a meter in a thread of its own: a call of NVML takes up to milliseconds, and a counter of
+/// RAPL wraps within minutes, however long a step takes.
+class EnergySampler {
+ public:
+  explicit EnergySampler(EnergySettings const& settings)
+      : meter_(settings), interval_(settings.interval_seconds), problems_(meter_.problems()), denied_(meter_.denied()) {
+    if (!meter_.reads()) return;
+    reads_ = true;
+    thread_ = frugal::detail::signal_free_thread([this] { sample(); });
+  }
+  EnergySampler(EnergySampler const&) = delete;
+  EnergySampler& operator=(EnergySampler const&) = delete;
+  ~EnergySampler() { stop(); }
+
+  /// Whether any counter was read in the beginning.
+  bool reads() const { return reads_; }
+  /// Whether there was a counter that this user may not read.
+  bool denied() const { return denied_; }
+  /// At the last reading, since the beginning.
+  double joules() const { return joules_.load(std::memory_order_relaxed); }
+  /// Why counters were not read in the beginning.
+  std::vector<std::string> const& problems() const { return problems_; }
+
+  /// Ends the thread, and reads for the last time. Returns what has failed meanwhile.
+  std::vector<std::string> stop() {
+    if (!thread_.joinable()) return {};
+    {
+      std::scoped_lock const lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+    joules_ = meter_.joules();
+    return meter_.problems();
+  }
+
+ private:
+  void sample() {
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, interval_, [this] { return stopping_; })) {
+      joules_ = meter_.joules();
+    }
+  }
+
+  EnergyMeter meter_;
+  std::chrono::duration<double> interval_;
+  std::vector<std::string> problems_;
+  bool denied_ = false;
+  bool reads_ = false;
+  bool stopping_ = false;
+  std::atomic<double> joules_ = 0;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::thread thread_;
+};
+
+}  // namespace frugal::energy

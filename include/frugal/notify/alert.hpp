@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/store/json_line.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace frugal::notify {
+
+/// Something that a person should learn while a run goes on.
+struct Alert {
+  using Value = std::variant<std::uint64_t, double, std::string>;
+
+  std::string text;                                     ///< one sentence, for a person
+  std::vector<std::pair<std::string, Value>> fields{};  ///< the same for a program
+
+  /// One JSON object, with the sentence as "text", which chat services show.
+  std::string json() const {
+    detail::JsonLine line;
+    line.add("text", text);
+    for (auto const& [name, value] : fields) {
+      std::visit([&, &key = name](auto const& each) { line.add(key, each); }, value);
+    }
+    std::string out = std::move(line).str();
+    out.pop_back();  // the line feed
+    return out;
+  }
+
+  /// The same as text, by name.
+  std::map<std::string, std::string> words() const {
+    std::map<std::string, std::string> all{{"text", text}};
+    for (auto const& [name, value] : fields) {
+      all[name] = std::visit(
+          [](auto const& each) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(each)>, std::string>) {
+              return each;
+            } else if constexpr (std::is_same_v<std::decay_t<decltype(each)>, double>) {
+              char number[32];
+              std::snprintf(number, sizeof number, "%.6g", each);
+              return std::string(number);
+            } else {
+              return std::to_string(each);
+            }
+          },
+          value);
+    }
+    return all;
+  }
+};
+
+/// What became of one attempt to send an alert.
+struct Attempt {
+  enum class Result {
+    sent,
+    again,    ///< may succeed later: no connection, a busy server
+    refused,  ///< will fail each time
+  };
+
+  Result result = Result::sent;
+  std::string why{};  ///< of a failure
+};
+
+/// How alerts are sent.
+struct Delivery {
+  int attempts = 5;                               ///< per alert
+  std::chrono::milliseconds first_wait{1000};     ///< before the second attempt; then doubled,
+  std::chrono::milliseconds longest_wait{60000};  ///< up to this
+  std::size_t most_waiting = 64;                  ///< alerts beyond these are dropped
+  std::chrono::milliseconds at_end{10000};        ///< for what still waits when fit ends
+};
+
+}  // namespace frugal::notify

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+#include <frugal/notify/alert.hpp>
+#include <frugal/store/command.hpp>
+
+#include <chrono>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace frugal {
+
+/// An option of Budget and BurnRate: runs a program for each alert, without a shell. {text} and the
+/// alert's other fields in braces are replaced in its arguments.
+struct NotifyCommand {
+  Command words{};                                           ///< {"notify-send", "{text}"}
+  std::chrono::seconds patience{30};                         ///< then it is killed
+  notify::Delivery delivery{.attempts = 1, .first_wait{}};  ///< a program is not run again
+
+  /// SettingsError for settings with which no program could be run.
+  void require_valid(std::string const& owner) const {
+    if (words.empty() || words[0].empty()) {
+      throw SettingsError({.what = "there is no program to run",
+                           .where = owner + "::command.words",
+                           .why = "it is empty",
+                           .fix = R"(Set it, as in {"notify-send", "{text}"}.)"});
+    }
+    if (patience <= std::chrono::seconds(0)) {
+      throw SettingsError({.what = "the program has " + std::to_string(patience.count()) + " s",
+                           .where = owner + "::command.patience",
+                           .why = "it would be killed before it begins",
+                           .fix = "Give more than 0 s; 30 s is the default."});
+    }
+  }
+
+  std::string name() const { return "the command " + words.front(); }
+
+  class Sender;
+};
+
+class NotifyCommand::Sender {
+ public:
+  explicit Sender(NotifyCommand settings) : settings_(std::move(settings)) {}
+
+  notify::Attempt operator()(notify::Alert const& alert, std::stop_token const&) const {
+    std::string why = detail::failure_of(detail::filled(settings_.words, alert.words()),
+                                         {.patience = settings_.patience});
+    if (why.empty()) return {};
+    return {notify::Attempt::Result::again, std::move(why)};
+  }
+
+ private:
+  NotifyCommand settings_;
+};
+
+}  // namespace frugal

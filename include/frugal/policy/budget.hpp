@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/error.hpp>
+#include <frugal/policy/budget/alerts.hpp>
+#include <frugal/policy/budget/levels.hpp>
+#include <frugal/policy/budget/limit.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/run/phases.hpp>
+
+namespace frugal {
+
+/// Warns at shares of a budget, once each, and when the run will go beyond it; with Stop the run
+/// ends there.
+///
+/// Lever   hours per run: with Stop, no run costs more than its budget.
+/// Cost    per step one look at a value of CostMeter. Alerts are sent by a thread of their own.
+/// State   the levels that were told; a resumed run does not repeat them.
+/// Errors  SettingsError for a limit, a level or a channel that cannot be meant, and if CostMeter
+///         does not know what the limit is measured in. A channel that fails is a note in
+///         Report::advice.
+///
+/// The step is finished, and Checkpoint saves after it. With a larger limit the run continues.
+template <class... Options>
+struct Budget {
+ private:
+  using classes = list<detail::option::limit, detail::option::stop, detail::option::webhook,
+                       detail::option::command>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Budget<...>: unknown option. Options: a limit such as Usd<20>, Hours<4> "
+                "or KilowattHours<5>; Stop; Webhook; NotifyCommand.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Budget<...>: the same option twice. Keep one limit, one Stop, one Webhook "
+                "and one NotifyCommand.");
+  using Limit = detail::option_of<detail::option::limit, void, Options...>;
+  static_assert(!std::is_void_v<Limit>,
+                "frugal: this Budget has no limit. Write Budget<Usd<20>>, Budget<Hours<4>> or "
+                "Budget<KilowattHours<5>>.");
+  using traits = detail::limit_traits<std::conditional_t<std::is_void_v<Limit>, Usd<1>, Limit>>;
+
+ public:
+  using kind = kinds::budget;
+  using listens = list<on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end>;
+  FRUGAL_SENTENCE(without_meter,
+                  "frugal: Budget needs CostMeter: nobody counts what is spent. Add CostMeter{}.");
+  using needs = list<need<kinds::cost_meter, without_meter>>;
+  using after = list<kinds::cost_meter>;
+  using before = list<kinds::csv, kinds::html_report, kinds::log, kinds::mlperf_log,
+                      kinds::on_metrics, kinds::progress, kinds::prometheus, kinds::tensorboard>;
+
+  static constexpr bool stops = (false || ... || detail::option::stop::has<Options>);
+  static constexpr About about{stops ? Term::hours_per_run : Term::none,
+                               "a look at a number in each step"};
+
+  using webhook_type =
+      detail::option_of<detail::option::webhook, detail::NoChannel, Options...>;
+  using command_type =
+      detail::option_of<detail::option::command, detail::NoChannel, Options...>;
+
+  double limit = traits::amount;                ///< in the unit of the type
+  std::vector<double> levels = {0.5, 0.8, 1.0};  ///< shares of the limit that are told
+  double hysteresis = 0.05;                      ///< share by which a level must be left
+  bool projected = true;                         ///< whether a projected overspend is told
+  webhook_type webhook{};
+  command_type command{};
+
+  template <class Context>
+  class State;
+};
+
+template <class... Options>
+template <class Context>
+class Budget<Options...>::State {
+ public:
+  using dispensable = void;  // a run may get its budget later
+
+  explicit State(Budget const& settings)
+      : limit_(settings.limit),
+        levels_(settings.levels, settings.hysteresis, "Budget"),
+        overspend_({1.0}, settings.hysteresis, "Budget"),
+        projected_(settings.projected),
+        webhook_(settings.webhook),
+        command_(settings.command) {}
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    if (!(limit_ > 0 && std::isfinite(limit_))) {
+      throw SettingsError({.what = "the limit is " + std::to_string(limit_),
+                           .where = "Budget",
+                           .why = "it would be spent before the run begins",
+                           .fix = "Give more than 0 " + std::string(traits::unit) + "."});
+    }
+    if (!phase.gauges().find(traits::gauge)) {
+      throw SettingsError({.what = "the budget is in " + std::string(traits::unit),
+                           .where = "Budget",
+                           .why = std::string(traits::missing),
+                           .fix = std::string(traits::fix)});
+    }
+    webhook_.begin("Budget");
+    command_.begin("Budget");
+  }
+
+  /// As with Settings::epochs, an ended run continues if it gets more.
+  void on_ready(Ready<Context>& phase) {
+    ready_ = true;
+    AnyRun& run = detail::run_of(phase);
+    if (run.stopped_by == kind::name && verdict(spent(phase)) == flow::proceed) {
+      run.stopped_by.clear();
+    }
+  }
+
+  flow on_step(Step<Context>& phase) { return look(phase); }
+
+  flow on_epoch_end(EpochEnd<Context>& phase) {
+    for (std::string const& text : {webhook_.news("Budget"), command_.news("Budget")}) {
+      if (!text.empty()) phase.advise(text);
+    }
+    return look(phase);
+  }
+
+  void on_fit_end(FitEnd<Context>& phase) {
+    static_cast<void>(look(phase));
+    for (std::string const& text : {webhook_.finish("Budget"), command_.finish("Budget")}) {
+      if (!text.empty()) phase.advise(text);
+    }
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    // What was told is told, whatever a Rollback goes back to.
+    detail::Levels told = levels_;
+    detail::Levels overspend = overspend_;
+    archive.scope("levels", [&](auto& inner) { told.persist(inner); });
+    archive.scope("overspend", [&](auto& inner) { overspend.persist(inner); });
+    if (!Archive::loading || ready_) return;
+    levels_ = told;
+    overspend_ = overspend;
+  }
+
+ private:
+  static double spent(Phase<Context> const& phase) {
+    return phase.gauges().find(traits::gauge).value_or(0);
+  }
+
+  flow verdict(double amount) const {
+    return stops && amount >= limit_ ? flow::stop : flow::proceed;
+  }
+
+  flow look(Phase<Context> const& phase) {
+    double const amount = spent(phase);
+    if (amount == seen_) return verdict(amount);
+    seen_ = amount;
+    if (auto const level = levels_.look(amount / limit_)) tell(phase, *level, amount);
+    if (projected_) look_ahead(phase, amount);
+    return verdict(amount);
+  }
+
+  void look_ahead(Phase<Context> const& phase, double amount) {
+    auto const end = phase.gauges().find(traits::projected);
+    if (!end || !overspend_.look(*end / limit_) || amount >= limit_) return;
+    send(phase, 1.0, amount, "projected",
+         "the run will spend " + text(*end) + " of " + text(limit_) + " until its end", *end);
+  }
+
+  void tell(Phase<Context> const& phase, double level, double amount) {
+    bool const ends = verdict(amount) == flow::stop;
+    char share[16];
+    std::snprintf(share, sizeof share, "%.4g%%", 100 * level);
+    send(phase, level, amount, ends ? "stop" : "warn",
+         std::string(share) + " of " + text(limit_) + " is reached: " + text(amount) + " spent" +
+             (ends ? ", and the run ends here" : ""),
+         {});
+  }
+
+  void send(Phase<Context> const& phase, double level, double amount, std::string const& action,
+            std::string const& sentence, std::optional<double> end) {
+    Event event{.name = "budget",
+                .fields = {{"level", level},
+                           {std::string(traits::gauge), amount},
+                           {"limit", limit_},
+                           {"action", action}}};
+    if (end) event.fields.emplace_back("projected", *end);
+    notify::Alert alert{.text = "Budget: " + sentence, .fields = event.fields};
+    alert.fields.emplace_back("unit", std::string(traits::unit));
+    alert.fields.emplace_back("run", phase.settings().run.string());
+    alert.fields.emplace_back("step", phase.counters().step);
+    phase.advise(alert.text);
+    webhook_.post(alert);
+    command_.post(alert);
+    phase.record(std::move(event));
+  }
+
+  static std::string text(double amount) { return detail::amount_text(amount, traits::unit); }
+
+  double limit_;
+  detail::Levels levels_;
+  detail::Levels overspend_;
+  bool projected_;
+  bool ready_ = false;
+  double seen_ = -1;
+  detail::AlertLine<webhook_type> webhook_;
+  detail::AlertLine<command_type> command_;
+};
+
+}  // namespace frugal

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/outcome.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/energy/meter.hpp>
+#include <frugal/policy/cost_meter/bill.hpp>
+#include <frugal/policy/cost_meter/rate.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/run/phases.hpp>
+#include <frugal/watch/peak.hpp>
+
+namespace frugal {
+
+/// Counts what a run costs: hours, money, energy and carbon, so far and until its end.
+///
+/// Lever   none: it shows the cost that every other lever lowers.
+/// Cost    one reading of the clock per step; about once a second a few sums. Energy is read by a
+///         thread of its own. No host sync.
+/// State   the bill of all processes of the run. A Rollback does not take money back.
+/// Errors  SettingsError for a price that is negative or not a number, a name that the price table
+///         lacks, and 0 devices. Energy that cannot be read is a note in Report::advice.
+struct CostMeter {
+  using kind = kinds::cost_meter;
+  using listens = list<on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end>;
+  // Whoever shows or watches the cost sees that of the same step.
+  using before = list<kinds::budget, kinds::burn_rate, kinds::csv, kinds::html_report, kinds::log,
+                      kinds::mlperf_log, kinds::on_metrics, kinds::progress, kinds::prometheus,
+                      kinds::stop_after, kinds::tensorboard>;
+
+  static constexpr About about{Term::none, "one reading of the clock"};
+
+  GivenPrice price{};              ///< plan::PricePerDevice(2.5) or plan::PricePerNode(20)
+  unsigned devices = 1;            ///< that are billed for this run
+  unsigned nodes = 1;              ///< likewise, at a price per node
+  std::filesystem::path prices{};  ///< a price file; empty: the built-in examples, by name only
+  std::string offer{};             ///< the name of a machine in it, such as "p4d.24xlarge"
+  bool spot = false;               ///< the spot price of that offer
+  std::string currency = "USD";    ///< of the prices given here
+  double other_per_hour = 0;       ///< storage, network and the like
+  double idle = 0;                 ///< seconds billed before each start: boot, image, data
+  double price_per_kilowatt_hour = 0;                 ///< of a machine of your own
+  std::optional<double> kg_co2_per_kilowatt_hour{};   ///< of the grid
+  energy::EnergySettings energy{};                    ///< where energy is read
+  double refresh = 1;                                 ///< seconds between two sums
+  double (*clock)() = &energy::steady_seconds;        ///< for tests
+  Outcome<Cost> outcome{};                            ///< set by fit
+
+  /// What the last fit has cost; nothing before one has ended.
+  std::optional<Cost> cost() const {
+    return outcome.get() == nullptr ? std::nullopt : std::optional(*outcome.get());
+  }
+
+  template <class Context>
+  class State;
+};
+
+template <class Context>
+class CostMeter::State {
+ public:
+  using dispensable = void;  // a run may get its meter later
+
+  explicit State(CostMeter const& settings) : settings_(&settings) {}
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    require_valid();
+    settings_->outcome.clear();
+    begin_ = settings_->clock();
+    total_steps_ = phase.horizon().total_steps;
+    bool const cuda = phase.settings().device.is_cuda();
+    rate_ = detail::rate_of({.price = settings_->price,
+                             .devices = settings_->devices,
+                             .nodes = settings_->nodes,
+                             .prices = settings_->prices,
+                             .offer = settings_->offer,
+                             .spot = settings_->spot,
+                             .currency = settings_->currency,
+                             .other_per_hour = settings_->other_per_hour,
+                             .model = cuda ? watch::gpu_model() : std::string(),
+                             .environment = std::getenv(detail::price_variable)});
+    if (!rate_.warning.empty()) phase.advise(rate_.warning);
+    begin_energy(phase, cuda);
+    show(phase);
+  }
+
+  void on_ready(Ready<Context>& phase) {
+    AnyRun const& run = detail::run_of(phase);
+    if (run.resumed) take_over(phase, *run.resumed, run.seconds_before);
+    ready_ = true;
+    show(phase);
+    Event event{.name = "price", .fields = {{"currency", settings_->currency}}};
+    if (rate_.per_hour) event.fields.emplace_back("per_hour", *rate_.per_hour);
+    event.fields.emplace_back("per", rate_.per);
+    event.fields.emplace_back("devices", std::uint64_t{rate_.devices});
+    event.fields.emplace_back("source", rate_.source);
+    phase.record(std::move(event));
+  }
+
+  void on_step(Step<Context>& phase) {
+    double const now = settings_->clock();
+    std::uint64_t const step = phase.counters().step;
+    if (now < due_ && step < project_at_) [[likely]]
+      return;
+    pace_.step(step, now);
+    if (pace_.steps() == 0) project_at_ = step + steps_before_plan;
+    if (pace_.steps() >= steps_before_plan) project_at_ = Horizon::unlimited;
+    update(phase, now);
+  }
+
+  void on_epoch_end(EpochEnd<Context>& phase) { update(phase, settings_->clock()); }
+
+  void on_fit_end(FitEnd<Context>& phase) {
+    if (energy_) {
+      for (std::string const& problem : energy_->stop()) phase.advise("CostMeter: " + problem);
+    }
+    show(phase);
+    Cost const cost = cost_now();
+    settings_->outcome.set(cost);
+    // A finished run that is started again has one line.
+    if (ended_at_ == phase.counters().step) return;
+    ended_at_ = phase.counters().step;
+    Event event{.name = "cost", .fields = {{"hours", cost.hours}}};
+    auto const add = [&](char const* name, std::optional<double> const& value) {
+      if (value) event.fields.emplace_back(name, *value);
+    };
+    if (cost.currency == "USD") add("dollars", cost.amount);
+    add("kilowatt_hours", cost.kilowatt_hours);
+    add("kg_co2", cost.kg_co2);
+    add("lost_seconds", cost.lost_seconds);
+    if (cost.currency == "USD") add("lost_dollars", cost.lost_amount);
+    phase.record(std::move(event));
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    // A dry run saves and loads before the run is ready; its time is counted once. Later loads are
+    // those of a Rollback or a move, after which the money is spent all the same.
+    detail::Bill bill = ready_ && !Archive::loading ? total() : before_;
+    bool counted = ready_;
+    archive.scope("bill", [&](auto& inner) { bill.persist(inner); });
+    archive("counted", counted);
+    archive("planned", planned_);
+    archive("ended_at", ended_at_);
+    if (!Archive::loading || ready_) return;
+    before_ = bill;
+    known_ = counted;
+  }
+
+ private:
+  static constexpr std::uint64_t steps_before_plan = 10;
+
+  void require_valid() const {
+    auto const check = [](double value, char const* name) {
+      if (value >= 0 && std::isfinite(value)) return;
+      throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+                           .where = std::string("CostMeter::") + name,
+                           .why = "it is 0 or more",
+                           .fix = "Correct it, or leave it out."});
+    };
+    check(settings_->idle, "idle");
+    check(settings_->price_per_kilowatt_hour, "price_per_kilowatt_hour");
+    check(settings_->kg_co2_per_kilowatt_hour.value_or(0), "kg_co2_per_kilowatt_hour");
+    check(settings_->refresh, "refresh");
+    check(settings_->energy.interval_seconds, "energy.interval_seconds");
+  }
+
+  void begin_energy(FitBegin<Context>& phase, bool cuda) {
+    energy::EnergySettings where = settings_->energy;
+    where.gpus = where.gpus && cuda;
+    if (where.gpus && !where.devices) {
+      where.devices = energy::visible_devices(std::getenv("CUDA_VISIBLE_DEVICES"));
+      // One device is billed: the others that are visible may run other jobs.
+      if (rate_.devices == 1 && rate_.per == "device" && phase.settings().device.has_index()) {
+        auto const index = static_cast<std::size_t>(phase.settings().device.index());
+        std::string name = std::to_string(index);
+        if (where.devices && index < where.devices->size()) name = (*where.devices)[index];
+        where.devices = {std::move(name)};
+      }
+    }
+    energy_ = std::make_unique<energy::EnergySampler>(where);
+    bool const wanted =
+        settings_->price_per_kilowatt_hour > 0 || settings_->kg_co2_per_kilowatt_hour;
+    if (!wanted && !energy_->denied()) return;  // few machines have every counter
+    for (std::string const& problem : energy_->problems()) phase.advise("CostMeter: " + problem);
+  }
+
+  /// The run continues from a checkpoint, and was paid for until its process ended.
+  void take_over(Ready<Context>& phase, Resumed const& resumed, double seconds_before) {
+    // Measured without a meter: as if at a price that is not known.
+    if (!known_) before_.add(seconds_before, std::nullopt);
+    before_.lose(resumed.seconds_lost);
+    ++before_.resumes;
+    if (!rate_.per_hour) return;
+    double const rest = before_.price_the_rest(*rate_.per_hour);
+    if (rest < 1) return;
+    phase.advise("CostMeter: " + std::to_string(rest / 3600) +
+                 " h before this resume had no price, and count at the one of now");
+  }
+
+  /// The bill of all processes, this one included.
+  detail::Bill total() const {
+    detail::Bill bill = before_;
+    bill.add(settings_->clock() - begin_ + settings_->idle, rate_.per_hour);
+    bill.per_hour = rate_.per_hour.value_or(-1);
+    if (!energy_) return bill;
+    double const joules = energy_->joules();
+    bill.joules += joules;
+    bill.amount +=
+        joules / energy::joules_per_kilowatt_hour * settings_->price_per_kilowatt_hour;
+    return bill;
+  }
+
+  Cost cost_now() const {
+    detail::Bill const bill = total();
+    Cost cost{.currency = settings_->currency,
+              .hours = bill.seconds / 3600,
+              .per_hour = rate_.per_hour,
+              .lost_seconds = bill.lost_seconds,
+              .resumes = bill.resumes};
+    if (bill.unpriced_seconds == 0 && rate_.per_hour) {
+      cost.amount = bill.amount;
+      cost.lost_amount = bill.lost_amount;
+    }
+    if (bill.joules > 0 || (energy_ && energy_->reads())) {
+      cost.kilowatt_hours = bill.joules / energy::joules_per_kilowatt_hour;
+      if (auto const factor = settings_->kg_co2_per_kilowatt_hour) {
+        cost.kg_co2 = *cost.kilowatt_hours * *factor;
+      }
+    }
+    return cost;
+  }
+
+  void update(Step<Context>& phase, double now) {
+    due_ = now + settings_->refresh;
+    Cost const cost = show(phase);
+    auto const left = pace_.seconds_left(total_steps_, phase.counters().step);
+    if (!left || pace_.steps() < steps_before_plan) return;
+    double const hours = cost.hours + *left / 3600;
+    phase.set_gauge("hours_projected", hours);
+    if (cost.kilowatt_hours && cost.hours > 0) {
+      phase.set_gauge("kilowatt_hours_projected", *cost.kilowatt_hours * hours / cost.hours);
+    }
+    std::optional<double> amount;
+    if (cost.amount) {
+      // Energy goes on as it went.
+      double const power = cost.hours > 0 ? energy_cost() / cost.hours : 0;
+      amount = *cost.amount + *left / 3600 * (*rate_.per_hour + power);
+      if (dollars()) phase.set_gauge("dollars_projected", *amount);
+    }
+    if (std::exchange(planned_, true)) return;
+    Event event{.name = "plan",
+                .fields = {{"steps_planned", *total_steps_}, {"hours_planned", hours}}};
+    if (amount && dollars()) event.fields.emplace_back("dollars_planned", *amount);
+    phase.record(std::move(event));
+  }
+
+  double energy_cost() const {
+    return energy_ ? (before_.joules + energy_->joules()) / energy::joules_per_kilowatt_hour *
+                         settings_->price_per_kilowatt_hour
+                   : 0;
+  }
+
+  bool dollars() const { return settings_->currency == "USD"; }
+
+  Cost show(Phase<Context> const& phase) const {
+    Cost cost = cost_now();
+    phase.set_gauge("hours", cost.hours);
+    if (cost.amount && dollars()) phase.set_gauge("dollars", *cost.amount);
+    if (cost.kilowatt_hours) phase.set_gauge("kilowatt_hours", *cost.kilowatt_hours);
+    if (cost.kg_co2) phase.set_gauge("kg_co2", *cost.kg_co2);
+    return cost;
+  }
+
+  CostMeter const* settings_;  // the trainer's, which outlives the fit
+  detail::Rate rate_;
+  detail::Bill before_;  ///< of earlier processes
+  std::unique_ptr<energy::EnergySampler> energy_;
+  detail::Pace pace_;
+  std::optional<std::uint64_t> total_steps_;
+  double begin_ = 0;
+  double due_ = 0;
+  std::uint64_t project_at_ = 0;  ///< the step of the first projection
+  bool planned_ = false;
+  bool ready_ = false;
+  bool known_ = false;  ///< the checkpoint has a bill
+  std::optional<std::uint64_t> ended_at_;
+};
+
+}  // namespace frugal

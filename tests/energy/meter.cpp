@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/energy/meter.hpp>
+
+#include "support/files.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace frugal_test::energy_meter {
+
+using frugal::energy::EnergySampler;
+using frugal::energy::EnergySettings;
+using support::TemporaryFolder;
+
+EnergySettings settings_of(TemporaryFolder const& root) {
+  return {.powercap = root.path(),
+          .nvml = "libfrugal-no-such-nvml.so.1",
+          .interval_seconds = 1e5};
+}
+
+TEST_CASE("the last reading is made when the sampler stops") {
+  TemporaryFolder const root;
+  std::filesystem::create_directories(root / "intel-rapl:0");
+  std::ofstream(root / "intel-rapl:0/name") << "package-0\n";
+  std::ofstream(root / "intel-rapl:0/energy_uj") << "1000000\n";
+  EnergySampler sampler(settings_of(root));
+  CHECK(sampler.reads());
+  REQUIRE(sampler.problems().size() == 1);
+  CHECK(sampler.problems()[0].starts_with("NVML cannot be loaded: "));
+  CHECK(sampler.joules() == 0);
+  std::ofstream(root / "intel-rapl:0/energy_uj") << "4000000\n";
+  CHECK(sampler.stop().size() == 1);
+  CHECK(sampler.joules() == doctest::Approx(3));
+  CHECK(sampler.stop().empty());
+}
+
+TEST_CASE("without a counter there is no thread, and every reason is given") {
+  TemporaryFolder const root;
+  EnergySampler sampler(settings_of(root));
+  CHECK_FALSE(sampler.reads());
+  CHECK(sampler.problems().size() == 2);
+  EnergySettings off = settings_of(root);
+  off.processors = off.gpus = false;
+  CHECK(EnergySampler(off).problems().empty());
+}
+
+}  // namespace frugal_test::energy_meter
