@@ -11,35 +11,14 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
-#include <frugal/run/counters.hpp>
+#include <frugal/run/durations.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal {
 
 struct Cpu {};
 
-/// Until N epochs are complete.
-template <std::uint64_t N>
-struct Epochs {
-  static_assert(N >= 1, "frugal: Epochs<0> is over before it begins. Write Epochs<1> or more.");
-  static constexpr bool over(Counters const& now) { return now.epoch >= N; }
-};
-
-/// Until N optimizer steps are complete.
-template <std::uint64_t N>
-struct Steps {
-  static_assert(N >= 1, "frugal: Steps<0> is over before it begins. Write Steps<1> or more.");
-  static constexpr bool over(Counters const& now) { return now.step >= N; }
-};
-
 namespace detail {
-
-template <class T>
-inline constexpr bool is_early_phase = false;
-template <std::uint64_t N>
-inline constexpr bool is_early_phase<Epochs<N>> = sizeof(Epochs<N>) != 0;  // and N is looked at
-template <std::uint64_t N>
-inline constexpr bool is_early_phase<Steps<N>> = sizeof(Steps<N>) != 0;
 
 namespace option {
 

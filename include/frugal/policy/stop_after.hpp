@@ -8,49 +8,10 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/durations.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal {
-
-template <int N>
-struct Seconds {
-  static_assert(N >= 1, "frugal: Seconds<0> is over before it begins. Write Seconds<1> or more.");
-  static constexpr double seconds = N;
-};
-
-template <int N>
-struct Minutes {
-  static_assert(N >= 1, "frugal: Minutes<0> is over before it begins. Write Minutes<1> or more.");
-  static constexpr double seconds = 60.0 * N;
-};
-
-template <int N>
-struct Hours {
-  static_assert(N >= 1, "frugal: Hours<0> is over before it begins. Write Hours<1> or more.");
-  static constexpr double seconds = 3600.0 * N;
-};
-
-namespace detail {
-
-template <class T>
-inline constexpr bool is_wall_time = false;
-template <int N>
-inline constexpr bool is_wall_time<Seconds<N>> = sizeof(Seconds<N>) != 0;  // and N is looked at
-template <int N>
-inline constexpr bool is_wall_time<Minutes<N>> = sizeof(Minutes<N>) != 0;
-template <int N>
-inline constexpr bool is_wall_time<Hours<N>> = sizeof(Hours<N>) != 0;
-
-template <class Limit>
-constexpr std::chrono::duration<double> wall_time() {
-  if constexpr (is_wall_time<Limit>) {
-    return std::chrono::duration<double>(Limit::seconds);
-  } else {
-    return {};
-  }
-}
-
-}  // namespace detail
 
 /// Ends a run after some hours of training, those before a resume included.
 ///

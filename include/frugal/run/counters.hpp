@@ -122,4 +122,7 @@ struct Every<Auto, OptimizerStep> {
   static constexpr bool due_at_epoch_end(Counters const&) { return false; }
 };
 
+/// Once per epoch.
+using PerEpoch = Every<1, Epoch>;
+
 }  // namespace frugal
