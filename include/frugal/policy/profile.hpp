@@ -224,7 +224,7 @@ class Profile<Options...>::State {
     if (found == nullptr) return;
     phase.set_gauge("device_idle", found->device_idle);
     Event event{.name = "profile",
-                .fields = {{"seconds", found->seconds},
+                .fields = {{"window_seconds", found->seconds},
                            {"device_idle", found->device_idle},
                            {"bound", std::string(watch::name_of(found->bound))},
                            {"advice", found->advice},

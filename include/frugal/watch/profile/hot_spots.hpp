@@ -79,8 +79,8 @@ inline std::vector<HotSpot> sorted(Tallies const& tallies, std::uint64_t of, std
     auto const spent = static_cast<double>(tally.nanoseconds);
     all.push_back({name, of == 0 ? 0 : spent / static_cast<double>(of), tally.calls, spent / 1e3});
   }
-  std::stable_sort(all.begin(), all.end(), [](HotSpot const& a, HotSpot const& b) {
-    return a.microseconds > b.microseconds;
+  std::sort(all.begin(), all.end(), [](HotSpot const& a, HotSpot const& b) {
+    return a.microseconds != b.microseconds ? a.microseconds > b.microseconds : a.name < b.name;
   });
   if (all.size() > most) all.resize(most);
   return all;

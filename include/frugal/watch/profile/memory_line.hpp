@@ -20,8 +20,10 @@ struct MemoryPoint {
 /// The running sum of the changes, one point for each.
 inline std::vector<MemoryPoint> memory_line(Trace const& trace) {
   std::vector<MemoryChange> changes = trace.memory;
-  std::stable_sort(changes.begin(), changes.end(),
-                   [](MemoryChange const& a, MemoryChange const& b) { return a.at < b.at; });
+  // At one moment what is given back first: the order is unknown, and no peak is invented.
+  std::sort(changes.begin(), changes.end(), [](MemoryChange const& a, MemoryChange const& b) {
+    return a.at != b.at ? a.at < b.at : a.bytes < b.bytes;
+  });
   std::vector<MemoryPoint> line;
   std::int64_t now = 0;
   for (MemoryChange const& each : changes) {
