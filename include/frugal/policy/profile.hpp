@@ -71,16 +71,19 @@ struct Profile {
   std::uint64_t steps = detail::window_steps<Length>();  ///< most steps in a window
   std::size_t traces = 5;  ///< trace files of a fit; later windows are only analysed
   bool memory = true;      ///< also record allocations
+  /// A device that works a smaller share of the time is profiled once; 0: as any other.
+  double least_busy = 0.2;
   Outcome<std::vector<WindowProfile>> outcome{};  ///< set by fit: all its windows
 
   /// The windows of the last fit.
-  std::vector<WindowProfile> windows() const {
-    return outcome.get() == nullptr ? std::vector<WindowProfile>{} : *outcome.get();
+  std::vector<WindowProfile> const& windows() const {
+    static std::vector<WindowProfile> const none;
+    return outcome.get() == nullptr ? none : *outcome.get();
   }
   /// For explain: the last window.
   std::string finding() const {
-    if (outcome.get() == nullptr || outcome.get()->empty()) return "";
-    WindowProfile const& last = outcome.get()->back();
+    if (windows().empty()) return "";
+    WindowProfile const& last = windows().back();
     std::string text = "step " + std::to_string(last.step) + " is " +
                        std::string(watch::name_of(last.bound)) + "-bound, device idle " +
                        watch::percent(last.device_idle);
@@ -107,6 +110,7 @@ class Profile<Options...>::State {
   explicit State(Profile const& settings)
       : warm_up_(settings.warm_up),
         steps_(settings.steps),
+        least_busy_(settings.least_busy),
         outcome_(&settings.outcome),
         windows_({.length = detail::window_seconds<Length>(),
                   .steps = settings.steps,
@@ -201,7 +205,8 @@ class Profile<Options...>::State {
   void advance(Step<Context>& phase) {
     if (windows_.open()) {
       ++profiled_;
-      if (windows_.is_full()) finish(phase, phase.waited_for_data());
+      if (windows_.is_full()) return finish(phase, phase.waited_for_data());
+      enter(watch::range::policies);
     } else if (!marked_) {
       marked_ = true;
       mark_ = {Clock::now(), phase.counters().step};
@@ -241,7 +246,7 @@ class Profile<Options...>::State {
   void advise(SafePoint<Context>& phase, WindowProfile const& found) {
     std::string const verdict = "Profile: the job is " + std::string(watch::name_of(found.bound)) +
                                 "-bound at step " + std::to_string(found.step) + ". ";
-    if (1 - found.device_idle < busy_from) {
+    if (1 - found.device_idle < least_busy_) {
       windows_.stop();
       phase.advise(verdict + "The device works " + watch::percent(1 - found.device_idle) +
                    " of the time, so there are no further windows: its hot spots matter later. " +
@@ -254,8 +259,6 @@ class Profile<Options...>::State {
     }
   }
 
-  static constexpr double busy_from = 0.2;  ///< a device that works less is profiled once
-
   struct Mark {
     Clock::time_point time;
     std::uint64_t step = 0;
@@ -263,6 +266,7 @@ class Profile<Options...>::State {
 
   std::uint64_t warm_up_;
   std::uint64_t steps_;
+  double least_busy_;
   Outcome<std::vector<WindowProfile>> const* outcome_;
   detail::ProfileWindows windows_;
   std::uint64_t next_ = never;  ///< step at which to act; 0 in a window
