@@ -10,9 +10,11 @@
 #include "support/files.hpp"
 #include "support/running.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <set>
@@ -389,8 +391,9 @@ TEST_CASE("a folder that cannot be written costs the files, not the run and not 
   auto const read = run_large(folder.path(), windows(), 2);
   CHECK(read.report.steps == 40);
   CHECK(read.windows.size() == 2);
-  REQUIRE(read.report.advice.size() == 1);
-  CHECK(read.report.advice[0].find("cannot be written") != std::string::npos);
+  CHECK(std::count_if(read.report.advice.begin(), read.report.advice.end(), [](auto const& each) {
+          return each.find("cannot be written") != std::string::npos;
+        }) == 1);
 }
 
 TEST_CASE("a hot_spots.json that is no such file is replaced") {

@@ -80,11 +80,11 @@ TEST_CASE("validations are no part of a step") {
   CHECK(judge(found, false) == Bound::compute);
 }
 
-TEST_CASE("operators on the CPU that are as short as their calls are launch-bound") {
-  Division busy{.step_time = 100, .busy = 0.9, .host = 0.1, .microseconds_per_call = 2};
+TEST_CASE("a CPU that is busy with operators as short as their calls is launch-bound") {
+  Division busy{.step_time = 100, .busy = 0.9, .host = 0.1, .short_calls = 0.7};
   CHECK(judge(busy, false) == Bound::launch);
   CHECK(judge(busy, true) == Bound::compute);
-  busy.microseconds_per_call = 50;
+  busy.short_calls = 0.3;
   CHECK(judge(busy, false) == Bound::compute);
 }
 

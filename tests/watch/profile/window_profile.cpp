@@ -38,6 +38,18 @@ TEST_CASE("a window's verdict and hot spots leave out what a validation did") {
   CHECK(found.ranges[0].microseconds == doctest::Approx(1000));
 }
 
+TEST_CASE("many short calls next to a long one are launch-bound only if they take longer") {
+  for (std::uint64_t const length : {20'000U, 2'000'000U}) {
+    Trace trace{.span = {0, length + 100'000}};
+    trace.events.push_back({.name = "aten::mm", .span = {0, length}});
+    for (std::uint64_t i = 0; i < 50; ++i) {
+      std::uint64_t const at = length + 2000 * i;
+      trace.events.push_back({.name = "aten::add", .span = {at, at + 2000}});
+    }
+    CHECK(analyse(trace).bound == (length < 100'000 ? Bound::launch : Bound::compute));
+  }
+}
+
 TEST_CASE("a trace without events is host-bound, and nothing fails") {
   frugal::WindowProfile const found = analyse({.span = {0, 100}});
   CHECK(found.device_idle == doctest::Approx(1));

@@ -32,8 +32,8 @@ struct Division {
   double launch = 0;  ///< the device is idle, and the host is in an operator that feeds it
   double host = 0;    ///< the device is idle, and the host does something else
   double idle() const { return 1 - busy; }
-  /// Mean self time of an operator on the CPU; of a kernel on an accelerator. Microseconds.
-  double microseconds_per_call = 0;
+  /// Share of the operators' self time in operators whose calls are short; on the CPU.
+  double short_calls = 0;
   double policies = 0;  ///< share of the step that the policies' own work takes, saves included
 };
 
@@ -78,19 +78,17 @@ inline Division divide(Trace const& trace, Spans const& training) {
   return found;
 }
 
-/// Shares above which the verdict is input and compute, and microseconds below which an operator
-/// costs more to call than to compute.
+/// Shares from which the verdict is input, compute, and, of a busy CPU, launch.
 inline constexpr double input_from = 0.3;
 inline constexpr double compute_from = 0.5;
-inline constexpr double short_call = 5;
+inline constexpr double short_calls_from = 0.5;
 
 /// Reading data counts first, because reading ahead removes its share whole and changes nothing
 /// else; then work, then whichever keeps the device waiting longer.
 inline Bound judge(Division const& step, bool on_accelerator) {
   if (step.data >= input_from) return Bound::input;
   if (step.busy >= compute_from) {
-    bool const dispatching = !on_accelerator && step.microseconds_per_call > 0 &&
-                             step.microseconds_per_call < short_call;
+    bool const dispatching = !on_accelerator && step.short_calls >= short_calls_from;
     return dispatching ? Bound::launch : Bound::compute;
   }
   return step.launch >= step.host && step.launch > 0 ? Bound::launch : Bound::host;
@@ -121,9 +119,9 @@ inline std::string advice_for(Bound bound, Division const& step, bool on_acceler
                "with Graph (docs/policy/graph.md), or use larger batches "
                "(docs/policy/auto_batch.md).";
       }
-      return "An operator takes " + std::to_string(step.microseconds_per_call).substr(0, 4) +
-             " us on average, about what calling it costs. Use larger batches "
-             "(docs/policy/auto_batch.md).";
+      return percent(step.short_calls) +
+             " of the operators' time is in calls of less than 5 us, about what calling one costs. "
+             "Use larger batches (docs/policy/auto_batch.md).";
     case Bound::host: break;
   }
   if (step.policies >= step.host / 2) {

@@ -42,25 +42,24 @@ inline void keep_training(Trace& trace, Spans const& training) {
   for (TracedEvent& each : trace.events) each.span.end = std::min(each.span.end, trace.span.end);
 }
 
-/// Mean self time of the operators, or duration of the kernels, in microseconds.
-inline double microseconds_per_call(Trace const& trace) {
+/// Self time in nanoseconds below which an operator costs more to call than to compute.
+inline constexpr std::uint64_t short_call = 5000;
+
+/// Share of the operators' self time that is in operators whose calls are short on average.
+inline double short_calls(Trace const& trace) {
   tallying::Tallies tallies;
-  if (trace.on_accelerator) {
-    tallying::add_device_times(trace.events, tallies);
-  } else {
-    std::vector<TracedEvent const*> operators;
-    for (TracedEvent const& each : trace.events) {
-      if (each.where == TracedEvent::Where::op) operators.push_back(&each);
-    }
-    tallying::add_self_times(std::move(operators), tallies);
+  std::vector<TracedEvent const*> operators;
+  for (TracedEvent const& each : trace.events) {
+    if (each.where == TracedEvent::Where::op) operators.push_back(&each);
   }
-  tallying::Tally all;
+  tallying::add_self_times(std::move(operators), tallies);
+  std::uint64_t all = 0;
+  std::uint64_t in_short = 0;
   for (auto const& [name, tally] : tallies) {
-    all.calls += tally.calls;
-    all.nanoseconds += tally.nanoseconds;
+    all += tally.nanoseconds;
+    if (tally.nanoseconds < short_call * tally.calls) in_short += tally.nanoseconds;
   }
-  if (all.calls == 0) return 0;
-  return static_cast<double>(all.nanoseconds) / 1e3 / static_cast<double>(all.calls);
+  return all == 0 ? 0 : static_cast<double>(in_short) / static_cast<double>(all);
 }
 
 /// Analyses a window. The caller adds steps, files and overhead.
@@ -73,7 +72,7 @@ inline WindowProfile analyse(Trace trace, std::size_t memory_points = 200) {
   Spans const training = training_of(trace);
   keep_training(trace, training);
   Division division = divide(trace, training);
-  division.microseconds_per_call = microseconds_per_call(trace);
+  division.short_calls = short_calls(trace);
   found.device_idle = division.step_time == 0 ? 0 : division.idle();
   found.bound = judge(division, trace.on_accelerator);
   found.advice = advice_for(found.bound, division, trace.on_accelerator);
