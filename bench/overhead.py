@@ -31,6 +31,7 @@ RECIPES = {
     "recompute": "Optimize<AdamW>, Recompute<Segments<2>>, of a list of four layers",
     "half": "Optimize<AdamW>, Activations<BF16>, on the same network",
     "speed": "Optimize<AdamW>, Throughput<Every<50>>",
+    "profile": "Optimize<AdamW>, Profile<Seconds<3>, Every<1000000>>: the steps between two windows",
     "stop": "Optimize<AdamW>, Validate<Every<20>, Accuracy>, EarlyStop<Patience<100>>",
     "audit": "Optimize<AdamW>, Audit<BitExact>: the steps within an epoch",
 }

@@ -66,6 +66,7 @@ inline constexpr Recipe recipes[] = {
     {"recompute", side<frugal_loop<RecomputeTrainer, Deep>, Deep>, side<rival_recompute, Deep>},
     {"half", side<frugal_loop<HalfTrainer, Deep>, Deep>, side<rival_half, Deep>},
     {"speed", side<frugal_loop<SpeedTrainer, Net>>, side<rival_speed>},
+    {"profile", side<frugal_loop<ProfileTrainer, Net>>, side<rival_none>},
     {"stop",
      [](Job const& job) {
        Net net = make_net();

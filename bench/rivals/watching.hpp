@@ -12,6 +12,9 @@ namespace frugal_bench {
 /// Recipe "speed": speed and operations per step, every 50 steps.
 using SpeedTrainer =
     fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::Throughput<fr::Every<50>>>;
+/// The steps between two windows, which the hand-written loop does not have.
+using ProfileTrainer = fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>,
+                                   fr::Profile<fr::Seconds<3>, fr::Every<1000000>>>;
 /// Recipe "stop": a validation every 20 steps, and early stopping.
 using StopTrainer =
     fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>,

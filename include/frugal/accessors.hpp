@@ -109,6 +109,7 @@ class Accessors {
   FRUGAL_ACCESSORS(flush_denormals, "FlushDenormals")
   FRUGAL_ACCESSORS(keep_memory, "KeepMemory")
   FRUGAL_ACCESSORS(log, "Log<>")
+  FRUGAL_ACCESSORS(profile, "Profile<>")
   FRUGAL_ACCESSORS(progress, "Progress<>")
   FRUGAL_ACCESSORS(recompute, "Recompute<>")
   FRUGAL_ACCESSORS(rollback, "Rollback<>")

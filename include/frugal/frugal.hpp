@@ -71,6 +71,7 @@
 #include <frugal/policy/log.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/precision.hpp>
+#include <frugal/policy/profile.hpp>
 #include <frugal/policy/progress.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/rollback.hpp>

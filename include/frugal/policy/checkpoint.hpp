@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/record_function.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -198,6 +200,8 @@ class Checkpoint<Options...>::State {
 
  private:
   void begin_save(SafePoint<Context>& phase) {
+    // Profile shows the time of a save; without a profiler this is one look at a thread's variable.
+    RECORD_USER_SCOPE("frugal::checkpoint");
     AnyRun& run = detail::run_of(phase);
     // At a cadence of time each process saves at its own moment, so they cannot agree.
     if constexpr (by_counts) phase.settle_losses();

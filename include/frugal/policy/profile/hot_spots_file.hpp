@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/store/json.hpp>
+#include <frugal/store/json_text.hpp>
+#include <frugal/watch/profile/window_profile.hpp>
+
+namespace frugal::detail {
+
+/// A JSON object with members that are numbers, texts, or JSON themselves.
+class JsonObject {
+ public:
+  template <class Value>
+  JsonObject& add(std::string_view key, Value const& value) {
+    name(key);
+    if constexpr (std::is_arithmetic_v<Value>) {
+      if constexpr (std::is_integral_v<Value>) {
+        text_ += std::to_string(value);
+      } else {
+        append_json(text_, value);
+      }
+    } else {
+      append_json(text_, as_utf8(value));
+    }
+    return *this;
+  }
+  template <class Items, class Write>
+  JsonObject& add_all(std::string_view key, Items const& items, Write write) {
+    name(key);
+    char before = '[';
+    for (auto const& each : items) {
+      text_ += std::exchange(before, ',');
+      text_ += write(each);
+    }
+    text_ += items.empty() ? "[]" : "]";
+    return *this;
+  }
+  std::string str() { return text_ + "}"; }
+
+ private:
+  void name(std::string_view key) {
+    text_ += text_.empty() ? '{' : ',';
+    append_json(text_, key);
+    text_ += ':';
+  }
+  std::string text_;
+};
+
+inline std::string json_of(watch::HotSpot const& spot) {
+  return JsonObject()
+      .add("name", spot.name)
+      .add("share", spot.share)
+      .add("calls", spot.calls)
+      .add("microseconds", spot.microseconds)
+      .str();
+}
+inline std::string json_of(watch::MemoryPoint const& point) {
+  return JsonObject().add("seconds", point.seconds).add("bytes", point.bytes).str();
+}
+inline std::string json_of(WindowProfile const& window) {
+  auto const write = [](auto const& each) { return json_of(each); };
+  return JsonObject()
+      .add("step", window.step)
+      .add("steps", window.steps)
+      .add("seconds", window.seconds)
+      .add("step_seconds", window.step_seconds)
+      .add("device_idle", window.device_idle)
+      .add("bound", watch::name_of(window.bound))
+      .add("advice", window.advice)
+      .add("overhead_seconds", window.overhead_seconds)
+      .add("trace", window.trace)
+      .add_all("hot_spots", window.hot_spots, write)
+      .add_all("ranges", window.ranges, write)
+      .add("peak_bytes", window.peak.bytes)
+      .add("peak_seconds", window.peak.seconds)
+      .add_all("memory", window.memory, write)
+      .str();
+}
+
+/// `hot_spots.json`: the windows of a run, one per line.
+class HotSpotsFile {
+ public:
+  explicit HotSpotsFile(std::filesystem::path path) : path_(std::move(path)) {}
+
+  /// Keeps the windows of an earlier process up to its checkpoint: the later ones are made again.
+  /// What is not a file of this kind is replaced.
+  void resume_at(std::uint64_t step) {
+    windows_.clear();
+    std::ifstream in(path_);
+    std::string const text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    auto const file = Json::parse(text);
+    Json const* const windows = file ? file->find("windows") : nullptr;
+    if (windows == nullptr || !windows->is(Json::Kind::array)) return;
+    std::vector<Json> const& items = windows->items();
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      Json const* const at = items[i].find("step");
+      auto const made_at = at == nullptr ? std::nullopt : at->as_unsigned();
+      if (!made_at || *made_at > step) continue;
+      // Kept as written. The last one ends before the array does.
+      std::size_t const end = i + 1 < items.size() ? items[i + 1].at() : text.rfind(']');
+      std::string window = text.substr(items[i].at(), end - items[i].at());
+      window.resize(window.find_last_of('}') + 1);
+      if (Json::parse(window)) windows_.push_back(std::move(window));
+    }
+  }
+
+  void add(WindowProfile const& window) { windows_.push_back(json_of(window)); }
+
+  /// Replaces the file as a whole, so that a reader never sees half of it. False if that failed.
+  bool write() const {
+    std::filesystem::path const part = path_.string() + ".part";
+    std::ofstream out(part, std::ios::trunc);
+    out << R"({"version":1,"windows":[)";
+    char const* before = "\n";
+    for (std::string const& each : windows_) out << std::exchange(before, ",\n") << each;
+    out << "\n]}\n";
+    out.close();
+    std::error_code failure;
+    if (!out.fail()) std::filesystem::rename(part, path_, failure);
+    if (!out.fail() && !failure) return true;
+    std::filesystem::remove(part, failure);
+    return false;
+  }
+
+ private:
+  std::filesystem::path path_;
+  std::vector<std::string> windows_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Profile on a GPU: kernels under their operators, idle share, replayed graphs, NVTX.
+#include <doctest/doctest.h>
+
+#include <frugal/frugal.hpp>
+
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+#include <string>
+
+namespace frugal_test::gpu_profile {
+
+using namespace frugal_test::support;
+using frugal::PerEpoch;
+using frugal::Profile;
+using frugal::Steps;
+using frugal::watch::Bound;
+using Optimizer = frugal::Optimize<frugal::AdamW>;
+
+inline c10::Device gpu() { return {c10::kCUDA, 0}; }
+
+struct Products {
+  std::int64_t size = 4096;
+  at::Tensor operator()(torch::nn::Linear& net, frugal::Batch const& batch) const {
+    at::Tensor const square =
+        net->weight.detach().sum() * at::ones({size, size}, net->weight.options());
+    return net(batch.data).square().mean() + 0 * square.matmul(square).mean();
+  }
+};
+
+template <class P, class... Ps>
+std::vector<frugal::WindowProfile> run(Products const& objective, frugal::Report& report,
+                                       std::string const& folder, P const& profile,
+                                       Ps const&... policies) {
+  frugal::Trainer trainer{torch::nn::Linear(6, 3), objective,
+                          frugal::Settings{.run = folder, .epochs = 2, .device = gpu()},
+                          Optimizer{}, profile, policies...};
+  report = trainer.fit(frugal::Resident(samples(256), {.batch = 4}));
+  return trainer.profile().windows();
+}
+
+TEST_CASE("large products keep the GPU busy, and their operator is the hot spot") {
+  TemporaryFolder const folder;
+  frugal::Report report;
+  auto const windows =
+      run({}, report, folder.path(), Profile<Steps<10>, PerEpoch, frugal::Nvtx>{.least_busy = 0});
+  REQUIRE(windows.size() == 2);
+  CHECK(windows[0].hot_spots[0].name == "aten::mm");
+  CHECK(windows[0].bound == Bound::compute);
+  CHECK(windows[0].device_idle < 0.3);
+  CHECK(windows[0].peak.bytes >= 4096 * 4096 * 4);
+  CHECK(report.advice.empty());  // NVTX is there
+  CHECK(std::filesystem::exists(folder / windows[0].trace));
+}
+
+TEST_CASE("small products leave the GPU waiting for the host") {
+  frugal::Report report;
+  auto const windows = run({.size = 8}, report, "", Profile<Steps<10>, PerEpoch>{.least_busy = 0});
+  REQUIRE(windows.size() == 2);
+  CHECK(windows[0].device_idle > 0.5);
+  CHECK(windows[0].bound != Bound::compute);
+}
+
+TEST_CASE("replayed steps are profiled too, and again in the next epoch") {
+  frugal::Report report;
+  auto const windows = run({.size = 2048}, report, "",
+                           Profile<Steps<10>, PerEpoch>{.least_busy = 0}, frugal::Graph<frugal::WholeStep>{});
+  REQUIRE(windows.size() == 2);
+  CHECK_FALSE(windows[1].hot_spots.empty());
+  CHECK(windows[1].device_idle < 0.9);
+}
+
+}  // namespace frugal_test::gpu_profile
