@@ -91,19 +91,15 @@ class LogLineHandler : public detail::NumbersAsWritten {
  private:
   bool add(LogLine::Field field) {
     if (!open_) return false;  // a value that is no object
-    if (name_ == "event" && field.text) {
+    // A policy's event may have fields of these names as well: the first ones are Log's.
+    if (name_ == "event" && field.text && line.event.empty()) {
       line.event = *std::move(field.text);
-    } else if (name_ == "step" && field.number >= 0) {
+    } else if (name_ == "step" && field.number >= 0 && !has_step) {
       line.step = field.number;
       has_step = true;
-    } else if (name_ == "seconds" && field.number >= 0) {
-      // A policy's event may have a field of this name as well: the first one is Log's.
-      if (!std::exchange(has_seconds, true)) {
-        line.seconds = field.number;
-      } else {
-        field.name = name_;
-        line.fields.push_back(std::move(field));
-      }
+    } else if (name_ == "seconds" && field.number >= 0 && !has_seconds) {
+      line.seconds = field.number;
+      has_seconds = true;
     } else if (line.fields.size() < most_fields) {
       field.name = name_;
       line.fields.push_back(std::move(field));

@@ -4,8 +4,8 @@
 #include <frugal/data/curate/curation_file.hpp>
 #include <frugal/error.hpp>
 #include <frugal/html/levers.hpp>
+#include <frugal/html/profile_windows.hpp>
 #include <frugal/html/run_log.hpp>
-#include <frugal/store/json.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -19,59 +19,17 @@
 
 namespace frugal::html {
 
-/// One operation that took time, from profile/hot_spots.json.
-struct HotSpot {
-  std::string name;
-  double share = 0;  ///< of the profiled time, 0 to 1
-  std::optional<double> seconds{};
-  std::optional<std::uint64_t> calls{};
-};
-
 /// Everything in a run's folder that a page shows. What is missing is left out; a damaged file is
 /// named in `notes`.
 struct RunFolder {
   std::filesystem::path path;
   std::string name;  ///< of the folder
   RunLog log;
-  std::vector<HotSpot> hot_spots{};
+  std::vector<ProfileWindow> windows{};  ///< of profile/hot_spots.json
   std::optional<Levers> levers{};
   std::optional<Curation> duplicates{};
   std::vector<std::string> notes{};
 };
-
-/// Reads profile/hot_spots.json: an array of objects with "name" and "share", or an object that has
-/// one under "hot_spots". DataError for anything else.
-inline std::vector<HotSpot> parse_hot_spots(std::string const& text, std::string const& where) {
-  using detail::Json;
-  auto const refuse = [&](std::string why) {
-    return DataError({.what = "the hot spots cannot be read",
-                      .where = where,
-                      .why = std::move(why),
-                      .fix = "Remove the file, or profile again."});
-  };
-  detail::JsonError error;
-  auto const all = Json::parse(text, &error);
-  if (!all) throw refuse("at byte " + std::to_string(error.at) + ": " + error.why);
-  Json const* list = &*all;
-  if (all->is(Json::Kind::object)) list = all->find("hot_spots");
-  if (list == nullptr || !list->is(Json::Kind::array)) throw refuse("it has no \"hot_spots\"");
-  std::vector<HotSpot> spots;
-  for (Json const& each : list->items()) {
-    Json const* const name = each.find("name");
-    Json const* const share = each.find("share");
-    auto const part = share == nullptr ? std::nullopt : share->as_double();
-    if (name == nullptr || !name->is(Json::Kind::text) || !part || !(*part >= 0 && *part <= 1)) {
-      throw refuse("a hot spot lacks a name, or a share from 0 to 1, at byte " +
-                   std::to_string(each.at()));
-    }
-    HotSpot spot{.name = detail::beginning(name->text(), 200), .share = *part};
-    if (Json const* const seconds = each.find("seconds")) spot.seconds = seconds->as_double();
-    if (Json const* const calls = each.find("calls")) spot.calls = calls->as_unsigned();
-    spots.push_back(std::move(spot));
-    if (spots.size() == 50) break;
-  }
-  return spots;
-}
 
 namespace parts {
 
@@ -113,7 +71,7 @@ inline RunFolder read_run_folder(std::filesystem::path const& path) {
   run.name =
       whole.has_filename() ? whole.filename().string() : whole.parent_path().filename().string();
   parts::read_extra(run, "profile/hot_spots.json", [&](std::string const& text) {
-    run.hot_spots = parse_hot_spots(text, "profile/hot_spots.json");
+    run.windows = parse_windows(text, "profile/hot_spots.json");
   });
   parts::read_extra(run, "levers.json", [&](std::string const& text) {
     run.levers = parse_levers(text, "levers.json");
