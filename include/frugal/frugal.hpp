@@ -66,6 +66,7 @@
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/flush_denormals.hpp>
 #include <frugal/policy/graph.hpp>
+#include <frugal/policy/html_report.hpp>
 #include <frugal/policy/importance.hpp>
 #include <frugal/policy/keep_memory.hpp>
 #include <frugal/policy/log.hpp>

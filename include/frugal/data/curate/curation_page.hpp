@@ -2,8 +2,8 @@
 #pragma once
 
 #include <frugal/data/curate/curation.hpp>
-#include <frugal/data/curate/html_text.hpp>
 #include <frugal/data/curate/whole_file.hpp>
+#include <frugal/store/html_text.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,11 +2,11 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/data/curate/html_text.hpp>
+#include <frugal/store/html_text.hpp>
 
 #include <string>
 
-namespace frugal_test::data_curate_html_text {
+namespace frugal_test::store_html_text {
 
 TEST_CASE("text for HTML has no markup, no quotes and no forbidden characters") {
   using frugal::detail::as_html;
@@ -34,4 +34,4 @@ TEST_CASE("an excerpt is not cut within a character") {
   CHECK(beginning("\x80\x80\x80", 2) == " \xe2\x80\xa6");
 }
 
-}  // namespace frugal_test::data_curate_html_text
+}  // namespace frugal_test::store_html_text
