@@ -134,7 +134,7 @@ TEST_CASE("a target that is not reached has no cost, and the waterfall says so")
                     .dollars_per_hour = 1}));
   CHECK_FALSE(found.dollars(found.baseline()));
   CHECK_FALSE(found.baseline().samples_to_target());
-  CHECK_THROWS_AS((void)found.levers(), fr::TargetError);
+  CHECK_THROWS_AS((void)found.levers_text(), fr::TargetError);
   std::ostringstream text;
   text << found;
   CHECK(text.str().find("reached in 0 of 2") != std::string::npos);
@@ -160,7 +160,7 @@ TEST_CASE("a recipe that throws has its error in its row, and the others are run
   std::ostringstream text;
   text << found;
   CHECK(text.str().find("'AdamW + BF16' failed: ") != std::string::npos);
-  CHECK(found.json().find("\"error_occurred\": true") != std::string::npos);
+  CHECK(found.json_text().find("\"error_occurred\": true") != std::string::npos);
 }
 
 TEST_CASE("a metric that no validation measures is the error of the row") {

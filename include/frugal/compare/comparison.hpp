@@ -20,16 +20,16 @@ struct [[nodiscard]] Comparison : ComparisonResults {
 
   /// JSON as Google Benchmark writes it, for its compare.py and everything else that reads it: one
   /// benchmark per recipe, whose time is that of a step. StoreError if the file cannot be written.
-  void json(std::filesystem::path const& file) const { detail::write_text(file, json()); }
-  std::string json() const { return detail::google_benchmark_of(*this); }
+  void json(std::filesystem::path const& file) const { detail::write_text(file, json_text()); }
+  std::string json_text() const { return detail::google_benchmark_of(*this); }
 
   /// levers.json, the waterfall of report.html: each row is taken as the row before it with one
   /// lever more. TargetError if a row failed or missed the target, StoreError if the file cannot be
   /// written.
   void levers(std::filesystem::path const& file, std::string const& title = {}) const {
-    detail::write_text(file, levers(title));
+    detail::write_text(file, levers_text(title));
   }
-  std::string levers(std::string const& title = {}) const {
+  std::string levers_text(std::string const& title = {}) const {
     return detail::waterfall_of(*this, title);
   }
 
