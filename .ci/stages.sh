@@ -224,6 +224,7 @@ fuzz_one() {
 stage_interop() {
   local script name program failed=0
   need_packages bible-kjv bible-kjv-text dict-gcide  # real text
+  need_packages libbenchmark-tools python3-scipy     # Google Benchmark reads what compare() writes
   pinned_torch 2.11.0
   configure asan "$root/build/asan"
   build "$root/build/asan" interop_programs

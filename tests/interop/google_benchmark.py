@@ -31,7 +31,7 @@ class GoogleBenchmark(unittest.TestCase):
         return path
 
     def compare(self, *flags) -> str:
-        done = subprocess.run([PYTHON, "-B", COMPARE, "--no-color", *map(str, flags)], capture_output=True, text=True)
+        done = subprocess.run([PYTHON, "-BE", COMPARE, "--no-color", *map(str, flags)], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
