@@ -160,6 +160,7 @@ stage_examples() {
     archive_checkpoints) run_archive_example || failed=1 ;;
     frugal_pack) run_pack_example || failed=1 ;;
     deduplicate) run_deduplicate_example || failed=1 ;;
+    compare_recipes) run_example "$name" --steps 20 --repeats 2 || failed=1 ;;
     image_sheet) run_example "$name" sheet.png || failed=1 ;;
     *) run_example "$name" || failed=1 ;;
     esac

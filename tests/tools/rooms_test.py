@@ -24,6 +24,7 @@ MAY_INCLUDE = {
     "cluster": {"store"},
     "watch": set(),
     "metrics": {"compose", "data", "run"},
+    "compare": {"compose", "libtorch", "run", "policy", "store", "watch"},
     "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch"},
 }
 FOR_ALL = {"error.hpp", "version.hpp"}
