@@ -160,6 +160,7 @@ stage_examples() {
     archive_checkpoints) run_archive_example || failed=1 ;;
     frugal_pack) run_pack_example || failed=1 ;;
     deduplicate) run_deduplicate_example || failed=1 ;;
+    compare_recipes) run_example "$name" --steps 20 --repeats 2 || failed=1 ;;
     image_sheet) run_example "$name" sheet.png || failed=1 ;;
     *) run_example "$name" || failed=1 ;;
     esac
@@ -224,6 +225,7 @@ fuzz_one() {
 stage_interop() {
   local script name program failed=0
   need_packages bible-kjv bible-kjv-text dict-gcide tmux  # real text, and a terminal
+  need_packages libbenchmark-tools python3-scipy  # Google Benchmark reads what compare() writes
   pinned_torch 2.11.0
   configure asan "$root/build/asan"
   build "$root/build/asan" interop_programs

@@ -142,6 +142,11 @@ struct MetricError : Error {
   using Error::Error;
 };
 
+/// A run ended before the metric had the value that it was trained for.
+struct TargetError : Error {
+  using Error::Error;
+};
+
 /// The file system failed: a call failed, there is no space, a disk is read-only.
 struct StoreError : Error {
   using Error::Error;

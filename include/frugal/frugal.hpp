@@ -5,6 +5,7 @@
 
 #include <torch/torch.h>
 
+#include <frugal/compare.hpp>
 #include <frugal/compose/rational.hpp>
 #include <frugal/core.hpp>
 #include <frugal/data/cache/cached.hpp>

@@ -29,6 +29,8 @@ MAY_INCLUDE = {
     "metrics": {"compose", "data", "run"},
     "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch",
                "plan", "energy", "notify"},
+    "compare": {"compose", "libtorch", "run", "policy", "store", "watch"},
+    "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch"},
 }
 FOR_ALL = {"error.hpp", "version.hpp"}
 # The same within data/: its rooms include its own headers, and these other rooms of it. Headers of data/

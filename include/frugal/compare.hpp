@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <frugal/compare/comparison.hpp>
+#include <frugal/compare/job.hpp>
+#include <frugal/compare/peak_memory.hpp>
+#include <frugal/compare/watch.hpp>
+#include <frugal/compose/recipe.hpp>
+#include <frugal/policy/audit.hpp>
+#include <frugal/recipe_name.hpp>
+#include <frugal/trainer.hpp>
+
+namespace frugal {
+
+/// The combinations of a recipe with one choice from each axis, for compare(). The first one is the
+/// baseline; the last axis varies fastest.
+///
+///     product(Recipe<Optimize<AdamW>>{}, Axis<Without, Precision<BF16>>{}, Axis<...>{})
+template <class... Ps, class... Axes>
+constexpr auto product(Recipe<Ps...>, Axes...) {
+  return typename Recipe<Ps...>::template product<Axes...>{};
+}
+
+namespace detail {
+
+struct NoTuning {
+  template <class Trainer>
+  void operator()(Trainer&) const {}
+};
+
+template <class Job>
+struct trainer_of_job;
+template <class Make, class Objective, class Train, class Valid, class... Ps>
+struct trainer_of_job<Job<Make, Objective, Train, Valid, Ps...>> {
+  using job = Job<Make, Objective, Train, Valid, Ps...>;
+  template <class R>
+  using complete = Recipe<R, Ps..., CompareWatch>;
+  template <class R>
+  using type = Trainer<typename job::module_type, Objective, R, Ps..., CompareWatch>;
+
+  template <class R>
+  static type<R> make(job const& of, typename job::module_type module, Settings const& settings) {
+    return std::apply(
+        [&](auto const&... values) {
+          return type<R>(std::move(module), of.objective, settings, values...);
+        },
+        of.shared);
+  }
+};
+
+/// A failure in one line: LibTorch's have a stack behind the first.
+inline std::string failure_text(std::exception const& error) {
+  std::string_view const text = error.what();
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+/// Runs one recipe once. True if the run was preempted, and the comparison ends.
+template <class R, class Job, class Tune>
+bool run_trial(Job const& job, Tune& tune, Settings const& settings, Target const& target,
+               Trial& trial) {
+  torch::manual_seed(settings.seed);
+  PeakMemory memory;
+  auto trainer = trainer_of_job<Job>::template make<R>(job, job.make(), settings);
+  auto& watch = trainer.template policy<CompareWatch::kind>();
+  watch.target = &target;
+  watch.trial = &trial;
+  tune(trainer);
+  auto& module = base_module(trainer.module());
+  memory.begin(trainer.device(), module);
+  Report const report = [&] {
+    if constexpr (Job::validates) {
+      return trainer.fit(*job.train, *job.valid);
+    } else {
+      return trainer.fit(*job.train);
+    }
+  }();
+  trial.peak_bytes = memory.above_start();
+  trial.seed = settings.seed;
+  trial.steps = report.steps;
+  trial.samples = report.samples;
+  trial.seconds = report.seconds;
+  trial.train_loss = report.train_loss;
+  trial.stopped_by = report.stopped_by;
+  trial.weights = hash_of_tensors(module);
+  if constexpr (Job::validates) {
+    bool const measured =
+        !report.validations.empty() && report.validations.back().step == report.steps;
+    Metrics const metrics = measured ? report.last() : trainer.evaluate(*job.valid);
+    for (auto const& [name, value] : metrics) trial.metrics.emplace_back(name, value);
+  }
+  return report.preempted || report.interrupted;
+}
+
+/// One recipe as a value, so that the rounds are compiled once per job.
+template <class Job, class Tune>
+struct Entrant {
+  std::string name;
+  bool (*run)(Job const&, Tune&, Settings const&, Target const&, Trial&);
+};
+
+template <class Job, class Tune>
+class Rounds {
+ public:
+  Rounds(Job const& job, Tune& tune, Comparison& into)
+      : job_(job), tune_(tune), into_(into) {
+    into.target = job.settings.target;
+    into.dollars_per_hour = job.settings.dollars_per_hour;
+    into.repeats = job.settings.repeats;
+  }
+
+  void run(std::vector<Entrant<Job, Tune>> const& entrants) {
+    for (auto const& each : entrants) into_.rows.push_back({.name = unique(each.name)});
+    std::size_t const count = entrants.size();
+    if (job_.settings.warmup_steps > 0) {
+      for (std::size_t i = 0; i < count && !into_.interrupted; ++i) warm_up(entrants[i], i);
+    }
+    for (std::size_t repeat = 0; repeat < job_.settings.repeats; ++repeat) {
+      // Each recipe comes first once in a while: a drift within a round hits all alike.
+      for (std::size_t i = 0; i < count && !into_.interrupted; ++i) {
+        std::size_t const at = (i + repeat) % count;
+        if (!into_.rows[at].failed()) measure(entrants[at], at, repeat);
+      }
+    }
+  }
+
+ private:
+  std::string unique(std::string const& name) const {
+    auto const taken = [&](std::string const& candidate) {
+      return std::any_of(into_.rows.begin(), into_.rows.end(),
+                         [&](ComparedRecipe const& row) { return row.name == candidate; });
+    };
+    std::string candidate = name;
+    for (int number = 2; taken(candidate); ++number) {
+      candidate = name + " (" + std::to_string(number) + ")";
+    }
+    return candidate;
+  }
+
+  Settings settings_of(std::size_t at, std::string const& part) const {
+    Settings settings = job_.settings.settings;
+    if (!settings.run.empty()) {
+      settings.run = settings.run / (std::to_string(at + 1) + "-" + part);
+    }
+    if (settings.name.empty()) settings.name = into_.rows[at].name;
+    return settings;
+  }
+
+  void warm_up(Entrant<Job, Tune> const& entrant, std::size_t at) {
+    Settings settings = settings_of(at, "warm-up");
+    std::uint64_t const most = job_.settings.warmup_steps;
+    settings.steps = std::min(settings.steps.value_or(most), most);
+    settings.epochs.reset();
+    Trial ignored;
+    attempt(entrant, at, settings, Target{}, ignored);
+  }
+
+  void measure(Entrant<Job, Tune> const& entrant, std::size_t at, std::size_t repeat) {
+    if (job_.settings.progress != nullptr) {
+      *job_.settings.progress << "repeat " << repeat + 1 << " of " << job_.settings.repeats << ": "
+                              << into_.rows[at].name << std::endl;
+    }
+    Settings settings = settings_of(at, "repeat-" + std::to_string(repeat + 1));
+    settings.seed += repeat;
+    Trial trial{.repeat = repeat};
+    if (attempt(entrant, at, settings, job_.settings.target, trial)) {
+      into_.rows[at].trials.push_back(std::move(trial));
+    }
+  }
+
+  /// Whether the run came to its end.
+  bool attempt(Entrant<Job, Tune> const& entrant, std::size_t at, Settings const& settings,
+               Target const& target, Trial& trial) {
+    try {
+      into_.interrupted = entrant.run(job_, tune_, settings, target, trial);
+      return !into_.interrupted;
+    } catch (std::exception const& error) {
+      into_.rows[at].error = failure_text(error);
+      return false;
+    }
+  }
+
+  Job const& job_;
+  Tune& tune_;
+  Comparison& into_;
+};
+
+template <class R>
+struct as_recipe {
+  using type = Recipe<R>;
+};
+template <class... Ps>
+struct as_recipe<Recipe<Ps...>> {
+  using type = Recipe<Ps...>;
+};
+
+template <class... Rs, class Job, class Tune>
+Comparison compare_all(list<Rs...>, Job const& job, Tune& tune) {
+  job.settings.require(Job::validates);
+  Comparison comparison;
+  std::vector<Entrant<Job, Tune>> entrants;
+  auto const add = [&]<class R>() {
+    using complete = typename trainer_of_job<Job>::template complete<R>;
+    if constexpr (complete::legal) {
+      entrants.push_back({recipe_name<R>(), &run_trial<R, Job, Tune>});
+    } else {
+      comparison.dropped.push_back({recipe_name<R>(), std::string(complete::fault)});
+    }
+  };
+  (add.template operator()<Rs>(), ...);
+  Rounds<Job, Tune>(job, tune, comparison).run(entrants);
+  return comparison;
+}
+
+template <class Job, class... Rs>
+constexpr bool any_legal =
+    (false || ... || trainer_of_job<Job>::template complete<Rs>::legal);
+
+}  // namespace detail
+
+/// Trains every recipe of a list from the same weights on the same batches, several times, and
+/// compares time, memory, quality and cost. The first legal one is the baseline; illegal ones are
+/// dropped, and named in the table. A recipe that throws has its error in its row.
+///
+/// `tune(trainer)` sets run-time settings of each recipe: [](auto& t) { t.optimizer().lr = 2e-3; }
+///
+/// SettingsError for a negative price, no repeats, a target that nothing can reach, or a folder
+/// that is not empty.
+template <class... Rs, class Make, class Objective, class Train, class Valid, class... Ps,
+          class Tune = detail::NoTuning>
+Comparison compare(list<Rs...> recipes, Job<Make, Objective, Train, Valid, Ps...> const& job,
+                   Tune tune = {}) {
+  using job_type = Job<Make, Objective, Train, Valid, Ps...>;
+  static_assert(sizeof...(Rs) > 0,
+                "frugal: compare has no recipes. Write compare<Baseline, A, B>(job), or "
+                "compare(product(Recipe<...>{}, Axis<...>{}), job).");
+  static_assert(sizeof...(Rs) == 0 || detail::any_legal<job_type, Rs...>,
+                "frugal: compare has only recipes that no Trainer accepts. Recipe<...>::fault says "
+                "why, or list one of them in compare<...>(job).");
+  return detail::compare_all(recipes, job, tune);
+}
+
+/// The same for recipes, or single policies, that are listed; an illegal one does not compile.
+template <class... Rs, class SomeJob, class Tune = detail::NoTuning>
+  requires detail::is_job<SomeJob>
+Comparison compare(SomeJob const& job, Tune tune = {}) {
+  static_assert(sizeof...(Rs) > 0,
+                "frugal: compare has no recipes. Write compare<Baseline, A, B>(job), or "
+                "compare(product(Recipe<...>{}, Axis<...>{}), job).");
+  static_assert((true && ... &&
+                 (detail::facts<typename detail::trainer_of_job<SomeJob>::template complete<
+                      typename detail::as_recipe<Rs>::type>::policies>::require() ||
+                  true)));
+  return detail::compare_all(list<typename detail::as_recipe<Rs>::type...>{}, job, tune);
+}
+
+}  // namespace frugal

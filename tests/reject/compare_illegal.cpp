@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Audit<BitExact> needs FP32: 16-bit products depend on the machine. Remove Precision or Audit.
+#include <frugal/compare.hpp>
+#include <frugal/data/resident.hpp>
+#include <frugal/policy/optimize.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+inline auto make = [] { return torch::nn::Linear(1, 1); };
+using Work = Job<decltype(make), CrossEntropy, Resident, Resident>;
+
+using Good = Recipe<Optimize<AdamW>, Precision<BF16>>;
+void good(Work& job) { static_cast<void>(compare<Good>(job)); }
+#ifdef FRUGAL_REJECT
+void bad(Work& job) { static_cast<void>(compare<Good, Good::with<Audit<BitExact>>>(job)); }
+#endif

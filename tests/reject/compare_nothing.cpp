@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: compare has no recipes. Write compare<Baseline, A, B>(job), or compare(product(Recipe<...>{}, Axis<...>{}), job).
+#include <frugal/compare.hpp>
+#include <frugal/data/resident.hpp>
+#include <frugal/policy/optimize.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+inline auto make = [] { return torch::nn::Linear(1, 1); };
+using Work = Job<decltype(make), CrossEntropy, Resident, Resident>;
+
+void good(Work& job) { static_cast<void>(compare<Recipe<Optimize<AdamW>>>(job)); }
+#ifdef FRUGAL_REJECT
+void bad(Work& job) { static_cast<void>(compare<>(job)); }
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: compare has only recipes that no Trainer accepts. Recipe<...>::fault says why, or list one of them in compare<...>(job).
+#include <frugal/compare.hpp>
+#include <frugal/data/resident.hpp>
+#include <frugal/policy/optimize.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+inline auto make = [] { return torch::nn::Linear(1, 1); };
+using Work = Job<decltype(make), CrossEntropy, Resident, Resident>;
+
+using Good = Recipe<Optimize<AdamW>, Precision<BF16>>;
+using Bad = Good::with<Audit<BitExact>>;
+void good(Work& job) { static_cast<void>(compare(list<Good, Bad>{}, job)); }
+#ifdef FRUGAL_REJECT
+void bad(Work& job) { static_cast<void>(compare(list<Bad>{}, job)); }
+#endif
