@@ -62,7 +62,7 @@ int main(int count, char** arguments) {
     fr::Trainer trainer{
         module,
         Objective{board, what == "stopped" ? 13ULL : 0ULL, &batches},
-        fr::Settings{.epochs = 2, .seed = 1, .run = arguments[1]},
+        fr::Settings{.run = arguments[1], .epochs = 2, .seed = 1},
         fr::Optimize<fr::SGD>{.lr = 0.1},
         fr::Validate<fr::Accuracy>{},
         fr::Checkpoint<fr::Every<10>>{},
