@@ -8,7 +8,7 @@
 # the headers and programs that need it.
 
 set(frugal_cmake_dir "${CMAKE_CURRENT_LIST_DIR}")
-set(frugal_components archive arrow avro images notices text)
+set(frugal_components archive arrow avro images notices tensorboard text)
 
 # Moving old checkpoints to cold storage, and tar shards.
 set(frugal_archive_targets LibArchive::LibArchive)
@@ -52,6 +52,16 @@ set(frugal_notices_packages libcurl4-openssl-dev)
 set(frugal_notices_headers "curl/")
 macro(frugal_find_notices)
   find_package(CURL 7.87 QUIET)
+endmacro()
+
+# TensorBoard's event files: Protozero and Boost.CRC are headers alone, libpng encodes images.
+set(frugal_tensorboard_targets FrugalProtozero::protozero FrugalBoost::crc PNG::PNG)
+set(frugal_tensorboard_packages libprotozero-dev libboost-dev libpng-dev)
+set(frugal_tensorboard_headers "(protozero/.*\\.hpp|boost/crc\\.hpp|png\\.h)>")
+macro(frugal_find_tensorboard)
+  frugal_find_library(FrugalProtozero::protozero protozero/pbf_writer.hpp)
+  frugal_find_library(FrugalBoost::crc boost/crc.hpp)
+  find_package(PNG QUIET)
 endmacro()
 
 # Vocabularies: byte-pair and unigram by SentencePiece, WordPiece with the tables of utf8proc.

@@ -60,6 +60,7 @@ std::vector<Json> lines_in(std::filesystem::path const& path) {
     Json parsed = Json::parse(line);
     if (parsed.at("event") == "resume" || parsed.at("event") == "split") continue;
     parsed.erase("seconds");
+    parsed.erase("memory_bytes");
     all.push_back(parsed);
   }
   return all;

@@ -50,6 +50,7 @@ inline std::vector<nlohmann::json> metrics_in(std::filesystem::path const& folde
       continue;
     }
     line.erase("seconds");
+    line.erase("memory_bytes");
     lines.push_back(std::move(line));
   }
   return lines;

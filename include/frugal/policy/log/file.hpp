@@ -52,6 +52,18 @@ class LogFile {
   /// Does it keep what is written, and can it be cut?
   bool regular() const { return regular_; }
 
+  /// Has it been deleted? What is written then is lost when it is closed.
+  bool removed() const {
+    struct stat status{};
+    return regular_ && ::fstat(descriptor_, &status) == 0 && status.st_nlink == 0;
+  }
+  /// In bytes; 0 of a pipe.
+  std::uint64_t size() const {
+    struct stat status{};
+    if (!regular_ || ::fstat(descriptor_, &status) != 0) return 0;
+    return static_cast<std::uint64_t>(status.st_size);
+  }
+
   /// Of its end; of a pipe one that cuts nothing.
   Mark mark() const { return mark_at(size()); }
   /// Of any place, for a length of which no more is known.
@@ -105,12 +117,6 @@ class LogFile {
 
  private:
   static constexpr std::uint64_t tail_size = 256;  // a line or two, with the time in them
-
-  std::uint64_t size() const {
-    struct stat status{};
-    if (!regular_ || ::fstat(descriptor_, &status) != 0) return 0;
-    return static_cast<std::uint64_t>(status.st_size);
-  }
 
   std::string read(std::uint64_t from, std::uint64_t count) const {
     std::string bytes(count, '\0');

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
+#include <frugal/policy/sink/csv_rows.hpp>
+#include <frugal/policy/sink/file.hpp>
+#include <frugal/policy/sink/state.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+class CsvSink {
+ public:
+  template <class Policy>
+  explicit CsvSink(Policy const& policy) : path_(policy.path) {}
+
+  template <class Context>
+  void open(FitBegin<Context>& phase) {
+    file_.open(sink_path(path_, phase.settings().run, "metrics.csv", "Csv"), "Csv");
+    if (file_.regular()) phase.writes_to(file_.path());
+  }
+  void write(MetricRecord const& record) {
+    // A resumed run has begun before.
+    if (record.kind == RecordKind::begin && record.at.step != 0 && file_.begun()) return;
+    file_.append(csv_rows(record), csv_header, csv_event);
+  }
+  template <class Archive>
+  void persist(Archive& archive, bool in_run) {
+    file_.persist(archive, in_run);
+  }
+
+ private:
+  std::filesystem::path path_;
+  SinkFile file_;
+};
+
+}  // namespace detail
+
+/// Logs a run as CSV (RFC 4180) to `metrics.csv` in the run's folder: one row per value.
+///
+/// Lever   none; the record of Log for spreadsheets and data frames.
+/// Cost    at its cadence one write and, with the losses on a device, one host sync; between times
+///         one comparison of a counter.
+/// State   the length of the file and a mark of its end: a resumed run cuts off the rows that it
+///         writes again.
+/// Errors  SettingsError without a folder to write to; DataError if the file cannot be opened. A
+///         failed write is an advice, once, and counted (`outcome`).
+///
+/// The columns are event, step, epoch, samples, seconds, name, value. They never change: a value
+/// that appears later, such as a validation's, is another row and not another column.
+template <class... Options>
+struct Csv {
+ private:
+  using classes = list<detail::option::cadence>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Csv<...>: unknown option. Options: a cadence such as Every<100> or "
+                "Every<1, Epoch>.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Csv<...>: two cadences. Write one Csv for each of them.");
+  using Cadence = detail::option_of<detail::option::cadence, Every<100>, Options...>;
+
+ public:
+  using kind = kinds::csv;
+  using listens = detail::sink_listens;
+  using after = detail::sink_after;
+  using before = detail::sink_before;
+
+  static constexpr About about{Term::none, "some rows at its cadence"};
+
+  /// Empty: `metrics.csv` in Settings::run.
+  std::filesystem::path path{};
+  Outcome<SinkOutcome> outcome{};  ///< set by fit: records written, and lost
+
+  template <class Context>
+  using State = detail::SinkState<Context, Cadence, detail::CsvSink>;
+};
+
+}  // namespace frugal

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <frugal/error.hpp>
+#include <frugal/policy/log/file.hpp>
+#include <frugal/store/io_error.hpp>
+
+namespace frugal::detail {
+
+/// The path of a sink's file in the run's folder, with the folders above it. SettingsError if
+/// neither a path nor a folder is set; DataError if the folders cannot be created.
+inline std::filesystem::path sink_path(std::filesystem::path const& path,
+                                       std::filesystem::path const& run, std::string_view name,
+                                       std::string_view policy) {
+  if (path.empty() && run.empty()) {
+    throw SettingsError({.what = std::string(policy) + " has nowhere to write",
+                         .where = std::string(policy) + "::path",
+                         .why = "neither it nor Settings::run is set",
+                         .fix = "Set Settings::run to a folder, or " + std::string(policy) +
+                                "::path."});
+  }
+  std::filesystem::path const file = path.empty() ? run / name : path;
+  if (!file.has_parent_path()) return file;
+  std::error_code failure;
+  std::filesystem::create_directories(file.parent_path(), failure);
+  if (!failure) return file;
+  std::filesystem::path const folder = file.parent_path();
+  Fault const why = folder_error(folder, first_missing(folder), failure.value()).fault();
+  throw DataError({.what = std::string(policy) + " cannot open its file",
+                   .where = file.string(),
+                   .why = why.what + ": " + why.why,
+                   .fix = why.fix});
+}
+
+/// The text file of a sink: lines are appended at once, and those that a resumed run repeats are
+/// cut off before its first one, as in Log.
+class SinkFile {
+ public:
+  void open(std::filesystem::path path, std::string_view policy) {
+    path_ = std::move(path);
+    file_ = std::make_unique<LogFile>(path_);
+    if (file_->open()) return;
+    throw DataError({.what = std::string(policy) + " cannot open its file",
+                     .where = path_.string(),
+                     .why = why_of(path_, errno),
+                     .fix = "Check the permissions and the free space there, or set another path."});
+  }
+  std::filesystem::path const& path() const { return path_; }
+  bool regular() const { return file_->regular(); }
+  /// Whether a resumed run continues in it.
+  bool begun() const { return file_->size() != 0; }
+
+  /// Appends lines, and before the first of the file its header. All or nothing; throws if it
+  /// fails.
+  template <class EventOf>
+  void append(std::string_view lines, std::string_view header, EventOf&& event_of) {
+    if (file_ == nullptr || file_->removed()) reopen();
+    if (cut_to_) cut(std::forward<EventOf>(event_of));
+    bool const first = file_->regular() ? file_->size() == 0 : !has_header_;
+    std::string const with_header = first ? std::string(header) + std::string(lines) : "";
+    if (!file_->append(first ? std::string_view(with_header) : lines)) fail(errno);
+    has_header_ = true;
+  }
+
+  template <class Archive>
+  void persist(Archive& archive, bool in_run) {
+    LogFile::Mark mark{};
+    // A cut that is due has a mark that is still the end.
+    if (!Archive::loading && file_) mark = cut_to_ ? *cut_to_ : file_->mark();
+    archive("size", mark.size);
+    archive("tail", mark.tail);
+    if (!Archive::loading || !file_) return;
+    cut_to_ = mark;
+    cut_keeps_events_ = in_run;
+  }
+
+ private:
+  void reopen() {
+    // Not its folder: who removed that does not want it back.
+    auto again = std::make_unique<LogFile>(path_);
+    if (!again->open()) fail(errno);
+    file_ = std::move(again);
+    cut_to_.reset();
+  }
+
+  /// A return within the run repeats its records, but no events; a resume repeats all but the
+  /// resumes before it.
+  template <class EventOf>
+  void cut(EventOf&& event_of) {
+    LogFile::Mark const mark = *std::exchange(cut_to_, std::nullopt);
+    bool const whole = file_->cut(mark, [&](std::string_view line) {
+      std::string_view const event = event_of(line);
+      if (!cut_keeps_events_) return event == "resume";
+      for (std::string_view const own :
+           {"", "begin", "step", "validation", "epoch", "end", "audit"}) {
+        if (event == own) return false;
+      }
+      return true;
+    });
+    if (!whole) fail(errno);
+  }
+
+  [[noreturn]] void fail(int code) const {
+    throw std::runtime_error(path_.string() + ": " + why_of(path_, code));
+  }
+
+  std::filesystem::path path_;
+  std::unique_ptr<LogFile> file_;
+  bool has_header_ = false;
+  std::optional<LogFile::Mark> cut_to_;
+  bool cut_keeps_events_ = false;
+};
+
+}  // namespace frugal::detail

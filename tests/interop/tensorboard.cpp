@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: tensorboard
+// The runs for tests/interop/tensorboard.py:
+//
+//  FOLDER run      trains for 20 steps, with scalars, histograms, a text and two images
+//  FOLDER stopped  the same, stopped after step 12 and saved at step 10
+//  FOLDER resumed  resumes that one
+#include <frugal/frugal.hpp>
+#include <frugal/policy/tensorboard.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+#include <cstdint>
+#include <exception>
+#include <iomanip>
+#include <iostream>
+#include <string>
+
+namespace fr = frugal;
+
+namespace {
+
+/// Ends the process's run as a kill does.
+struct Gone {};
+
+struct Objective {
+  fr::TensorBoardWriter board;
+  std::uint64_t dies_at;
+  std::uint64_t* batches;
+
+  fr::Loss operator()(torch::nn::Linear& module, fr::Batch const& batch) const {
+    std::uint64_t const count = ++*batches;
+    if (count == dies_at) throw Gone{};
+    if (count == 1) {
+      // Rows 0 and 1 of red, green and blue.
+      at::Tensor const picture_CHW = at::zeros({3, 2, 3});
+      for (int channel = 0; channel < 3; ++channel) picture_CHW.select(0, channel).select(1, channel).fill_(1);
+      board.image("picture", 0, picture_CHW);
+      board.image("grey", 0, at::arange(6, at::kByte).reshape({2, 3}) * 50);
+      board.histogram("known", 0, at::tensor({-2.0, -0.5, 0.0, 0.25, 0.25, 3.0}));
+    }
+    fr::Loss loss = fr::CrossEntropy{}(module, batch);
+    loss.scalars = {{"half", 0.5}};
+    return loss;
+  }
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  try {
+    if (count != 3) {
+      std::cerr << "FOLDER run, stopped or resumed\n";
+      return 2;
+    }
+    std::string const what = arguments[2];
+    fr::TensorBoardWriter const board;
+    std::uint64_t batches = 0;
+    torch::manual_seed(3);
+    at::Tensor const data_NF = at::randn({40, 4});
+    torch::nn::Linear module(4, 2);
+    fr::Trainer trainer{
+        module,
+        Objective{board, what == "stopped" ? 13ULL : 0ULL, &batches},
+        fr::Settings{.run = arguments[1], .epochs = 2, .seed = 1},
+        fr::Optimize<fr::SGD>{.lr = 0.1},
+        fr::Validate<fr::Accuracy>{},
+        fr::Checkpoint<fr::Every<10>>{},
+        fr::Log<fr::Every<2>>{},
+        fr::TensorBoard<fr::Every<2>, fr::WeightHistograms<fr::Every<5>>,
+                        fr::GradientHistograms<fr::Every<5>>>{
+            .texts = {{"recipe", "**SGD**, caf\u00e9"}}, .writer = board}};
+    auto const source = [&] {
+      return fr::Resident({data_NF, (data_NF.sum(1) > 0).to(at::kLong)}, {.batch = 4});
+    };
+    static_cast<void>(trainer.fit(source(), source()));
+    // What the last histogram has: 20 is a multiple of 5.
+    std::cout << std::setprecision(17) << module->weight.min().item<double>() << ' '
+              << module->weight.max().item<double>() << ' ' << module->weight.sum().item<double>()
+              << ' ' << module->weight.numel() << '\n';
+  } catch (Gone const&) {
+    return 0;
+  } catch (std::exception const& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}
