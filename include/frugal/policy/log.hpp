@@ -18,8 +18,9 @@
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/log/file.hpp>
 #include <frugal/policy/options.hpp>
+#include <frugal/policy/sink/collector.hpp>
+#include <frugal/policy/sink/record.hpp>
 #include <frugal/run/phases.hpp>
-#include <frugal/run/scalar_ledger.hpp>
 #include <frugal/store/io_error.hpp>
 #include <frugal/store/json_line.hpp>
 
@@ -39,7 +40,8 @@ namespace frugal {
 ///
 /// Lines are
 /// {"event":"step","step":100,"epoch":0,"samples":3200,"seconds":1.5,"loss":0.7,"lr_factor":1},
-/// with the means of the objective's scalars (Loss::scalars) since the previous line; "validation"
+/// with the means of the objective's scalars (Loss::scalars) since the previous line and all gauges
+/// (Phase::gauges), such as "memory_bytes"; "validation"
 /// with every metric, "epoch" with the epoch's mean loss, "begin" and "end", and events of the run
 /// itself: "resume", "rollback". Numbers that JSON cannot express (NaN, infinities) are null. Each
 /// line is written at once, so that a killed run's log ends in a complete line.
@@ -58,7 +60,9 @@ struct Log {
   using kind = kinds::log;
   using listens =
       list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end, on::recorded>;
-  using after = list<kinds::optimizer>;
+  // A line of a step has the values that other policies measured after it.
+  using after = list<kinds::optimizer, kinds::cost_meter, kinds::throughput, kinds::profile,
+                     kinds::budget, kinds::burn_rate>;
   // The line of a step has the learning rate of that step.
   using before = list<kinds::schedule>;
 
@@ -92,48 +96,29 @@ struct Log {
       file_ = std::make_unique<detail::LogFile>(path_);
       if (!file_->open()) fail_to_open();
       if (file_->regular()) phase.writes_to(path_);
-      if constexpr (!Cadence::per_epoch) phase.follow(since_step_);
-      phase.follow(since_epoch_);
+      collector_.follow(phase, !Cadence::per_epoch);
       run_ = &detail::run_of(phase);
-      detail::JsonLine line = begin_line("begin", phase);
-      line.add("parameters", parameter_count(phase.parameters()));
-      line.add("seed", phase.settings().seed);
       // Held back until there is another line, or a save: a run that is refused, because another
       // trainer works in this folder, must not write into that one's log.
-      first_ = std::move(line).str();
+      first_ = line_of(collector_.begin(phase));
     }
 
     void on_step(Step<Context>& phase) {
       if constexpr (!Cadence::per_epoch) {
         if (!Cadence::due_at_step(phase.counters())) return;
         write_events();
-        detail::JsonLine line = begin_line("step", phase);
-        line.add("loss", phase.last_loss());
-        line.add("lr_factor", phase.learning_rate_factor());
-        if (phase.gradient_norm().known()) line.add("gradient_norm", phase.gradient_norm().value());
-        if (phase.counters().skipped != 0) line.add("skipped", phase.counters().skipped);
-        for (auto const& [name, mean] : phase.scalars(since_step_)) line.add(name, mean);
-        add_train_metrics(line, phase);
-        add_speed(line, phase);
-        write(std::move(line).str());
+        write(line_of(collector_.step(phase)));
       }
     }
 
     void on_validated(Validated<Context>& phase) {
       write_events();
-      detail::JsonLine line = begin_line("validation", phase);
-      for (auto const& [name, value] : phase.metrics) line.add(name, value);
-      write(std::move(line).str());
+      write(line_of(collector_.validation(phase)));
     }
 
     void on_epoch_end(EpochEnd<Context>& phase) {
       write_events();
-      detail::JsonLine line = begin_line("epoch", phase);
-      line.add("loss", phase.mean_loss());
-      for (auto const& [name, mean] : phase.scalars(since_epoch_)) line.add(name, mean);
-      add_train_metrics(line, phase);
-      add_speed(line, phase);
-      write(std::move(line).str());
+      write(line_of(collector_.epoch(phase)));
     }
 
     void on_fit_end(FitEnd<Context>& phase) {
@@ -141,9 +126,7 @@ struct Log {
       // A finished run that is started again has one "end" line.
       if (ended_at_ == phase.counters().step) return;
       ended_at_ = phase.counters().step;
-      detail::JsonLine line = begin_line("end", phase);
-      line.add("stopped_by", phase.stopped_by());
-      write(std::move(line).str());
+      write(line_of(collector_.end(phase)));
     }
 
     void on_recorded(Recorded<Context> const&) {
@@ -171,69 +154,24 @@ struct Log {
         archive("tail", mark.tail);
       }
       archive("ended_at", ended_at_);
-      persist_train_metrics_of(archive);
-      persist_span(archive, "since_step", since_step_);
-      persist_span(archive, "since_epoch", since_epoch_);
+      collector_.persist(archive);
       if (!file_) return;
       if (Archive::loading) go_to(mark);
       in_run_ = true;  // a refused run saves nothing and records nothing
     }
 
    private:
-    static detail::JsonLine begin_line(std::string_view event, Phase<Context> const& phase) {
-      return begin_line(event, phase.counters(), phase.seconds());
-    }
-    static detail::JsonLine begin_line(std::string_view event, Counters const& at, double seconds) {
+    static std::string line_of(MetricRecord const& record) {
       detail::JsonLine line;
-      line.add("event", event)
-          .add("step", at.step)
-          .add("epoch", at.epoch)
-          .add("samples", at.sample)
-          .add("seconds", seconds);
-      return line;
-    }
-
-    template <class Archive>
-    void persist_train_metrics_of(Archive& archive) {
-      if constexpr (Archive::loading) {
-        if (!archive.holds("train_metrics_of")) return;  // the checkpoint of an earlier version
+      line.add("event", record.name)
+          .add("step", record.at.step)
+          .add("epoch", record.at.epoch)
+          .add("samples", record.at.sample)
+          .add("seconds", record.seconds);
+      for (auto const& [name, value] : record.fields) {
+        std::visit([&, &key = name](auto const& each) { line.add(key, each); }, value);
       }
-      archive("train_metrics_of", train_metrics_of_);
-    }
-    template <class Archive>
-    static void persist_span(Archive& archive, std::string const& name, ScalarSpan& span) {
-      if constexpr (Archive::loading) {
-        if (!archive.has(name)) return;  // the checkpoint of an earlier version
-      }
-      archive.scope(name, [&](auto& inner) { span.persist(inner); });
-    }
-
-    /// The metrics measured since the last line that had some.
-    void add_train_metrics(detail::JsonLine& line, Step<Context> const& phase) {
-      Validation const& measured = phase.train_metrics();
-      if (measured.metrics.empty() || measured.step == train_metrics_of_) return;
-      train_metrics_of_ = measured.step;
-      for (auto const& [name, value] : measured.metrics) line.add(name, value);
-    }
-
-    /// A speed measured since the last line that had one.
-    void add_speed(detail::JsonLine& line, Step<Context> const& phase) {
-      if (!phase.speed() || phase.speed()->step == speed_of_) return;
-      Speed const& speed = *phase.speed();
-      speed_of_ = speed.step;
-      line.add("step_seconds", speed.step_seconds)
-          .add("samples_per_second", speed.samples_per_second)
-          .add("tokens_per_second", speed.tokens_per_second);
-      if (speed.flops_per_step) line.add("flops_per_step", *speed.flops_per_step);
-      if (speed.flops_per_second) line.add("flops_per_second", *speed.flops_per_second);
-      if (speed.utilisation) line.add("utilisation", *speed.utilisation);
-      if (speed.data_wait) line.add("data_wait", *speed.data_wait);
-    }
-
-    static std::int64_t parameter_count(Parameters const& parameters) {
-      std::int64_t count = 0;
-      for (at::Tensor const& tensor : parameters.tensors) count += tensor.numel();
-      return count;
+      return std::move(line).str();
     }
 
     /// Cuts the file with the next line: the resume may still be refused.
@@ -294,12 +232,7 @@ struct Log {
 
     void write_events() {
       for (; events_ < run_->events.size(); ++events_) {
-        Event const& event = run_->events[events_];
-        detail::JsonLine line = begin_line(event.name, event.at, event.seconds);
-        for (auto const& [name, value] : event.fields) {
-          std::visit([&, &key = name](auto const& each) { line.add(key, each); }, value);
-        }
-        write(std::move(line).str());
+        write(line_of(detail::MetricCollector::event(run_->events[events_])));
       }
     }
 
@@ -333,10 +266,7 @@ struct Log {
     bool cut_keeps_events_ = false;
     std::size_t events_ = 0;  ///< that are written
     std::optional<std::uint64_t> ended_at_;
-    ScalarSpan since_step_;   ///< of the objective's scalars, since the last line of a step
-    ScalarSpan since_epoch_;  ///< likewise, of an epoch
-    std::optional<std::uint64_t> train_metrics_of_;  ///< step of the last ones that were written
-    std::optional<std::uint64_t> speed_of_;          ///< step of the last one that was written
+    detail::MetricCollector collector_;
   };
 };
 

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <frugal/compose/list.hpp>
+#include <frugal/compose/outcome.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/sink/collector.hpp>
+#include <frugal/policy/sink/record.hpp>
+#include <frugal/run/phases.hpp>
+
+namespace frugal::detail {
+
+/// The hooks of every metric sink, and its place in the order: as Log.
+using sink_listens = list<on::fit_begin, on::ready, on::step, on::validated, on::epoch_end,
+                          on::fit_end, on::recorded>;
+using sink_after = list<kinds::optimizer, kinds::cost_meter, kinds::throughput, kinds::profile,
+                        kinds::budget, kinds::burn_rate>;
+using sink_before = list<kinds::schedule>;
+
+/// The State of a metric sink. `Sink` writes records and has these members:
+///
+///   explicit Sink(Policy const&)
+///   void open(FitBegin<Context>&)        SettingsError or DataError if it can never work
+///   void write(MetricRecord const&)      any exception: this record is lost, and counted
+///   void persist(Archive&, bool in_run)  may be missing; in_run: what is loaded is a return
+///   void close()                         may be missing; when the fit is over, however it ended
+///
+/// A sink never ends or slows a run: after `open` every failure is counted, and the first is given
+/// as advice. The next record is tried again. Between times of the cadence nothing is done.
+template <class Context, class Cadence, class Sink>
+class SinkState {
+ public:
+  using dispensable = void;  // a resumed run may lack a sink, or have a new one
+
+  template <class Policy>
+  explicit SinkState(Policy const& policy)
+      : sink_(policy), outcome_(&policy.outcome), name_(Policy::kind::name) {}
+  SinkState(SinkState const&) = delete;
+  SinkState& operator=(SinkState const&) = delete;
+  ~SinkState() {
+    // Also after an exception: a failed run's losses count too.
+    try {
+      if constexpr (requires { sink_.close(); }) {
+        if (opened_) attempt([&] { sink_.close(); });
+      }
+      if (opened_) outcome_->set(so_far_);
+    } catch (...) {  // no memory
+    }
+  }
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    outcome_->clear();
+    run_ = &run_of(phase);
+    sink_.open(phase);
+    opened_ = true;
+    collector_.follow(phase, !Cadence::per_epoch);
+    begin_ = collector_.begin(phase);
+  }
+
+  // A run that is refused, because another trainer works in this folder, must not write into that
+  // one's files: it does not come this far.
+  void on_ready(Ready<Context>& phase) {
+    begin_->at = phase.counters();
+    begin_->seconds = phase.seconds();
+    enter();
+  }
+
+  void on_step(Step<Context>& phase) {
+    if constexpr (!Cadence::per_epoch) {
+      if (!Cadence::due_at_step(phase.counters())) return;
+      write(collector_.step(phase));
+    }
+  }
+  void on_validated(Validated<Context>& phase) { write(collector_.validation(phase)); }
+  void on_epoch_end(EpochEnd<Context>& phase) { write(collector_.epoch(phase)); }
+  void on_fit_end(FitEnd<Context>& phase) {
+    write_events();
+    // A finished run that is started again has one end.
+    if (ended_at_ == phase.counters().step) return;
+    ended_at_ = phase.counters().step;
+    write(collector_.end(phase));
+  }
+  void on_recorded(Recorded<Context> const&) {
+    if (in_run_) write_events();
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    // The checkpoint of the beginning includes the begin record.
+    if (!Archive::loading && opened_) enter();
+    archive("ended_at", ended_at_);
+    collector_.persist(archive);
+    if constexpr (requires { sink_.persist(archive, true); }) {
+      archive.scope("sink", [&](auto& inner) { sink_.persist(inner, in_run_); });
+    }
+  }
+
+ protected:
+  Sink& sink() { return sink_; }
+  /// For a sink that writes more than records: `f()` counts as one.
+  template <class F>
+  void attempt(F&& f) {
+    try {
+      std::forward<F>(f)();
+      ++so_far_.written;
+    } catch (std::exception const& error) {
+      failed(error.what());
+    } catch (...) {
+      failed("an exception that is not a std::exception");
+    }
+  }
+
+ private:
+  void enter() {
+    if (std::exchange(in_run_, true)) return;
+    attempt([&] { sink_.write(*begin_); });
+    begin_.reset();
+    write_events();
+  }
+
+  void write(MetricRecord const& record) {
+    write_events();
+    attempt([&] { sink_.write(record); });
+  }
+
+  void write_events() {
+    for (; events_ < run_->events.size(); ++events_) {
+      attempt([&] { sink_.write(MetricCollector::event(run_->events[events_])); });
+    }
+  }
+
+  void failed(std::string const& why) {
+    if (so_far_.lost++ != 0) return;
+    so_far_.first_failure = why;
+    run_->advise(std::string(name_) + " could not write at step " +
+                 std::to_string(run_->counters.step) + " (" + why +
+                 "): the run continues, each later record is tried again, and lost ones are "
+                 "counted in its outcome");
+  }
+
+  Sink sink_;
+  Outcome<SinkOutcome> const* outcome_;
+  std::string_view name_;
+  AnyRun* run_ = nullptr;
+  MetricCollector collector_;
+  std::optional<MetricRecord> begin_;
+  SinkOutcome so_far_;
+  bool opened_ = false;
+  bool in_run_ = false;  ///< the run is not refused, and what is loaded now is a return
+  std::size_t events_ = 0;  ///< that are written
+  std::optional<std::uint64_t> ended_at_;
+};
+
+}  // namespace frugal::detail
