@@ -24,6 +24,7 @@ MAY_INCLUDE = {
     "cluster": {"store"},
     "watch": set(),
     "metrics": {"compose", "data", "run"},
+    "doctor": {"compose", "store", "cluster", "watch"},
     "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch"},
 }
 FOR_ALL = {"error.hpp", "version.hpp"}

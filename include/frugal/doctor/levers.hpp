@@ -143,12 +143,12 @@ class Levers {
     }
     if (!machine_.disk || !machine_.disk->why_not.empty()) return;
     Disk const& disk = *machine_.disk;
-    if (disk.read_rate() < slow_read) {
+    if (disk.read_rate() > 0 && disk.read_rate() < slow_read) {
       use("TarSet, RecordSet", "the disk reads " + one_digit(disk.read_rate() / 1e6) +
                                    " MB/s: read shards in sequence",
           "data/shards.md");
     }
-    if (disk.write_rate() < slow_write) {
+    if (disk.write_rate() > 0 && disk.write_rate() < slow_write) {
       use("Checkpoint<..., Async>", "1 GB takes " + one_digit(1e9 / disk.write_rate()) +
                                         " s to write: training need not wait",
           "policy/checkpoint.md");
