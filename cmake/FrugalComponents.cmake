@@ -8,7 +8,7 @@
 # the headers and programs that need it.
 
 set(frugal_cmake_dir "${CMAKE_CURRENT_LIST_DIR}")
-set(frugal_components archive arrow avro images notices text)
+set(frugal_components archive arrow avro images notices prometheus text)
 
 # Moving old checkpoints to cold storage, and tar shards.
 set(frugal_archive_targets LibArchive::LibArchive)
@@ -52,6 +52,16 @@ set(frugal_notices_packages libcurl4-openssl-dev)
 set(frugal_notices_headers "curl/")
 macro(frugal_find_notices)
   find_package(CURL 7.87 QUIET)
+endmacro()
+
+# Metrics over HTTP, for Prometheus. Debian's CMake package also demands what the push gateway needs, which
+# is not used here.
+set(frugal_prometheus_targets FrugalPrometheus::pull)
+set(frugal_prometheus_packages prometheus-cpp-dev)
+set(frugal_prometheus_headers "prometheus/")
+macro(frugal_find_prometheus)
+  frugal_find_library(FrugalPrometheus::pull prometheus/exposer.h
+    prometheus-cpp-pull prometheus-cpp-core)
 endmacro()
 
 # Vocabularies: byte-pair and unigram by SentencePiece, WordPiece with the tables of utf8proc.
