@@ -161,6 +161,7 @@ stage_examples() {
     frugal_pack) run_pack_example || failed=1 ;;
     deduplicate) run_deduplicate_example || failed=1 ;;
     compare_recipes) run_example "$name" --steps 20 --repeats 2 || failed=1 ;;
+    frugal_doctor) run_example "$name" --mib 8 && run_example "$name" --json --quick || failed=1 ;;
     image_sheet) run_example "$name" sheet.png || failed=1 ;;
     *) run_example "$name" || failed=1 ;;
     esac
@@ -220,12 +221,30 @@ fuzz_one() {
   return "$rc"
 }
 
+# promtool, of Debian's package prometheus. Unpacked and not installed: the package brings a server, its web
+# pages and a service.
+need_promtool() {
+  local folder=$state/promtool partial=$state/promtool.partial log=$state/log/promtool.log
+  ! [ -x "$folder/usr/bin/promtool" ] || return 0
+  need_space 400 "$state" "unpacking promtool"
+  rm -rf "$folder" "$partial"
+  mkdir -p "$partial" "$state/log"
+  say "getting promtool"
+  if ! { apt "$log" update && (cd "$partial" && apt-get download prometheus && dpkg -x prometheus_*.deb .); } \
+    >>"$log" 2>&1; then
+    die "Debian's package prometheus could not be got ($(grep -m1 '^E:' "$log" || echo "see $log")). Check the network and apt's sources."
+  fi
+  find "$partial" -type f ! -name promtool -delete
+  mv "$partial" "$folder"
+}
+
 # Files that Python wrote are read, and the other way round. The sanitizers check the programs without
 # LibTorch meanwhile.
 stage_interop() {
   local script name program failed=0
   need_packages bible-kjv bible-kjv-text dict-gcide tmux  # real text, and a terminal
   need_packages libbenchmark-tools python3-scipy  # Google Benchmark reads what compare() writes
+  need_promtool
   pinned_torch 2.11.0
   configure asan "$root/build/asan"
   build "$root/build/asan" interop_programs
@@ -235,7 +254,7 @@ stage_interop() {
     name=$(basename "$script" .py)
     program=$root/build/asan/tests/interop_$name
     [ -x "$program" ] || program=$root/build/tests/tests/interop_$name
-    PYTHONPATH=$state/data-wheels run_unittest "$script" "$program" || failed=1
+    PATH=$state/promtool/usr/bin:$PATH PYTHONPATH=$state/data-wheels run_unittest "$script" "$program" || failed=1
   done
   return "$failed"
 }

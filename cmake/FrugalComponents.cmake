@@ -9,6 +9,7 @@
 
 set(frugal_cmake_dir "${CMAKE_CURRENT_LIST_DIR}")
 set(frugal_components archive arrow avro images notices tensorboard text)
+set(frugal_components archive arrow avro images notices prometheus text)
 
 # Moving old checkpoints to cold storage, and tar shards.
 set(frugal_archive_targets LibArchive::LibArchive)
@@ -62,6 +63,14 @@ macro(frugal_find_tensorboard)
   frugal_find_library(FrugalProtozero::protozero protozero/pbf_writer.hpp)
   frugal_find_library(FrugalBoost::crc boost/crc.hpp)
   find_package(PNG QUIET)
+# Metrics over HTTP, for Prometheus. Debian's CMake package also demands what the push gateway needs, which
+# is not used here.
+set(frugal_prometheus_targets FrugalPrometheus::pull)
+set(frugal_prometheus_packages prometheus-cpp-dev)
+set(frugal_prometheus_headers "prometheus/")
+macro(frugal_find_prometheus)
+  frugal_find_library(FrugalPrometheus::pull prometheus/exposer.h
+    prometheus-cpp-pull prometheus-cpp-core)
 endmacro()
 
 # Vocabularies: byte-pair and unigram by SentencePiece, WordPiece with the tables of utf8proc.

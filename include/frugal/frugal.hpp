@@ -75,6 +75,7 @@
 #include <frugal/policy/precision.hpp>
 #include <frugal/policy/profile.hpp>
 #include <frugal/policy/progress.hpp>
+#include <frugal/policy/prometheus.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/rollback.hpp>
 #include <frugal/policy/schedule.hpp>

@@ -30,6 +30,7 @@ MAY_INCLUDE = {
     "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch",
                "plan", "energy", "notify"},
     "compare": {"compose", "libtorch", "run", "policy", "store", "watch"},
+    "doctor": {"compose", "store", "cluster", "watch"},
     "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch"},
 }
 FOR_ALL = {"error.hpp", "version.hpp"}

@@ -135,6 +135,10 @@ struct prometheus : observer_kind {
   static constexpr std::string_view name = "Prometheus";
   static constexpr std::string_view page = "policy/prometheus.md";
 };
+struct prometheus_endpoint : observer_kind {
+  static constexpr std::string_view name = "PrometheusEndpoint";
+  static constexpr std::string_view page = "policy/prometheus_endpoint.md";
+};
 struct recompute : observer_kind {
   static constexpr std::string_view name = "Recompute";
   static constexpr std::string_view page = "policy/recompute.md";

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <system_error>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/error.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
+#include <frugal/policy/sink/exposition.hpp>
+#include <frugal/policy/sink/state.hpp>
+#include <frugal/store/file.hpp>
+#include <frugal/store/folder.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// The user's labels, with the run's folder as `run`. SettingsError for a name that Prometheus
+/// refuses.
+inline PrometheusLabels checked_labels(PrometheusLabels labels, std::string const& run,
+                                       char const* where) {
+  for (auto const& [name, value] : labels) {
+    if (is_label_name(name)) continue;
+    throw SettingsError({.what = "the label \"" + name + "\" has an invalid name",
+                         .where = where,
+                         .why = "names are letters, digits and _, do not begin with a digit or "
+                                "with __, and \"event\" is frugal's own",
+                         .fix = "Rename it."});
+  }
+  if (!run.empty()) labels.try_emplace("run", run);
+  return labels;
+}
+
+inline double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// Replaces a text file, so that readers see the old text or the new one. Not durable: after a
+/// crash of the machine the values are worthless anyway, and an fsync would stall training.
+inline void replace_text(std::filesystem::path const& path, std::string const& text) {
+  std::filesystem::path next = path;
+  next += ".next";  // node_exporter reads only *.prom
+  std::error_code ignored;
+  std::filesystem::remove(next, ignored);
+  try {
+    File file = File::create(next);
+    file.write(std::as_bytes(std::span(text)));
+    file.close();
+    rename_path(next, path);
+  } catch (...) {
+    std::filesystem::remove(next, ignored);
+    throw;
+  }
+}
+
+class PrometheusFile {
+ public:
+  template <class Policy>
+  explicit PrometheusFile(Policy const& policy)
+      : path_(policy.file), labels_(policy.labels) {}
+
+  template <class Context>
+  void open(FitBegin<Context>& phase) {
+    std::filesystem::path const& run = phase.settings().run;
+    if (path_.empty() && run.empty()) {
+      throw SettingsError({.what = "Prometheus has no file",
+                           .where = "Prometheus::file",
+                           .why = "neither it nor Settings::run is set",
+                           .fix = "Set Settings::run, or a file that ends in .prom."});
+    }
+    if (path_.empty()) path_ = run / "metrics.prom";
+    // The rename would replace a device or a pipe by a file.
+    std::error_code ignored;
+    if (std::filesystem::exists(path_, ignored) &&
+        !std::filesystem::is_regular_file(path_, ignored)) {
+      throw SettingsError({.what = "the file of Prometheus is no regular file",
+                           .where = path_.string(),
+                           .why = "it is replaced at each write",
+                           .fix = "Set Prometheus::file to a path that ends in .prom."});
+    }
+    labels_ = checked_labels(labels_, run.string(), "Prometheus::labels");
+  }
+
+  void write(MetricRecord const& record) {
+    exposition_.take(record);
+    exposition_.stamp(unix_time());
+    if (path_.has_parent_path()) create_folders(path_.parent_path());
+    replace_text(path_, exposition_.text(labels_));
+  }
+
+ private:
+  std::filesystem::path path_;
+  PrometheusLabels labels_;
+  Exposition exposition_;
+};
+
+}  // namespace detail
+
+/// Writes the last values of a run to a text file that Prometheus's node_exporter reads.
+///
+/// Lever   none: a dashboard and alerts for a run, such as one whose dollars grow and whose loss
+///         does not fall.
+/// Cost    at its cadence one small file and, with the losses on a device, one host sync; between
+///         times one comparison of a counter.
+/// State   the means since the last record.
+/// Errors  SettingsError without a file, for one that is no regular file, and for an invalid label.
+///         A write that fails later is an advice, and counted (`outcome`).
+/// Source  https://prometheus.io/docs/instrumenting/exposition_formats/
+template <class Cadence = Every<100>>
+struct Prometheus {
+  static_assert(detail::option::cadence::has<Cadence>,
+                "frugal: Prometheus<Cadence>: the option is a cadence, such as Every<100> or "
+                "Every<1, Epoch>.");
+
+  using kind = kinds::prometheus;
+  using listens = detail::sink_listens;
+  using after = detail::sink_after;
+  using before = detail::sink_before;
+
+  static constexpr About about{Term::none, "a small file at its cadence"};
+
+  std::filesystem::path file{};    ///< ends in .prom; empty: metrics.prom in the run's folder
+  PrometheusLabels labels{};       ///< of every series; `run` is the run's folder by default
+  Outcome<SinkOutcome> outcome{};  ///< set by fit: what arrived, and what was lost
+
+  template <class Context>
+  using State = detail::SinkState<Context, Cadence, detail::PrometheusFile>;
+};
+
+}  // namespace frugal

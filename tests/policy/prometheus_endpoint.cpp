@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: prometheus
+#include <doctest/doctest.h>
+
+#include <frugal/policy/prometheus_endpoint.hpp>
+
+#include "support/files.hpp"
+#include "support/scripted.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace frugal_test::policy_prometheus_endpoint {
+
+using namespace frugal_test::support;
+using frugal::Every;
+using frugal::PrometheusEndpoint;
+
+template <class... Ps>
+auto trainer_of(frugal::Settings settings, Ps const&... policies) {
+  settings.epochs = 2;
+  settings.seed = 5;
+  return frugal::Trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, settings,
+                         frugal::Optimize<frugal::SGD>{}, policies...};
+}
+auto train() { return frugal::Resident(samples(18), {.batch = 4}); }
+
+/// A connection to a port of this machine; -1 if nobody listens.
+int connected(std::uint16_t port) {
+  int const socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(socket, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0) return socket;
+  ::close(socket);
+  return -1;
+}
+
+/// The whole answer to a GET; empty if nobody listens.
+std::string got(std::uint16_t port, std::string const& target = "/metrics") {
+  int const socket = connected(port);
+  if (socket < 0) return {};
+  std::string const request = "GET " + target + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+  std::string answer;
+  if (::send(socket, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
+    char buffer[4096];
+    for (ssize_t read = 0; (read = ::read(socket, buffer, sizeof buffer)) > 0;) {
+      answer.append(buffer, static_cast<std::size_t>(read));
+    }
+  }
+  ::close(socket);
+  return answer;
+}
+
+/// Calls a function after each step.
+struct Each {
+  struct kind : frugal::observer_kind {
+    static constexpr std::string_view name = "test.Each";
+  };
+  using listens = frugal::list<frugal::on::step>;
+  using after = frugal::list<frugal::kinds::prometheus_endpoint>;
+  std::function<void(std::uint64_t)> call;
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(Each const& settings) : call_(settings.call) {}
+    void on_step(frugal::Step<Context>& phase) { call_(phase.counters().step); }
+    std::function<void(std::uint64_t)> call_;
+  };
+};
+
+/// The port of the running fit, as the trainer knows it.
+template <class Trainer>
+std::uint16_t port_of(Trainer& trainer) {
+  auto const* const port =
+      trainer.template policy<frugal::kinds::prometheus_endpoint>().listening.get();
+  return port == nullptr ? 0 : *port;
+}
+
+TEST_CASE("a scrape during training has the values of the last record") {
+  std::string answer;
+  std::function<std::uint16_t()> port;
+  auto trainer = trainer_of({}, PrometheusEndpoint<Every<2>>{.port = 0, .labels = {{"job", "a\"b"}}},
+                            Each{.call = [&](std::uint64_t step) {
+                              if (step == 5) answer = got(port());
+                            }});
+  port = [&] { return port_of(trainer); };
+  static_cast<void>(trainer.fit(train()));
+  CHECK(answer.starts_with("HTTP/1.1 200"));
+  CHECK(answer.find("# TYPE frugal_steps_total counter") != std::string::npos);
+  // Step 5 ends the epoch; the record of step 4 is the last so far.
+  CHECK(answer.find("frugal_steps_total{job=\"a\\\"b\"} 4") != std::string::npos);
+  CHECK(answer.find("frugal_running{job=\"a\\\"b\"} 1") != std::string::npos);
+  CHECK(got(port_of(trainer)).empty());  // nobody listens after the fit
+}
+
+TEST_CASE("scrapes at every moment, and clients that leave, change no weight") {
+  auto plain = trainer_of({});
+  static_cast<void>(plain.fit(train()));
+  std::atomic<std::uint16_t> port{0};
+  std::atomic<bool> done{false};
+  std::atomic<int> answers{0};
+  std::function<std::uint16_t()> listening;
+  auto watched = trainer_of({}, PrometheusEndpoint<Every<1>>{.port = 0},
+                            Each{.call = [&](std::uint64_t) { port = listening(); }});
+  listening = [&] { return port_of(watched); };
+  std::thread scraper([&] {
+    while (!done) {
+      if (port == 0) {
+        std::this_thread::yield();
+        continue;
+      }
+      if (got(port).starts_with("HTTP/1.1 200")) ++answers;
+      // A client that sends half of a request, and one that reads nothing.
+      for (std::string_view const part : {"GET /met", "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"}) {
+        int const socket = connected(port);
+        if (socket < 0) continue;
+        static_cast<void>(::send(socket, part.data(), part.size(), MSG_NOSIGNAL));
+        linger const reset{.l_onoff = 1, .l_linger = 0};
+        ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+        ::close(socket);
+      }
+    }
+  });
+  auto const report = watched.fit(train());
+  done = true;
+  scraper.join();
+  CHECK(report.advice.empty());
+  CHECK(report.steps == 10);
+  CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*watched.module())));
+}
+
+/// Half-way, the listening socket is shut from outside: nobody is answered any more.
+TEST_CASE("an endpoint that dies during training changes no weight and loses no other sink") {
+  auto plain = trainer_of({});
+  static_cast<void>(plain.fit(train()));
+  TemporaryFolder const folder;
+  std::function<std::uint16_t()> port;
+  auto const kill = [&](std::uint64_t step) {
+    if (step != 3) return;
+    for (int each = 3; each < 1024; ++each) {
+      sockaddr_in at{};
+      socklen_t size = sizeof at;
+      int listens = 0;
+      socklen_t of_int = sizeof listens;
+      if (::getsockopt(each, SOL_SOCKET, SO_ACCEPTCONN, &listens, &of_int) != 0 || listens == 0) continue;
+      if (::getsockname(each, reinterpret_cast<sockaddr*>(&at), &size) != 0) continue;
+      if (ntohs(at.sin_port) == port()) ::shutdown(each, SHUT_RDWR);
+    }
+    CHECK(got(port()).empty());
+  };
+  auto watched = trainer_of({}, PrometheusEndpoint<Every<1>>{.port = 0}, Each{.call = kill},
+                            frugal::Prometheus<Every<1>>{.file = folder / "a.prom"});
+  port = [&] { return port_of(watched); };
+  auto const report = watched.fit(train());
+  CHECK(report.steps == 10);
+  CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*watched.module())));
+  CHECK(text_of(folder / "a.prom").find("frugal_steps_total 10\n") != std::string::npos);
+}
+
+TEST_CASE("a port in use is refused at the begin, with what to do") {
+  std::function<std::uint16_t()> port;
+  std::string why;
+  auto const second = [&](std::uint64_t step) {
+    if (step != 1) return;
+    auto other = trainer_of({}, PrometheusEndpoint<>{.port = port()});
+    try {
+      static_cast<void>(other.fit(train()));
+    } catch (frugal::SettingsError const& error) {
+      why = error.what();
+    }
+  };
+  auto first = trainer_of({}, PrometheusEndpoint<>{.port = 0}, Each{.call = second});
+  port = [&] { return port_of(first); };
+  static_cast<void>(first.fit(train()));
+  CHECK(why.find("the endpoint of Prometheus cannot listen (127.0.0.1:") != std::string::npos);
+  CHECK(why.find("port 0 takes any that is free") != std::string::npos);
+}
+
+TEST_CASE("an address that is none of this machine's, and an invalid label, are refused") {
+  auto const refused = [](PrometheusEndpoint<> const& policy) {
+    auto trainer = trainer_of({}, policy);
+    CHECK_THROWS_AS(static_cast<void>(trainer.fit(train())), frugal::SettingsError);
+  };
+  refused({.address = "192.0.2.1", .port = 0});
+  refused({.address = "no address", .port = 0});
+  refused({.port = 0, .labels = {{"a-b", "x"}}});
+}
+
+}  // namespace frugal_test::policy_prometheus_endpoint

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/policy/sink/exposition.hpp>
+
+#include <limits>
+#include <string>
+
+namespace frugal_test::policy_sink_exposition {
+
+using frugal::MetricRecord;
+using frugal::RecordKind;
+using frugal::detail::Exposition;
+using frugal::detail::is_label_name;
+using frugal::detail::prometheus_escaped;
+using frugal::detail::prometheus_name;
+using frugal::detail::prometheus_number;
+
+bool has(std::string const& text, std::string const& line) {
+  return ('\n' + text).find('\n' + line + '\n') != std::string::npos;
+}
+
+TEST_CASE("a record becomes counters and gauges with HELP and TYPE") {
+  Exposition values;
+  MetricRecord record{.kind = RecordKind::step, .name = "step", .at = {.epoch = 1, .step = 20}};
+  record.seconds = 2.5;
+  record.add("loss", 0.25).add("lr_factor", 0.5).add("topK@5", std::uint64_t{3});
+  record.add("text", std::string("no number"));
+  values.take(record);
+  std::string const text = values.text({{"job", "a"}});
+  CHECK(has(text, "# HELP frugal_steps_total Optimizer steps"));
+  CHECK(has(text, "# TYPE frugal_steps_total counter"));
+  CHECK(has(text, "frugal_steps_total{job=\"a\"} 20"));
+  CHECK(has(text, "frugal_training_seconds_total{job=\"a\"} 2.5"));
+  CHECK(has(text, "# TYPE frugal_loss gauge"));
+  CHECK(has(text, "frugal_loss{job=\"a\"} 0.25"));
+  CHECK(has(text, "frugal_learning_rate_factor{job=\"a\"} 0.5"));
+  CHECK(has(text, "frugal_top_k_5{job=\"a\"} 3"));
+  CHECK(text.find("text") == std::string::npos);
+}
+
+TEST_CASE("units are base units") {
+  Exposition values;
+  MetricRecord record;
+  record.add("hours", 2.0).add("kilowatt_hours", 0.5).add("kg_co2", 0.25).add("dollars", 9.5);
+  values.take(record);
+  CHECK(has(values.text({}), "frugal_device_seconds 7200"));
+  CHECK(has(values.text({}), "frugal_energy_joules 1800000"));
+  CHECK(has(values.text({}), "frugal_emissions_grams 250"));
+  CHECK(has(values.text({}), "frugal_cost_dollars 9.5"));
+}
+
+TEST_CASE("losses of steps, of epochs and of validations are three metrics") {
+  Exposition values;
+  for (auto const kind : {RecordKind::step, RecordKind::epoch, RecordKind::validation}) {
+    MetricRecord record{.kind = kind};
+    values.take(record.add("loss", static_cast<double>(kind)));
+  }
+  CHECK(has(values.text({}), "frugal_loss 1"));
+  CHECK(has(values.text({}), "frugal_validation_loss 2"));
+  CHECK(has(values.text({}), "frugal_epoch_loss 3"));
+}
+
+TEST_CASE("events are counted by their names") {
+  Exposition values;
+  for (char const* name : {"resume", "rollback", "rollback"}) {
+    MetricRecord record{.kind = RecordKind::event, .name = name};
+    values.take(record.add("seconds_lost", 7.0));
+  }
+  CHECK(has(values.text({{"run", "x"}}), "frugal_events_total{event=\"rollback\",run=\"x\"} 2"));
+  CHECK(has(values.text({}), "frugal_events_total{event=\"resume\"} 1"));
+  CHECK(values.text({}).find("seconds_lost") == std::string::npos);
+}
+
+TEST_CASE("numbers are as Prometheus writes them") {
+  double const infinity = std::numeric_limits<double>::infinity();
+  CHECK(prometheus_number(std::numeric_limits<double>::quiet_NaN()) == "NaN");
+  CHECK(prometheus_number(infinity) == "+Inf");
+  CHECK(prometheus_number(-infinity) == "-Inf");
+  CHECK(prometheus_number(0.1) == "0.1");
+  CHECK(prometheus_number(1e300) == "1e+300");
+}
+
+TEST_CASE("names become snake_case, and keep no suffix of another kind") {
+  CHECK(prometheus_name("accuracy") == "accuracy");
+  CHECK(prometheus_name("validLoss") == "valid_loss");
+  CHECK(prometheus_name("F1") == "f1");
+  CHECK(prometheus_name("test/top-5 acc.") == "test_top_5_acc");
+  CHECK(prometheus_name("a\nb\"c\\") == "a_b_c");
+  CHECK(prometheus_name("\xc3\xa4rger") == "rger");
+  CHECK(prometheus_name("") == "unnamed");
+  CHECK(prometheus_name("::") == "unnamed");
+  CHECK(prometheus_name("error_total") == "error_total_value");
+  CHECK(prometheus_name("hits_count") == "hits_count_value");
+}
+
+TEST_CASE("two names that become one keep their values apart") {
+  Exposition values;
+  for (int i = 0; i < 2; ++i) {
+    MetricRecord record;
+    values.take(record.add("a b", 1.0).add("a-b", 2.0).add("loss", 3.0).add("Loss", 4.0));
+  }
+  CHECK(has(values.text({}), "frugal_a_b 1"));
+  CHECK(has(values.text({}), "frugal_a_b_2 2"));
+  CHECK(has(values.text({}), "frugal_loss 3"));
+  CHECK(has(values.text({}), "frugal_loss_2 4"));
+}
+
+TEST_CASE("texts are escaped, and bytes that are not UTF-8 are replaced") {
+  CHECK(prometheus_escaped("a\\b\"c\nd", true) == "a\\\\b\\\"c\\nd");
+  CHECK(prometheus_escaped("a\"b", false) == "a\"b");
+  CHECK(prometheus_escaped("\xff", true) == "\xef\xbf\xbd");
+}
+
+TEST_CASE("names of labels are letters, digits and underscores") {
+  CHECK(is_label_name("job"));
+  CHECK(is_label_name("_a1"));
+  for (char const* name : {"", "1a", "a-b", "__a", "event", "a b"}) CHECK_FALSE(is_label_name(name));
+}
+
+}  // namespace frugal_test::policy_sink_exposition
