@@ -27,11 +27,11 @@ MAY_INCLUDE = {
     "energy": {"store"},
     "notify": {"store"},
     "metrics": {"compose", "data", "run"},
-    "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch",
-               "plan", "energy", "notify"},
     "compare": {"compose", "libtorch", "run", "policy", "store", "watch"},
     "doctor": {"compose", "store", "cluster", "watch"},
-    "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch"},
+    "html": {"data", "store", "watch"},
+    "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch",
+               "plan", "energy", "notify", "html"},
 }
 FOR_ALL = {"error.hpp", "version.hpp"}
 # The same within data/: its rooms include its own headers, and these other rooms of it. Headers of data/
