@@ -8,8 +8,7 @@
 # the headers and programs that need it.
 
 set(frugal_cmake_dir "${CMAKE_CURRENT_LIST_DIR}")
-set(frugal_components archive arrow avro images notices tensorboard text)
-set(frugal_components archive arrow avro images notices prometheus text)
+set(frugal_components archive arrow avro images notices prometheus tensorboard text)
 
 # Moving old checkpoints to cold storage, and tar shards.
 set(frugal_archive_targets LibArchive::LibArchive)
@@ -63,6 +62,8 @@ macro(frugal_find_tensorboard)
   frugal_find_library(FrugalProtozero::protozero protozero/pbf_writer.hpp)
   frugal_find_library(FrugalBoost::crc boost/crc.hpp)
   find_package(PNG QUIET)
+endmacro()
+
 # Metrics over HTTP, for Prometheus. Debian's CMake package also demands what the push gateway needs, which
 # is not used here.
 set(frugal_prometheus_targets FrugalPrometheus::pull)
