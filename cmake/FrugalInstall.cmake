@@ -72,8 +72,8 @@ install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/licenses/frugal")
 # The examples are at hand by now, if they are built.
 if(FRUGAL_INSTALL_PROGRAMS)
   if(NOT TARGET frugal_pack)
-    message(FATAL_ERROR "frugal: FRUGAL_INSTALL_PROGRAMS installs frugal_pack, which is built with \
+    message(FATAL_ERROR "frugal: FRUGAL_INSTALL_PROGRAMS installs frugal_pack and frugal_plan, which are built with \
 FRUGAL_BUILD_EXAMPLES=ON and FRUGAL_ARCHIVE=ON.")
   endif()
-  install(TARGETS frugal_pack RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(TARGETS frugal_pack frugal_plan RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()

@@ -476,4 +476,29 @@ FAULTS = (
         new="samples.losses_B.mean()",
         check=test("^policy: importance$"),
     ),
+    # ---- plan -----------------------------------------------------------------------------------
+    Fault(
+        name="free-restarts",
+        breaks="The expected time on machines that vanish leaves out the restarts.",
+        file="include/frugal/plan/checkpoint_interval.hpp",
+        old="  return lifetime * std::exp(failures.restart / lifetime) *\n",
+        new="  return lifetime *\n",
+        check=test("^torch-free: plan/checkpoint_interval$"),
+    ),
+    Fault(
+        name="negative-price",
+        breaks="A negative price of a price file is a price.",
+        file="include/frugal/plan/price_file.hpp",
+        old="    if (value < 0)\n",
+        new="    if (value < -1e9)\n",
+        check=test("^torch-free: plan/price_file$"),
+    ),
+    Fault(
+        name="overlap-earns-time",
+        breaks="Communication that is shorter than the overlap makes a step faster than it is.",
+        file="include/frugal/plan/all_reduce.hpp",
+        old="out.exposed = std::max(Seconds(0), out.communication - job.overlap * out.compute);",
+        new="out.exposed = out.communication - job.overlap * out.compute;",
+        check=test("^torch-free: plan/all_reduce$"),
+    ),
 )

@@ -84,6 +84,15 @@ TEST_CASE("one device is all efficiency, and communication grows towards twice t
   }
 }
 
+TEST_CASE("communication that fits into the overlap costs nothing, and earns nothing") {
+  DataParallel job = with(fast, GradientFormat::BF16, 1);
+  job.samples = 320;
+  ScalingEstimate const got = estimate(job);
+  CHECK(got.communication < got.compute);
+  CHECK(got.exposed == Seconds(0));
+  CHECK(got.efficiency == 1);
+}
+
 TEST_CASE("the advised number of samples is exactly 80 %, with and without overlap") {
   for (double const overlap : {0.0, 0.5, 2.0 / 3, 1.0}) {
     DataParallel job = with(fast, GradientFormat::BF16, overlap);

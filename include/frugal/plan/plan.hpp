@@ -64,7 +64,7 @@ inline std::string text_of(double value, Unit unit) {
     case Unit::count:
       return scaled(value, "");
     case Unit::ratio:
-      std::snprintf(text, sizeof text, "%.3g", value);
+      std::snprintf(text, sizeof text, "%.4g", value);
       return text;
     case Unit::share:
       std::snprintf(text, sizeof text, "%.1f %%", value * 100);
