@@ -61,6 +61,7 @@
 #include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/clip.hpp>
+#include <frugal/policy/csv.hpp>
 #include <frugal/policy/curriculum.hpp>
 #include <frugal/policy/device.hpp>
 #include <frugal/policy/device/copied_ahead.hpp>
@@ -71,6 +72,8 @@
 #include <frugal/policy/importance.hpp>
 #include <frugal/policy/keep_memory.hpp>
 #include <frugal/policy/log.hpp>
+#include <frugal/policy/mlperf_log.hpp>
+#include <frugal/policy/on_metrics.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/precision.hpp>
 #include <frugal/policy/profile.hpp>

@@ -25,7 +25,7 @@ class Frugal(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     # cuda, and the components of cmake/FrugalComponents.cmake.
     options = {name: [True, False] for name in
-               ("archive", "arrow", "avro", "cuda", "images", "notices", "text")}
+               ("archive", "arrow", "avro", "cuda", "images", "notices", "tensorboard", "text")}
     default_options = {
         **{name: False for name in options},
         "libarchive/*:with_zstd": True,
@@ -60,9 +60,13 @@ class Frugal(ConanFile):
             self.requires("zstd/[>=1.5]", transitive_headers=True, transitive_libs=True)
         if self.options.images:
             self.requires("libjpeg-turbo/[>=2.1]", transitive_headers=True, transitive_libs=True)
+        if self.options.images or self.options.tensorboard:
             self.requires("libpng/[>=1.6]", transitive_headers=True, transitive_libs=True)
         if self.options.notices:
             self.requires("libcurl/[>=7.87]", transitive_headers=True, transitive_libs=True)
+        if self.options.tensorboard:
+            self.requires("boost/[>=1.74]", transitive_headers=True)
+            self.requires("protozero/[>=1.7]", transitive_headers=True)
         if self.options.text:  # SentencePiece is the system's
             self.requires("utf8proc/[>=2.8]", transitive_headers=True, transitive_libs=True)
 

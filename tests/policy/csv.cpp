@@ -46,8 +46,8 @@ template <class... Ps>
 auto trainer_of(fr::Settings settings, Ps const&... policies) {
   settings.epochs = 2;
   settings.seed = 5;
-  return fr::Trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, settings,
-                     fr::Optimize<fr::SGD>{}, policies...};
+  return fr::Trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, settings, fr::Optimize<fr::SGD>{},
+                     policies...};
 }
 auto train() { return fr::Resident(samples(18), {.batch = 4}); }
 auto valid() { return fr::Resident(samples(9, 92), {.batch = 4}); }
@@ -59,8 +59,8 @@ TEST_CASE("a CSV file has one header, and a row for each value of each record") 
   static_cast<void>(trainer.fit(train(), valid()));
   auto const rows = cells_in(folder / "metrics.csv");
   REQUIRE(rows.size() > 10);
-  CHECK(rows[0] == std::vector<std::string>{"event", "step", "epoch", "samples", "seconds", "name",
-                                            "value"});
+  CHECK(rows[0] ==
+        std::vector<std::string>{"event", "step", "epoch", "samples", "seconds", "name", "value"});
   CHECK(rows[1][0] == "begin");
   CHECK(rows[1][5] == "parameters");
   CHECK(rows[1][6] == "83");
@@ -80,9 +80,8 @@ TEST_CASE("a run that dies and resumes has the rows of one that does not") {
     run_to_the_end({.folder = folder / name}, deaths, fr::Optimize<fr::SGD>{}, Csv<Every<2>>{},
                    fr::Checkpoint<Every<4>>{});
     auto rows = cells_in(folder / name / "metrics.csv");
-    std::erase_if(rows, [](auto const& row) {
-      return row[0] == "resume" || row[5] == "memory_bytes";
-    });
+    std::erase_if(rows,
+                  [](auto const& row) { return row[0] == "resume" || row[5] == "memory_bytes"; });
     for (auto& row : rows) row[4].clear();
     return rows;
   };
@@ -91,7 +90,8 @@ TEST_CASE("a run that dies and resumes has the rows of one that does not") {
   CHECK(rows_of("killed", {7, 11}) == whole);
 }
 
-TEST_CASE("a full disk, a removed folder and a throwing callable change no weight and no other sink") {
+TEST_CASE(
+    "a full disk, a removed folder and a throwing callable change no weight and no other sink") {
   TemporaryFolder const folder;
   auto plain = trainer_of({});
   static_cast<void>(plain.fit(train(), valid()));
@@ -103,12 +103,11 @@ TEST_CASE("a full disk, a removed folder and a throwing callable change no weigh
   Spy const remover{.each_step = [&](fr::Counters const& now) {
     if (now.step == 3) std::filesystem::remove_all(folder / "away");
   }};
-  auto watched = trainer_of({}, Csv<Every<1>>{.path = "/dev/full"},
-                            Csv<Every<1>>{.path = folder / "away/metrics.csv"},
-                            fr::OnMetrics<Call, Every<1>>{.call = throws}, remover,
-                            Csv<Every<1>>{.path = folder / "good.csv"},
-                            fr::Log<Every<1>>{.path = folder / "good.jsonl"},
-                            fr::OnMetrics<Call, Every<1>>{.call = counts});
+  auto watched = trainer_of(
+      {}, Csv<Every<1>>{.path = "/dev/full"}, Csv<Every<1>>{.path = folder / "away/metrics.csv"},
+      fr::OnMetrics<Call, Every<1>>{.call = throws}, remover,
+      Csv<Every<1>>{.path = folder / "good.csv"}, fr::Log<Every<1>>{.path = folder / "good.jsonl"},
+      fr::OnMetrics<Call, Every<1>>{.call = counts});
   auto const report = watched.fit(train(), valid());
   CHECK(report.steps == 10);
   CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*watched.module())));
@@ -131,8 +130,7 @@ TEST_CASE("what was lost is counted, and a folder that is there again is written
     if (now.step == 3) std::filesystem::remove_all(folder / "away");
     if (now.step == 6) std::filesystem::create_directory(folder / "away");
   }};
-  auto trainer =
-      trainer_of({}, Csv<Every<1>>{.path = folder / "away/metrics.csv"}, remover);
+  auto trainer = trainer_of({}, Csv<Every<1>>{.path = folder / "away/metrics.csv"}, remover);
   static_cast<void>(trainer.fit(train(), valid()));
   auto const* const outcome = trainer.template policy<fr::kinds::csv>().outcome.get();
   REQUIRE(outcome != nullptr);

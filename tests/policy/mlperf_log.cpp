@@ -37,25 +37,24 @@ template <class... Ps>
 auto trainer_of(fr::Settings settings, Ps const&... policies) {
   settings.epochs = 2;
   settings.seed = 5;
-  return fr::Trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, settings,
-                     fr::Optimize<fr::SGD>{}, policies...};
+  return fr::Trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, settings, fr::Optimize<fr::SGD>{},
+                     policies...};
 }
 auto train() { return fr::Resident(samples(18), {.batch = 4}); }
 auto valid() { return fr::Resident(samples(9, 92), {.batch = 4}); }
 
 TEST_CASE("a log has the keys of MLPerf in the order of the run") {
   TemporaryFolder const folder;
-  auto trainer = trainer_of({.run = folder.path()},
-                            MlperfLog<Every<5>>{.values = {{"submission_org", std::string("us")}},
-                                                .metric = "loss"});
+  auto trainer = trainer_of(
+      {.run = folder.path()},
+      MlperfLog<Every<5>>{.values = {{"submission_org", std::string("us")}}, .metric = "loss"});
   auto const report = trainer.fit(train(), valid());
   auto const events = events_in(folder / "mlperf.log");
-  CHECK(keys(events) ==
-        std::vector<std::string>{"submission_org", "seed", "init_start", "init_stop", "run_start",
-                                 "epoch_start", "tracked_stats", "epoch_stop", "eval_start",
-                                 "eval_accuracy", "eval_stop", "epoch_start", "tracked_stats",
-                                 "epoch_stop", "eval_start", "eval_accuracy", "eval_stop",
-                                 "run_stop"});
+  CHECK(keys(events) == std::vector<std::string>{
+                            "submission_org", "seed", "init_start", "init_stop", "run_start",
+                            "epoch_start", "tracked_stats", "epoch_stop", "eval_start",
+                            "eval_accuracy", "eval_stop", "epoch_start", "tracked_stats",
+                            "epoch_stop", "eval_start", "eval_accuracy", "eval_stop", "run_stop"});
   CHECK(events[0].at("value") == "us");
   CHECK(events[1].at("value") == 5);
   CHECK(events[4].at("event_type") == "INTERVAL_START");
@@ -76,8 +75,9 @@ TEST_CASE("a log has the keys of MLPerf in the order of the run") {
 TEST_CASE("a run that misses its target is aborted, in the words of MLPerf") {
   for (double const target : {-1.0, 1e9}) {
     TemporaryFolder const folder;
-    auto trainer = trainer_of({.run = folder.path()},
-                              MlperfLog<>{.metric = "loss", .target = target, .target_is_below = true});
+    auto trainer =
+        trainer_of({.run = folder.path()},
+                   MlperfLog<>{.metric = "loss", .target = target, .target_is_below = true});
     static_cast<void>(trainer.fit(train(), valid()));
     CHECK(events_in(folder / "mlperf.log").back().at("metadata").at("status") ==
           (target > 0 ? "success" : "aborted"));
@@ -87,8 +87,8 @@ TEST_CASE("a run that misses its target is aborted, in the words of MLPerf") {
 TEST_CASE("a run that dies and resumes has the lines of one that does not") {
   TemporaryFolder const folder;
   auto const lines_with = [&](std::string const& name, std::vector<std::uint64_t> const& deaths) {
-    run_to_the_end({.folder = folder / name}, deaths, fr::Optimize<fr::SGD>{}, MlperfLog<Every<2>>{},
-                   fr::Checkpoint<Every<4>>{});
+    run_to_the_end({.folder = folder / name}, deaths, fr::Optimize<fr::SGD>{},
+                   MlperfLog<Every<2>>{}, fr::Checkpoint<Every<4>>{});
     auto events = events_in(folder / name / "mlperf.log");
     for (Json& each : events) {
       each.erase("time_ms");

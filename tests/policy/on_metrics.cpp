@@ -66,10 +66,9 @@ TEST_CASE("a callable gets the begin, each due step, validation, epoch, event, a
   std::vector<MetricRecord> all;
   Seen seen;
   Call const call = [&](MetricRecord const& record) { all.push_back(record); };
-  auto trainer = trainer_of({}, OnMetrics<Call, Every<2>>{.call = call},
-                            frugal::ClipNorm<1000.0_r>{}, Recording{},
-                            frugal::Schedule<frugal::Warmup<5>, frugal::Constant<>>{},
-                            Spy{.seen = &seen});
+  auto trainer = trainer_of(
+      {}, OnMetrics<Call, Every<2>>{.call = call}, frugal::ClipNorm<1000.0_r>{}, Recording{},
+      frugal::Schedule<frugal::Warmup<5>, frugal::Constant<>>{}, Spy{.seen = &seen});
   auto const report = trainer.fit(train(), valid());
   CHECK(names(all) == std::vector<std::string>{"begin", "price", "step", "third", "step", "epoch",
                                                "validation", "step", "step", "step", "epoch",
@@ -130,8 +129,8 @@ TEST_CASE("an exception of no known type is counted too") {
 
 TEST_CASE("an empty function is refused") {
   auto trainer = trainer_of({}, OnMetrics<>{});
-  CHECK_THROWS_WITH_AS(static_cast<void>(trainer.fit(train())), doctest::Contains("OnMetrics::call"),
-                       frugal::SettingsError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(trainer.fit(train())),
+                       doctest::Contains("OnMetrics::call"), frugal::SettingsError);
 }
 
 }  // namespace frugal_test::policy_on_metrics

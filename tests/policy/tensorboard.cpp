@@ -31,8 +31,8 @@ template <class... Ps>
 auto trainer_of(fr::Settings settings, Ps const&... policies) {
   settings.epochs = 2;
   settings.seed = 5;
-  return fr::Trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, settings,
-                     fr::Optimize<fr::SGD>{}, policies...};
+  return fr::Trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, settings, fr::Optimize<fr::SGD>{},
+                     policies...};
 }
 auto train() { return fr::Resident(samples(18), {.batch = 4}); }
 auto valid() { return fr::Resident(samples(9, 92), {.batch = 4}); }
@@ -87,10 +87,11 @@ bool has(Found const& found, std::string const& tag) {
   return std::find(found.tags.begin(), found.tags.end(), tag) != found.tags.end();
 }
 
-TEST_CASE("an event file has the scalars of each record, the texts, and histograms at their cadence") {
+TEST_CASE(
+    "an event file has the scalars of each record, the texts, and histograms at their cadence") {
   TemporaryFolder const folder;
-  TensorBoard<Every<2>, fr::WeightHistograms<Every<5>>, fr::GradientHistograms<Every<4>>> const board{
-      .texts = {{"recipe", "**AdamW**"}}};
+  TensorBoard<Every<2>, fr::WeightHistograms<Every<5>>, fr::GradientHistograms<Every<4>>> const
+      board{.texts = {{"recipe", "**AdamW**"}}};
   auto trainer = trainer_of({.run = folder.path()}, board, fr::ClipNorm<1.0_r>{});
   static_cast<void>(trainer.fit(train(), valid()));
   auto const files = files_in(folder / "tensorboard");
@@ -161,9 +162,8 @@ TEST_CASE("a copy of the writer adds images, texts, scalars and histograms while
 
 TEST_CASE("a tensor that is no image is refused") {
   TensorBoardWriter const writer;
-  for (at::Tensor const& tensor :
-       {at::Tensor(), at::rand({2, 4, 5}), at::rand({1, 3, 4, 5}), at::rand({3, 0, 5}),
-        at::zeros({3, 4, 5}, at::kLong)}) {
+  for (at::Tensor const& tensor : {at::Tensor(), at::rand({2, 4, 5}), at::rand({1, 3, 4, 5}),
+                                   at::rand({3, 0, 5}), at::zeros({3, 4, 5}, at::kLong)}) {
     CHECK_THROWS_WITH_AS(writer.image("x", 0, tensor), doctest::Contains("is not an image but"),
                          fr::ShapeError);
   }

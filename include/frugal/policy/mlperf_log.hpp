@@ -53,12 +53,18 @@ class MlperfSink {
 
   void write(MetricRecord const& record) {
     switch (record.kind) {
-      case RecordKind::begin: return begin(record);
-      case RecordKind::step: return step(record);
-      case RecordKind::validation: return validation(record);
-      case RecordKind::epoch: return interval_end("epoch_stop", at_epoch(record.at.epoch));
-      case RecordKind::end: return end(record);
-      case RecordKind::event: return;  // the format has no place for them
+      case RecordKind::begin:
+        return begin(record);
+      case RecordKind::step:
+        return step(record);
+      case RecordKind::validation:
+        return validation(record);
+      case RecordKind::epoch:
+        return interval_end("epoch_stop", at_epoch(record.at.epoch));
+      case RecordKind::end:
+        return end(record);
+      case RecordKind::event:
+        return;  // the format has no place for them
     }
   }
   void begin_epoch(Counters const& at) { interval_start("epoch_start", at_epoch(at.epoch + 1)); }
@@ -171,7 +177,8 @@ class MlperfState : public SinkState<Context, Cadence, MlperfSink> {
 ///         one comparison of a counter.
 /// State   the length of the file and a mark of its end, and whether the target was reached: a
 ///         resumed run cuts off the lines that it writes again.
-/// Errors  SettingsError without a folder to write to, or for a target that is not finite; DataError
+/// Errors  SettingsError without a folder to write to, or for a target that is not finite;
+/// DataError
 ///         if the file cannot be opened. A failed write is an advice, once, and counted
 ///         (`outcome`).
 /// Source  mlperf_logging of MLCommons (mllog.py, compliance_checker), 4.1.

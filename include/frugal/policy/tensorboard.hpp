@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <frugal/compose/about.hpp>
@@ -41,11 +42,15 @@ namespace detail {
 namespace option {
 struct weight_histograms {
   template <class O>
-  static constexpr bool has = requires { typename O::weights_every; };
+  static constexpr bool has = requires {
+    typename O::weights_every;
+  };
 };
 struct gradient_histograms {
   template <class O>
-  static constexpr bool has = requires { typename O::gradients_every; };
+  static constexpr bool has = requires {
+    typename O::gradients_every;
+  };
 };
 }  // namespace option
 
@@ -173,7 +178,8 @@ class TensorBoardGradientState : public TensorBoardState<Context, Cadence, Weigh
 /// Cost    at its cadence one write and, with the losses on a device, one host sync; between times
 ///         one comparison of a counter. A histogram of a parameter is some passes over it, on its
 ///         device, and a copy of a few kilobytes.
-/// State   the step of the last record. A resumed run has another file, which tells TensorBoard from
+/// State   the step of the last record. A resumed run has another file, which tells TensorBoard
+/// from
 ///         which step on the files before it are void.
 /// Errors  SettingsError without a folder to write to; DataError if the file cannot be made. A
 ///         failed write is an advice, once, and counted (`outcome`).
@@ -215,10 +221,10 @@ struct TensorBoard {
   Outcome<SinkOutcome> outcome{};  ///< set by fit: records written, and lost
 
   template <class Context>
-  using State = std::conditional_t<
-      watches_gradients,
-      detail::TensorBoardGradientState<Context, Cadence, Weights, Gradient>,
-      detail::TensorBoardState<Context, Cadence, Weights>>;
+  using State =
+      std::conditional_t<watches_gradients,
+                         detail::TensorBoardGradientState<Context, Cadence, Weights, Gradient>,
+                         detail::TensorBoardState<Context, Cadence, Weights>>;
 };
 
 }  // namespace frugal

@@ -44,7 +44,8 @@ TEST_CASE("a record has its length and two checksums") {
 
 TEST_CASE("a checksum is masked by a rotation and a constant") {
   std::uint32_t const crc = crc32c("foo");
-  CHECK(masked_crc32c("foo") == static_cast<std::uint32_t>(((crc >> 15U) | (crc << 17U)) + 2726488792U));
+  CHECK(masked_crc32c("foo") ==
+        static_cast<std::uint32_t>(((crc >> 15U) | (crc << 17U)) + 2726488792U));
   CHECK(tfrecord("").size() == 16);
 }
 

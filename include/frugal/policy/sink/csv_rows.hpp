@@ -13,8 +13,7 @@
 
 namespace frugal::detail {
 
-inline constexpr std::string_view csv_header =
-    "event,step,epoch,samples,seconds,name,value\r\n";
+inline constexpr std::string_view csv_header = "event,step,epoch,samples,seconds,name,value\r\n";
 
 /// Appends a cell after RFC 4180: quoted where it must be. Line breaks become spaces, so that each
 /// row is one line and can be cut off.

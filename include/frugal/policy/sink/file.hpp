@@ -23,11 +23,11 @@ inline std::filesystem::path sink_path(std::filesystem::path const& path,
                                        std::filesystem::path const& run, std::string_view name,
                                        std::string_view policy) {
   if (path.empty() && run.empty()) {
-    throw SettingsError({.what = std::string(policy) + " has nowhere to write",
-                         .where = std::string(policy) + "::path",
-                         .why = "neither it nor Settings::run is set",
-                         .fix = "Set Settings::run to a folder, or " + std::string(policy) +
-                                "::path."});
+    throw SettingsError(
+        {.what = std::string(policy) + " has nowhere to write",
+         .where = std::string(policy) + "::path",
+         .why = "neither it nor Settings::run is set",
+         .fix = "Set Settings::run to a folder, or " + std::string(policy) + "::path."});
   }
   std::filesystem::path const file = path.empty() ? run / name : path;
   if (!file.has_parent_path()) return file;
@@ -50,10 +50,11 @@ class SinkFile {
     path_ = std::move(path);
     file_ = std::make_unique<LogFile>(path_);
     if (file_->open()) return;
-    throw DataError({.what = std::string(policy) + " cannot open its file",
-                     .where = path_.string(),
-                     .why = why_of(path_, errno),
-                     .fix = "Check the permissions and the free space there, or set another path."});
+    throw DataError(
+        {.what = std::string(policy) + " cannot open its file",
+         .where = path_.string(),
+         .why = why_of(path_, errno),
+         .fix = "Check the permissions and the free space there, or set another path."});
   }
   std::filesystem::path const& path() const { return path_; }
   bool regular() const { return file_->regular(); }

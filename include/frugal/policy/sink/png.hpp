@@ -20,8 +20,8 @@ inline std::string encode_png(std::uint32_t height, std::uint32_t width, std::ui
   image.version = PNG_IMAGE_VERSION;
   image.width = width;
   image.height = height;
-  image.format = channels == 1 ? PNG_FORMAT_GRAY
-                               : (channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA);
+  image.format =
+      channels == 1 ? PNG_FORMAT_GRAY : (channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA);
   if (pixels.size() != std::size_t{height} * width * channels) {
     throw std::invalid_argument("the image has another size than its pixels");
   }

@@ -153,7 +153,7 @@ class SinkState {
   std::optional<MetricRecord> begin_;
   SinkOutcome so_far_;
   bool opened_ = false;
-  bool in_run_ = false;  ///< the run is not refused, and what is loaded now is a return
+  bool in_run_ = false;     ///< the run is not refused, and what is loaded now is a return
   std::size_t events_ = 0;  ///< that are written
   std::optional<std::uint64_t> ended_at_;
 };

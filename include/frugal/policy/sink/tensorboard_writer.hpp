@@ -31,8 +31,8 @@
 namespace frugal {
 
 /// Writes TensorBoard's event files. The policy TensorBoard opens one for each fit; a program may
-/// hold a copy of its `writer`, which shares the file, and add histograms, texts and images from any
-/// thread. While no file is open, nothing is written.
+/// hold a copy of its `writer`, which shares the file, and add histograms, texts and images from
+/// any thread. While no file is open, nothing is written.
 ///
 /// Like every sink it does not end a run: a failed write is counted (`lost`), and the next is tried
 /// again. ShapeError for a tensor that is no image, whether a file is open or not.
@@ -74,8 +74,8 @@ class TensorBoardWriter {
   void image(std::string_view tag, std::uint64_t step, at::Tensor const& pixels) const {
     require_image(pixels);
     add(step, [&](detail::TfSummary& summary) {
-      at::Tensor bytes_CHW = pixels.detach().dim() == 2 ? pixels.detach().unsqueeze(0)
-                                                        : pixels.detach();
+      at::Tensor bytes_CHW =
+          pixels.detach().dim() == 2 ? pixels.detach().unsqueeze(0) : pixels.detach();
       if (bytes_CHW.is_floating_point()) {
         bytes_CHW = bytes_CHW.to(at::kFloat).nan_to_num(0).clamp(0, 1).mul(255).round();
       }
@@ -86,9 +86,10 @@ class TensorBoardWriter {
       }
       auto const* const data = static_cast<std::uint8_t const*>(bytes_HWC.const_data_ptr());
       auto const as_size = [](std::int32_t n) { return static_cast<std::uint32_t>(n); };
-      summary.image(tag, size[0], size[1], size[2],
-                    detail::encode_png(as_size(size[0]), as_size(size[1]), as_size(size[2]),
-                                       std::span(data, static_cast<std::size_t>(bytes_HWC.numel()))));
+      summary.image(
+          tag, size[0], size[1], size[2],
+          detail::encode_png(as_size(size[0]), as_size(size[1]), as_size(size[2]),
+                             std::span(data, static_cast<std::size_t>(bytes_HWC.numel()))));
     });
   }
 
@@ -118,7 +119,9 @@ class TensorBoardWriter {
     std::chrono::duration<double> const since = std::chrono::system_clock::now().time_since_epoch();
     return since.count();
   }
-  static detail::TfWhen when(std::uint64_t step) { return {now(), static_cast<std::int64_t>(step)}; }
+  static detail::TfWhen when(std::uint64_t step) {
+    return {now(), static_cast<std::int64_t>(step)};
+  }
 
   template <class Fill>
   void add(std::uint64_t step, Fill&& fill) const {
@@ -149,8 +152,7 @@ class TensorBoardWriter {
   }
 
   [[noreturn]] void fail(int code) const {
-    throw std::runtime_error(shared_->path.string() + ": " +
-                             detail::why_of(shared_->path, code));
+    throw std::runtime_error(shared_->path.string() + ": " + detail::why_of(shared_->path, code));
   }
 
   static void require_image(at::Tensor const& pixels) {
@@ -170,8 +172,9 @@ class TensorBoardWriter {
     }
     throw ShapeError({.what = "the tensor is not an image but " + shape,
                       .where = "TensorBoardWriter::image",
-                      .why = "an image is [C, H, W] with 1, 3 or 4 channels, or [H, W], of bytes or "
-                             "floating-point numbers from 0 to 1",
+                      .why =
+                          "an image is [C, H, W] with 1, 3 or 4 channels, or [H, W], of bytes or "
+                          "floating-point numbers from 0 to 1",
                       .fix = "Take one image of the batch, and move its channels to the front."});
   }
 
@@ -193,9 +196,9 @@ inline void TensorBoardWriter::open(std::filesystem::path const& folder) const {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') host = {"host"};
   // Readers take files in the order of their names.
-  std::string const name =
-      "events.out.tfevents." + std::to_string(static_cast<std::uint64_t>(now())) + "." +
-      host.data() + "." + std::to_string(::getpid()) + "." + std::to_string(files++);
+  std::string const name = "events.out.tfevents." +
+                           std::to_string(static_cast<std::uint64_t>(now())) + "." + host.data() +
+                           "." + std::to_string(::getpid()) + "." + std::to_string(files++);
   std::scoped_lock const lock(shared_->guard);
   shared_->path = folder / name;
   shared_->file = std::make_unique<detail::LogFile>(shared_->path);

@@ -20,9 +20,9 @@ struct HistogramSummary {
 
 }  // namespace frugal
 
-// The protocol buffers of TensorBoard's event files (event.proto, summary.proto, tensor.proto of its
-// package tensorboard/compat/proto), as far as frugal writes them. Protozero encodes them: it has no
-// library of its own, which would meet the protobuf that LibTorch exports.
+// The protocol buffers of TensorBoard's event files (event.proto, summary.proto, tensor.proto of
+// its package tensorboard/compat/proto), as far as frugal writes them. Protozero encodes them: it
+// has no library of its own, which would meet the protobuf that LibTorch exports.
 namespace frugal::detail {
 
 /// When an event happened.

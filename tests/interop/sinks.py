@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads frugal's event files with Python's tensorboard: tensorboard.py PROGRAM
+"""Reads what the metric sinks write with the tools of their formats: sinks.py PROGRAM
 
-PROGRAM is interop_tensorboard, built from tensorboard.cpp in this folder. Needs the packages of
+PROGRAM is interop_sinks, built from sinks.cpp in this folder. Python's tensorboard reads the event files,
+MLPerf's compliance checker the log lines, Python's csv the rows. Needs the packages of
 requirements/data.txt.
 """
 
+import csv
 import json
 import struct
 import subprocess
@@ -15,11 +17,9 @@ import unittest
 import zlib
 from pathlib import Path
 
-# This file has the name of the package that it tests.
-here = str(Path(__file__).resolve().parent)
-sys.path[:] = [each for each in sys.path if each != here]
-
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
+from mlperf_logging.compliance_checker.mlp_compliance import ComplianceChecker
+from mlperf_logging.compliance_checker.mlp_parser import parse_file
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 program = ""
 EVERYTHING = {"scalars": 0, "images": 0, "histograms": 0, "tensors": 0}
@@ -146,6 +146,31 @@ class Interop(unittest.TestCase):
         bytes_of[len(bytes_of) // 2] ^= 1
         path.write_bytes(bytes_of)
         self.assertLess(len(read(self.folder).Scalars("step/loss")), before)
+
+    def test_the_log_lines_are_those_that_mlperf_asks_of_every_run(self):
+        for what in ("stopped", "resumed"):
+            run(self.folder, what)
+        lines, errors = parse_file(self.folder / "mlperf.log", ruleset="6.0.0")
+        self.assertEqual(errors, [])
+        keys = [each.key for each in lines]
+        for key, count in {"run_start": 1, "run_stop": 1, "epoch_start": 2, "epoch_stop": 2, "eval_accuracy": 2}.items():
+            self.assertEqual(keys.count(key), count, key)
+        checker = ComplianceChecker("training", "6.0.0", quiet=True, werror=True)
+        config = Path(sys.modules[ComplianceChecker.__module__].__file__).parent / "training_6.0.0/common.yaml"
+        # The rules for every benchmark; those of one would ask for its own model.
+        checker.configured_checks(lines, config)
+        self.assertFalse(checker.has_messages(), [checker.overwritable, checker.not_overwritable])
+
+    def test_the_rows_are_the_values_of_the_log(self):
+        for what in ("stopped", "resumed"):
+            run(self.folder, what)
+        with (self.folder / "metrics.csv").open(newline="", encoding="utf-8") as file:
+            rows = [each for each in csv.DictReader(file) if each["name"] != "memory_bytes"]
+        for event in ("begin", "step", "validation", "epoch"):
+            wanted = [(line["step"], name, value) for line in self.lines(event) for name, value in line.items()
+                      if name not in {"event", "step", "epoch", "samples", "seconds", "memory_bytes"}]
+            found = [(int(each["step"]), each["name"], float(each["value"])) for each in rows if each["event"] == event]
+            self.assertEqual(found, wanted)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: tensorboard
-// The runs for tests/interop/tensorboard.py:
+// The runs for tests/interop/sinks.py:
 //
 //  FOLDER run      trains for 20 steps, with scalars, histograms, a text and two images
 //  FOLDER stopped  the same, stopped after step 12 and saved at step 10
@@ -29,12 +29,14 @@ struct Objective {
   std::uint64_t* batches;
 
   fr::Loss operator()(torch::nn::Linear& module, fr::Batch const& batch) const {
-    std::uint64_t const count = ++*batches;
-    if (count == dies_at) throw Gone{};
+    // Not a batch of a validation.
+    std::uint64_t const count = at::GradMode::is_enabled() ? ++*batches : 0;
+    if (dies_at != 0 && count == dies_at) throw Gone{};
     if (count == 1) {
       // Rows 0 and 1 of red, green and blue.
       at::Tensor const picture_CHW = at::zeros({3, 2, 3});
-      for (int channel = 0; channel < 3; ++channel) picture_CHW.select(0, channel).select(1, channel).fill_(1);
+      for (int channel = 0; channel < 3; ++channel)
+        picture_CHW.select(0, channel).select(1, channel).fill_(1);
       board.image("picture", 0, picture_CHW);
       board.image("grey", 0, at::arange(6, at::kByte).reshape({2, 3}) * 50);
       board.histogram("known", 0, at::tensor({-2.0, -0.5, 0.0, 0.25, 0.25, 3.0}));
@@ -67,6 +69,14 @@ int main(int count, char** arguments) {
         fr::Validate<fr::Accuracy>{},
         fr::Checkpoint<fr::Every<10>>{},
         fr::Log<fr::Every<2>>{},
+        fr::Csv<fr::Every<2>>{},
+        fr::MlperfLog<fr::Every<10>>{.values = {{"submission_org", std::string("frugal")},
+                                                {"submission_platform", std::string("test")},
+                                                {"submission_division", std::string("open")},
+                                                {"submission_benchmark", std::string("none")},
+                                                {"cache_clear", std::uint64_t{1}},
+                                                {"train_samples", std::uint64_t{40}},
+                                                {"eval_samples", std::uint64_t{40}}}},
         fr::TensorBoard<fr::Every<2>, fr::WeightHistograms<fr::Every<5>>,
                         fr::GradientHistograms<fr::Every<5>>>{
             .texts = {{"recipe", "**SGD**, caf\u00e9"}}, .writer = board}};
