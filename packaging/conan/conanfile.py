@@ -25,7 +25,7 @@ class Frugal(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     # cuda, and the components of cmake/FrugalComponents.cmake.
     options = {name: [True, False] for name in
-               ("archive", "arrow", "avro", "cuda", "images", "notices", "text")}
+               ("archive", "arrow", "avro", "cuda", "images", "notices", "prometheus", "text")}
     default_options = {
         **{name: False for name in options},
         "libarchive/*:with_zstd": True,
@@ -63,6 +63,7 @@ class Frugal(ConanFile):
             self.requires("libpng/[>=1.6]", transitive_headers=True, transitive_libs=True)
         if self.options.notices:
             self.requires("libcurl/[>=7.87]", transitive_headers=True, transitive_libs=True)
+        # prometheus-cpp is the system's
         if self.options.text:  # SentencePiece is the system's
             self.requires("utf8proc/[>=2.8]", transitive_headers=True, transitive_libs=True)
 
