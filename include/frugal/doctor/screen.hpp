@@ -122,7 +122,7 @@ inline std::string versions_line(Machine const& machine) {
   for (auto const& [name, version] : machine.versions) {
     text += (text.empty() ? "" : ", ") + name + " " + version;
   }
-  return text;
+  return text.empty() ? "not given" : text;
 }
 
 /// "disk         /data (ext4): ...": one line, cut if it is too long, so that a name of any length
