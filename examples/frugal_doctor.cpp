@@ -45,9 +45,8 @@ std::string compiler() {
 }
 
 void add_versions(doctor::Machine& machine) {
-  machine.versions = {{"frugal", std::string(fr::version)},
-                      {"LibTorch", TORCH_VERSION},
-                      {"compiler", compiler()}};
+  machine.versions = {
+      {"frugal", std::string(fr::version)}, {"LibTorch", TORCH_VERSION}, {"compiler", compiler()}};
 #ifdef FRUGAL_CUDA
   machine.versions.emplace_back("CUDA", std::to_string(CUDART_VERSION / 1000) + '.' +
                                             std::to_string(CUDART_VERSION % 1000 / 10));

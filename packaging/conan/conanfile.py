@@ -25,7 +25,8 @@ class Frugal(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     # cuda, and the components of cmake/FrugalComponents.cmake.
     options = {name: [True, False] for name in
-               ("archive", "arrow", "avro", "cuda", "images", "notices", "tensorboard", "text")}
+               ("archive", "arrow", "avro", "cuda", "images", "notices", "prometheus", "tensorboard",
+                "text")}
     default_options = {
         **{name: False for name in options},
         "libarchive/*:with_zstd": True,
@@ -64,6 +65,7 @@ class Frugal(ConanFile):
             self.requires("libpng/[>=1.6]", transitive_headers=True, transitive_libs=True)
         if self.options.notices:
             self.requires("libcurl/[>=7.87]", transitive_headers=True, transitive_libs=True)
+        # prometheus-cpp is the system's
         if self.options.tensorboard:
             self.requires("boost/[>=1.74]", transitive_headers=True)
             self.requires("protozero/[>=1.7]", transitive_headers=True)

@@ -20,7 +20,8 @@ TEST_CASE("an x86-64 CPU has its model, processors, vectors and formats") {
   // The lines that matter of a Sapphire Rapids.
   Cpu const cpu = cpu_of(
       "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Platinum 8488C\n"
-      "flags\t\t: fpu sse4_2 avx avx2 avx512f avx512_bf16 avx512_vnni amx_bf16 avx512_fp16 amx_tile\n"
+      "flags\t\t: fpu sse4_2 avx avx2 avx512f avx512_bf16 avx512_vnni amx_bf16 avx512_fp16 "
+      "amx_tile\n"
       "\nprocessor\t: 1\nmodel name\t: Intel(R) Xeon(R) Platinum 8488C\nflags\t\t: fpu\n");
   CHECK(cpu.model == "Intel(R) Xeon(R) Platinum 8488C");
   CHECK(cpu.processors == 2);

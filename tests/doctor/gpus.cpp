@@ -26,19 +26,22 @@ CudaDriver two_gpus() {
           .driver_version = [](int* version) { return *version = 12040, 0; },
           .count = [](int* count) { return *count = 2, 0; },
           .device = [](int* device, int index) { return *device = index + 10, 0; },
-          .name = [](char* name, int size, int device) {
-            std::strncpy(name, device == 10 ? "NVIDIA H100 80GB HBM3" : "Tesla T4",
-                         static_cast<std::size_t>(size));
-            return 0;
-          },
-          .memory = [](std::size_t* bytes, int device) {
-            *bytes = std::size_t{device == 10 ? 80U : 15U} << 30U;
-            return 0;
-          },
-          .attribute = [](int* value, int which, int device) {
-            if (device == 10) return *value = which == 75 ? 9 : 0, 0;
-            return *value = which == 75 ? 7 : 5, 0;
-          }};
+          .name =
+              [](char* name, int size, int device) {
+                std::strncpy(name, device == 10 ? "NVIDIA H100 80GB HBM3" : "Tesla T4",
+                             static_cast<std::size_t>(size));
+                return 0;
+              },
+          .memory =
+              [](std::size_t* bytes, int device) {
+                *bytes = std::size_t{device == 10 ? 80U : 15U} << 30U;
+                return 0;
+              },
+          .attribute =
+              [](int* value, int which, int device) {
+                if (device == 10) return *value = which == 75 ? 9 : 0, 0;
+                return *value = which == 75 ? 7 : 5, 0;
+              }};
 }
 
 struct Root : TemporaryFolder {

@@ -57,8 +57,7 @@ TEST_CASE("version 2 in a container: a path of the host that is not visible give
 
 TEST_CASE("version 1: quota over period, and the largest number is no limit") {
   Root const root;
-  root.put("proc/self/cgroup",
-           "9:name=systemd:/x\n4:memory:/docker/1\n2:cpuacct,cpu:/docker/1\n");
+  root.put("proc/self/cgroup", "9:name=systemd:/x\n4:memory:/docker/1\n2:cpuacct,cpu:/docker/1\n");
   root.put("sys/fs/cgroup/cpu/docker/1/cpu.cfs_quota_us", "250000\n");
   root.put("sys/fs/cgroup/cpu/docker/1/cpu.cfs_period_us", "100000\n");
   root.put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");

@@ -54,11 +54,17 @@ Machine talkative() {
   machine.cpu.model = "A CPU\n" + std::string(200, 'x');
   machine.limits = {.affinity = 4, .quota = 1.5, .memory_limit = std::uint64_t{1} << 30};
   machine.torch_threads = 64;
-  machine.disk = {.folder = std::string(150, '/'), .file_system = "tmpfs", .free = 1,
-                  .bytes = 1000, .write_seconds = 1, .read_seconds = 1};
+  machine.disk = {.folder = std::string(150, '/'),
+                  .file_system = "tmpfs",
+                  .free = 1,
+                  .bytes = 1000,
+                  .write_seconds = 1,
+                  .read_seconds = 1};
   machine.matmul = Matmul{.device = "cpu", .size = 768, .fp32 = 1e9, .bf16 = 5e8};
-  machine.cautions.resize(30, {.policy = "Precision<FP16>", .text = std::string(90, 'w') + " and more"});
-  for (int i = 0; i < 30; ++i) machine.cautions.push_back({std::to_string(i), "a reason", "a page"});
+  machine.cautions.resize(
+      30, {.policy = "Precision<FP16>", .text = std::string(90, 'w') + " and more"});
+  for (int i = 0; i < 30; ++i)
+    machine.cautions.push_back({std::to_string(i), "a reason", "a page"});
   machine.components.resize(40, "component");
   return machine;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: prometheus
-// What prometheus.py asks of frugal: a run that writes the file of Prometheus to the path that is its
-// argument, and serves the same values over HTTP. It prints the endpoint's port before the last step
-// and waits for a line of input.
+// What prometheus.py asks of frugal: a run that writes the file of Prometheus to the path that is
+// its argument, and serves the same values over HTTP. It prints the endpoint's port before the last
+// step and waits for a line of input.
 #include <frugal/frugal.hpp>
 #include <frugal/policy/prometheus.hpp>
 #include <frugal/policy/prometheus_endpoint.hpp>

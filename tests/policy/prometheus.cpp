@@ -54,7 +54,8 @@ frugal::SinkOutcome failing(Policy const& policy, frugal::Settings const& settin
 
 TEST_CASE("the file is in the run's folder, and has the values of the end") {
   TemporaryFolder const folder;
-  auto trainer = trainer_of({.run = folder / "run"}, Prometheus<Every<2>>{.labels = {{"job", "a\"b"}}});
+  auto trainer =
+      trainer_of({.run = folder / "run"}, Prometheus<Every<2>>{.labels = {{"job", "a\"b"}}});
   auto const report = trainer.fit(train(), valid());
   std::string const text = text_of(folder / "run" / "metrics.prom");
   std::string const labels = "{job=\"a\\\"b\",run=\"" + (folder / "run").string() + "\"} ";

@@ -90,10 +90,11 @@ std::uint16_t port_of(Trainer& trainer) {
 TEST_CASE("a scrape during training has the values of the last record") {
   std::string answer;
   std::function<std::uint16_t()> port;
-  auto trainer = trainer_of({}, PrometheusEndpoint<Every<2>>{.port = 0, .labels = {{"job", "a\"b"}}},
-                            Each{.call = [&](std::uint64_t step) {
-                              if (step == 5) answer = got(port());
-                            }});
+  auto trainer =
+      trainer_of({}, PrometheusEndpoint<Every<2>>{.port = 0, .labels = {{"job", "a\"b"}}},
+                 Each{.call = [&](std::uint64_t step) {
+                   if (step == 5) answer = got(port());
+                 }});
   port = [&] { return port_of(trainer); };
   static_cast<void>(trainer.fit(train()));
   CHECK(answer.starts_with("HTTP/1.1 200"));
@@ -153,7 +154,8 @@ TEST_CASE("an endpoint that dies during training changes no weight and loses no 
       socklen_t size = sizeof at;
       int listens = 0;
       socklen_t of_int = sizeof listens;
-      if (::getsockopt(each, SOL_SOCKET, SO_ACCEPTCONN, &listens, &of_int) != 0 || listens == 0) continue;
+      if (::getsockopt(each, SOL_SOCKET, SO_ACCEPTCONN, &listens, &of_int) != 0 || listens == 0)
+        continue;
       if (::getsockname(each, reinterpret_cast<sockaddr*>(&at), &size) != 0) continue;
       if (ntohs(at.sin_port) == port()) ::shutdown(each, SHUT_RDWR);
     }

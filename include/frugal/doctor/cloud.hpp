@@ -38,17 +38,20 @@ struct Asked {
 inline std::vector<Asked> questions(CloudQuestion const& question, std::string const& token) {
   std::string const& base = question.base;
   std::vector<Asked> all;
-  all.push_back({"gcp", {.url = base + "/computeMetadata/v1/instance/machine-type",
-                         .headers = {"Metadata-Flavor: Google"},
-                         .timeout = question.timeout}});
-  all.push_back({"azure", {.url = base + "/metadata/instance/compute/vmSize?api-version=2021-02-01"
-                                         "&format=text",
-                           .headers = {"Metadata: true"},
-                           .timeout = question.timeout}});
+  all.push_back({"gcp",
+                 {.url = base + "/computeMetadata/v1/instance/machine-type",
+                  .headers = {"Metadata-Flavor: Google"},
+                  .timeout = question.timeout}});
+  all.push_back({"azure",
+                 {.url = base + "/metadata/instance/compute/vmSize?api-version=2021-02-01"
+                                "&format=text",
+                  .headers = {"Metadata: true"},
+                  .timeout = question.timeout}});
   if (!token.empty()) {
-    all.push_back({"aws", {.url = base + "/latest/meta-data/instance-type",
-                           .headers = {"X-aws-ec2-metadata-token: " + token},
-                           .timeout = question.timeout}});
+    all.push_back({"aws",
+                   {.url = base + "/latest/meta-data/instance-type",
+                    .headers = {"X-aws-ec2-metadata-token: " + token},
+                    .timeout = question.timeout}});
   }
   return all;
 }
@@ -70,16 +73,16 @@ inline Cloud ask_cloud(CloudQuestion const& question = {}) {
   Cloud cloud;
   try {
     frugal::MetadataClient client;
-    std::string const token = detail::word_of(
-        client.send({.url = question.base + "/latest/api/token",
-                     .method = "PUT",
-                     .headers = {"X-aws-ec2-metadata-token-ttl-seconds: 60"},
-                     .timeout = question.timeout}));
+    std::string const token =
+        detail::word_of(client.send({.url = question.base + "/latest/api/token",
+                                     .method = "PUT",
+                                     .headers = {"X-aws-ec2-metadata-token-ttl-seconds: 60"},
+                                     .timeout = question.timeout}));
     for (detail::Asked const& each : detail::questions(question, token)) {
       frugal::MetadataAnswer const answer = client.send(each.request);
       std::string const word = detail::word_of(answer);
-      bool const other = std::string_view(each.cloud) == "gcp" &&
-                         answer.header("Metadata-Flavor") != "Google";
+      bool const other =
+          std::string_view(each.cloud) == "gcp" && answer.header("Metadata-Flavor") != "Google";
       if (word.empty() || other) continue;
       // Google gives "projects/123/machineTypes/a2-highgpu-1g".
       cloud = {.name = each.cloud, .machine = word.substr(word.rfind('/') + 1), .text = {}};

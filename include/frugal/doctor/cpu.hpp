@@ -38,10 +38,10 @@ inline std::string_view trimmed(std::string_view text) {
 
 /// One CPU model with its instructions, as Linux names both.
 struct Cpu {
-  std::string model;                ///< empty if the kernel gives none, as on Arm
-  std::size_t processors = 0;       ///< logical processors of the machine; 0: unknown
-  std::vector<std::string> flags;   ///< "flags" on x86-64, "Features" on Arm
-  std::string architecture = {};    ///< "x86-64", "arm64", or empty
+  std::string model;               ///< empty if the kernel gives none, as on Arm
+  std::size_t processors = 0;      ///< logical processors of the machine; 0: unknown
+  std::vector<std::string> flags;  ///< "flags" on x86-64, "Features" on Arm
+  std::string architecture = {};   ///< "x86-64", "arm64", or empty
 
   bool has(std::string_view flag) const {
     return std::find(flags.begin(), flags.end(), flag) != flags.end();

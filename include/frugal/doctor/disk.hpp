@@ -27,13 +27,13 @@ namespace frugal::doctor {
 /// The speed of the disk below a folder.
 struct Disk {
   std::string folder = {};
-  std::string file_system = {};     ///< "ext4", "nfs", or a number in hexadecimal
-  std::uint64_t free = 0;           ///< bytes that this user may still write
-  std::uint64_t bytes = 0;          ///< written and read
-  double write_seconds = 0;         ///< with the fsync
+  std::string file_system = {};  ///< "ext4", "nfs", or a number in hexadecimal
+  std::uint64_t free = 0;        ///< bytes that this user may still write
+  std::uint64_t bytes = 0;       ///< written and read
+  double write_seconds = 0;      ///< with the fsync
   double read_seconds = 0;
-  bool read_past_cache = false;     ///< false: the page cache may have answered
-  std::string why_not = {};         ///< why nothing was measured; empty if it was
+  bool read_past_cache = false;  ///< false: the page cache may have answered
+  std::string why_not = {};      ///< why nothing was measured; empty if it was
 
   double write_rate() const {
     return write_seconds > 0 ? static_cast<double>(bytes) / write_seconds : 0;
@@ -57,12 +57,12 @@ inline std::string file_system_name(std::uint64_t magic) {
     char const* name;
   };
   static constexpr std::array known{
-      Known{0xEF53, "ext4"},         Known{0x58465342, "xfs"},     Known{0x9123683E, "btrfs"},
-      Known{0x794C7630, "overlay"},  Known{0x01021994, "tmpfs"},   Known{0x858458F6, "ramfs"},
-      Known{0x6969, "nfs"},          Known{0xFF534D42, "cifs"},    Known{0xFE534D42, "smb2"},
-      Known{0x65735546, "fuse"},     Known{0x0BD00BD0, "lustre"},  Known{0x2FC12FC1, "zfs"},
-      Known{0x47504653, "gpfs"},     Known{0x01021997, "9p"},      Known{0x6A656A63, "virtiofs"},
-      Known{0x00C36400, "ceph"},     Known{0xF2F52010, "f2fs"},    Known{0x73717368, "squashfs"}};
+      Known{0xEF53, "ext4"},        Known{0x58465342, "xfs"},    Known{0x9123683E, "btrfs"},
+      Known{0x794C7630, "overlay"}, Known{0x01021994, "tmpfs"},  Known{0x858458F6, "ramfs"},
+      Known{0x6969, "nfs"},         Known{0xFF534D42, "cifs"},   Known{0xFE534D42, "smb2"},
+      Known{0x65735546, "fuse"},    Known{0x0BD00BD0, "lustre"}, Known{0x2FC12FC1, "zfs"},
+      Known{0x47504653, "gpfs"},    Known{0x01021997, "9p"},     Known{0x6A656A63, "virtiofs"},
+      Known{0x00C36400, "ceph"},    Known{0xF2F52010, "f2fs"},   Known{0x73717368, "squashfs"}};
   for (Known const& each : known) {
     if (each.magic == magic) return each.name;
   }
@@ -150,8 +150,10 @@ inline Disk probe_disk(std::filesystem::path const& folder, DiskProbe probe = {}
     disk.why_not = frugal::detail::why_of(folder, errno);
     return disk;
   }
-  disk.file_system = detail::file_system_name(static_cast<std::uint64_t>(status.f_type) & 0xFFFFFFFF);
-  disk.free = static_cast<std::uint64_t>(status.f_bavail) * static_cast<std::uint64_t>(status.f_bsize);
+  disk.file_system =
+      detail::file_system_name(static_cast<std::uint64_t>(status.f_type) & 0xFFFFFFFF);
+  disk.free =
+      static_cast<std::uint64_t>(status.f_bavail) * static_cast<std::uint64_t>(status.f_bsize);
   if (std::error_code ignored; !std::filesystem::is_directory(folder, ignored)) {
     disk.why_not = "it is not a folder";
     return disk;

@@ -128,7 +128,8 @@ inline std::string cuda_fault(int code) {
 
 }  // namespace detail
 
-/// Asks the driver. No context is made, so no memory of a GPU is used. `root` stands for / in tests.
+/// Asks the driver. No context is made, so no memory of a GPU is used. `root` stands for / in
+/// tests.
 inline Gpus read_gpus(CudaDriver const& calls, std::filesystem::path const& root = "/") {
   Gpus gpus;
   std::filesystem::path const driver = root / "proc/driver/nvidia";

@@ -78,7 +78,8 @@ class Levers {
 
   /// A policy's own sentence wins over the flags of the CPU; a measurement wins over both.
   void precision() {
-    double const ratio = machine_.matmul && machine_.matmul->bf16 > 0 ? machine_.matmul->ratio() : 0;
+    double const ratio =
+        machine_.matmul && machine_.matmul->bf16 > 0 ? machine_.matmul->ratio() : 0;
     std::string const measured = "a BF16 product is " + one_digit(ratio) + " x as fast as FP32";
     std::string const page = "policy/precision.md";
     if (trains_on_gpu() && !all_gpus(&Gpu::bf16)) {
@@ -119,19 +120,21 @@ class Levers {
     if (trains_on_gpu()) {
       double const bytes = static_cast<double>(machine_.gpus.all.front().memory);
       if (bytes > small_gpu) return;
-      return use("Recompute, Accumulate<Auto>",
-                 frugal::detail::bytes_text(bytes) + " of GPU memory: larger batches and modules fit",
-                 "policy/recompute.md");
+      return use(
+          "Recompute, Accumulate<Auto>",
+          frugal::detail::bytes_text(bytes) + " of GPU memory: larger batches and modules fit",
+          "policy/recompute.md");
     }
     auto const usable = machine_.limits.usable_memory();
     if (!usable || static_cast<double>(*usable) > small_gpu / 3) return;
-    use("Accumulate<N>", frugal::detail::bytes_text(static_cast<double>(*usable)) +
-                             " of memory: an effective batch that does not fit",
+    use("Accumulate<N>",
+        frugal::detail::bytes_text(static_cast<double>(*usable)) +
+            " of memory: an effective batch that does not fit",
         "policy/accumulate.md");
   }
 
   void data() {
-    constexpr double slow_read = 200e6;    // bytes per second: below an SSD on SATA
+    constexpr double slow_read = 200e6;  // bytes per second: below an SSD on SATA
     constexpr double slow_write = 400e6;
     std::size_t const threads = machine_.limits.threads();
     if (threads > 1) {
@@ -144,13 +147,14 @@ class Levers {
     if (!machine_.disk || !machine_.disk->why_not.empty()) return;
     Disk const& disk = *machine_.disk;
     if (disk.read_rate() > 0 && disk.read_rate() < slow_read) {
-      use("TarSet, RecordSet", "the disk reads " + one_digit(disk.read_rate() / 1e6) +
-                                   " MB/s: read shards in sequence",
+      use("TarSet, RecordSet",
+          "the disk reads " + one_digit(disk.read_rate() / 1e6) + " MB/s: read shards in sequence",
           "data/shards.md");
     }
     if (disk.write_rate() > 0 && disk.write_rate() < slow_write) {
-      use("Checkpoint<..., Async>", "1 GB takes " + one_digit(1e9 / disk.write_rate()) +
-                                        " s to write: training need not wait",
+      use("Checkpoint<..., Async>",
+          "1 GB takes " + one_digit(1e9 / disk.write_rate()) +
+              " s to write: training need not wait",
           "policy/checkpoint.md");
     }
     if (disk.file_system == "tmpfs" || disk.file_system == "ramfs") {
@@ -164,7 +168,9 @@ class Levers {
       use("Spot<SigtermSave>", "a preempted run saves, and continues elsewhere", "spot.md");
       return;
     }
-    std::string const name = machine_.cloud == "aws" ? "Aws" : machine_.cloud == "gcp" ? "Gcp" : "Azure";
+    std::string const name = machine_.cloud == "aws"   ? "Aws"
+                             : machine_.cloud == "gcp" ? "Gcp"
+                                                       : "Azure";
     bool const built = std::find(machine_.components.begin(), machine_.components.end(),
                                  "notices") != machine_.components.end();
     use("Spot<..., Notices<" + name + ">>",

@@ -19,12 +19,12 @@ namespace frugal::doctor {
 
 /// What the kernel lets this process use, which in a container is less than the machine has.
 struct Limits {
-  std::optional<std::size_t> affinity{};           ///< processors of the affinity mask
-  std::optional<double> quota{};                   ///< processors of the cgroup's quota
-  std::optional<std::uint64_t> memory_limit{};     ///< bytes, of the cgroup
-  std::optional<std::uint64_t> memory{};           ///< bytes, of the machine
-  std::optional<std::uint64_t> memory_available{}; ///< bytes that the machine has free
-  int cgroup = 0;                                  ///< version 1 or 2; 0: none found
+  std::optional<std::size_t> affinity{};            ///< processors of the affinity mask
+  std::optional<double> quota{};                    ///< processors of the cgroup's quota
+  std::optional<std::uint64_t> memory_limit{};      ///< bytes, of the cgroup
+  std::optional<std::uint64_t> memory{};            ///< bytes, of the machine
+  std::optional<std::uint64_t> memory_available{};  ///< bytes that the machine has free
+  int cgroup = 0;                                   ///< version 1 or 2; 0: none found
 
   /// Threads that can run at a time: quotas are rounded down, since a thread beyond the quota is
   /// throttled with all others. 0 if nothing is known.
@@ -128,7 +128,7 @@ inline std::optional<std::uint64_t> meminfo(std::string_view text, std::string_v
 
 /// The processors of this process's affinity mask, which cpusets lower as well.
 inline std::optional<std::size_t> affinity_of_process() {
-  for (int size = 1024; size <= (1 << 16); size *= 4) {
+  for (std::size_t size = 1024; size <= (1U << 16U); size *= 4) {
     cpu_set_t* const mask = CPU_ALLOC(size);
     if (mask == nullptr) return std::nullopt;
     std::size_t const bytes = CPU_ALLOC_SIZE(size);

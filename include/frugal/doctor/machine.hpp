@@ -39,10 +39,10 @@ struct Machine {
   Gpus gpus = {};
   std::optional<Disk> disk{};
   std::optional<Matmul> matmul{};
-  std::string cloud = {};          ///< "aws", "gcp", "azure", or empty
-  std::string cloud_text = {};     ///< one sentence about the metadata service
-  bool torch_has_cuda = false;     ///< whether LibTorch can use a GPU
-  int torch_threads = 0;           ///< 0: LibTorch was not asked
+  std::string cloud = {};       ///< "aws", "gcp", "azure", or empty
+  std::string cloud_text = {};  ///< one sentence about the metadata service
+  bool torch_has_cuda = false;  ///< whether LibTorch can use a GPU
+  int torch_threads = 0;        ///< 0: LibTorch was not asked
   std::vector<std::pair<std::string, std::string>> versions = {};  ///< name, version
   std::vector<std::string> components = {};                        ///< compiled in
   std::vector<std::string> missing_components = {};                ///< not compiled in

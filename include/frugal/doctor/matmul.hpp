@@ -22,9 +22,9 @@ inline double seconds_of_product(at::Tensor const& matrix) {
 
 }  // namespace detail
 
-/// Measures a matrix product in FP32 and in BF16 for about `seconds`, in turn, so that other work on
-/// the machine slows both alike, and takes the fastest of each. Training multiplies in the same way;
-/// casts and other operators are not measured.
+/// Measures a matrix product in FP32 and in BF16 for about `seconds`, in turn, so that other work
+/// on the machine slows both alike, and takes the fastest of each. Training multiplies in the same
+/// way; casts and other operators are not measured.
 inline Matmul measure_matmul(at::Device device, double seconds = 1) {
   at::NoGradGuard const no_gradients;
   Matmul result{.device = device.is_cuda() ? "cuda" : "cpu", .size = device.is_cuda() ? 4096 : 768};

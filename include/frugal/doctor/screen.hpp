@@ -39,8 +39,8 @@ inline std::string cpu_line(Machine const& machine) {
 
 inline std::string threads_line(Machine const& machine) {
   Limits const& limits = machine.limits;
-  std::string text = std::to_string(limits.threads()) + " may run: " +
-                     std::to_string(machine.cpu.processors) + " processors";
+  std::string text = std::to_string(limits.threads()) +
+                     " may run: " + std::to_string(machine.cpu.processors) + " processors";
   if (limits.affinity) text += ", " + std::to_string(*limits.affinity) + " by affinity";
   if (limits.quota) text += ", " + one_digit(*limits.quota) + " by the cgroup";
   if (machine.torch_threads != 0) {
@@ -50,7 +50,8 @@ inline std::string threads_line(Machine const& machine) {
 }
 
 inline std::string memory_line(Limits const& limits) {
-  return bytes(limits.memory) + ", " + bytes(limits.memory_available) + " available; limit of the cgroup: " +
+  return bytes(limits.memory) + ", " + bytes(limits.memory_available) +
+         " available; limit of the cgroup: " +
          (limits.memory_limit ? bytes(limits.memory_limit) : "none");
 }
 
@@ -91,8 +92,7 @@ inline std::vector<std::string> formats(Machine const& machine) {
 }
 
 inline std::string dtypes_line(Machine const& machine) {
-  std::string text = joined(formats(machine)) +
-                     (machine.gpus.all.empty() ? " (CPU)" : " (GPU)");
+  std::string text = joined(formats(machine)) + (machine.gpus.all.empty() ? " (CPU)" : " (GPU)");
   if (!machine.matmul) return text;
   Matmul const& matmul = *machine.matmul;
   text += "; product of " + std::to_string(matmul.size) + " on " + matmul.device + ": FP32 " +
@@ -122,11 +122,11 @@ inline std::string versions_line(Machine const& machine) {
   for (auto const& [name, version] : machine.versions) {
     text += (text.empty() ? "" : ", ") + name + " " + version;
   }
-  return text;
+  return text.empty() ? "not given" : text;
 }
 
-/// "disk         /data (ext4): ...": one line, cut if it is too long, so that a name of any length does
-/// not push the recommendations from the screen.
+/// "disk         /data (ext4): ...": one line, cut if it is too long, so that a name of any length
+/// does not push the recommendations from the screen.
 inline std::string fact(std::string label, std::string value) {
   label.resize(13, ' ');
   std::replace_if(value.begin(), value.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
@@ -137,8 +137,8 @@ inline std::string fact(std::string label, std::string value) {
 
 }  // namespace detail
 
-/// The machine and its levers on one screen: at most 24 lines of 100 columns. Recommendations that do
-/// not fit are counted in the last line.
+/// The machine and its levers on one screen: at most 24 lines of 100 columns. Recommendations that
+/// do not fit are counted in the last line.
 inline std::string screen(Machine const& machine) {
   std::vector<std::pair<std::string, std::string>> const facts{
       {"versions", detail::versions_line(machine)},

@@ -62,8 +62,7 @@ inline void replace_text(std::filesystem::path const& path, std::string const& t
 class PrometheusFile {
  public:
   template <class Policy>
-  explicit PrometheusFile(Policy const& policy)
-      : path_(policy.file), labels_(policy.labels) {}
+  explicit PrometheusFile(Policy const& policy) : path_(policy.file), labels_(policy.labels) {}
 
   template <class Context>
   void open(FitBegin<Context>& phase) {

@@ -12,6 +12,7 @@ vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
         cuda FRUGAL_CUDA
         images FRUGAL_IMAGES
         notices FRUGAL_NOTICES
+        prometheus FRUGAL_PROMETHEUS
         tensorboard FRUGAL_TENSORBOARD
         text FRUGAL_TEXT
 )

@@ -116,7 +116,8 @@ TEST_CASE("texts are escaped, and bytes that are not UTF-8 are replaced") {
 TEST_CASE("names of labels are letters, digits and underscores") {
   CHECK(is_label_name("job"));
   CHECK(is_label_name("_a1"));
-  for (char const* name : {"", "1a", "a-b", "__a", "event", "a b"}) CHECK_FALSE(is_label_name(name));
+  for (char const* name : {"", "1a", "a-b", "__a", "event", "a b"})
+    CHECK_FALSE(is_label_name(name));
 }
 
 }  // namespace frugal_test::policy_sink_exposition
