@@ -145,6 +145,32 @@ run_deduplicate_example() {
     [ "$(sort "$folder/kept" | uniq -d | wc -l)" = 0 ]
 }
 
+# Each subcommand plans something, JSON is JSON, and wrong arguments are exit code 2.
+run_plan_example() {
+  local arguments rc failed=0
+  while read -r -a arguments; do
+    run_example frugal_plan "${arguments[@]}" || failed=1
+  done <<'PLANS'
+optimal --money 1000 --offer p4d.24xlarge --spot-price
+run --parameters 1.3e9 --device H100 --devices 8 --price-per-node 32 --spot-per-node 9.6 --preemptions-per-h 0.05
+cost --hours 72 --devices 8 --runs 24 --price-per-device 4
+levers --cost-per-run 37748 --hours 72 --devices 8 --lever BF16:hours:0.667 --write levers.json
+allreduce --devices 8 --parameters 1.3e9 --gbit-per-s 600 --samples-per-s 850 --samples 32
+memory --parameters 1.3e9
+checkpoint --save-s 15 --lifetime-h 24
+spot --hours 72 --price-per-device 4 --spot-per-device 1.6 --preemptions-per-h 0.1 --json
+devices
+--help
+PLANS
+  python3 -m json.tool "$state/examples/levers.json" >/dev/null || failed=1
+  for arguments in '' 'cost --hours 1 --price-per-device -4' 'optimal --money 10 --device nothing'; do
+    # shellcheck disable=SC2086
+    "$root/build/tests/examples/frugal_plan" $arguments 2>/dev/null >&2 && rc=0 || rc=$?
+    [ "$rc" = 2 ] || failed=1
+  done
+  return "$failed"
+}
+
 stage_examples() {
   local source name failed=0 targets=(fault_save)
   pinned_torch 2.11.0
@@ -159,6 +185,7 @@ stage_examples() {
     fashion_mnist) run_example "$name" --epochs 1 || failed=1 ;;
     archive_checkpoints) run_archive_example || failed=1 ;;
     frugal_pack) run_pack_example || failed=1 ;;
+    frugal_plan) run_plan_example || failed=1 ;;
     deduplicate) run_deduplicate_example || failed=1 ;;
     image_sheet) run_example "$name" sheet.png || failed=1 ;;
     *) run_example "$name" || failed=1 ;;

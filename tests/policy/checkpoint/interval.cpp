@@ -15,7 +15,7 @@ namespace frugal_test::checkpoint_interval {
 using namespace frugal;
 using frugal::detail::automatic_interval;
 using frugal::detail::Interval;
-using frugal::detail::interval_of_daly;
+using frugal::plan::daly_interval;
 using Clock = std::chrono::steady_clock;
 
 constexpr double day = 86400;
@@ -33,7 +33,7 @@ TEST_CASE("Daly's interval loses less than one that is shorter or longer") {
       if (cost > lifetime / 3) continue;  // his estimate holds for cheap checkpoints
       CAPTURE(cost);
       CAPTURE(lifetime);
-      double const best = interval_of_daly(cost, lifetime);
+      double const best = daly_interval(cost, lifetime);
       double const at_best = expected_time(day, best, cost, lifetime);
       CHECK(at_best < expected_time(day, best * 1.3, cost, lifetime));
       CHECK(at_best < expected_time(day, best / 1.3, cost, lifetime));
@@ -42,11 +42,11 @@ TEST_CASE("Daly's interval loses less than one that is shorter or longer") {
 }
 
 TEST_CASE("Daly's interval is Young's if a checkpoint is cheap") {
-  CHECK(interval_of_daly(1, day) == doctest::Approx(std::sqrt(2 * day)).epsilon(0.01));
+  CHECK(daly_interval(1, day) == doctest::Approx(std::sqrt(2 * day)).epsilon(0.01));
 }
 
 TEST_CASE("a checkpoint that takes longer than a machine lives is made once per lifetime") {
-  CHECK(interval_of_daly(100, 50) == 50);
+  CHECK(daly_interval(100, 50) == 50);
 }
 
 TEST_CASE("an automatic interval keeps the stalls below the share") {
@@ -59,7 +59,7 @@ TEST_CASE("a writing thread takes at most a tenth of the time") {
 }
 
 TEST_CASE("with a machine's lifetime, the automatic interval is Daly's") {
-  CHECK(automatic_interval({.stall = 30, .write = 0}, 0.035, day) == interval_of_daly(30, day));
+  CHECK(automatic_interval({.stall = 30, .write = 0}, 0.035, day) == daly_interval(30, day));
 }
 
 /// Steps at which a cadence makes a save due, queried only when the cadence asks.

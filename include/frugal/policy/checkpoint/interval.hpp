@@ -3,28 +3,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <limits>
 #include <optional>
 
+#include <frugal/plan/checkpoint_interval.hpp>
 #include <frugal/run/counters.hpp>
 
 namespace frugal::detail {
-
-/// Seconds between two checkpoints that lose the least time where machines vanish: Daly's estimate
-/// for a checkpoint that costs `cost` seconds and a machine that lives `lifetime` seconds on
-/// average. With cost << lifetime it is Young's sqrt(2 cost lifetime), less the cost itself.
-///
-/// Source  J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart
-///         dumps", Future Generation Computer Systems 22 (2006), equation 37; J. W. Young, "A first
-///         order approximation to the optimum checkpoint interval", CACM 17 (1974).
-inline double interval_of_daly(double cost, double lifetime) {
-  if (cost >= 2 * lifetime) return lifetime;
-  double const ratio = cost / (2 * lifetime);
-  return std::sqrt(2 * cost * lifetime) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - cost;
-}
 
 /// The measured cost of one checkpoint, in seconds.
 struct SaveCost {
@@ -39,7 +26,7 @@ struct SaveCost {
 inline double automatic_interval(SaveCost cost, double share, std::optional<double> lifetime) {
   double const least = std::max(cost.write * 10, 1.0);
   double const wanted =
-      lifetime ? interval_of_daly(cost.stall, *lifetime) : cost.stall * (1 - share) / share;
+      lifetime ? plan::daly_interval(cost.stall, *lifetime) : cost.stall * (1 - share) / share;
   return std::max(wanted, least);
 }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+/// Seconds throughout, of wall time.
+namespace frugal::plan {
+
+/// Time between two checkpoints that loses the least where machines vanish, for a checkpoint that
+/// stops the step for `cost` and a machine that lives `lifetime` on average: sqrt(2 cost lifetime).
+///
+/// Source  J. W. Young, "A first order approximation to the optimum checkpoint interval", CACM 17
+///         (1974).
+inline double young_interval(double cost, double lifetime) {
+  return std::sqrt(2 * cost * lifetime);
+}
+
+/// The same of higher order, which holds for a cost near the lifetime as well. With cost <<
+/// lifetime it is Young's, less the cost itself.
+///
+/// Source  J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart
+///         dumps", Future Generation Computer Systems 22 (2006), equation 37.
+inline double daly_interval(double cost, double lifetime) {
+  if (cost >= 2 * lifetime) return lifetime;
+  double const ratio = cost / (2 * lifetime);
+  return young_interval(cost, lifetime) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - cost;
+}
+
+/// A machine that vanishes without notice, at times that do not depend on each other.
+struct Failures {
+  double lifetime = std::numeric_limits<double>::infinity();  ///< mean time between two
+  double restart = 0;  ///< from a failure to the first step: a machine, start, load
+};
+
+/// Expected wall time of `work` with a checkpoint of `cost` after every `interval` of work: lost
+/// work, checkpoints and restarts included.
+///
+/// Source  Daly (2006), section 3, for exponentially distributed failures, which also hit
+///         checkpoints and restarts.
+inline double expected_time(double work, double interval, double cost, Failures const& failures) {
+  double const segments = work / interval;
+  if (std::isinf(failures.lifetime)) return segments * (interval + cost);
+  double const lifetime = failures.lifetime;
+  return lifetime * std::exp(failures.restart / lifetime) *
+         std::expm1((interval + cost) / lifetime) * segments;
+}
+
+}  // namespace frugal::plan

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+#include <frugal/plan/money.hpp>
+#include <frugal/plan/near_names.hpp>
+#include <frugal/watch/peak.hpp>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace frugal::plan {
+
+/// What a data sheet says of a device.
+struct Device {
+  std::string name{};
+  std::map<std::string, double, std::less<>> peaks{};  ///< dense FLOP/s by format: "BF16"
+  Gigabytes memory{};
+  GigabytesPerSecond bandwidth{};  ///< of its memory
+
+  /// Throws SettingsError if the device has no such format, and lists those it has.
+  double peak(std::string_view format) const {
+    if (auto const found = peaks.find(format); found != peaks.end()) return found->second;
+    std::string known;
+    for (auto const& each : peaks) known += (known.empty() ? "" : ", ") + each.first;
+    throw SettingsError(
+        {.what = "no peak of format \"" + std::string(format) + "\" is known",
+         .where = name,
+         .why = known.empty() ? "the table has no peak of this device" : "known are " + known,
+         .fix = "Name one of these, or give \"tflops\" in a price file."});
+  }
+};
+
+namespace detail {
+
+struct MemoryFacts {
+  std::string_view name;
+  double gigabytes;
+  double gigabytes_per_second;
+};
+
+// Memory and its bandwidth, from the vendors' data sheets; peaks are those of watch/peak.hpp.
+inline constexpr std::array memory_facts{
+    MemoryFacts{"H200", 141, 4800},
+    MemoryFacts{"H100 PCIe", 80, 2000},
+    MemoryFacts{"H100", 80, 3350},
+    MemoryFacts{"A100 80GB", 80, 2039},
+    MemoryFacts{"A100 40GB", 40, 1555},
+    MemoryFacts{"L40S", 48, 864},
+    MemoryFacts{"L40", 48, 864},
+    MemoryFacts{"L4", 24, 300},
+    MemoryFacts{"A10G", 24, 600},
+    MemoryFacts{"A10", 24, 600},
+    MemoryFacts{"V100-SXM2 32GB", 32, 900},
+    MemoryFacts{"V100-SXM2 16GB", 16, 900},
+    MemoryFacts{"V100-PCIE 32GB", 32, 900},
+    MemoryFacts{"V100-PCIE 16GB", 16, 900},
+    MemoryFacts{"Tesla T4", 16, 320},
+};
+
+}  // namespace detail
+
+/// Devices by name.
+class DeviceTable {
+ public:
+  DeviceTable() = default;
+  explicit DeviceTable(std::vector<Device> devices) : devices_(std::move(devices)) {}
+
+  static DeviceTable built_in() {
+    DeviceTable table;
+    for (detail::MemoryFacts const& facts : detail::memory_facts) {
+      Device device{.name = std::string(facts.name),
+                    .memory = Gigabytes(facts.gigabytes),
+                    .bandwidth = GigabytesPerSecond(facts.gigabytes_per_second)};
+      for (char const* const format : {"FP32", "BF16", "FP16"}) {
+        if (auto const peak = watch::peak_flops(facts.name, format)) device.peaks[format] = *peak;
+      }
+      table.devices_.push_back(std::move(device));
+    }
+    return table;
+  }
+
+  std::vector<Device> const& devices() const { return devices_; }
+
+  /// Replaces the device of that name, or adds one that is found before all others.
+  void put(Device device) {
+    for (Device& each : devices_) {
+      if (detail::lower(each.name) == detail::lower(device.name)) {
+        each = std::move(device);
+        return;
+      }
+    }
+    devices_.insert(devices_.begin(), std::move(device));
+  }
+
+  /// The device of that name; otherwise the first whose words are all in `model`, so that what a
+  /// driver says ("NVIDIA A100-SXM4-80GB") finds "A100 80GB". Null if there is none.
+  Device const* find(std::string_view model) const {
+    for (Device const& each : devices_) {
+      if (detail::lower(each.name) == detail::lower(model)) return &each;
+    }
+    std::vector<std::string> const words = detail::words_of(model);
+    for (Device const& each : devices_) {
+      std::vector<std::string> const own = detail::words_of(each.name);
+      bool const all = std::all_of(own.begin(), own.end(), [&](std::string const& word) {
+        return std::find(words.begin(), words.end(), word) != words.end();
+      });
+      if (all && !own.empty()) return &each;
+    }
+    return nullptr;
+  }
+
+  /// Throws SettingsError for an unknown device, and names those that are near.
+  Device const& at(std::string_view model) const {
+    if (Device const* const found = find(model)) return *found;
+    throw SettingsError({.what = "the device is not in the table",
+                         .where = std::string(model),
+                         .why = detail::near_names(model, names()),
+                         .fix = "Name one of these, or describe the device in a price file."});
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (Device const& each : devices_) names.push_back(each.name);
+    return names;
+  }
+
+ private:
+  std::vector<Device> devices_;
+};
+
+}  // namespace frugal::plan

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/store/json_text.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <iterator>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace frugal::plan {
+
+/// What a number of a plan counts.
+enum class Unit { count, ratio, share, usd, usd_per_hour, hours, seconds, bytes, flop, per_hour };
+
+constexpr std::string_view name_of(Unit unit) {
+  constexpr std::array<std::string_view, 10> names{"",      "ratio",   "share", "USD",  "USD/h",
+                                                   "hours", "seconds", "bytes", "FLOP", "per hour"};
+  return names[static_cast<std::size_t>(unit)];
+}
+
+namespace detail {
+
+/// 1.3 billion as "1.3 G": powers of 1000, as the units of networks and data sheets.
+inline std::string scaled(double value, char const* suffix) {
+  constexpr std::array<char const*, 9> prefixes{"", "k", "M", "G", "T", "P", "E", "Z", "Y"};
+  std::size_t at = 0;
+  while (std::abs(value) >= 999.95 && at + 1 < prefixes.size()) {
+    value /= 1000;
+    ++at;
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, at == 0 ? "%.4g %s%s" : "%.1f %s%s", value, prefixes[at],
+                suffix);
+  std::string out(text);
+  while (!out.empty() && out.back() == ' ') out.pop_back();
+  return out;
+}
+
+/// "$37,748.00"
+inline std::string dollars(double value) {
+  char digits[400];  // the largest double has 309 before the point
+  std::snprintf(digits, sizeof digits, "%.2f", std::abs(value));
+  std::string text(digits);
+  std::size_t const point = text.find('.');
+  for (std::size_t at = point; at != std::string::npos && at > 3;) {
+    at -= 3;
+    text.insert(at, ",");
+  }
+  return (value < 0 ? "-$" : "$") + text;
+}
+
+inline std::string text_of(double value, Unit unit) {
+  if (!std::isfinite(value)) return value > 0 ? "never ends" : "unknown";
+  char text[64];
+  switch (unit) {
+    case Unit::count:
+      return scaled(value, "");
+    case Unit::ratio:
+      std::snprintf(text, sizeof text, "%.4g", value);
+      return text;
+    case Unit::share:
+      std::snprintf(text, sizeof text, "%.1f %%", value * 100);
+      return text;
+    case Unit::usd:
+      return dollars(value);
+    case Unit::usd_per_hour:
+      return dollars(value) + "/h";
+    case Unit::hours:
+      std::snprintf(text, sizeof text, value < 100 ? "%.2f h" : "%.0f h", value);
+      return text;
+    case Unit::seconds:
+      if (value < 1) {
+        std::snprintf(text, sizeof text, "%.1f ms", value * 1000);
+      } else {
+        std::snprintf(text, sizeof text, value < 600 ? "%.1f s" : "%.0f s", value);
+      }
+      return text;
+    case Unit::bytes:
+      return scaled(value, "B");
+    case Unit::flop:
+      std::snprintf(text, sizeof text, "%.3g FLOP", value);
+      return text;
+    case Unit::per_hour:
+      break;
+  }
+  std::snprintf(text, sizeof text, "%.3g per hour", value);
+  return text;
+}
+
+}  // namespace detail
+
+/// One number, with its name in JSON ("on_demand_cost").
+struct PlanRow {
+  std::string key{};
+  double value = 0;
+  Unit unit = Unit::count;
+  std::string note{};
+};
+
+struct PlanSection {
+  std::string title{};
+  std::vector<PlanRow> rows{};
+  std::vector<std::string> notes{};  ///< sentences: advice, sources, warnings
+};
+
+/// The numbers of a plan, as a table for people and as JSON for programs.
+struct Plan {
+  std::vector<PlanSection> sections{};
+
+  PlanSection& add(std::string title) {
+    sections.push_back({.title = std::move(title)});
+    return sections.back();
+  }
+  Plan& operator+=(Plan other) {
+    std::move(other.sections.begin(), other.sections.end(), std::back_inserter(sections));
+    return *this;
+  }
+
+  /// The value of a key; NaN if there is none.
+  double operator[](std::string_view key) const {
+    for (PlanSection const& section : sections) {
+      for (PlanRow const& row : section.rows) {
+        if (row.key == key) return row.value;
+      }
+    }
+    return std::nan("");
+  }
+
+  friend std::ostream& operator<<(std::ostream& out, Plan const& plan) {
+    std::size_t keys = 0, values = 0;
+    for (PlanSection const& section : plan.sections) {
+      for (PlanRow const& row : section.rows) {
+        keys = std::max(keys, row.key.size());
+        values = std::max(values, detail::text_of(row.value, row.unit).size());
+      }
+    }
+    char const* separator = "";
+    for (PlanSection const& section : plan.sections) {
+      out << std::exchange(separator, "\n") << section.title << '\n';
+      for (PlanRow const& row : section.rows) {
+        std::string key = row.key;
+        std::replace(key.begin(), key.end(), '_', ' ');
+        std::string const value = detail::text_of(row.value, row.unit);
+        out << "  " << key << std::string(keys - key.size() + 2 + values - value.size(), ' ')
+            << value;
+        if (!row.note.empty()) out << "  " << row.note;
+        out << '\n';
+      }
+      for (std::string const& note : section.notes) out << "  " << note << '\n';
+    }
+    return out;
+  }
+
+  /// {"version":1,"sections":[{"title":...,"rows":[{"key","value","unit","note"}],"notes":[]}]}. A
+  /// value that is not finite is null.
+  std::string json() const {
+    std::string out = R"({"version":1,"sections":[)";
+    auto const text = [&out](std::string_view value) {
+      frugal::detail::append_json(out, frugal::detail::as_utf8(value));
+    };
+    char const* outer = "";
+    for (PlanSection const& section : sections) {
+      out += std::exchange(outer, ",");
+      out += "\n{\"title\":";
+      text(section.title);
+      out += ",\"rows\":[";
+      char const* inner = "";
+      for (PlanRow const& row : section.rows) {
+        out += std::exchange(inner, ",");
+        out += "\n {\"key\":";
+        text(row.key);
+        out += ",\"value\":";
+        frugal::detail::append_json(out, row.value);
+        out += ",\"unit\":";
+        text(name_of(row.unit));
+        out += ",\"note\":";
+        text(row.note);
+        out += '}';
+      }
+      out += "],\"notes\":[";
+      inner = "";
+      for (std::string const& note : section.notes) {
+        out += std::exchange(inner, ",");
+        text(note);
+      }
+      out += "]}";
+    }
+    return out + "\n]}\n";
+  }
+};
+
+}  // namespace frugal::plan

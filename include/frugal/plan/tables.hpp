@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/plan/all_reduce.hpp>
+#include <frugal/plan/breakdown.hpp>
+#include <frugal/plan/compute_optimal.hpp>
+#include <frugal/plan/memory.hpp>
+#include <frugal/plan/plan.hpp>
+#include <frugal/plan/run_cost.hpp>
+#include <frugal/plan/spot_cost.hpp>
+
+#include <cmath>
+#include <string>
+
+/// The results of the formulas as plans.
+namespace frugal::plan {
+
+inline Plan plan_of(OptimalPlan const& got) {
+  Plan plan;
+  plan.add("Compute budget").rows = {{"compute", got.flops, Unit::flop}};
+  PlanSection& rule = plan.add("By tokens per parameter, C = 6ND");
+  rule.rows = {{"rule_parameters", got.rule.parameters},
+               {"rule_tokens", got.rule.tokens},
+               {"rule_tokens_per_parameter", got.rule.tokens_per_parameter(), Unit::ratio}};
+  PlanSection& fit = plan.add("By the coefficients of N = a C^alpha and D = b C^beta");
+  fit.rows = {{"fit_parameters", got.fit.parameters},
+              {"fit_tokens", got.fit.tokens},
+              {"fit_tokens_per_parameter", got.fit.tokens_per_parameter(), Unit::ratio},
+              {"fit_compute", got.fit.flops(), Unit::flop, "6ND"}};
+  PlanSection& both = plan.add("Where they disagree: the coefficients over the rule");
+  both.rows = {{"parameters_ratio", got.parameters_ratio(), Unit::ratio},
+               {"tokens_ratio", got.tokens_ratio(), Unit::ratio},
+               {"fit_over_budget", got.fit_over_budget(), Unit::ratio, "6ND over the budget"}};
+  if (got.fit_over_budget() > 1.01) {
+    both.notes = {"The coefficients ask for more compute than there is. Plan with the rule."};
+  }
+  return plan;
+}
+
+inline Plan plan_of(RunCost const& cost) {
+  Plan plan;
+  plan.add("Cost").rows = {{"price_per_device", cost.price.value(), Unit::usd_per_hour},
+                           {"price_of_all_devices", cost.per_hour().value(), Unit::usd_per_hour},
+                           {"hours_per_run", cost.hours, Unit::hours},
+                           {"device_hours_per_run", cost.per_run_hours().value(), Unit::hours},
+                           {"cost_per_run", cost.per_run().value(), Unit::usd},
+                           {"runs", cost.runs},
+                           {"cost", cost.total().value(), Unit::usd}};
+  return plan;
+}
+
+/// The rows are keyed by the names of the levers, which are the user's.
+inline Plan plan_of(Breakdown const& breakdown) {
+  Plan plan;
+  PlanSection& steps = plan.add(breakdown.title());
+  for (BreakdownStep const& step : breakdown.steps()) {
+    std::string note = step.note;
+    if (step.saved != Usd(0)) {
+      note = "saves " + detail::dollars(step.saved.value()) + "; " + note;
+    }
+    steps.rows.push_back({step.name, step.cost.total().value(), Unit::usd, note});
+  }
+  plan.add("Together").rows = {{"saved", breakdown.saved().value(), Unit::usd},
+                               {"saved_share", breakdown.saved_share(), Unit::share}};
+  return plan;
+}
+
+inline Plan plan_of(DataParallel const& job) {
+  ScalingEstimate const got = estimate(job);
+  Plan plan;
+  PlanSection& section = plan.add("Ring all-reduce");
+  section.rows = {
+      {"gradient_bytes", job.parameters * bytes_of(job.gradients), Unit::bytes},
+      {"compute_time", got.compute.value(), Unit::seconds, "of one step"},
+      {"communication_time", got.communication.value(), Unit::seconds},
+      {"exposed_time", got.exposed.value(), Unit::seconds, "not hidden by overlap"},
+      {"efficiency", got.efficiency, Unit::share, "80 % is good, 60 % fair"},
+      {"speedup", got.speedup, Unit::ratio, "over one device"},
+      {"samples_for_80_percent", got.samples_for_good, Unit::count, "of a device in a step"}};
+  section.notes = {std::string(advice(job, got))};
+  return plan;
+}
+
+inline Plan plan_of(MemoryEstimate const& got) {
+  Plan plan;
+  plan.add("Memory of a device").rows = {{"weights", got.weights, Unit::bytes},
+                                         {"gradients", got.gradients, Unit::bytes},
+                                         {"optimizer_state", got.optimizer, Unit::bytes},
+                                         {"averages", got.averages, Unit::bytes},
+                                         {"buffers", got.buffers, Unit::bytes},
+                                         {"activations", got.activations, Unit::bytes},
+                                         {"memory", got.all(), Unit::bytes},
+                                         {"checkpoint_size", got.checkpoint(), Unit::bytes}};
+  return plan;
+}
+
+inline Plan plan_of(SpotInputs const& in) {
+  SpotEstimate const got = estimate(in);
+  Plan plan;
+  PlanSection& section = plan.add("Spot against on demand");
+  section.rows = {{"checkpoint_interval", got.interval.value(), Unit::seconds,
+                   in.interval ? "as given" : "Daly's"},
+                  {"spot_hours", got.hours, Unit::hours, "expected"},
+                  {"preemptions", got.preemptions, Unit::ratio, "expected"},
+                  {"save_hours", got.save_hours, Unit::hours, "in checkpoints"},
+                  {"lost_hours", got.lost_hours, Unit::hours, "to preemptions"},
+                  {"spot_cost", got.cost.value(), Unit::usd},
+                  {"on_demand_cost", got.on_demand.value(), Unit::usd, "with the same checkpoints"},
+                  {"spot_saving", got.saved_share(), Unit::share},
+                  {"break_even_rate", break_even_rate(in), Unit::per_hour, "preemptions"}};
+  if (std::isinf(got.hours)) {
+    section.notes = {"Restarts take longer than the machines live: the run never ends."};
+  } else if (got.cost > got.on_demand) {
+    section.notes = {"On demand is cheaper at this rate."};
+  }
+  return plan;
+}
+
+}  // namespace frugal::plan

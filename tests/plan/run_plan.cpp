@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/error.hpp>
+#include <frugal/plan/run_plan.hpp>
+
+#include <cmath>
+
+namespace frugal_test::plan_run_plan {
+
+using namespace frugal::plan;
+using doctest::Approx;
+
+RunInputs job() {
+  return {.parameters = 1.3e9,
+          .tokens = 26e9,
+          .device = DeviceTable::built_in().at("A100 40GB"),
+          .devices = 8};
+}
+
+TEST_CASE("a run by hand: 6ND over eight devices at 30 % of 312 TFLOP/s") {
+  Plan const plan = plan_of(job());
+  CHECK(plan["compute"] == Approx(6 * 1.3e9 * 26e9));
+  CHECK(plan["hours"] == Approx(6 * 1.3e9 * 26e9 / (8 * 312e12 * 0.3) / 3600));
+  CHECK(plan["device_hours"] == Approx(8 * plan["hours"]));
+  CHECK(plan["memory"] == Approx(18 * 1.3e9));
+  CHECK(plan["checkpoint_size"] == Approx(12 * 1.3e9));
+  CHECK(plan["save_time"] == Approx(15.6));  // at 1 GB/s
+  RunInputs by_rule = job();
+  by_rule.tokens = 0;
+  CHECK(plan_of(by_rule)["tokens"] == Approx(26e9));
+}
+
+TEST_CASE("without a price there are hours and no dollars, and with one both") {
+  CHECK(std::isnan(plan_of(job())["cost"]));
+  RunInputs in = job();
+  in.on_demand = Price(PricePerNode(32.0), 8);
+  Plan const plan = plan_of(in);
+  CHECK(plan["cost"] == Approx(32 * plan["hours"]));
+  CHECK(std::isnan(plan["spot_cost"]));
+  in.spot = Price(PricePerNode(8.0), 8);
+  in.preemptions_per_hour = 0.05;
+  Plan const spot = plan_of(in);
+  CHECK(spot["spot_cost"] < spot["on_demand_cost"] / 2);
+  CHECK(spot["spot_hours"] > spot["hours"]);
+  CHECK(spot["daly_interval"] < spot["young_interval"]);
+  CHECK(spot["checkpoint_interval"] == Approx(spot["daly_interval"]));
+}
+
+TEST_CASE("communication makes a run longer, and one device communicates nothing") {
+  RunInputs in = job();
+  in.link = in_bytes(GigabitsPerSecond(400));
+  in.tokens_per_step = 8192;
+  Plan const plan = plan_of(in);
+  CHECK(plan["efficiency"] < 1);
+  CHECK(plan["hours"] == Approx(plan_of(job())["hours"] / plan["efficiency"]));
+  in.devices = 1;
+  CHECK(std::isnan(plan_of(in)["efficiency"]));
+}
+
+TEST_CASE("a run that does not fit says so, and a wrong input is an error") {
+  RunInputs in = job();
+  in.activations = 40e9;
+  Plan const plan = plan_of(in);
+  bool said = false;
+  for (auto const& section : plan.sections) said = said || !section.notes.empty();
+  CHECK(said);
+  in.format = "FP64";
+  CHECK_THROWS_AS(plan_of(in), frugal::SettingsError);
+  in = job();
+  in.optimizer = "AdanW";
+  CHECK_THROWS_AS(plan_of(in), frugal::SettingsError);
+  in = job();
+  in.parameters = 0;
+  CHECK_THROWS_AS(plan_of(in), frugal::SettingsError);
+}
+
+}  // namespace frugal_test::plan_run_plan

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/plan/tables.hpp>
+
+#include <sstream>
+#include <string>
+
+namespace frugal_test::plan_tables {
+
+using namespace frugal::plan;
+using doctest::Approx;
+
+std::string text_of(Plan const& plan) {
+  std::ostringstream out;
+  out << plan;
+  return out.str();
+}
+
+TEST_CASE("both allocations are there, how far they are from each other, and which to take") {
+  Plan const plan = plan_of(optimal_plan(1e21));
+  CHECK(plan["rule_parameters"] * plan["rule_tokens"] * 6 == Approx(1e21));
+  CHECK(plan["fit_over_budget"] == Approx(2.651).epsilon(1e-3));
+  CHECK(plan["parameters_ratio"] * plan["tokens_ratio"] == Approx(plan["fit_over_budget"]));
+  CHECK(text_of(plan).find("Plan with the rule.") != std::string::npos);
+}
+
+TEST_CASE("a breakdown has a row for each lever, with what it saves") {
+  Breakdown made(RunCost{.price = PricePerDevice(2), .devices = 8, .hours = 10},
+                 "Before and after");
+  made.add({.name = "BF16", .factor = 0.5});
+  Plan const plan = plan_of(made);
+  CHECK(plan["baseline"] == 160);
+  CHECK(plan["+ BF16"] == 80);
+  CHECK(plan["saved_share"] == 0.5);
+  CHECK(text_of(plan).find("saves $80.00; hours per run, assumed") != std::string::npos);
+}
+
+TEST_CASE("cost, memory, all-reduce and spot have their totals") {
+  CHECK(plan_of(RunCost{.price = PricePerDevice(4), .devices = 8, .hours = 72})["cost"] == 2304);
+  MemoryInputs const memory{.parameters = 1e9, .per = bytes_per_parameter(Keeping::fp32, 8)};
+  CHECK(plan_of(estimate(memory))["memory"] == 16e9);
+  DataParallel const job{.devices = 8,
+                         .parameters = 1.3e9,
+                         .bandwidth = GigabytesPerSecond(75),
+                         .samples_per_second = 850,
+                         .samples = 32};
+  CHECK(plan_of(job)["efficiency"] == Approx(0.2368).epsilon(1e-3));
+  SpotInputs spot{.hours = 10,
+                  .on_demand = PricePerDevice(4),
+                  .spot = PricePerDevice(1),
+                  .preemptions_per_hour = 0.1,
+                  .save = Seconds(10)};
+  CHECK(plan_of(spot)["spot_saving"] > 0.7);
+  spot.preemptions_per_hour = 60;
+  spot.restart = Seconds(600);
+  CHECK(text_of(plan_of(spot)).find("On demand is cheaper") != std::string::npos);
+  spot.notice = true;
+  CHECK(text_of(plan_of(spot)).find("the run never ends") != std::string::npos);
+}
+
+}  // namespace frugal_test::plan_tables
