@@ -40,8 +40,8 @@
 #include <frugal/data/shards/text_lines.hpp>
 #include <frugal/data/text/packed.hpp>
 #include <frugal/data/text/token_transform.hpp>
-#include <frugal/explain.hpp>                      // IWYU pragma: export
-#include <frugal/explain_plan.hpp>                 // IWYU pragma: export
+#include <frugal/explain.hpp>
+#include <frugal/explain_plan.hpp>
 #include <frugal/find_learning_rate.hpp>
 #include <frugal/metrics/accuracy.hpp>
 #include <frugal/metrics/confusion_matrix.hpp>
