@@ -42,6 +42,7 @@
 #include <frugal/data/text/packed.hpp>
 #include <frugal/data/text/token_transform.hpp>
 #include <frugal/explain.hpp>
+#include <frugal/explain_plan.hpp>
 #include <frugal/find_learning_rate.hpp>
 #include <frugal/metrics/accuracy.hpp>
 #include <frugal/metrics/confusion_matrix.hpp>

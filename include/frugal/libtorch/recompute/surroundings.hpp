@@ -19,7 +19,8 @@ class Surroundings {
   explicit Surroundings(std::vector<c10::Device> const& devices) {
     add(c10::Device(c10::kCPU));
     for (c10::Device const device : devices) {
-      if (!device.is_cpu()) add(device);
+      // A dry run on the meta device draws no numbers.
+      if (!device.is_cpu() && !device.is_meta()) add(device);
     }
   }
 

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <iostream>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <frugal/compose/composition.hpp>
+#include <frugal/data/range.hpp>
+#include <frugal/data/source.hpp>
+#include <frugal/error.hpp>
+#include <frugal/explain.hpp>
+#include <frugal/loop/recipe_traits.hpp>
+#include <frugal/plan/checkpoint_interval.hpp>
+#include <frugal/plan/money.hpp>
+#include <frugal/plan_memory.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/run/horizon.hpp>
+#include <frugal/watch/bar.hpp>
+#include <frugal/watch/bytes.hpp>
+
+namespace frugal {
+
+/// What explain cannot find out by itself. What is left out is not printed.
+struct Circumstances {
+  std::optional<plan::PricePerDevice> price{};  ///< USD per hour of one device
+  int devices = 1;
+  std::optional<double> step_seconds{};      ///< of one step; else Throughput's last measurement
+  std::optional<double> save_seconds{};      ///< for which a checkpoint stops the training
+  std::optional<double> lifetime_seconds{};  ///< of a machine, on average, before it is preempted
+};
+
+namespace detail {
+
+inline void require(Circumstances const& given) {
+  auto const refuse = [](std::string const& name, double value) {
+    throw SettingsError({.what = name + " is " + std::to_string(value),
+                         .where = "explain",
+                         .why = "it is a price, a time or a number of devices",
+                         .fix = "Give more than 0, or leave it out."});
+  };
+  auto const positive = [&](char const* name, std::optional<double> value) {
+    if (value && !(*value > 0)) refuse(name, *value);
+  };
+  if (given.price && !(given.price->value() >= 0)) refuse("price", given.price->value());
+  positive("devices", static_cast<double>(given.devices));
+  positive("step_seconds", given.step_seconds);
+  positive("save_seconds", given.save_seconds);
+  positive("lifetime_seconds", given.lifetime_seconds);
+}
+
+inline std::string dollars_text(double dollars) {
+  char text[40];
+  std::snprintf(text, sizeof text, "$%.2f", dollars);
+  return text;
+}
+
+inline void explain_memory(RecipeMemory const& memory, std::ostream& out) {
+  auto const text = [](std::uint64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
+  std::string parts = text(memory.weights + memory.buffers) + " weights and buffers, " +
+                      text(memory.gradients) + " gradients, " + text(memory.optimizer_state) +
+                      " optimizer";
+  if (!memory.knows_optimizer) parts += " and what else it keeps";
+  if (memory.kept_weights > 0) parts += ", " + text(memory.kept_weights) + " kept weights";
+  parts += ", " + text(memory.activations) + " activations, " + text(memory.batch) + " batch";
+  print_paragraph(out, "memory: " + text(memory.peak) + " at the peak (" + parts + ")");
+  if (!memory.note.empty()) print_paragraph(out, "memory: " + memory.note);
+}
+
+/// Seconds of a step: as given, or else as measured by the last fit.
+template <class Trainer>
+std::optional<double> step_seconds_of(Trainer& trainer, Circumstances const& given) {
+  if (given.step_seconds) return given.step_seconds;
+  if constexpr (has<kinds::throughput, typename Trainer::policies>) {
+    if (auto const speed = trainer.template policy<kinds::throughput>().last()) {
+      if (speed->step_seconds > 0) return speed->step_seconds;
+    }
+  }
+  return {};
+}
+
+inline void explain_cost(std::optional<std::uint64_t> steps, std::optional<double> step_seconds,
+                         Circumstances const& given, std::ostream& out) {
+  if (given.save_seconds && given.lifetime_seconds) {
+    double const interval = plan::daly_interval(*given.save_seconds, *given.lifetime_seconds);
+    out << "checkpoint interval: " << watch::duration_text(interval) << " (" << "a save of "
+        << watch::duration_text(*given.save_seconds) << ", a machine that lives "
+        << watch::duration_text(*given.lifetime_seconds) << ")\n";
+  }
+  std::optional<double> hours;
+  if (steps && step_seconds) hours = static_cast<double>(*steps) * *step_seconds / 3600;
+  if (hours) {
+    out << "time: " << watch::duration_text(3600 * *hours) << " (" << *steps << " steps of "
+        << watch::short_number(*step_seconds) << " s)\n";
+  }
+  if (!given.price) return;
+  double const per_hour = given.price->value() * given.devices;
+  std::string text = "cost: " + dollars_text(per_hour) + " an hour";
+  if (given.devices > 1) text += " for " + std::to_string(given.devices) + " devices";
+  if (hours) {
+    plan::Usd const dollars = *given.price * plan::DeviceHours(*hours * given.devices);
+    text += ", " + dollars_text(dollars.value()) + " for the run";
+  }
+  out << text << '\n';
+}
+
+}  // namespace detail
+
+/// As explain(trainer), and below it the memory of the recipe (plan_memory) and, as far as it is
+/// known, the best interval between checkpoints, the time and the cost of the run.
+///
+/// data  a batch as the training source gives it; or the training source, of which one batch is
+///       read and which must be able to seek back. A source that knows its size gives the number of
+///       steps, and so time and cost.
+/// Errors  SettingsError for a circumstance that is not above 0; those of plan_memory; DataError
+///         for a source without a batch.
+template <class Trainer, class Data>
+  requires(!std::is_base_of_v<std::ostream, std::remove_cvref_t<Data>>)
+void explain(Trainer& trainer, Data&& data, Circumstances const& given = {},
+             std::ostream& out = std::cout) {
+  using Module = std::remove_reference_t<decltype(trainer.module())>;
+  using Objective = std::remove_reference_t<decltype(trainer.objective())>;
+  detail::require(given);
+  explain(trainer, out);
+  std::optional<std::uint64_t> steps = trainer.settings().steps;
+  if constexpr (ObjectiveFor<Objective, Module, std::remove_cvref_t<Data>>) {
+    detail::explain_memory(plan_memory(trainer, data), out);
+  } else {
+    auto&& source = as_source(std::forward<Data>(data));
+    using Source = std::remove_cvref_t<decltype(source)>;
+    Cursor const start{trainer.settings().seed, 0, 0};
+    source.seek(start);
+    auto batch = source.next();
+    source.seek(start);
+    if (!batch) {
+      throw DataError({.what = "the training source has no batch",
+                       .where = "explain",
+                       .why = "the memory of a recipe depends on the shapes of its batches",
+                       .fix = "Give a source that is not empty, or a batch."});
+    }
+    detail::explain_memory(plan_memory(trainer, *batch), out);
+    using Traits = detail::RecipeTraits<typename Trainer::policies>;
+    steps =
+        detail::horizon_of(trainer.settings(), static_cast<Source const&>(source), Traits::batches)
+            .total_steps;
+  }
+  detail::explain_cost(steps, detail::step_seconds_of(trainer, given), given, out);
+}
+
+}  // namespace frugal
