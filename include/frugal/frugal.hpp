@@ -56,10 +56,13 @@
 #include <frugal/policy/audit.hpp>
 #include <frugal/policy/auto_batch.hpp>
 #include <frugal/policy/average.hpp>
+#include <frugal/policy/budget.hpp>
+#include <frugal/policy/burn_rate.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/clip.hpp>
+#include <frugal/policy/cost_meter.hpp>
 #include <frugal/policy/curriculum.hpp>
 #include <frugal/policy/device.hpp>
 #include <frugal/policy/device/copied_ahead.hpp>

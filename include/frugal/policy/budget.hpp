@@ -119,12 +119,7 @@ class Budget<Options...>::State {
 
   flow on_step(Step<Context>& phase) { return look(phase); }
 
-  flow on_epoch_end(EpochEnd<Context>& phase) {
-    for (std::string const& text : {webhook_.news("Budget"), command_.news("Budget")}) {
-      if (!text.empty()) phase.advise(text);
-    }
-    return look(phase);
-  }
+  flow on_epoch_end(EpochEnd<Context>& phase) { return look(phase); }
 
   void on_fit_end(FitEnd<Context>& phase) {
     static_cast<void>(look(phase));

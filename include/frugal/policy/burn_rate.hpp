@@ -156,12 +156,7 @@ class BurnRate<Options...>::State {
 
   flow on_step(Step<Context>& phase) { return look(phase); }
 
-  flow on_epoch_end(EpochEnd<Context>& phase) {
-    for (std::string const& text : {webhook_.news("BurnRate"), command_.news("BurnRate")}) {
-      if (!text.empty()) phase.advise(text);
-    }
-    return look(phase);
-  }
+  flow on_epoch_end(EpochEnd<Context>& phase) { return look(phase); }
 
   void on_fit_end(FitEnd<Context>& phase) {
     for (std::string const& text : {webhook_.finish("BurnRate"), command_.finish("BurnRate")}) {
