@@ -98,10 +98,8 @@ struct BurnRate {
   static constexpr bool stops = (false || ... || detail::option::stop::has<Options>);
   static constexpr About about{Term::none, "a look at a number in each step"};
 
-  using webhook_type =
-      detail::option_of<detail::option::webhook, detail::NoChannel, Options...>;
-  using command_type =
-      detail::option_of<detail::option::command, detail::NoChannel, Options...>;
+  using webhook_type = detail::option_of<detail::option::webhook, detail::NoChannel, Options...>;
+  using command_type = detail::option_of<detail::option::command, detail::NoChannel, Options...>;
 
   double limit = traits::amount;       ///< in the units of the type
   double window = 600;                 ///< seconds over which the rate is the mean

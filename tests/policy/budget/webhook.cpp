@@ -71,7 +71,8 @@ TEST_CASE("every warning is posted once, and the log has it too") {
   auto const report = fit(folder.path(), webhook).report;
   auto const requests = server.requests();
   REQUIRE(requests.size() == 4);  // the projection and three levels
-  CHECK(requests[0].body.find(R"("text":"Budget: 50% of 20 USD is reached: 10 USD spent","level":0.5)") !=
+  CHECK(requests[0].body.find(
+            R"("text":"Budget: 50% of 20 USD is reached: 10 USD spent","level":0.5)") !=
         std::string::npos);
   CHECK(requests[1].body.find(R"("action":"projected")") != std::string::npos);
   CHECK(lines_with(folder / "metrics.jsonl", R"("event":"budget")") == 4);

@@ -51,8 +51,8 @@ class AlertLine {
   void begin(std::string const& owner) {
     if constexpr (there) {
       channel_->require_valid(owner);
-      outbox_ = std::make_unique<notify::Outbox>(typename Channel::Sender(*channel_),
-                                                 channel_->delivery);
+      outbox_ =
+          std::make_unique<notify::Outbox>(typename Channel::Sender(*channel_), channel_->delivery);
     }
   }
 
