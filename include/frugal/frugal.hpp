@@ -58,11 +58,14 @@
 #include <frugal/policy/audit.hpp>
 #include <frugal/policy/auto_batch.hpp>
 #include <frugal/policy/average.hpp>
+#include <frugal/policy/budget.hpp>
+#include <frugal/policy/burn_rate.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/csv.hpp>
+#include <frugal/policy/cost_meter.hpp>
 #include <frugal/policy/curriculum.hpp>
 #include <frugal/policy/device.hpp>
 #include <frugal/policy/device/copied_ahead.hpp>

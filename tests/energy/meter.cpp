@@ -17,9 +17,7 @@ using frugal::energy::EnergySettings;
 using support::TemporaryFolder;
 
 EnergySettings settings_of(TemporaryFolder const& root) {
-  return {.powercap = root.path(),
-          .nvml = "libfrugal-no-such-nvml.so.1",
-          .interval_seconds = 1e5};
+  return {.powercap = root.path(), .nvml = "libfrugal-no-such-nvml.so.1", .interval_seconds = 1e5};
 }
 
 TEST_CASE("the last reading is made when the sampler stops") {

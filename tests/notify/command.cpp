@@ -25,10 +25,9 @@ TEST_CASE("the alert's fields are arguments of the program, and no shell reads t
   TemporaryFolder const folder;
   std::string const file = (folder / "out").string();
   Alert const alert{"$(rm -rf x); done", {{"level", 0.8}}};
-  Attempt const attempt =
-      run({.words = {"sh", "-c", R"(printf '%s|%s' "$1" "$2" > "$0")", file, "{text}",
-                     "at {level}"}},
-          alert);
+  Attempt const attempt = run(
+      {.words = {"sh", "-c", R"(printf '%s|%s' "$1" "$2" > "$0")", file, "{text}", "at {level}"}},
+      alert);
   CHECK(attempt.result == Attempt::Result::sent);
   CHECK(support::text_of(file) == "$(rm -rf x); done|at 0.8");
 }

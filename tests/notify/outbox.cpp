@@ -40,9 +40,8 @@ struct Endpoint {
     };
   }
   Outbox::Pause pause() {
-    return [this](std::chrono::milliseconds time, std::stop_token const&) {
-      pauses.push_back(time);
-    };
+    return
+        [this](std::chrono::milliseconds time, std::stop_token const&) { pauses.push_back(time); };
   }
 };
 
@@ -73,8 +72,7 @@ TEST_CASE("a failed attempt is repeated after pauses that double up to the longe
 }
 
 TEST_CASE("an attempt that succeeds ends the repetition, and one that is refused too") {
-  Endpoint endpoint{
-      {Attempt::Result::again, Attempt::Result::sent, Attempt::Result::refused}};
+  Endpoint endpoint{{Attempt::Result::again, Attempt::Result::sent, Attempt::Result::refused}};
   Outbox outbox(endpoint.send(), patient, endpoint.pause());
   outbox.post({"a"});
   outbox.post({"b"});
@@ -87,9 +85,11 @@ TEST_CASE("an attempt that succeeds ends the repetition, and one that is refused
 TEST_CASE("an exception of the sender is a failed attempt") {
   Delivery delivery = patient;
   delivery.attempts = 1;
-  Outbox outbox([](Alert const&, std::stop_token const&) -> Attempt {
-    throw std::runtime_error("out of memory");
-  }, delivery);
+  Outbox outbox(
+      [](Alert const&, std::stop_token const&) -> Attempt {
+        throw std::runtime_error("out of memory");
+      },
+      delivery);
   outbox.post({"a"});
   CHECK(outbox.finish().first_failure == "out of memory");
 }
@@ -98,11 +98,13 @@ TEST_CASE("posting never waits: what does not fit is dropped and counted") {
   std::binary_semaphore begun(0), go(0);
   Delivery delivery = patient;
   delivery.most_waiting = 2;
-  Outbox outbox([&](Alert const&, std::stop_token const&) {
-    begun.release();
-    go.acquire();
-    return Attempt{};
-  }, delivery);
+  Outbox outbox(
+      [&](Alert const&, std::stop_token const&) {
+        begun.release();
+        go.acquire();
+        return Attempt{};
+      },
+      delivery);
   outbox.post({"being sent"});
   begun.acquire();
   for (int i = 0; i < 5; ++i) outbox.post({"waits"});
@@ -119,14 +121,16 @@ TEST_CASE("the end of a fit does not wait longer than it may, and what waits is 
   Delivery delivery = patient;
   delivery.at_end = 0ms;
   std::binary_semaphore begun(0);
-  Outbox outbox([&](Alert const&, std::stop_token const& stop) {
-    begun.release();
-    std::mutex mutex;
-    std::condition_variable_any stopped;
-    std::unique_lock lock(mutex);
-    stopped.wait(lock, stop, [] { return false; });
-    return Attempt{Attempt::Result::again, "cut off"};
-  }, delivery);
+  Outbox outbox(
+      [&](Alert const&, std::stop_token const& stop) {
+        begun.release();
+        std::mutex mutex;
+        std::condition_variable_any stopped;
+        std::unique_lock lock(mutex);
+        stopped.wait(lock, stop, [] { return false; });
+        return Attempt{Attempt::Result::again, "cut off"};
+      },
+      delivery);
   outbox.post({"hangs"});
   begun.acquire();
   outbox.post({"waits"});
@@ -143,10 +147,12 @@ TEST_CASE("a pause before the next attempt ends with the fit") {
   delivery.longest_wait = 600s;
   delivery.at_end = 0ms;
   std::binary_semaphore begun(0);
-  Outbox outbox([&](Alert const&, std::stop_token const&) {
-    begun.release();
-    return Attempt{Attempt::Result::again, "no route"};
-  }, delivery);
+  Outbox outbox(
+      [&](Alert const&, std::stop_token const&) {
+        begun.release();
+        return Attempt{Attempt::Result::again, "no route"};
+      },
+      delivery);
   outbox.post({"a"});
   begun.acquire();
   CHECK(outbox.finish().failed == 1);
@@ -155,8 +161,7 @@ TEST_CASE("a pause before the next attempt ends with the fit") {
 TEST_CASE("an alert is one JSON object, and words for a command") {
   Alert const alert{"Half of \"20\" is spent.",
                     {{"level", 0.5}, {"step", std::uint64_t{7}}, {"unit", std::string("USD")}}};
-  CHECK(alert.json() ==
-        R"({"text":"Half of \"20\" is spent.","level":0.5,"step":7,"unit":"USD"})");
+  CHECK(alert.json() == R"({"text":"Half of \"20\" is spent.","level":0.5,"step":7,"unit":"USD"})");
   auto const words = alert.words();
   CHECK(words.at("text") == alert.text);
   CHECK(words.at("level") == "0.5");

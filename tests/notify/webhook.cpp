@@ -30,8 +30,8 @@ Attempt send(Webhook const& settings, Alert const& alert = {"half is spent", {{"
 
 TEST_CASE("an alert is a POST of one JSON object, with the user's headers") {
   LoopbackServer server([](HttpRequest const&) { return answer(200, "ok"); });
-  CHECK(send({.url = server.base() + "/hook?a=1", .headers = {"Authorization: Bearer x"}})
-            .result == Attempt::Result::sent);
+  CHECK(send({.url = server.base() + "/hook?a=1", .headers = {"Authorization: Bearer x"}}).result ==
+        Attempt::Result::sent);
   auto const requests = server.requests();
   REQUIRE(requests.size() == 1);
   CHECK(requests[0].method == "POST");
@@ -65,9 +65,8 @@ TEST_CASE("an endpoint that is gone, hangs or breaks off is a failure that may p
 
   LoopbackServer hangs([](HttpRequest const&) { return hang(); });
   CHECK(send({.url = hangs.base(), .timeout = 50ms}).result == Attempt::Result::again);
-  LoopbackServer breaks([](HttpRequest const&) {
-    return Reply{.bytes = "HTTP/1.1 2", .then = Reply::Then::close};
-  });
+  LoopbackServer breaks(
+      [](HttpRequest const&) { return Reply{.bytes = "HTTP/1.1 2", .then = Reply::Then::close}; });
   CHECK(send({.url = breaks.base()}).result == Attempt::Result::again);
 }
 

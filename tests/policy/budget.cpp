@@ -98,7 +98,8 @@ TEST_CASE("50, 80 and 100 per cent are told once each, at the step in which they
   CHECK(report.stopped_by.empty());
 }
 
-TEST_CASE("a run that will spend more than its budget says so once, and one that will not does not") {
+TEST_CASE(
+    "a run that will spend more than its budget says so once, and one that will not does not") {
   Tale tale;
   Budget<Usd<30>> tight;
   tight.levels = {};
@@ -115,8 +116,8 @@ TEST_CASE("with Stop the run ends in the step in which the budget is spent, and 
   TemporaryFolder const folder;
   Tale tale;
   Job const job{.folder = folder.path()};
-  auto const ended = run(job, Optimizer{}, Saves{}, meter(), Budget<Usd<7>, Stop>{.projected = false},
-                         Hourly{.tale = &tale});
+  auto const ended = run(job, Optimizer{}, Saves{}, meter(),
+                         Budget<Usd<7>, Stop>{.projected = false}, Hourly{.tale = &tale});
   CHECK(ended.report.steps == 7);
   CHECK(ended.report.stopped_by == "Budget");
   CHECK(ended.report.exit_code() == 0);
@@ -125,8 +126,8 @@ TEST_CASE("with Stop the run ends in the step in which the budget is spent, and 
 
   // Started again it is at its end, and repeats nothing.
   tale.clear();
-  auto const again = run(job, Optimizer{}, Saves{}, meter(), Budget<Usd<7>, Stop>{.projected = false},
-                         Hourly{.tale = &tale});
+  auto const again = run(job, Optimizer{}, Saves{}, meter(),
+                         Budget<Usd<7>, Stop>{.projected = false}, Hourly{.tale = &tale});
   CHECK(again.losses.empty());
   CHECK(again.report.stopped_by == "Budget");
   CHECK(tale.empty());
@@ -148,8 +149,7 @@ TEST_CASE("a resumed run does not repeat what was told before its checkpoint") {
             .died);
   CHECK(tale == Tale{{10, 0.5, "warn"}});
   tale.clear();
-  static_cast<void>(
-      run({.folder = folder.path()}, Optimizer{}, Saves{}, meter(), budget, hourly));
+  static_cast<void>(run({.folder = folder.path()}, Optimizer{}, Saves{}, meter(), budget, hourly));
   CHECK(tale == Tale{{16, 0.8, "warn"}, {20, 1.0, "warn"}});
 }
 
@@ -210,9 +210,14 @@ TEST_CASE("a Rollback repeats no warning") {
     if (++calls == 19) loss.value = loss.value * std::nan("");
     return loss;
   };
-  frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{.epochs = 3},
-                          Optimizer{}, meter(), Budget<Usd<30>>{.projected = false},
-                          Hourly{.tale = &tale}, frugal::Rollback<>{}};
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          objective,
+                          frugal::Settings{.epochs = 3},
+                          Optimizer{},
+                          meter(),
+                          Budget<Usd<30>>{.projected = false},
+                          Hourly{.tale = &tale},
+                          frugal::Rollback<>{}};
   frugal::Resident train(samples(43), {.batch = 4});
   static_cast<void>(trainer.fit(train));
   CHECK(calls > 33);

@@ -87,12 +87,12 @@ TEST_CASE("at any steps a constant rate is found, and one that changes lies betw
   }
 }
 
-TEST_CASE("a run that costs more an hour than the limit is warned of once, when the window is full") {
+TEST_CASE(
+    "a run that costs more an hour than the limit is warned of once, when the window is full") {
   BurnRate<Usd<3>, PerHour> const limit;
   auto const fast = run({}, Optimizer{}, meter(5), limit, Minutely{}).report;
   REQUIRE(fast.advice.size() == 1);
-  CHECK(fast.advice[0] ==
-        "BurnRate: the run spends 5 USD an hour, and the limit is 3 USD");
+  CHECK(fast.advice[0] == "BurnRate: the run spends 5 USD an hour, and the limit is 3 USD");
   CHECK(run({}, Optimizer{}, meter(2.9), limit, Minutely{}).report.advice.empty());
   CHECK(run({}, Optimizer{}, meter(2.9), BurnRate<Usd<69>, PerDay>{}, Minutely{})
             .report.advice.size() == 1);

@@ -9,8 +9,8 @@
 #include "support/running.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -277,8 +277,13 @@ TEST_CASE("a Rollback takes no money back") {
     if (++calls == 20) loss.value = loss.value * std::numeric_limits<double>::quiet_NaN();
     return loss;
   };
-  frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{.epochs = 3},
-                          Optimizer{}, meter, Passing{}, frugal::Rollback<>{}};
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          objective,
+                          frugal::Settings{.epochs = 3},
+                          Optimizer{},
+                          meter,
+                          Passing{},
+                          frugal::Rollback<>{}};
   frugal::Resident train(samples(43), {.batch = 4});
   auto const report = trainer.fit(train);
   CHECK(calls > 33);
@@ -306,9 +311,12 @@ TEST_CASE("energy is read, priced, turned into carbon, and kept by a resume") {
       if (++calls == 3) set(7'200'000'000);  // 2 Wh
       return frugal::CrossEntropy{}(module, batch);
     };
-    frugal::Trainer trainer{std::make_shared<Mlp>(), objective,
+    frugal::Trainer trainer{std::make_shared<Mlp>(),
+                            objective,
                             frugal::Settings{.run = folder / "run", .epochs = 3, .steps = steps},
-                            Optimizer{}, meter, Saves{}};
+                            Optimizer{},
+                            meter,
+                            Saves{}};
     frugal::Resident train(samples(43), {.batch = 4});
     static_cast<void>(trainer.fit(train));
     return *trainer.cost_meter().cost();
@@ -342,8 +350,7 @@ TEST_CASE("settings that cannot be meant are refused when fit begins") {
   for (auto const change : std::vector<void (*)(CostMeter&)>{
            [](CostMeter& meter) { meter.price = PricePerDevice(-2); },
            [](CostMeter& meter) { meter.price = PricePerNode(std::nan("")); },
-           [](CostMeter& meter) { meter.devices = 0; },
-           [](CostMeter& meter) { meter.nodes = 0; },
+           [](CostMeter& meter) { meter.devices = 0; }, [](CostMeter& meter) { meter.nodes = 0; },
            [](CostMeter& meter) { meter.idle = -1; },
            [](CostMeter& meter) { meter.other_per_hour = -1; },
            [](CostMeter& meter) { meter.refresh = std::nan(""); },

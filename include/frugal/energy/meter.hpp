@@ -25,10 +25,10 @@ inline constexpr double joules_per_kilowatt_hour = 3.6e6;
 struct EnergySettings {
   bool processors = true;  ///< by RAPL
   std::filesystem::path powercap = "/sys/class/powercap";
-  bool gpus = true;                        ///< by NVML
+  bool gpus = true;  ///< by NVML
   std::string nvml = nvml_library;
   std::optional<std::vector<std::string>> devices{};  ///< "0" or "GPU-..."; nothing: every device
-  double interval_seconds = 5;             ///< between readings
+  double interval_seconds = 5;                        ///< between readings
 };
 
 /// The energy of processors and devices together.
@@ -64,7 +64,10 @@ class EnergyMeter {
 class EnergySampler {
  public:
   explicit EnergySampler(EnergySettings const& settings)
-      : meter_(settings), interval_(settings.interval_seconds), problems_(meter_.problems()), denied_(meter_.denied()) {
+      : meter_(settings),
+        interval_(settings.interval_seconds),
+        problems_(meter_.problems()),
+        denied_(meter_.denied()) {
     if (!meter_.reads()) return;
     reads_ = true;
     thread_ = frugal::detail::signal_free_thread([this] { sample(); });

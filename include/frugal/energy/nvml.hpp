@@ -108,10 +108,10 @@ class Nvml {
   struct Device {
     std::string name;
     Handle handle;
-    bool counts;                      ///< energy; otherwise power is sampled
-    unsigned long long millijoules;   ///< at the last call
-    double watts;                     ///< at the last call
-    double at;                        ///< seconds, of the last call
+    bool counts;                     ///< energy; otherwise power is sampled
+    unsigned long long millijoules;  ///< at the last call
+    double watts;                    ///< at the last call
+    double at;                       ///< seconds, of the last call
   };
   struct Close {
     void operator()(void* library) const { ::dlclose(library); }
@@ -129,8 +129,7 @@ class Nvml {
     return find(init_, "nvmlInit_v2") && find(shutdown_, "nvmlShutdown") &&
            find(count_, "nvmlDeviceGetCount_v2") &&
            find(by_index_, "nvmlDeviceGetHandleByIndex_v2") &&
-           find(by_uuid_, "nvmlDeviceGetHandleByUUID") &&
-           find(power_, "nvmlDeviceGetPowerUsage");
+           find(by_uuid_, "nvmlDeviceGetHandleByUUID") && find(power_, "nvmlDeviceGetPowerUsage");
   }
 
   std::string said(int failure) const {
@@ -143,14 +142,12 @@ class Nvml {
   void add(std::string const& name) {
     Device device{name, nullptr, false, 0, 0, clock_()};
     bool const number = name.find_first_not_of("0123456789") == std::string::npos;
-    int failure =
-        number && name.size() < 6
-            ? by_index_(static_cast<unsigned>(std::strtoul(name.c_str(), nullptr, 10)),
-                        &device.handle)
-            : by_uuid_(name.c_str(), &device.handle);
+    int failure = number && name.size() < 6
+                      ? by_index_(static_cast<unsigned>(std::strtoul(name.c_str(), nullptr, 10)),
+                                  &device.handle)
+                      : by_uuid_(name.c_str(), &device.handle);
     if (failure == 0) {
-      device.counts =
-          energy_ != nullptr && energy_(device.handle, &device.millijoules) == 0;
+      device.counts = energy_ != nullptr && energy_(device.handle, &device.millijoules) == 0;
       if (!device.counts) failure = read_power(device);
     }
     if (failure != 0) {
@@ -175,8 +172,8 @@ class Nvml {
         return false;
       }
       // A reloaded driver begins at 0.
-      joules_ += static_cast<double>(now >= device.millijoules ? now - device.millijoules : now) *
-                 1e-3;
+      joules_ +=
+          static_cast<double>(now >= device.millijoules ? now - device.millijoules : now) * 1e-3;
       device.millijoules = now;
       return true;
     }

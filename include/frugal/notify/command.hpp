@@ -15,8 +15,8 @@ namespace frugal {
 /// An option of Budget and BurnRate: runs a program for each alert, without a shell. {text} and the
 /// alert's other fields in braces are replaced in its arguments.
 struct NotifyCommand {
-  Command words{};                                           ///< {"notify-send", "{text}"}
-  std::chrono::seconds patience{30};                         ///< then it is killed
+  Command words{};                                          ///< {"notify-send", "{text}"}
+  std::chrono::seconds patience{30};                        ///< then it is killed
   notify::Delivery delivery{.attempts = 1, .first_wait{}};  ///< a program is not run again
 
   /// SettingsError for settings with which no program could be run.

@@ -24,7 +24,7 @@ namespace frugal {
 /// success; 408, 429, 5xx and a failed connection are tried again.
 struct Webhook {
   std::string url{};
-  std::vector<std::string> headers{};  ///< "Name: value", such as an Authorization
+  std::vector<std::string> headers{};        ///< "Name: value", such as an Authorization
   std::chrono::milliseconds timeout{10000};  ///< for one attempt
   notify::Delivery delivery{};
 

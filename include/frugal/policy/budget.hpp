@@ -61,12 +61,10 @@ struct Budget {
   static constexpr About about{stops ? Term::hours_per_run : Term::none,
                                "a look at a number in each step"};
 
-  using webhook_type =
-      detail::option_of<detail::option::webhook, detail::NoChannel, Options...>;
-  using command_type =
-      detail::option_of<detail::option::command, detail::NoChannel, Options...>;
+  using webhook_type = detail::option_of<detail::option::webhook, detail::NoChannel, Options...>;
+  using command_type = detail::option_of<detail::option::command, detail::NoChannel, Options...>;
 
-  double limit = traits::amount;                ///< in the unit of the type
+  double limit = traits::amount;                 ///< in the unit of the type
   std::vector<double> levels = {0.5, 0.8, 1.0};  ///< shares of the limit that are told
   double hysteresis = 0.05;                      ///< share by which a level must be left
   bool projected = true;                         ///< whether a projected overspend is told
@@ -119,12 +117,7 @@ class Budget<Options...>::State {
 
   flow on_step(Step<Context>& phase) { return look(phase); }
 
-  flow on_epoch_end(EpochEnd<Context>& phase) {
-    for (std::string const& text : {webhook_.news("Budget"), command_.news("Budget")}) {
-      if (!text.empty()) phase.advise(text);
-    }
-    return look(phase);
-  }
+  flow on_epoch_end(EpochEnd<Context>& phase) { return look(phase); }
 
   void on_fit_end(FitEnd<Context>& phase) {
     static_cast<void>(look(phase));

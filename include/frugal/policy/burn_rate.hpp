@@ -98,10 +98,8 @@ struct BurnRate {
   static constexpr bool stops = (false || ... || detail::option::stop::has<Options>);
   static constexpr About about{Term::none, "a look at a number in each step"};
 
-  using webhook_type =
-      detail::option_of<detail::option::webhook, detail::NoChannel, Options...>;
-  using command_type =
-      detail::option_of<detail::option::command, detail::NoChannel, Options...>;
+  using webhook_type = detail::option_of<detail::option::webhook, detail::NoChannel, Options...>;
+  using command_type = detail::option_of<detail::option::command, detail::NoChannel, Options...>;
 
   double limit = traits::amount;       ///< in the units of the type
   double window = 600;                 ///< seconds over which the rate is the mean
@@ -156,12 +154,7 @@ class BurnRate<Options...>::State {
 
   flow on_step(Step<Context>& phase) { return look(phase); }
 
-  flow on_epoch_end(EpochEnd<Context>& phase) {
-    for (std::string const& text : {webhook_.news("BurnRate"), command_.news("BurnRate")}) {
-      if (!text.empty()) phase.advise(text);
-    }
-    return look(phase);
-  }
+  flow on_epoch_end(EpochEnd<Context>& phase) { return look(phase); }
 
   void on_fit_end(FitEnd<Context>& phase) {
     for (std::string const& text : {webhook_.finish("BurnRate"), command_.finish("BurnRate")}) {

@@ -42,21 +42,21 @@ struct CostMeter {
 
   static constexpr About about{Term::none, "one reading of the clock"};
 
-  GivenPrice price{};              ///< plan::PricePerDevice(2.5) or plan::PricePerNode(20)
-  unsigned devices = 1;            ///< that are billed for this run
-  unsigned nodes = 1;              ///< likewise, at a price per node
-  std::filesystem::path prices{};  ///< a price file; empty: the built-in examples, by name only
-  std::string offer{};             ///< the name of a machine in it, such as "p4d.24xlarge"
-  bool spot = false;               ///< the spot price of that offer
-  std::string currency = "USD";    ///< of the prices given here
-  double other_per_hour = 0;       ///< storage, network and the like
-  double idle = 0;                 ///< seconds billed before each start: boot, image, data
-  double price_per_kilowatt_hour = 0;                 ///< of a machine of your own
-  std::optional<double> kg_co2_per_kilowatt_hour{};   ///< of the grid
-  energy::EnergySettings energy{};                    ///< where energy is read
-  double refresh = 1;                                 ///< seconds between two sums
-  double (*clock)() = &energy::steady_seconds;        ///< for tests
-  Outcome<Cost> outcome{};                            ///< set by fit
+  GivenPrice price{};                  ///< plan::PricePerDevice(2.5) or plan::PricePerNode(20)
+  unsigned devices = 1;                ///< that are billed for this run
+  unsigned nodes = 1;                  ///< likewise, at a price per node
+  std::filesystem::path prices{};      ///< a price file; empty: the built-in examples, by name only
+  std::string offer{};                 ///< the name of a machine in it, such as "p4d.24xlarge"
+  bool spot = false;                   ///< the spot price of that offer
+  std::string currency = "USD";        ///< of the prices given here
+  double other_per_hour = 0;           ///< storage, network and the like
+  double idle = 0;                     ///< seconds billed before each start: boot, image, data
+  double price_per_kilowatt_hour = 0;  ///< of a machine of your own
+  std::optional<double> kg_co2_per_kilowatt_hour{};  ///< of the grid
+  energy::EnergySettings energy{};                   ///< where energy is read
+  double refresh = 1;                                ///< seconds between two sums
+  double (*clock)() = &energy::steady_seconds;       ///< for tests
+  Outcome<Cost> outcome{};                           ///< set by fit
 
   /// What the last fit has cost; nothing before one has ended.
   std::optional<Cost> cost() const {
@@ -217,8 +217,7 @@ class CostMeter::State {
     if (!energy_) return bill;
     double const joules = energy_->joules();
     bill.joules += joules;
-    bill.amount +=
-        joules / energy::joules_per_kilowatt_hour * settings_->price_per_kilowatt_hour;
+    bill.amount += joules / energy::joules_per_kilowatt_hour * settings_->price_per_kilowatt_hour;
     return bill;
   }
 

@@ -48,8 +48,8 @@ inline std::string words_of(Command const& command) {
   return out;
 }
 
-/// Runs a command and waits for it. Empty if it exits with 0 in time; otherwise why it failed, which
-/// quotes the end of its output.
+/// Runs a command and waits for it. Empty if it exits with 0 in time; otherwise why it failed,
+/// which quotes the end of its output.
 inline std::string failure_of(Command const& command, ProcessLimits const& limits = {}) {
   if (command.empty()) return "it is empty";
   ProcessEnd const end = ChildProcess(command, limits).wait();

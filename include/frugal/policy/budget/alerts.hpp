@@ -51,8 +51,8 @@ class AlertLine {
   void begin(std::string const& owner) {
     if constexpr (there) {
       channel_->require_valid(owner);
-      outbox_ = std::make_unique<notify::Outbox>(typename Channel::Sender(*channel_),
-                                                 channel_->delivery);
+      outbox_ =
+          std::make_unique<notify::Outbox>(typename Channel::Sender(*channel_), channel_->delivery);
     }
   }
 
@@ -74,23 +74,10 @@ class AlertLine {
     return {};
   }
 
-  /// The first failure, once, while the run goes on; empty if there is none.
-  std::string news([[maybe_unused]] std::string const& owner) {
-    if constexpr (there) {
-      if (!outbox_ || told_) return {};
-      std::string why = outbox_->status().first_failure;
-      if (why.empty()) return {};
-      told_ = true;
-      return owner + ": " + channel_->name() + " does not take alerts: " + why;
-    }
-    return {};
-  }
-
  private:
   static constexpr bool there = !std::same_as<Channel, NoChannel>;
 
   Channel const* channel_;
-  bool told_ = false;
   std::unique_ptr<notify::Outbox> outbox_;
 };
 

@@ -14,16 +14,18 @@ namespace frugal {
 /// An option: N US dollars. The amount of money itself is plan::Usd.
 template <int N>
 struct Usd {
-  static_assert(N >= 1, "frugal: Usd<0> is spent before it begins. Write Usd<1> or more; cents go "
-                        "into the member `limit`.");
+  static_assert(N >= 1,
+                "frugal: Usd<0> is spent before it begins. Write Usd<1> or more; cents go "
+                "into the member `limit`.");
   static constexpr int amount = N;
 };
 
 /// An option: N kilowatt-hours.
 template <int N>
 struct KilowattHours {
-  static_assert(N >= 1, "frugal: KilowattHours<0> is spent before it begins. Write "
-                        "KilowattHours<1> or more.");
+  static_assert(N >= 1,
+                "frugal: KilowattHours<0> is spent before it begins. Write "
+                "KilowattHours<1> or more.");
   static constexpr int amount = N;
 };
 
@@ -55,8 +57,7 @@ struct limit_traits<Usd<N>> {
   static constexpr std::string_view projected = "dollars_projected";
   static constexpr std::string_view rate = "dollars_per_hour";
   static constexpr std::string_view unit = "USD";
-  static constexpr std::string_view missing =
-      "the price of this run is not known in US dollars";
+  static constexpr std::string_view missing = "the price of this run is not known in US dollars";
   static constexpr std::string_view fix =
       "Set CostMeter::price or FRUGAL_PRICE_PER_HOUR, or limit Hours<N>.";
 };

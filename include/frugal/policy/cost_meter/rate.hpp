@@ -130,9 +130,8 @@ inline Rate rate_of(RateQuestion const& asked) {
   } else if (auto const offers = table.offers_of(asked.model); offers.size() == 1) {
     apply_offer(rate, asked, *offers.front());
   } else if (!asked.prices.empty()) {
-    rate.warning = "CostMeter: " + asked.prices.string() + " has " +
-                   std::to_string(offers.size()) + " offers for " +
-                   (asked.model.empty() ? "this device" : asked.model) +
+    rate.warning = "CostMeter: " + asked.prices.string() + " has " + std::to_string(offers.size()) +
+                   " offers for " + (asked.model.empty() ? "this device" : asked.model) +
                    ", so the price is not known; name one in CostMeter::offer";
   }
   if (rate.per_hour) *rate.per_hour += asked.other_per_hour;

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Budget needs CostMeter: nobody counts what is spent. Add CostMeter{}.
+#include <frugal/policy/budget.hpp>
+#include <frugal/policy/cost_meter.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/trainer.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+using namespace frugal;
+
+template <class... Ps>
+void train() {
+  std::vector<Batch> batches;
+  Trainer<torch::nn::Linear, CrossEntropy, Optimize<SGD>, Ps...> trainer(torch::nn::Linear(2, 2));
+  static_cast<void>(trainer.fit(batches));
+}
+template void train<CostMeter, Budget<Usd<20>>>();
+#ifdef FRUGAL_REJECT
+template void train<Budget<Usd<20>>>();
+#endif
