@@ -33,9 +33,12 @@ template <class P, class... Ps>
 std::vector<frugal::WindowProfile> run(Products const& objective, frugal::Report& report,
                                        std::string const& folder, P const& profile,
                                        Ps const&... policies) {
-  frugal::Trainer trainer{torch::nn::Linear(6, 3), objective,
+  frugal::Trainer trainer{torch::nn::Linear(6, 3),
+                          objective,
                           frugal::Settings{.run = folder, .epochs = 2, .device = gpu()},
-                          Optimizer{}, profile, policies...};
+                          Optimizer{},
+                          profile,
+                          policies...};
   report = trainer.fit(frugal::Resident(samples(256), {.batch = 4}));
   return trainer.profile().windows();
 }
@@ -64,8 +67,9 @@ TEST_CASE("small products leave the GPU waiting for the host") {
 
 TEST_CASE("replayed steps are profiled too, and again in the next epoch") {
   frugal::Report report;
-  auto const windows = run({.size = 2048}, report, "",
-                           Profile<Steps<10>, PerEpoch>{.least_busy = 0}, frugal::Graph<frugal::WholeStep>{});
+  auto const windows =
+      run({.size = 2048}, report, "", Profile<Steps<10>, PerEpoch>{.least_busy = 0},
+          frugal::Graph<frugal::WholeStep>{});
   REQUIRE(windows.size() == 2);
   CHECK_FALSE(windows[1].hot_spots.empty());
   CHECK(windows[1].device_idle < 0.9);

@@ -74,9 +74,12 @@ struct Read {
 template <class P>
 Read run_large(std::filesystem::path const& folder, P const& profile, std::uint64_t epochs = 1,
                LargeProduct const& objective = {}) {
-  frugal::Trainer trainer{torch::nn::Linear(6, 3), objective,
-                          frugal::Settings{.run = folder, .epochs = epochs}, Optimizer{},
-                          frugal::Log<>{.path = "/dev/null"}, profile};
+  frugal::Trainer trainer{torch::nn::Linear(6, 3),
+                          objective,
+                          frugal::Settings{.run = folder, .epochs = epochs},
+                          Optimizer{},
+                          frugal::Log<>{.path = "/dev/null"},
+                          profile};
   frugal::Report report = trainer.fit(frugal::Resident(samples(80), {.batch = 4}));
   return {std::move(report), trainer.profile().windows()};
 }
@@ -101,10 +104,14 @@ TEST_CASE("the hot spot of a job that is one large product is that product") {
 
 TEST_CASE("the parts of a step are ranges, each as often as the step has it") {
   TemporaryFolder const folder;
-  frugal::Trainer trainer{
-      std::make_shared<Mlp>(), frugal::CrossEntropy{},
-      frugal::Settings{.run = folder.path(), .epochs = 1}, Optimizer{}, frugal::Accumulate<2>{},
-      frugal::Validate<Every<4>>{}, Saves{}, Profile<frugal::Steps<4>, PerEpoch>{.warm_up = 2}};
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          frugal::CrossEntropy{},
+                          frugal::Settings{.run = folder.path(), .epochs = 1},
+                          Optimizer{},
+                          frugal::Accumulate<2>{},
+                          frugal::Validate<Every<4>>{},
+                          Saves{},
+                          Profile<frugal::Steps<4>, PerEpoch>{.warm_up = 2}};
   auto const report =
       trainer.fit(frugal::Resident(samples(96), {.batch = 4}), frugal::Resident(samples(8, 92)));
   CHECK(report.steps == 12);
@@ -120,7 +127,8 @@ TEST_CASE("the parts of a step are ranges, each as often as the step has it") {
   CHECK(calls("frugal::backward") == 8);
   CHECK(calls("frugal::optimizer") == 4);
   CHECK(calls("frugal::policies") == 4);
-  CHECK(calls("frugal::data") == 12);  // before each of 8 micro-batches, and behind each of the last
+  CHECK(calls("frugal::data") ==
+        12);  // before each of 8 micro-batches, and behind each of the last
   CHECK(calls("frugal::validation") == 1);
   CHECK(calls("frugal::checkpoint") == 1);
 }
@@ -144,15 +152,19 @@ TEST_CASE("a starved job is input-bound, is sent to its data, and is not profile
 
 TEST_CASE("each epoch has one window, at its cadence") {
   CHECK(run_large({}, windows(), 3).windows.size() == 3);
-  CHECK(run_large({}, Profile<frugal::Steps<2>, Every<2, frugal::Epoch>>{.warm_up = 2, .least_busy = 0}, 4)
+  CHECK(run_large({},
+                  Profile<frugal::Steps<2>, Every<2, frugal::Epoch>>{.warm_up = 2, .least_busy = 0},
+                  4)
             .windows.size() == 2);
-  auto const steps = run_large({}, Profile<frugal::Steps<2>, Every<10>>{.warm_up = 4, .least_busy = 0}, 2).windows;
+  auto const steps =
+      run_large({}, Profile<frugal::Steps<2>, Every<10>>{.warm_up = 4, .least_busy = 0}, 2).windows;
   REQUIRE(steps.size() == 3);  // due at steps 10, 20 and 30; at 40 the run ends
   CHECK(steps[0].step == 16);
   CHECK(steps[1].step == 26);
 }
 
-TEST_CASE("a window that is open when the run ends is read, and one that a run is too short for not") {
+TEST_CASE(
+    "a window that is open when the run ends is read, and one that a run is too short for not") {
   auto const read = run_large({}, Profile<Seconds<1000>, PerEpoch>{.warm_up = 4, .steps = 1000});
   REQUIRE(read.windows.size() == 1);
   CHECK(read.windows[0].steps == 16);
@@ -264,8 +276,11 @@ struct Listener {
 TEST_CASE("a window is an event for the log, and a gauge for whoever shows gauges") {
   std::vector<frugal::Event> events;
   std::optional<double> idle;
-  frugal::Trainer trainer{torch::nn::Linear(6, 3), LargeProduct{}, frugal::Settings{.epochs = 1},
-                          Optimizer{}, windows(),
+  frugal::Trainer trainer{torch::nn::Linear(6, 3),
+                          LargeProduct{},
+                          frugal::Settings{.epochs = 1},
+                          Optimizer{},
+                          windows(),
                           Listener{.events = &events, .idle = &idle}};
   CHECK(trainer.fit(frugal::Resident(samples(80), {.batch = 4})).steps == 20);
   REQUIRE(events.size() == 1);
@@ -399,7 +414,8 @@ TEST_CASE("a folder that cannot be written costs the files, not the run and not 
 TEST_CASE("a hot_spots.json that is no such file is replaced") {
   TemporaryFolder const folder;
   std::filesystem::create_directories(folder / "profile");
-  for (std::string const text : {"", "{", "[1]", R"({"windows":3})", R"({"windows":[1,{"step":-1}]})"}) {
+  for (std::string const text :
+       {"", "{", "[1]", R"({"windows":3})", R"({"windows":[1,{"step":-1}]})"}) {
     std::ofstream(folder / "profile/hot_spots.json") << text;
     frugal::detail::HotSpotsFile file(folder / "profile/hot_spots.json");
     file.resume_at(100);

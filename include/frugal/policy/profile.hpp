@@ -214,7 +214,8 @@ class Profile<Options...>::State {
       next_ = mark_.step + warm_up_ - warm_up_ / 2;
     } else {
       std::chrono::duration<double> const spent = Clock::now() - mark_.time - elsewhere_;
-      double const step_seconds = spent.count() / static_cast<double>(phase.counters().step - mark_.step);
+      double const step_seconds =
+          spent.count() / static_cast<double>(phase.counters().step - mark_.step);
       profiled_ = 0;
       epoch_ = phase.counters().epoch;
       windows_.start(detail::run_of(phase), step_seconds, phase.waited_for_data());
@@ -236,8 +237,7 @@ class Profile<Options...>::State {
                            {"overhead_seconds", found->overhead_seconds},
                            {"trace", found->trace}}};
     for (std::size_t i = 0; i < std::min<std::size_t>(5, found->hot_spots.size()); ++i) {
-      event.fields.emplace_back("top" + std::to_string(i + 1),
-                                watch::text_of(found->hot_spots[i]));
+      event.fields.emplace_back("top" + std::to_string(i + 1), watch::text_of(found->hot_spots[i]));
     }
     advise(phase, *found);
     phase.record(std::move(event));

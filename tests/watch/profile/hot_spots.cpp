@@ -55,10 +55,8 @@ TEST_CASE("an operator that ends after its parent takes from it what they share"
 }
 
 TEST_CASE("an accelerator's time is counted under the operator that launched it") {
-  TracedEvent const gemm{.name = "sgemm_128x64",
-                         .span = {100, 160},
-                         .where = Where::device,
-                         .launched_by = 7};
+  TracedEvent const gemm{
+      .name = "sgemm_128x64", .span = {100, 160}, .where = Where::device, .launched_by = 7};
   TracedEvent const replayed{.name = "elementwise", .span = {160, 170}, .where = Where::device};
   Trace const trace{.span = {0, 200},
                     .events = {op("aten::mm", {0, 10}, 1, 7), gemm, replayed},

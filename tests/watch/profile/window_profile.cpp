@@ -18,13 +18,13 @@ TEST_CASE("a window's verdict and hot spots leave out what a validation did") {
   auto const op = [](std::string name, Span span) {
     return TracedEvent{.name = std::move(name), .span = span};
   };
-  Trace const trace{.span = {0, 2'000'000},
-                    .events = {range_of(range::forward, {0, 1'000'000}),
-                               op("aten::mm", {0, 900'000}),
-                               range_of(range::policies, {1'000'000, 2'000'000}),
-                               range_of(range::validation, {1'000'000, 2'000'000}),
-                               op("aten::conv2d", {1'000'000, 2'000'000})},
-                    .memory = {{500'000, 64}, {600'000, -64}}};
+  Trace const trace{
+      .span = {0, 2'000'000},
+      .events = {range_of(range::forward, {0, 1'000'000}), op("aten::mm", {0, 900'000}),
+                 range_of(range::policies, {1'000'000, 2'000'000}),
+                 range_of(range::validation, {1'000'000, 2'000'000}),
+                 op("aten::conv2d", {1'000'000, 2'000'000})},
+      .memory = {{500'000, 64}, {600'000, -64}}};
   frugal::WindowProfile const found = analyse(trace);
   CHECK(found.seconds == doctest::Approx(0.002));
   CHECK(found.device_idle == doctest::Approx(0.1));

@@ -81,8 +81,9 @@ class ProfileWindows {
                      "time. Remove the other one, or Profile.");
     }
     if (plan_.nvtx && !StepRanges::has_nvtx()) {
-      run.advise("Profile<Nvtx>: this program has no LibTorch with CUDA, so there are no NVTX "
-                 "ranges; the trace has the same ranges");
+      run.advise(
+          "Profile<Nvtx>: this program has no LibTorch with CUDA, so there are no NVTX "
+          "ranges; the trace has the same ranges");
     }
     step_seconds_ = step_seconds;
     waited_ = waited.value_or(0);
@@ -116,12 +117,14 @@ class ProfileWindows {
       WindowProfile found = watch::analyse(std::move(trace));
       found.step = run.counters.step;
       found.steps = steps_;
-      found.step_seconds = training_seconds(found) / static_cast<double>(std::max<std::uint64_t>(steps_, 1));
+      found.step_seconds =
+          training_seconds(found) / static_cast<double>(std::max<std::uint64_t>(steps_, 1));
       keep_trace(run, found, memory, began);
       window_.reset();
       std::chrono::duration<double> const around = opening_ + (Clock::now() - before);
-      double const slower =
-          step_seconds_ > 0 ? (found.step_seconds - step_seconds_) * static_cast<double>(steps_) : 0;
+      double const slower = step_seconds_ > 0
+                                ? (found.step_seconds - step_seconds_) * static_cast<double>(steps_)
+                                : 0;
       found.overhead_seconds = around.count() + std::max(0.0, slower);
       if (file_) {
         file_->add(found);

@@ -16,10 +16,14 @@ enum class Bound : unsigned char { input, compute, launch, host };
 
 inline std::string_view name_of(Bound bound) {
   switch (bound) {
-    case Bound::input: return "input";
-    case Bound::compute: return "compute";
-    case Bound::launch: return "launch";
-    case Bound::host: break;
+    case Bound::input:
+      return "input";
+    case Bound::compute:
+      return "compute";
+    case Bound::launch:
+      return "launch";
+    case Bound::host:
+      break;
   }
   return "host";
 }
@@ -27,8 +31,8 @@ inline std::string_view name_of(Bound bound) {
 /// The step time of a window, divided; shares of it, 0 to 1, which add up to 1.
 struct Division {
   std::uint64_t step_time = 0;  ///< nanoseconds of the window, without validations
-  double busy = 0;    ///< the device works; on the CPU: an operator of the step runs
-  double data = 0;    ///< the device is idle, and the host reads data
+  double busy = 0;              ///< the device works; on the CPU: an operator of the step runs
+  double data = 0;              ///< the device is idle, and the host reads data
   double launch = 0;  ///< the device is idle, and the host is in an operator that feeds it
   double host = 0;    ///< the device is idle, and the host does something else
   double idle() const { return 1 - busy; }
@@ -122,7 +126,8 @@ inline std::string advice_for(Bound bound, Division const& step, bool on_acceler
       return percent(step.short_calls) +
              " of the operators' time is in calls of less than 5 us, about what calling one costs. "
              "Use larger batches (docs/policy/auto_batch.md).";
-    case Bound::host: break;
+    case Bound::host:
+      break;
   }
   if (step.policies >= step.host / 2) {
     return percent(step.policies) +

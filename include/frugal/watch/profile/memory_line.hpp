@@ -35,10 +35,9 @@ inline std::vector<MemoryPoint> memory_line(Trace const& trace) {
 
 /// The line's highest point; a point of 0 bytes for an empty line.
 inline MemoryPoint peak_of(std::vector<MemoryPoint> const& line) {
-  auto const highest =
-      std::max_element(line.begin(), line.end(), [](MemoryPoint const& a, MemoryPoint const& b) {
-        return a.bytes < b.bytes;
-      });
+  auto const highest = std::max_element(
+      line.begin(), line.end(),
+      [](MemoryPoint const& a, MemoryPoint const& b) { return a.bytes < b.bytes; });
   return highest == line.end() ? MemoryPoint{} : *highest;
 }
 

@@ -20,10 +20,10 @@ struct TracedEvent {
   };
 
   std::string name;
-  Span span{};                   ///< on the clock of the profiler
-  std::uint64_t thread = 0;      ///< of the host
+  Span span{};               ///< on the clock of the profiler
+  std::uint64_t thread = 0;  ///< of the host
   Where where = Where::op;
-  std::uint64_t id = 0;          ///< of an operator
+  std::uint64_t id = 0;           ///< of an operator
   std::uint64_t launched_by = 0;  ///< id of the operator that launched a device event; 0: unknown
 };
 

@@ -36,9 +36,8 @@ namespace watch {
 
 /// Drops the events of validations, and cuts the rest to the window.
 inline void keep_training(Trace& trace, Spans const& training) {
-  std::erase_if(trace.events, [&](TracedEvent const& each) {
-    return !holds(training, each.span.begin);
-  });
+  std::erase_if(trace.events,
+                [&](TracedEvent const& each) { return !holds(training, each.span.begin); });
   for (TracedEvent& each : trace.events) each.span.end = std::min(each.span.end, trace.span.end);
 }
 
