@@ -47,8 +47,7 @@ TEST_CASE("labels are as people write them") {
         Labels{"$0", "$10k", "$20k", "$30k", "$40k"});
   CHECK(labels(Scale(0, 5400, Unit::seconds, 4, false)) ==
         Labels{"0 s", "30 min", "1 h", "1 h 30 min"});
-  CHECK(labels(Scale(0, 3e9, Unit::bytes, 4, true)) ==
-        Labels{"0 B", "1.0 GiB", "2.0 GiB", "3.0 GiB"});
+  CHECK(labels(Scale(0, 3e9, Unit::bytes, 4, true)) == Labels{"0 B", "1 GiB", "2 GiB", "3 GiB"});
   CHECK(labels(Scale(0.001, 40, Unit::plain, 4, true, true)) ==
         Labels{"0.001", "0.01", "0.1", "1", "10", "100"});
 }
