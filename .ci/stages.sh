@@ -223,7 +223,8 @@ fuzz_one() {
 # LibTorch meanwhile.
 stage_interop() {
   local script name program failed=0
-  need_packages bible-kjv bible-kjv-text dict-gcide  # real text
+  # Real text, and a browser that opens the reports.
+  need_packages bible-kjv bible-kjv-text dict-gcide chromium fonts-dejavu-core
   pinned_torch 2.11.0
   configure asan "$root/build/asan"
   build "$root/build/asan" interop_programs

@@ -82,6 +82,9 @@ class Text(html.parser.HTMLParser):
     def handle_starttag(self, tag, attributes):
         self.inside = self.inside or dict(attributes).get("id") == "found"
 
+    def handle_endtag(self, tag):
+        self.inside = self.inside and tag != "pre"
+
     def handle_data(self, data):
         self.text += data if self.inside else ""
 

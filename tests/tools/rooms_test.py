@@ -23,8 +23,9 @@ MAY_INCLUDE = {
     "store": set(),
     "cluster": {"store"},
     "watch": set(),
+    "html": {"store", "data", "watch"},
     "metrics": {"compose", "data", "run"},
-    "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch"},
+    "policy": {"compose", "data", "libtorch", "state", "run", "loop", "metrics", "store", "cluster", "watch", "html"},
 }
 FOR_ALL = {"error.hpp", "version.hpp"}
 # The same within data/: its rooms include its own headers, and these other rooms of it. Headers of data/
