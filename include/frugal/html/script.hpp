@@ -101,7 +101,7 @@ for (const figure of document.querySelectorAll("figure.chart")) {
 })();
 )js";
 
-/// Of the script, for the page's content security policy; tests/html/script.cpp checks it.
+/// Of the script, for the page's content security policy; tests/interop/report.py checks it.
 inline constexpr std::string_view script_hash =
     "sha256-MWu0qVQf9zBaFD0KmfZ7FvqSQH2j5SYXKjC4e/HNq2c=";
 
