@@ -269,8 +269,9 @@ need_promtool() {
 # LibTorch meanwhile.
 stage_interop() {
   local script name program failed=0
-  need_packages bible-kjv bible-kjv-text dict-gcide tmux  # real text, and a terminal
-  need_packages libbenchmark-tools python3-scipy  # Google Benchmark reads what compare() writes
+  # Real text, a terminal, Google Benchmark's reader of what compare() writes, and a browser for the reports.
+  need_packages bible-kjv bible-kjv-text dict-gcide tmux libbenchmark-tools python3-scipy \
+    chromium fonts-dejavu-core
   need_promtool
   pinned_torch 2.11.0
   configure asan "$root/build/asan"

@@ -25,6 +25,11 @@ struct Curve {
       series{};  ///< name in the log, name in the chart
 };
 
+inline std::string capitalised(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 32);
+  return text;
+}
+
 /// The curves of a log in the order of a page: loss, metrics, learning rate, speed, memory, money,
 /// energy, and everything else that was logged.
 inline std::vector<Curve> curves_of(std::vector<RunFolder> const& runs) {
@@ -61,7 +66,7 @@ inline std::vector<Curve> curves_of(std::vector<RunFolder> const& runs) {
     if (name.starts_with("validation/")) metrics.push_back(name.substr(11));
   }
   for (std::string const& name : metrics) {
-    add({.title = name,
+    add({.title = capitalised(name),
          .series = {{"train_" + name, "training"}, {"validation/" + name, "validation"}}});
   }
   add({.title = "Learning rate factor", .from_zero = true, .series = {{"lr_factor", "factor"}}});

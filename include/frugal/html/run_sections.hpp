@@ -19,13 +19,12 @@
 
 namespace frugal::html {
 
-/// Dollars per second of training, if the run knows its price.
+/// Dollars per second of training, if the run knows its price: that of all its devices.
 inline std::optional<double> dollars_per_second(RunLog const& log) {
   LogLine const* const price = log.event("price");
   auto const hour = price == nullptr ? std::nullopt : price->number("per_hour");
   if (!hour || !(*hour > 0)) return std::nullopt;
-  double const devices = price->text("per") == "device" ? price->number("devices").value_or(1) : 1;
-  return *hour * devices / 3600;
+  return *hour / 3600;
 }
 
 /// What the run has cost: of its last "cost" line, or of the last value of the gauge.
@@ -239,9 +238,8 @@ inline void write_facts(Page& page, RunFolder const& run) {
   add("Device", device);
   if (price != nullptr) {
     if (auto const hour = price->number("per_hour")) {
-      std::string text =
-          money_text(*hour, price->text("currency").empty() ? "USD" : price->text("currency")) +
-          " per hour and " + (price->text("per").empty() ? "machine" : price->text("per"));
+      std::string const currency = price->text("currency");
+      std::string text = money_text(*hour, currency.empty() ? "USD" : currency) + " per hour";
       if (auto const devices = price->number("devices")) {
         text += ", " + value_text(*devices, Unit::count) + (*devices == 1 ? " device" : " devices");
       }

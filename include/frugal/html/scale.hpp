@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,12 @@ class Scale {
 
   /// Neighbouring ticks differ in their labels.
   std::string label(double tick) const {
-    if (log_ || unit_ == Unit::bytes || unit_ == Unit::seconds) return value_text(tick, unit_);
+    if (log_ || unit_ == Unit::bytes || unit_ == Unit::seconds) {
+      std::string text = value_text(tick, unit_);
+      // Powers of two need no ".0".
+      std::size_t const point = unit_ == Unit::bytes ? text.find(".0 ") : text.npos;
+      return point == text.npos ? text : text.erase(point, 2);
+    }
     if (tick == 0) return unit_ == Unit::dollars ? "$0" : unit_ == Unit::percent ? "0%" : "0";
     double const factor = unit_ == Unit::percent ? 100 : 1;
     double size = std::max(std::abs(low_), std::abs(high_)) * factor, step = step_ * factor;

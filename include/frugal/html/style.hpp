@@ -31,7 +31,7 @@ p { margin: .4rem 0; }
 .figures div, .chart, .card { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; }
 .figures div { padding: .6rem .85rem; } dt { font-size: .8rem; color: var(--soft); }
 dd { margin: 0; font-size: 1.3rem; font-weight: 600; font-variant-numeric: tabular-nums; }
-dd small { font-size: .8rem; font-weight: 400; color: var(--soft); }
+dd small { display: block; font-size: .8rem; font-weight: 400; color: var(--soft); }
 .axes { border: 0; margin: 0 0 .8rem; padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; align-items: center; }
 .axes legend { float: left; padding: 0; margin-right: 1rem; color: var(--soft); } .axes label { display: inline-flex; gap: .35rem; align-items: center; min-height: 24px; cursor: pointer; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 21rem), 1fr)); gap: .9rem; align-items: start; }
@@ -41,7 +41,7 @@ figcaption { display: flex; justify-content: space-between; gap: .5rem; align-it
 .legend b { color: var(--text); font-variant-numeric: tabular-nums; }
 .key { width: 22px; height: 6px; margin-right: .35rem; vertical-align: middle; }
 .plot { display: block; width: 100%; height: auto; touch-action: pan-y; }
-.by-seconds, .by-dollars { display: none; }
+.by-seconds, .by-dollars { display: none; } .fixed .by-seconds { display: block; } .fixed { margin: .8rem 0; }
 #curves:has(#x-seconds:checked) .by-step, #curves:has(#x-dollars:checked) .by-step { display: none; }
 #curves:has(#x-seconds:checked) .by-seconds, #curves:has(#x-dollars:checked) .by-dollars { display: block; }
 .grid { stroke: var(--grid); } .axis { stroke: var(--axis); } .mark { stroke: var(--mark); stroke-dasharray: 2 3; }

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/html/comparison_page.hpp>
+#include <frugal/html/run_page.hpp>
+
+#include "support/files.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace frugal_test::html_run_page {
+
+namespace fs = std::filesystem;
+using support::TemporaryFolder;
+
+void put(fs::path const& path, std::string_view text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+}
+std::size_t count(std::string const& text, std::string_view what) {
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; ++at) ++found;
+  return found;
+}
+bool has(std::string const& text, std::string_view what) { return text.find(what) != text.npos; }
+
+constexpr std::string_view head =
+    R"({"event":"begin","step":0,"epoch":0,"samples":0,"seconds":0,"parameters":421642,"seed":3})"
+    "\n"
+    R"({"event":"price","step":0,"epoch":0,"samples":0,"seconds":0,"device":"A100","currency":"USD","per_hour":36,"per":"device","devices":2,"source":"given"})"
+    "\n";
+std::string step(int at, std::string const& more = "") {
+  return R"({"event":"step","step":)" + std::to_string(at) + R"(,"epoch":0,"samples":)" +
+         std::to_string(32 * at) + R"(,"seconds":)" + std::to_string(at) + R"(,"loss":)" +
+         std::to_string(1.0 / at) + more + "}\n";
+}
+
+TEST_CASE("plan and outcome, interruptions and their cost are those of the log") {
+  TemporaryFolder const folder;
+  // 36 dollars per hour are one cent per second.
+  put(folder / "metrics.jsonl",
+      std::string(head) + step(10, R"(,"dollars":0.1)") +
+          R"({"event":"plan","step":10,"epoch":0,"samples":1,"seconds":10,"steps_planned":100,"hours_planned":0.05,"dollars_planned":2})"
+          "\n"
+          R"({"event":"resume","step":10,"epoch":0,"samples":1,"seconds":10,"from":"step-10","steps_repeated":7,"seconds_lost":30})"
+          "\n" +
+          step(80, R"(,"dollars":0.8)") +
+          R"({"event":"cost","step":80,"epoch":1,"samples":9,"seconds":80,"hours":0.1,"dollars":3,"lost_seconds":30,"lost_dollars":0.3})"
+          "\n"
+          R"({"event":"end","step":80,"epoch":1,"samples":9,"seconds":80,"stopped_by":"StopAfter"})"
+          "\n");
+  std::string const html = frugal::run_report_html(folder.path());
+  CHECK(has(html,
+            "<span>Steps</span><b>80 (\xe2\x88\x92"
+            "20%)</b>"));
+  CHECK(has(html, "<span>Time</span><b>6 min (+100%)</b>"));  // 0.1 h of 0.05 h
+  CHECK(has(html, "<span>Dollars</span><b>$3.00 (+50%)</b>"));
+  CHECK(has(html, "1 resume repeated 30 s of training, 27% of all, for $0.300."));
+  CHECK(has(html, "<td>7</td><td>30 s</td><td>$0.300</td><td>step-10</td>"));
+  CHECK(has(html, "by StopAfter"));
+  CHECK(has(html, "421,642"));
+  CHECK(has(html, "$36.00 per hour, 2 devices (given)"));
+  CHECK(has(html, "id=\"x-dollars\""));
+}
+
+TEST_CASE("names that are markup are shown, not run") {
+  TemporaryFolder const parent;
+  fs::path const folder = parent / "<img src=x onerror=alert(1)>";
+  std::string const evil = R"(</script><script>alert(1)</script>\"'&)";
+  put(folder / "metrics.jsonl",
+      std::string(head) + step(1, ",\"" + evil + "\":1") + step(2, ",\"" + evil + "\":2") +
+          R"({"event":")" + evil + R"(","step":1,"seconds":1,"x":")" + evil + "\"}\n" +
+          R"({"event":"validation","step":2,"seconds":2,")" + evil + "\":1}\n");
+  put(folder / "levers.json", R"({"version":1,"title":")" + evil + R"(","steps":[{"name":")" +
+                                  evil + R"(","value":2,"note":")" + evil + "\"}]}");
+  put(folder / "profile" / "hot_spots.json",
+      R"({"version":1,"windows":[{"advice":")" + evil + R"(","trace":")" + evil +
+          R"(","hot_spots":[{"name":")" + evil + R"(","share":0.5}]}]})");
+  for (std::string const& html :
+       {frugal::run_report_html(folder), frugal::comparison_report_html({folder, folder})}) {
+    CHECK(count(html, "<script") == 1 + count(html, "<figure class=\"chart\""));
+    CHECK(count(html, "<script") == count(html, "</script"));
+    CHECK_FALSE(has(html, "<img"));
+    CHECK(has(html, "&lt;img src=x onerror=alert(1)&gt;"));
+    CHECK_FALSE(has(html, "alert(1)</script>\""));
+  }
+}
+
+TEST_CASE("a page loads nothing and runs one script, which it names by its hash") {
+  TemporaryFolder const folder;
+  put(folder / "metrics.jsonl", std::string(head) + step(1) + step(2));
+  std::string const html = frugal::run_report_html(folder.path());
+  CHECK(has(html, "default-src 'none'"));
+  CHECK(has(html, std::string("script-src '") + std::string(frugal::html::script_hash) + "'"));
+  for (char const* fetch :
+       {"src=", "@import", "url(", "fetch(", "<iframe", "http-equiv=\"refresh"}) {
+    CHECK_FALSE(has(html, fetch));
+  }
+  CHECK(count(html, "http://") == count(html, "http://www.w3.org/2000/svg"));
+  CHECK_FALSE(has(html, "https://"));
+}
+
+TEST_CASE("damaged lines and files are named on the page and end nothing") {
+  TemporaryFolder const folder;
+  put(folder / "metrics.jsonl", std::string(head) + "broken\n" + step(1) + R"({"event":"st)");
+  put(folder / "levers.json", R"({"version":1,"steps":[{"name":"a","value":-1}]})");
+  put(folder / "profile" / "hot_spots.json", "[");
+  put(folder / "duplicates.jsonl", "{}\n");
+  std::string const html = frugal::run_report_html(folder.path());
+  CHECK(has(html, "metrics.jsonl has 2 damaged lines"));
+  CHECK(has(html, " line 3, it is no flat JSON object"));
+  CHECK(has(html, " line 5, "));
+  CHECK(has(html, "is cut off"));
+  CHECK(has(html,
+            "levers.json is left out: the table of levers cannot be read: the &quot;value&quot;"));
+  CHECK(has(html, "profile/hot_spots.json is left out"));
+  CHECK(has(html, "duplicates.jsonl is left out"));
+  CHECK(has(html, "the run goes on, or was killed"));
+}
+
+TEST_CASE("a folder that is none, is empty or has no log is refused with its path") {
+  TemporaryFolder const folder;
+  put(folder / "file", "x");
+  fs::create_directories(folder / "empty");
+  for (char const* name : {"missing", "file", "empty"}) {
+    try {
+      static_cast<void>(frugal::run_report_html(folder / name));
+      FAIL("it was taken");
+    } catch (frugal::DataError const& error) {
+      CHECK(has(error.fault().where, (folder / name).string()));
+      CHECK_FALSE(error.fault().why.empty());
+      CHECK_FALSE(error.fault().fix.empty());
+    }
+  }
+  CHECK_THROWS_AS(static_cast<void>(frugal::comparison_report_html({})), frugal::SettingsError);
+}
+
+TEST_CASE("a report replaces an older one as a whole, and one that fails leaves it") {
+  TemporaryFolder const folder;
+  put(folder / "run" / "metrics.jsonl", std::string(head) + step(1));
+  put(folder / "report.html", "old");
+  frugal::write_run_report(folder / "report.html", folder / "run");
+  CHECK(support::text_of(folder / "report.html").starts_with("<!doctype html>"));
+  put(folder / "report.html", "old");
+  CHECK_THROWS_AS(frugal::write_run_report(folder / "report.html", folder / "none"),
+                  frugal::DataError);
+  CHECK(support::text_of(folder / "report.html") == "old");
+  CHECK_THROWS_AS(frugal::write_run_report(folder / "none" / "report.html", folder / "run"),
+                  frugal::StoreError);
+}
+
+TEST_CASE("a comparison has a row and a line per run, and the difference between them") {
+  TemporaryFolder const folder;
+  for (int i : {1, 2}) {
+    put(folder / ("run" + std::to_string(i)) / "metrics.jsonl",
+        std::string(head) + step(10) + step(3600 / i) +
+            R"({"event":"validation","step":20,"seconds":20,"accuracy":0.)" +
+            std::to_string(7 + i) + "}\n");
+  }
+  std::string const html = frugal::comparison_report_html({folder / "run1", folder / "run2"});
+  CHECK(has(html, "Comparison of 2 runs"));
+  CHECK(has(html, "<th scope=\"row\">run1</th><td>3,600</td><td>1 h</td><td>0.8</td>"));
+  CHECK(has(html, "<th scope=\"row\">run2</th><td>1,800</td><td>30 min</td><td>0.9</td>"));
+  // One hour, then half of it.
+  CHECK(has(html,
+            "<span>run2</span><b><span class=\"good\">\xe2\x88\x92"
+            "30 min (\xe2\x88\x92"
+            "50%)</span></b>"));
+  CHECK(has(html, "30 min, 1/2"));
+}
+
+TEST_CASE("the waterfall of levers.json has each total's difference from the one before it") {
+  // The totals of a published case: 8 devices for 72 h.
+  auto const levers = frugal::html::parse_levers(
+      R"({"version":1,"currency":"USD","title":"t","steps":[{"name":"on demand","value":37748},{"name":"+ spot","value":11324.4},{"name":"+ mistake","value":12000}]})",
+      "levers.json");
+  frugal::html::Page page;
+  frugal::html::write_waterfall(page, levers);
+  std::string const& html = page.text();
+  CHECK(has(html, "<b>$37,748</b>"));
+  CHECK(has(html,
+            "\xe2\x88\x92$26,424 (\xe2\x88\x92"
+            "70%)"));
+  CHECK(has(html, "class=\"bad\">+$675.60 (+6.0%)"));
+  CHECK(has(html, "$12,000, 1/3.1"));
+  // A floating bar from 30% to 100% of the width.
+  CHECK(has(html, "class=\"saved\" x=\"30.00%\" width=\"70.00%\""));
+  for (char const* bad : {"", "7", "{}", R"({"version":2,"steps":[]})", R"({"version":1})",
+                          R"({"version":1,"steps":[]})", R"({"version":1,"steps":[{"value":1}]})",
+                          R"({"version":1,"steps":[{"name":"a"}]})",
+                          R"({"version":1,"steps":[{"name":"a","value":1e300}]})"}) {
+    CHECK_THROWS_AS(static_cast<void>(frugal::html::parse_levers(bad, "x")), frugal::DataError);
+  }
+}
+
+}  // namespace frugal_test::html_run_page

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Opens the reports in Debian's Chromium: report.py PROGRAM
+
+PROGRAM is interop_report, built from report.cpp in this folder. The pages are opened in light and dark and
+360 pixels wide. Nothing may be reported on the console, fetched, or wider than the screen. Needs the
+package chromium, and nothing else but Python.
+"""
+
+import base64
+import hashlib
+import html.parser
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+program = ""
+EVIL = "</script><script>document.title='run'</script>\"'<img src=x onerror=document.title='run'>"
+
+# Appended to a copy of the page, without its content policy: writes what the test asks for to the title.
+PROBE = """<script>
+const problems = [];
+const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+if (wide > 0) problems.push("wider than the screen by " + wide);
+if (performance.getEntriesByType("resource").some(each => !each.name.startsWith("data:"))) problems.push("fetched something");
+const levels = [...document.querySelectorAll("h1,h2,h3,h4")].map(each => +each.tagName[1]);
+levels.forEach((level, i) => { if (level > (i ? levels[i - 1] : 0) + 1) problems.push("a heading skips a level"); });
+for (const svg of document.querySelectorAll("svg:not([aria-hidden])"))
+  if (!svg.querySelector("title") || !svg.querySelector("desc")) problems.push("a picture without a title or description");
+for (const slider of document.querySelectorAll(".probe:not([hidden]) input")) {
+  const out = slider.parentNode.querySelector("output"), before = out.textContent;
+  slider.focus();
+  if (document.activeElement !== slider) problems.push("a slider takes no focus");
+  slider.value = 0;
+  slider.dispatchEvent(new Event("input"));
+  if (out.textContent === before || !out.textContent) problems.push("a slider reads nothing");
+  if (!slider.getAttribute("aria-valuetext")) problems.push("a slider says nothing");
+}
+const ids = [...document.querySelectorAll("[id]")].map(each => each.id);
+if (new Set(ids).size !== ids.length) problems.push("an id twice");
+for (const axis of ["seconds", "dollars", "step"]) {
+  const choice = document.getElementById("x-" + axis);
+  if (!choice) continue;
+  choice.click();
+  for (const figure of document.querySelectorAll("#curves figure.chart")) {
+    const seen = [...figure.querySelectorAll(".plot")].filter(each => each.getBoundingClientRect().height > 0);
+    if (seen.length !== 1 || seen[0].dataset.axis !== axis) problems.push("the axis " + axis + " does not show");
+  }
+}
+const found = {problems, charts: document.querySelectorAll("figure.chart").length,
+  sliders: document.querySelectorAll(".probe:not([hidden])").length, title: document.title,
+  background: getComputedStyle(document.body).backgroundColor, main: document.querySelectorAll("main").length,
+  sections: [...document.querySelectorAll("section")].map(each => each.id)};
+document.documentElement.innerHTML = "<body><pre id=found></pre>";
+document.getElementById("found").textContent = JSON.stringify(found);
+</script>"""
+
+
+def chromium(page: Path, *flags: str) -> tuple[str, list[str]]:
+    """The page's DOM after its scripts, and the lines of its console."""
+    with tempfile.TemporaryDirectory() as profile:
+        done = subprocess.run(
+            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+             "--enable-logging=stderr", "--v=0", f"--user-data-dir={profile}", *flags, "--dump-dom", page.as_uri()],
+            capture_output=True, timeout=120, env={**os.environ, "LC_ALL": "C.UTF-8"})
+    console = [line for line in done.stderr.decode(errors="replace").splitlines() if "CONSOLE" in line]
+    return done.stdout.decode(errors="replace"), console
+
+
+class Text(html.parser.HTMLParser):
+    """The text of the element with the id `found`."""
+    def __init__(self) -> None:
+        super().__init__()
+        self.text, self.inside = "", False
+
+    def handle_starttag(self, tag, attributes):
+        self.inside = self.inside or dict(attributes).get("id") == "found"
+
+    def handle_endtag(self, tag):
+        self.inside = self.inside and tag != "pre"
+
+    def handle_data(self, data):
+        self.text += data if self.inside else ""
+
+
+def lines(scale: float = 1.0, name: str = "") -> str:
+    def line(event: str, step: int, **more) -> dict:
+        return {"event": event, "step": step, "epoch": step // 100, "samples": 32 * step, "seconds": step / 3, **more}
+    out = [line("begin", 0, parameters=27, seed=3),
+           line("price", 0, currency="USD", per_hour=2.0, per="device", devices=1, source="given"),
+           line("recipe", 0, recipe="Optimize<AdamW>", device="cpu")]
+    for step in range(1, 400):
+        if step == 20:
+            out.append(line("plan", step, steps_planned=500, hours_planned=0.05, dollars_planned=0.1))
+        out.append(line("step", step, loss=scale * 2.3 * math.exp(-step / 60) + 0.1, lr_factor=1 - step / 400,
+                        dollars=step / 5400, memory_bytes=4e8 + 1e6 * step, **({name: step} if name else {})))
+        if step % 50 == 0:
+            out.append(line("validation", step, loss=scale * 2.3 * math.exp(-step / 60) + 0.2, accuracy=step / 400))
+    out.append(line("resume", 200, **{"from": "step-200", "steps_repeated": 12, "seconds_lost": 4.5}))
+    out.append(line("cost", 399, hours=0.04, dollars=0.08, lost_seconds=4.5, lost_dollars=0.0025))
+    out.append(line("end", 399, stopped_by=""))
+    return "".join(json.dumps(each) + "\n" for each in out)
+
+
+class Reports(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        root = Path(cls.folder.name)
+        for name, scale in (("first", 1.0), ("second", 0.7)):
+            (root / name / "profile").mkdir(parents=True)
+            (root / name / "metrics.jsonl").write_text(lines(scale))
+        (root / "first" / "levers.json").write_text(json.dumps({
+            "version": 1, "currency": "USD", "title": "Savings", "unit": "USD",
+            "steps": [{"name": "baseline", "value": 9.0}, {"name": "+ BF16", "value": 5.0}]}))
+        (root / "first" / "profile" / "hot_spots.json").write_text(json.dumps({"version": 1, "windows": [{
+            "step": 20, "seconds": 1.5, "step_seconds": 0.3, "device_idle": 0.02, "bound": "compute", "advice": "BF16",
+            "overhead_seconds": 0.1, "trace": "step-20.trace.json",
+            "hot_spots": [{"name": "aten::mm", "share": 0.6, "calls": 40, "microseconds": 9e5}],
+            "memory": [{"seconds": i / 50, "bytes": 1e8 + i * 1e6} for i in range(60)]}]}))
+        evil = root / "<img src=x>"
+        evil.mkdir()
+        (evil / "metrics.jsonl").write_text(lines(1.0, EVIL))
+        cls.pages = {"run": root / "run.html", "evil": root / "evil.html", "compare": root / "compare.html"}
+        for words in (["run", root / "first", cls.pages["run"]], ["run", evil, cls.pages["evil"]],
+                      ["compare", cls.pages["compare"], root / "first", root / "second"]):
+            subprocess.run([program, *map(str, words)], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def found(self, name: str, *flags: str) -> dict:
+        page = self.pages[name]
+        copy = page.with_suffix(".probed.html")
+        # The policy forbids the probe, as it forbids every other script.
+        text = re.sub(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", "", page.read_text())
+        copy.write_text(text.replace("</body>", PROBE + "</body>"))
+        dom, console = chromium(copy, *flags)
+        self.assertEqual(console, [])
+        parser = Text()
+        parser.feed(dom)
+        return json.loads(parser.text)
+
+    def test_pages_open_without_a_word_on_the_console(self):
+        for name, page in self.pages.items():
+            with self.subTest(name):
+                dom, console = chromium(page)
+                self.assertEqual(console, [])
+                # Its script has run under the page's own policy: the sliders are shown.
+                self.assertIn('<div class="probe">', dom)
+
+    def test_elements_are_there_in_light_dark_and_on_a_phone(self):
+        backgrounds = {}
+        for look, flags in (("light", ["--window-size=1200,900"]),
+                            ("dark", ["--window-size=1200,900", "--blink-settings=preferredColorScheme=0"])):
+            for name in self.pages:
+                with self.subTest(f"{name}, {look}"):
+                    found = self.found(name, *flags)
+                    self.assertEqual(found["problems"], [])
+                    self.assertEqual(found["main"], 1)
+                    self.assertGreaterEqual(found["charts"], 5)
+                    self.assertEqual(found["sliders"], found["charts"])
+                    self.assertNotEqual(found["title"], "run")
+                    backgrounds[look] = found["background"]
+        self.assertNotEqual(backgrounds["light"], backgrounds["dark"])
+        self.assertEqual(self.found("run")["sections"],
+                         ["curves", "plan", "savings", "interruptions", "hot-spots", "facts", "events"])
+        self.assertEqual(self.found("compare")["sections"], ["all", "savings", "curves"])
+
+    def test_no_page_is_wider_than_a_phone(self):
+        # A window of Chromium is at least 500 wide: the page is put into a frame of a phone's width.
+        for name, page in self.pages.items():
+            with self.subTest(name):
+                frame = page.with_suffix(".phone.html")
+                frame.write_text(f"<!doctype html><iframe id=f width=360 height=740 style='border:0' src='{page.name}'></iframe>"
+                                 "<pre id=found></pre><script>onload = () => { const d = document.getElementById('f')."
+                                 "contentDocument.documentElement; document.getElementById('found').textContent = "
+                                 "JSON.stringify([d.clientWidth, d.scrollWidth]); };</script>")
+                dom, _ = chromium(frame, "--allow-file-access-from-files")
+                parser = Text()
+                parser.feed(dom)
+                inner, needed = json.loads(parser.text)
+                self.assertLessEqual(inner, 360)
+                self.assertEqual(needed, inner)
+
+    def test_the_policy_names_the_script_by_its_hash(self):
+        page = self.pages["run"].read_text()
+        script = re.findall(r"<script>(.*?)</script>", page, re.S)[-1]
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        self.assertIn(f"script-src 'sha256-{digest}'", page)
+
+    def test_colours_have_the_contrast_of_wcag_aa(self):
+        def luminance(colour: str) -> float:
+            parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+            parts = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+            return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+        def contrast(a: str, b: str) -> float:
+            high, low = sorted((luminance(a), luminance(b)), reverse=True)
+            return (high + 0.05) / (low + 0.05)
+
+        page = self.pages["run"].read_text()
+        looks = [dict(re.findall(r"--([\w]+): (#[0-9a-f]{6})", block))
+                 for block in re.findall(r":root \{[^}]*\}", page)]
+        self.assertEqual(len(looks), 2)
+        for look in looks:
+            for name in ("text", "soft", "good", "bad", *(f"s{i}" for i in range(8))):
+                for behind in ("card", "page"):
+                    self.assertGreaterEqual(contrast(look[name], look[behind]), 4.5, f"{name} on {behind}")
+            for name in ("axis", "mark"):
+                self.assertGreaterEqual(contrast(look[name], look["card"]), 3, name)
+
+
+if __name__ == "__main__":
+    program = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
