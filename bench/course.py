@@ -245,7 +245,7 @@ def main() -> int:
     parser.add_argument("--schedule-epochs", type=int, default=2, help="length of the schedule")
     parser.add_argument("--rounds", type=int, default=3, help="of measuring step levers")
     parser.add_argument("--steps", type=int, default=150, help="of each run in these rounds")
-    parser.add_argument("--threads", type=int, default=0, help="0: as many as LibTorch takes")
+    parser.add_argument("--threads", type=int, default=1, help="0: as many as LibTorch takes; a network this small likes one")
     parser.add_argument("--data", type=pathlib.Path, default="/usr/share/datasets/fashion-mnist")
     parser.add_argument("--levers-json", type=pathlib.Path, help="file for the waterfall, levers.json")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/course.md")
