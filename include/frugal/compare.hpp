@@ -116,8 +116,7 @@ struct Entrant {
 template <class Job, class Tune>
 class Rounds {
  public:
-  Rounds(Job const& job, Tune& tune, Comparison& into)
-      : job_(job), tune_(tune), into_(into) {
+  Rounds(Job const& job, Tune& tune, Comparison& into) : job_(job), tune_(tune), into_(into) {
     into.target = job.settings.target;
     into.dollars_per_hour = job.settings.dollars_per_hour;
     into.repeats = job.settings.repeats;
@@ -227,8 +226,7 @@ Comparison compare_all(list<Rs...>, Job const& job, Tune& tune) {
 }
 
 template <class Job, class... Rs>
-constexpr bool any_legal =
-    (false || ... || trainer_of_job<Job>::template complete<Rs>::legal);
+constexpr bool any_legal = (false || ... || trainer_of_job<Job>::template complete<Rs>::legal);
 
 }  // namespace detail
 

@@ -26,7 +26,7 @@ struct ComparisonResults {
   std::vector<Dropped> dropped{};
   Target target{};
   std::optional<double> dollars_per_hour{};
-  std::size_t repeats = 0;  ///< asked for
+  std::size_t repeats = 0;   ///< asked for
   bool interrupted = false;  ///< a run was preempted, by Ctrl-C or a notice: later ones are missing
 
   ComparedRecipe const& baseline() const { return rows.at(0); }

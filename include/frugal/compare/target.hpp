@@ -39,10 +39,11 @@ struct Target {
                            .fix = "Name a metric of Validate, such as \"accuracy\", or \"loss\"."});
     }
     if (at_least.has_value() == at_most.has_value()) {
-      throw SettingsError({.what = std::string("the target has ") + (at_least ? "two bounds" : "no bound"),
-                           .where = "Target of " + metric,
-                           .why = "a target is reached at one bound",
-                           .fix = "Set at_least for a metric that grows, or at_most for a loss."});
+      throw SettingsError(
+          {.what = std::string("the target has ") + (at_least ? "two bounds" : "no bound"),
+           .where = "Target of " + metric,
+           .why = "a target is reached at one bound",
+           .fix = "Set at_least for a metric that grows, or at_most for a loss."});
     }
     if (!std::isfinite(at_least ? *at_least : *at_most)) {
       throw SettingsError({.what = "the bound is not a finite number",
