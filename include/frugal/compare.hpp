@@ -71,7 +71,7 @@ inline std::string failure_text(std::exception const& error) {
 
 /// Runs one recipe once. True if the run was preempted, and the comparison ends.
 template <class R, class Job, class Tune>
-bool run_trial(Job const& job, Tune& tune, Settings const& settings, Target const& target,
+bool run_trial(Job const& job, Tune& tune, Settings const& settings, TargetMetric const& target,
                Trial& trial) {
   torch::manual_seed(settings.seed);
   PeakMemory memory;
@@ -110,7 +110,7 @@ bool run_trial(Job const& job, Tune& tune, Settings const& settings, Target cons
 template <class Job, class Tune>
 struct Entrant {
   std::string name;
-  bool (*run)(Job const&, Tune&, Settings const&, Target const&, Trial&);
+  bool (*run)(Job const&, Tune&, Settings const&, TargetMetric const&, Trial&);
 };
 
 template <class Job, class Tune>
@@ -165,7 +165,7 @@ class Rounds {
     settings.steps = std::min(settings.steps.value_or(most), most);
     settings.epochs.reset();
     Trial ignored;
-    attempt(entrant, at, settings, Target{}, ignored);
+    attempt(entrant, at, settings, TargetMetric{}, ignored);
   }
 
   void measure(Entrant<Job, Tune> const& entrant, std::size_t at, std::size_t repeat) {
@@ -183,7 +183,7 @@ class Rounds {
 
   /// Whether the run came to its end.
   bool attempt(Entrant<Job, Tune> const& entrant, std::size_t at, Settings const& settings,
-               Target const& target, Trial& trial) {
+               TargetMetric const& target, Trial& trial) {
     try {
       into_.interrupted = entrant.run(job_, tune_, settings, target, trial);
       return !into_.interrupted;

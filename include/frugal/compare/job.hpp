@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <frugal/compare/target.hpp>
+#include <frugal/compare/target_metric.hpp>
 #include <frugal/error.hpp>
 #include <frugal/run/settings.hpp>
 
@@ -26,7 +26,7 @@ struct CompareSettings {
   /// Of every run. Repeat r has the seed `seed + r`, for the weights as for the data. With a
   /// folder, each run gets its own within it.
   Settings settings{};
-  Target target{};
+  TargetMetric target{};
   std::size_t repeats = 3;
   /// Steps of the run of each recipe that is not measured: first allocations, kernels and files.
   std::uint64_t warmup_steps = 5;

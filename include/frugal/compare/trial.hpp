@@ -98,7 +98,7 @@ struct ComparedRecipe {
   std::optional<Spread> seconds_to_target() const { return spread(of_target); }
   std::size_t reached() const {
     std::size_t count = 0;
-    for (Trial const& trial : trials) count += trial.reached ? 1 : 0;
+    for (Trial const& trial : trials) count += trial.reached ? 1U : 0U;
     return count;
   }
 
