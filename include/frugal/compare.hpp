@@ -46,8 +46,8 @@ struct NoTuning {
 template <class Job>
 struct trainer_of_job;
 template <class Make, class Objective, class Train, class Valid, class... Ps>
-struct trainer_of_job<Job<Make, Objective, Train, Valid, Ps...>> {
-  using job = Job<Make, Objective, Train, Valid, Ps...>;
+struct trainer_of_job<CompareJob<Make, Objective, Train, Valid, Ps...>> {
+  using job = CompareJob<Make, Objective, Train, Valid, Ps...>;
   template <class R>
   using complete = Recipe<R, Ps..., CompareWatch>;
   template <class R>
@@ -240,9 +240,9 @@ constexpr bool any_legal = (false || ... || trainer_of_job<Job>::template comple
 /// that is not empty.
 template <class... Rs, class Make, class Objective, class Train, class Valid, class... Ps,
           class Tune = detail::NoTuning>
-Comparison compare(list<Rs...> recipes, Job<Make, Objective, Train, Valid, Ps...> const& job,
+Comparison compare(list<Rs...> recipes, CompareJob<Make, Objective, Train, Valid, Ps...> const& job,
                    Tune tune = {}) {
-  using job_type = Job<Make, Objective, Train, Valid, Ps...>;
+  using job_type = CompareJob<Make, Objective, Train, Valid, Ps...>;
   static_assert(sizeof...(Rs) > 0,
                 "frugal: compare has no recipes. Write compare<Baseline, A, B>(job), or "
                 "compare(product(Recipe<...>{}, Axis<...>{}), job).");

@@ -30,8 +30,8 @@ struct Data {
 };
 
 auto job_of(Data& data, fr::CompareSettings settings) {
-  return fr::Job{make,       fr::CrossEntropy{},  data.train,
-                 data.valid, std::move(settings), fr::Validate<fr::Accuracy>{}};
+  return fr::CompareJob{make,       fr::CrossEntropy{},  data.train,
+                        data.valid, std::move(settings), fr::Validate<fr::Accuracy>{}};
 }
 
 TEST_CASE("a recipe that is listed twice ends in the same bits for each seed, under two names") {
@@ -152,7 +152,7 @@ struct Picky {
 
 TEST_CASE("a recipe that throws has its error in its row, and the others are run") {
   Data data;
-  fr::Job const job{make, Picky{}, data.train, {.settings = {.steps = 3}, .repeats = 2}};
+  fr::CompareJob const job{make, Picky{}, data.train, {.settings = {.steps = 3}, .repeats = 2}};
   fr::Comparison const found = fr::compare<Plain, Rounded, Clipped>(job);
   CHECK(found["AdamW"].trials.size() == 2);
   CHECK(found["AdamW + ClipNorm"].trials.size() == 2);
@@ -191,7 +191,7 @@ TEST_CASE("the peak counts weights, gradients and the optimizer's state of this 
       return net->forward(batch.data.slice(0, 0, 1)).mean();
     }
   };
-  fr::Job const job{large, Sum{}, data.train, {.settings = {.steps = 3}, .repeats = 2}};
+  fr::CompareJob const job{large, Sum{}, data.train, {.settings = {.steps = 3}, .repeats = 2}};
   fr::Comparison const found = fr::compare<fr::Recipe<fr::Optimize<fr::SGD>>, Plain>(job);
   double const weights = 4.0 * 7 * 30000;
   // SGD without momentum has no state; AdamW has two tensors per weight.
@@ -228,7 +228,7 @@ TEST_CASE("settings with which nothing can be compared are refused before anythi
   refused({.target = {.metric = "accuracy", .at_least = 1, .at_most = 2}});
   refused({.target = {.metric = "", .at_least = 1}});
   refused({.target = {.metric = "loss", .at_most = std::nan("")}});
-  fr::Job const blind{
+  fr::CompareJob const blind{
       make, fr::CrossEntropy{}, data.train, {.target = {.metric = "loss", .at_most = 1}}};
   CHECK_THROWS_AS((void)fr::compare<Plain>(blind), fr::SettingsError);
 }
