@@ -74,8 +74,9 @@ int main(int argc, char** argv) {
       settings.target = {};
     }
     // Behind the settings are policies that all recipes share: names leave them out.
-    fr::Job const job{network, fr::CrossEntropy{}, train, test, settings,
-                      fr::Validate<fr::Every<100>, fr::Accuracy>{}};
+    fr::CompareJob const job{network,  fr::CrossEntropy{},
+                             train,    test,
+                             settings, fr::Validate<fr::Every<100>, fr::Accuracy>{}};
     // [end job]
     // [begin compare]
     // Two optimizers, two formats, with gradient clipping and without: eight recipes.

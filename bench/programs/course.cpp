@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a small convolutional network on Fashion-MNIST until it has a given accuracy, in one of the
-// stages of course.py, and prints one line of JSON. A stage with checkpoints may be killed at any
-// moment and started again with the same arguments. --list prints the step levers.
+// Trains a small convolutional network on Fashion-MNIST until it has a given accuracy, in one of
+// the stages of course.py, and prints one line of JSON. A stage with checkpoints may be killed at
+// any moment and started again with the same arguments. --list prints the step levers.
 //
 // Shapes: B images, 1x28x28 each; 10 classes.
 #include <frugal/frugal.hpp>
@@ -87,7 +87,8 @@ class Data {
   std::variant<Stacked, fr::Resident> source_;
 };
 
-/// Ends the run at the first validation with the accuracy. A run that is resumed behind it ends too.
+/// Ends the run at the first validation with the accuracy. A run that is resumed behind it ends
+/// too.
 struct StopAt {
   struct kind : fr::observer_kind {
     static constexpr std::string_view name = "StopAt";
@@ -113,11 +114,13 @@ struct StopAt {
 // ---- the levers ---------------------------------------------------------------------------------
 
 // The price per hour: what a machine needs that may be taken away.
-using OnSpot = fr::Recipe<fr::Checkpoint<fr::Every<100>, fr::Async>, fr::Spot<fr::SigtermSave>, fr::Log<fr::Every<100>>>;
+using OnSpot = fr::Recipe<fr::Checkpoint<fr::Every<100>, fr::Async>, fr::Spot<fr::SigtermSave>,
+                          fr::Log<fr::Every<100>>>;
 // The hours per run: each is measured on this machine first.
 constexpr std::string_view step_levers[] = {"fused", "bf16", "keep", "resident"};
 // The runs to convergence: a schedule, and a look often enough to stop in time.
-using Converging = fr::Recipe<fr::Schedule<fr::Warmup<50>, fr::Cosine>, fr::Validate<fr::Every<100>, fr::Accuracy>>;
+using Converging = fr::Recipe<fr::Schedule<fr::Warmup<50>, fr::Cosine>,
+                              fr::Validate<fr::Every<100>, fr::Accuracy>>;
 using Plain = fr::Recipe<fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>>;
 
 template <class Trainer>
@@ -141,7 +144,7 @@ json train(Asked const& asked) {
   fr::Settings settings{.run = asked.run, .epochs = asked.epochs, .seed = asked.seed};
   if (asked.steps > 0) settings.steps = asked.steps;
   fr::Trainer<nn::Sequential, fr::CrossEntropy, Recipe, StopAt> trainer{network(asked.seed),
-                                                                      settings};
+                                                                        settings};
   set_learning_rate(trainer, asked.learning_rate);
   trainer.template policy<StopAt::kind>().accuracy = asked.target;
   fr::Report const report = trainer.fit(data, test);
@@ -149,13 +152,11 @@ json train(Asked const& asked) {
   for (fr::Validation const& each : report.validations) {
     validations.push_back({each.step, each.metrics["accuracy"]});
   }
-  return {{"recipe", fr::recipe_name<Recipe>()},
-          {"steps", report.steps},
-          {"samples", report.samples},
-          {"seconds", report.seconds},
-          {"preempted", report.preempted},
-          {"reached", report.stopped_by == StopAt::kind::name},
-          {"validations", validations}};
+  return {
+      {"recipe", fr::recipe_name<Recipe>()}, {"steps", report.steps},
+      {"samples", report.samples},           {"seconds", report.seconds},
+      {"preempted", report.preempted},       {"reached", report.stopped_by == StopAt::kind::name},
+      {"validations", validations}};
 }
 
 template <bool Add, class Recipe, class P>

@@ -46,8 +46,8 @@ struct NoTuning {
 template <class Job>
 struct trainer_of_job;
 template <class Make, class Objective, class Train, class Valid, class... Ps>
-struct trainer_of_job<Job<Make, Objective, Train, Valid, Ps...>> {
-  using job = Job<Make, Objective, Train, Valid, Ps...>;
+struct trainer_of_job<CompareJob<Make, Objective, Train, Valid, Ps...>> {
+  using job = CompareJob<Make, Objective, Train, Valid, Ps...>;
   template <class R>
   using complete = Recipe<R, Ps..., CompareWatch>;
   template <class R>
@@ -71,7 +71,7 @@ inline std::string failure_text(std::exception const& error) {
 
 /// Runs one recipe once. True if the run was preempted, and the comparison ends.
 template <class R, class Job, class Tune>
-bool run_trial(Job const& job, Tune& tune, Settings const& settings, Target const& target,
+bool run_trial(Job const& job, Tune& tune, Settings const& settings, TargetMetric const& target,
                Trial& trial) {
   torch::manual_seed(settings.seed);
   PeakMemory memory;
@@ -110,14 +110,13 @@ bool run_trial(Job const& job, Tune& tune, Settings const& settings, Target cons
 template <class Job, class Tune>
 struct Entrant {
   std::string name;
-  bool (*run)(Job const&, Tune&, Settings const&, Target const&, Trial&);
+  bool (*run)(Job const&, Tune&, Settings const&, TargetMetric const&, Trial&);
 };
 
 template <class Job, class Tune>
 class Rounds {
  public:
-  Rounds(Job const& job, Tune& tune, Comparison& into)
-      : job_(job), tune_(tune), into_(into) {
+  Rounds(Job const& job, Tune& tune, Comparison& into) : job_(job), tune_(tune), into_(into) {
     into.target = job.settings.target;
     into.dollars_per_hour = job.settings.dollars_per_hour;
     into.repeats = job.settings.repeats;
@@ -166,7 +165,7 @@ class Rounds {
     settings.steps = std::min(settings.steps.value_or(most), most);
     settings.epochs.reset();
     Trial ignored;
-    attempt(entrant, at, settings, Target{}, ignored);
+    attempt(entrant, at, settings, TargetMetric{}, ignored);
   }
 
   void measure(Entrant<Job, Tune> const& entrant, std::size_t at, std::size_t repeat) {
@@ -184,7 +183,7 @@ class Rounds {
 
   /// Whether the run came to its end.
   bool attempt(Entrant<Job, Tune> const& entrant, std::size_t at, Settings const& settings,
-               Target const& target, Trial& trial) {
+               TargetMetric const& target, Trial& trial) {
     try {
       into_.interrupted = entrant.run(job_, tune_, settings, target, trial);
       return !into_.interrupted;
@@ -227,8 +226,7 @@ Comparison compare_all(list<Rs...>, Job const& job, Tune& tune) {
 }
 
 template <class Job, class... Rs>
-constexpr bool any_legal =
-    (false || ... || trainer_of_job<Job>::template complete<Rs>::legal);
+constexpr bool any_legal = (false || ... || trainer_of_job<Job>::template complete<Rs>::legal);
 
 }  // namespace detail
 
@@ -242,9 +240,9 @@ constexpr bool any_legal =
 /// that is not empty.
 template <class... Rs, class Make, class Objective, class Train, class Valid, class... Ps,
           class Tune = detail::NoTuning>
-Comparison compare(list<Rs...> recipes, Job<Make, Objective, Train, Valid, Ps...> const& job,
+Comparison compare(list<Rs...> recipes, CompareJob<Make, Objective, Train, Valid, Ps...> const& job,
                    Tune tune = {}) {
-  using job_type = Job<Make, Objective, Train, Valid, Ps...>;
+  using job_type = CompareJob<Make, Objective, Train, Valid, Ps...>;
   static_assert(sizeof...(Rs) > 0,
                 "frugal: compare has no recipes. Write compare<Baseline, A, B>(job), or "
                 "compare(product(Recipe<...>{}, Axis<...>{}), job).");

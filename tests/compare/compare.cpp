@@ -30,8 +30,8 @@ struct Data {
 };
 
 auto job_of(Data& data, fr::CompareSettings settings) {
-  return fr::Job{make, fr::CrossEntropy{}, data.train, data.valid, std::move(settings),
-                 fr::Validate<fr::Accuracy>{}};
+  return fr::CompareJob{make,       fr::CrossEntropy{},  data.train,
+                        data.valid, std::move(settings), fr::Validate<fr::Accuracy>{}};
 }
 
 TEST_CASE("a recipe that is listed twice ends in the same bits for each seed, under two names") {
@@ -94,16 +94,17 @@ TEST_CASE("a product is compared without its illegal recipes, which are named") 
   CHECK(found.dropped[0].fault.starts_with("frugal: Audit<BitExact> needs FP32"));
   std::ostringstream text;
   text << found;
-  CHECK(text.str().find("is not possible. frugal: Audit<BitExact> needs FP32") != std::string::npos);
+  CHECK(text.str().find("is not possible. frugal: Audit<BitExact> needs FP32") !=
+        std::string::npos);
 }
 
 TEST_CASE("a run ends at the target, and its samples, seconds and dollars are those up to there") {
   Data data;
-  fr::Comparison const found = fr::compare<Plain>(
-      job_of(data, {.settings = {.epochs = 50, .seed = 1},
-                    .target = {.metric = "accuracy", .at_least = 0.0},
-                    .repeats = 2,
-                    .dollars_per_hour = 36}));
+  fr::Comparison const found =
+      fr::compare<Plain>(job_of(data, {.settings = {.epochs = 50, .seed = 1},
+                                       .target = {.metric = "accuracy", .at_least = 0.0},
+                                       .repeats = 2,
+                                       .dollars_per_hour = 36}));
   auto const& row = found.baseline();
   REQUIRE(row.reached() == 2);
   CHECK(row.samples_to_target()->median == 64);  // the first validation is after one epoch
@@ -117,21 +118,21 @@ TEST_CASE("a run ends at the target, and its samples, seconds and dollars are th
 
 TEST_CASE("with stop = false a run that reached its target goes on to its end") {
   Data data;
-  fr::Comparison const found = fr::compare<Plain>(
-      job_of(data, {.settings = {.epochs = 3},
-                    .target = {.metric = "loss", .at_most = 1e9, .stop = false},
-                    .repeats = 1}));
+  fr::Comparison const found =
+      fr::compare<Plain>(job_of(data, {.settings = {.epochs = 3},
+                                       .target = {.metric = "loss", .at_most = 1e9, .stop = false},
+                                       .repeats = 1}));
   CHECK(found.baseline().trials[0].samples == 192);
   CHECK(found.baseline().trials[0].reached->samples == 64);
 }
 
 TEST_CASE("a target that is not reached has no cost, and the waterfall says so") {
   Data data;
-  fr::Comparison const found = fr::compare<Plain>(
-      job_of(data, {.settings = {.epochs = 1},
-                    .target = {.metric = "accuracy", .at_least = 1.5},
-                    .repeats = 2,
-                    .dollars_per_hour = 1}));
+  fr::Comparison const found =
+      fr::compare<Plain>(job_of(data, {.settings = {.epochs = 1},
+                                       .target = {.metric = "accuracy", .at_least = 1.5},
+                                       .repeats = 2,
+                                       .dollars_per_hour = 1}));
   CHECK_FALSE(found.dollars(found.baseline()));
   CHECK_FALSE(found.baseline().samples_to_target());
   CHECK_THROWS_AS((void)found.levers_text(), fr::TargetError);
@@ -151,7 +152,7 @@ struct Picky {
 
 TEST_CASE("a recipe that throws has its error in its row, and the others are run") {
   Data data;
-  fr::Job const job{make, Picky{}, data.train, {.settings = {.steps = 3}, .repeats = 2}};
+  fr::CompareJob const job{make, Picky{}, data.train, {.settings = {.steps = 3}, .repeats = 2}};
   fr::Comparison const found = fr::compare<Plain, Rounded, Clipped>(job);
   CHECK(found["AdamW"].trials.size() == 2);
   CHECK(found["AdamW + ClipNorm"].trials.size() == 2);
@@ -190,7 +191,7 @@ TEST_CASE("the peak counts weights, gradients and the optimizer's state of this 
       return net->forward(batch.data.slice(0, 0, 1)).mean();
     }
   };
-  fr::Job const job{large, Sum{}, data.train, {.settings = {.steps = 3}, .repeats = 2}};
+  fr::CompareJob const job{large, Sum{}, data.train, {.settings = {.steps = 3}, .repeats = 2}};
   fr::Comparison const found = fr::compare<fr::Recipe<fr::Optimize<fr::SGD>>, Plain>(job);
   double const weights = 4.0 * 7 * 30000;
   // SGD without momentum has no state; AdamW has two tensors per weight.
@@ -227,8 +228,8 @@ TEST_CASE("settings with which nothing can be compared are refused before anythi
   refused({.target = {.metric = "accuracy", .at_least = 1, .at_most = 2}});
   refused({.target = {.metric = "", .at_least = 1}});
   refused({.target = {.metric = "loss", .at_most = std::nan("")}});
-  fr::Job const blind{make, fr::CrossEntropy{}, data.train,
-                      {.target = {.metric = "loss", .at_most = 1}}};
+  fr::CompareJob const blind{
+      make, fr::CrossEntropy{}, data.train, {.target = {.metric = "loss", .at_most = 1}}};
   CHECK_THROWS_AS((void)fr::compare<Plain>(blind), fr::SettingsError);
 }
 

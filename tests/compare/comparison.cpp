@@ -38,8 +38,9 @@ fr::Trial trial(std::size_t repeat, double step_ms, double to_target) {
 
 fr::Comparison two_rows() {
   fr::Comparison made;
-  made.rows = {{.name = "SGD", .trials = {trial(0, 10, 36), trial(1, 14, 72), trial(2, 12, 54)}},
-               {.name = "SGD + BF16", .trials = {trial(0, 5, 18), trial(1, 7, 18), trial(2, 9, 36)}}};
+  made.rows = {
+      {.name = "SGD", .trials = {trial(0, 10, 36), trial(1, 14, 72), trial(2, 12, 54)}},
+      {.name = "SGD + BF16", .trials = {trial(0, 5, 18), trial(1, 7, 18), trial(2, 9, 36)}}};
   made.target = {.metric = "accuracy", .at_least = 0.8};
   made.dollars_per_hour = 10;
   made.repeats = 3;
@@ -183,7 +184,8 @@ TEST_CASE("the waterfall has the total after each lever, and names what a row ad
   CHECK(hours.at("title") == "Cost to reach accuracy >= 0.8");
 }
 
-TEST_CASE("a lever's name is what the recipe adds; one that replaces something has its whole name") {
+TEST_CASE(
+    "a lever's name is what the recipe adds; one that replaces something has its whole name") {
   using fr::detail::lever_name;
   CHECK(lever_name("AdamW + BF16", "AdamW") == "+ BF16");
   CHECK(lever_name("AdamW + BF16 + Ema", "AdamW") == "+ BF16 + Ema");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
-// Writes a comparison of scripted figures for tests/interop/google_benchmark.py: PROGRAM FILE FACTOR
-// multiplies every time by FACTOR.
+// Writes a comparison of scripted figures for tests/interop/google_benchmark.py: PROGRAM FILE
+// FACTOR multiplies every time by FACTOR.
 #include <frugal/compare/comparison.hpp>
 
 #include <cstddef>

@@ -10,7 +10,7 @@
 using namespace frugal;
 
 inline auto make = [] { return torch::nn::Linear(1, 1); };
-using Work = Job<decltype(make), CrossEntropy, Resident, Resident>;
+using Work = CompareJob<decltype(make), CrossEntropy, Resident, Resident>;
 
 using Good = Recipe<Optimize<AdamW>, Precision<BF16>>;
 using Bad = Good::with<Audit<BitExact>>;

@@ -44,10 +44,10 @@ class GoogleBenchmark {
  private:
   using Fields = std::vector<std::pair<std::string, double>>;
 
-  static double real(Trial const& trial) { return 1e3 * trial.step_seconds.value_or(trial.seconds); }
-  static double processor(Trial const& trial) {
-    return 1e3 * trial.processor_seconds.value_or(0);
+  static double real(Trial const& trial) {
+    return 1e3 * trial.step_seconds.value_or(trial.seconds);
   }
+  static double processor(Trial const& trial) { return 1e3 * trial.processor_seconds.value_or(0); }
   Fields counters(Trial const& trial) const {
     Fields all{{"seconds", trial.seconds},
                {"samples", static_cast<double>(trial.samples)},
@@ -78,8 +78,8 @@ class GoogleBenchmark {
     std::error_code unknown;
     field("date", std::string_view(stamp), "    ");
     field("host_name", std::string_view(host.data()));
-    field("executable", std::string_view(
-                            std::filesystem::read_symlink("/proc/self/exe", unknown).string()));
+    field("executable",
+          std::string_view(std::filesystem::read_symlink("/proc/self/exe", unknown).string()));
     field("num_cpus", static_cast<double>(std::thread::hardware_concurrency()));
     std::array<double, 3> load{};
     int const known = getloadavg(load.data(), 3);

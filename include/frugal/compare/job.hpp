@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <frugal/compare/target.hpp>
+#include <frugal/compare/target_metric.hpp>
 #include <frugal/error.hpp>
 #include <frugal/run/settings.hpp>
 
@@ -23,10 +23,10 @@ namespace frugal {
 
 /// What all runs of a comparison have in common, next to the job itself.
 struct CompareSettings {
-  /// Of every run. Repeat r has the seed `seed + r`, for the weights as for the data. With a folder,
-  /// each run gets its own within it.
+  /// Of every run. Repeat r has the seed `seed + r`, for the weights as for the data. With a
+  /// folder, each run gets its own within it.
   Settings settings{};
-  Target target{};
+  TargetMetric target{};
   std::size_t repeats = 3;
   /// Steps of the run of each recipe that is not measured: first allocations, kernels and files.
   std::uint64_t warmup_steps = 5;
@@ -75,15 +75,15 @@ struct NoSource {};
 /// Make  a callable that returns a new module; it is called under each run's seed
 /// Ps    policies that all recipes share: Validate<Accuracy>, Log<>. Names leave them out.
 ///
-///     fr::Job job{[] { return Net(); }, fr::CrossEntropy{}, train, valid,
+///     fr::CompareJob job{[] { return Net(); }, fr::CrossEntropy{}, train, valid,
 ///                 {.settings = {.epochs = 5, .seed = 1}}, fr::Validate<fr::Accuracy>{}};
 template <class Make, class Objective, class Train, class Valid, class... Ps>
-struct Job {
+struct CompareJob {
   using module_type = std::remove_cvref_t<std::invoke_result_t<Make const&>>;
   static constexpr bool validates = !std::same_as<Valid, detail::NoSource>;
 
-  Job(Make make_, Objective objective_, Train& train_, Valid& valid_,
-      CompareSettings settings_ = {}, Ps... values)
+  CompareJob(Make make_, Objective objective_, Train& train_, Valid& valid_,
+             CompareSettings settings_ = {}, Ps... values)
     requires validates
       : make(std::move(make_)),
         objective(std::move(objective_)),
@@ -92,7 +92,8 @@ struct Job {
         settings(std::move(settings_)),
         shared(std::move(values)...) {}
   /// Without validation data.
-  Job(Make make_, Objective objective_, Train& train_, CompareSettings settings_ = {}, Ps... values)
+  CompareJob(Make make_, Objective objective_, Train& train_, CompareSettings settings_ = {},
+             Ps... values)
     requires(!validates)
       : make(std::move(make_)),
         objective(std::move(objective_)),
@@ -110,22 +111,22 @@ struct Job {
 
 template <class Make, class Objective, class Train, class Valid>
   requires(!std::same_as<std::remove_cv_t<Valid>, CompareSettings>)
-Job(Make, Objective, Train&, Valid&) -> Job<Make, Objective, Train, Valid>;
+CompareJob(Make, Objective, Train&, Valid&) -> CompareJob<Make, Objective, Train, Valid>;
 template <class Make, class Objective, class Train, class Valid, class... Ps>
   requires(!std::same_as<std::remove_cv_t<Valid>, CompareSettings>)
-Job(Make, Objective, Train&, Valid&, CompareSettings, Ps...)
-    -> Job<Make, Objective, Train, Valid, Ps...>;
+CompareJob(Make, Objective, Train&, Valid&, CompareSettings, Ps...)
+    -> CompareJob<Make, Objective, Train, Valid, Ps...>;
 template <class Make, class Objective, class Train>
-Job(Make, Objective, Train&) -> Job<Make, Objective, Train, detail::NoSource>;
+CompareJob(Make, Objective, Train&) -> CompareJob<Make, Objective, Train, detail::NoSource>;
 template <class Make, class Objective, class Train, class... Ps>
-Job(Make, Objective, Train&, CompareSettings, Ps...)
-    -> Job<Make, Objective, Train, detail::NoSource, Ps...>;
+CompareJob(Make, Objective, Train&, CompareSettings, Ps...)
+    -> CompareJob<Make, Objective, Train, detail::NoSource, Ps...>;
 
 namespace detail {
 template <class T>
 inline constexpr bool is_job = false;
 template <class... Ts>
-inline constexpr bool is_job<Job<Ts...>> = true;
+inline constexpr bool is_job<CompareJob<Ts...>> = true;
 }  // namespace detail
 
 }  // namespace frugal

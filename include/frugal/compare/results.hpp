@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <frugal/compare/spread.hpp>
-#include <frugal/compare/target.hpp>
+#include <frugal/compare/target_metric.hpp>
 #include <frugal/compare/trial.hpp>
 #include <frugal/error.hpp>
 
@@ -24,9 +24,9 @@ struct ComparisonResults {
 
   std::vector<ComparedRecipe> rows{};
   std::vector<Dropped> dropped{};
-  Target target{};
+  TargetMetric target{};
   std::optional<double> dollars_per_hour{};
-  std::size_t repeats = 0;  ///< asked for
+  std::size_t repeats = 0;   ///< asked for
   bool interrupted = false;  ///< a run was preempted, by Ctrl-C or a notice: later ones are missing
 
   ComparedRecipe const& baseline() const { return rows.at(0); }

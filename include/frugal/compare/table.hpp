@@ -61,7 +61,8 @@ class ComparisonTable {
       if (!row.trials.empty()) rows.push_back(cells(row));
     }
     std::string out = watch::columns(
-        rows, std::vector<std::size_t>(rows.front().size(), std::numeric_limits<std::size_t>::max()));
+        rows,
+        std::vector<std::size_t>(rows.front().size(), std::numeric_limits<std::size_t>::max()));
     return out + notes();
   }
 
@@ -69,7 +70,8 @@ class ComparisonTable {
   std::vector<std::string> head() const {
     std::vector<std::string> cells{"recipe", "ms/step", "of baseline", "peak MiB"};
     if (of_.target.given()) {
-      cells.insert(cells.end(), {"samples to " + of_.target.text(), "seconds to it", "of baseline"});
+      cells.insert(cells.end(),
+                   {"samples to " + of_.target.text(), "seconds to it", "of baseline"});
     } else {
       cells.insert(cells.end(), {"seconds", "of baseline"});
     }
@@ -95,7 +97,8 @@ class ComparisonTable {
     cells.push_back(spread_text(of_.paid_seconds(row)));
     cells.push_back(ratio(of_.paid_ratio(row)));
     if (of_.dollars_per_hour) cells.push_back(spread_text(of_.dollars(row)));
-    for (std::string const& name : metric_names_of(of_)) cells.push_back(spread_text(row.metric(name)));
+    for (std::string const& name : metric_names_of(of_))
+      cells.push_back(spread_text(row.metric(name)));
     return cells;
   }
 

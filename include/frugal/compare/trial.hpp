@@ -26,11 +26,11 @@ struct Trial {
   std::uint64_t seed = 0;
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
-  double seconds = 0;  ///< wall time of the fit, validations included
+  double seconds = 0;                         ///< wall time of the fit, validations included
   std::optional<double> step_seconds{};       ///< mean of the steps behind the first, without
                                               ///< validations; nothing for a run of one step
   std::optional<double> processor_seconds{};  ///< likewise, of all threads of the process
-  std::optional<std::int64_t> peak_bytes{};   ///< of tensors, above those before the module was made
+  std::optional<std::int64_t> peak_bytes{};  ///< of tensors, above those before the module was made
   std::optional<Reached> reached{};
   std::vector<std::pair<std::string, double>> metrics{};  ///< at the end, on the validation data
   double train_loss = 0;      ///< weighted mean of the last epoch, or of what there was of it
@@ -98,7 +98,7 @@ struct ComparedRecipe {
   std::optional<Spread> seconds_to_target() const { return spread(of_target); }
   std::size_t reached() const {
     std::size_t count = 0;
-    for (Trial const& trial : trials) count += trial.reached ? 1 : 0;
+    for (Trial const& trial : trials) count += trial.reached ? 1U : 0U;
     return count;
   }
 

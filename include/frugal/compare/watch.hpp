@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include <frugal/compare/target.hpp>
+#include <frugal/compare/target_metric.hpp>
 #include <frugal/compare/trial.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -47,7 +47,7 @@ struct CompareWatch {
   using listens = list<on::step, around::validate, on::validated, on::fit_end>;
   static constexpr bool adds_metrics = false;
 
-  Target const* target = nullptr;
+  TargetMetric const* target = nullptr;
   Trial* trial = nullptr;
 
   template <class Context>
@@ -108,7 +108,7 @@ struct CompareWatch {
       guard.getStream(device).synchronize();
     }
 
-    Target const* target_;
+    TargetMetric const* target_;
     Trial* trial_;
     std::optional<std::uint64_t> first_;
     std::uint64_t last_ = 0;

@@ -64,10 +64,11 @@ inline std::string waterfall_of(ComparisonResults const& of, std::string const& 
                                            : std::to_string(row.reached()) + " of " +
                                                  std::to_string(row.trials.size()) +
                                                  " runs reached " + of.target.text();
-      throw TargetError({.what = "the recipe '" + row.name + "' has no cost to show",
-                         .where = "Comparison::levers",
-                         .why = why,
-                         .fix = "Train for more epochs, lower the target, or leave the recipe out."});
+      throw TargetError(
+          {.what = "the recipe '" + row.name + "' has no cost to show",
+           .where = "Comparison::levers",
+           .why = why,
+           .fix = "Train for more epochs, lower the target, or leave the recipe out."});
     }
     double const hours = seconds->median / 3600;
     text += i == 0 ? R"({"name":)" : R"(,{"name":)";

@@ -12,7 +12,7 @@ namespace frugal {
 
 /// The value of a validation metric that a comparison trains to. Without a metric there is none,
 /// and every run goes to the end of its settings.
-struct Target {
+struct TargetMetric {
   std::string metric{};              ///< as validation names it: "accuracy", "loss"
   std::optional<double> at_least{};  ///< one of the two
   std::optional<double> at_most{};
@@ -34,19 +34,20 @@ struct Target {
     if (!given()) return;
     if (metric.empty()) {
       throw SettingsError({.what = "the target names no metric",
-                           .where = "Target::metric",
+                           .where = "TargetMetric::metric",
                            .why = "there is nothing to compare with the bound",
                            .fix = "Name a metric of Validate, such as \"accuracy\", or \"loss\"."});
     }
     if (at_least.has_value() == at_most.has_value()) {
-      throw SettingsError({.what = std::string("the target has ") + (at_least ? "two bounds" : "no bound"),
-                           .where = "Target of " + metric,
-                           .why = "a target is reached at one bound",
-                           .fix = "Set at_least for a metric that grows, or at_most for a loss."});
+      throw SettingsError(
+          {.what = std::string("the target has ") + (at_least ? "two bounds" : "no bound"),
+           .where = "TargetMetric of " + metric,
+           .why = "a target is reached at one bound",
+           .fix = "Set at_least for a metric that grows, or at_most for a loss."});
     }
     if (!std::isfinite(at_least ? *at_least : *at_most)) {
       throw SettingsError({.what = "the bound is not a finite number",
-                           .where = "Target of " + metric,
+                           .where = "TargetMetric of " + metric,
                            .why = "no run reaches it, or every one does",
                            .fix = "Give a finite number."});
     }
