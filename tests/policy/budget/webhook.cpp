@@ -58,7 +58,7 @@ Outcome fit(std::filesystem::path const& folder, Webhook webhook) {
 std::size_t lines_with(std::filesystem::path const& file, std::string const& words) {
   std::size_t count = 0;
   for (std::string const& line : lines_of(text_of(file))) {
-    count += line.find(words) != std::string::npos ? 1 : 0;
+    count += line.find(words) != std::string::npos ? std::size_t{1} : std::size_t{0};
   }
   return count;
 }
@@ -102,7 +102,8 @@ TEST_CASE("an endpoint that is gone, refuses or hangs is reported once, and chan
     for (std::string const& line : outcome.report.advice) {
       if (line.find("the webhook at 127.0.0.1") == std::string::npos) continue;
       CHECK(line.find("secret") == std::string::npos);
-      reports += line.find("missed 4 of 4 alerts") != std::string::npos ? 1 : 0;
+      reports +=
+          line.find("missed 4 of 4 alerts") != std::string::npos ? std::size_t{1} : std::size_t{0};
     }
     CHECK(reports == 1);
     // The log is whole.
