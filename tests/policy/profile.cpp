@@ -319,6 +319,7 @@ TEST_CASE("outside of its windows it dispatches no operator") {
 TEST_CASE("a resumed run does not repeat an epoch's window, and keeps those of before") {
   TemporaryFolder const folder;
   Job job{.folder = folder.path(), .dies_at = 31};  // in the last epoch, behind its window
+  std::vector<std::uint64_t> const each_epoch{5, 16, 27};
   auto const steps_of = [&] {
     std::vector<std::uint64_t> steps;
     auto const file = Json::parse(text_of(folder / "profile/hot_spots.json"));
@@ -328,10 +329,10 @@ TEST_CASE("a resumed run does not repeat an epoch's window, and keeps those of b
     return steps;
   };
   CHECK(run(job, Optimizer{}, Saves{}, windows()).died);
-  CHECK(steps_of() == std::vector<std::uint64_t>{5, 16, 27});
+  CHECK(steps_of() == each_epoch);
   job.dies_at = 0;
   auto const resumed = run(job, Optimizer{}, Saves{}, windows());
-  CHECK(steps_of() == std::vector<std::uint64_t>{5, 16, 27});
+  CHECK(steps_of() == each_epoch);
   auto const whole = run({.folder = folder / "whole"}, Optimizer{}, Saves{});
   CHECK(same_bits(resumed.tensors, whole.tensors));
 }

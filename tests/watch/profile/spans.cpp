@@ -50,7 +50,7 @@ TEST_CASE("union, intersection and difference agree with sets of single nanoseco
       CHECK(both[at] == (in_a[at] && in_b[at]));
       CHECK(only_a[at] == (in_a[at] && !in_b[at]));
       CHECK(holds(a, at) == in_a[at]);
-      count += in_a[at] ? 1 : 0;
+      if (in_a[at]) ++count;
     }
     CHECK(total(a) == count);
   }
