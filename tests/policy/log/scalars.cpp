@@ -102,7 +102,7 @@ TEST_CASE("Progress shows them, and a scalar that is not a number ends the run w
   run_with(Job{.folder = folder / "run", .epochs = 1}, Reporting{}, fr::Optimize<fr::SGD>{},
            fr::Progress<>{.out = out, .plain = true, .line_seconds = 0});
   std::fclose(out);
-  CHECK(text_of(folder / "out").find("  rows 4\n") != std::string::npos);
+  CHECK(text_of(folder / "out").find("  rows 4  ") != std::string::npos);
 
   auto const wrong = [](std::shared_ptr<Mlp>& module, fr::Batch const& batch) {
     fr::Loss loss = fr::CrossEntropy{}(module, batch);
