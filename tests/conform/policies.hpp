@@ -29,7 +29,13 @@ using Axes = frugal::list<
          frugal::Recipe<frugal::Accumulate<frugal::Auto>, frugal::AutoBatch>>,
     Axis<Without, frugal::ClipNorm<0.5_r>, frugal::ClipValue<0.1_r>, frugal::ClipAdaptive<0.1_r>>,
     Axis<Without, frugal::EarlyStop<frugal::Patience<50>>>,
-    Axis<Without, frugal::Log<frugal::Every<2>>>,  //
+    Axis<Without, frugal::Log<frugal::Every<2>>,
+         frugal::Recipe<frugal::Log<frugal::Every<2>>, frugal::HtmlReport<>>>,
+    // One choice of several policies: they only watch, and each axis makes every recipe larger.
+    Axis<Without, frugal::Recipe<frugal::CostMeter, frugal::Budget<frugal::Hours<100>>>,
+         frugal::Recipe<frugal::Csv<frugal::Every<2>>, frugal::MlperfLog<frugal::Every<3>>,
+                        frugal::Prometheus<frugal::Every<2>>>,
+         frugal::Profile<frugal::Seconds<1>, frugal::PerEpoch>>,
     Axis<Without, frugal::Progress<>>,             //
     Axis<Without, frugal::KeepMemory>, Axis<Without, frugal::FlushDenormals>,
     Axis<Without, frugal::Checkpoint<frugal::Every<5>>,
