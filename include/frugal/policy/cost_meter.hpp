@@ -286,7 +286,7 @@ class CostMeter::State {
   detail::Rate rate_;
   detail::Bill before_;  ///< of earlier processes
   std::unique_ptr<energy::EnergySampler> energy_;
-  detail::Pace pace_;
+  detail::StepPace pace_;
   std::optional<std::uint64_t> total_steps_;
   double begin_ = 0;
   double due_ = 0;

@@ -83,7 +83,7 @@ struct Bill {
 
 /// Seconds per step over this process, from the end of its first step, which also sets up memory
 /// and kernels. Validations and saves are included: they are paid for.
-class Pace {
+class StepPace {
  public:
   void step(std::uint64_t count, double now) {
     if (first_ && count > first_->count) {
