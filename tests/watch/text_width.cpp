@@ -10,7 +10,7 @@ namespace frugal_test::watch_text_width {
 
 using namespace frugal::watch;
 
-// The widths are those of Python's wcwidth 0.2.13.
+// The widths are those of Python's wcwidth 0.9.4.
 TEST_CASE("letters take one column, East Asian ones and emoji two, combining marks none") {
   CHECK(text_width("") == 0);
   CHECK(text_width("loss") == 4);
