@@ -27,7 +27,7 @@
 namespace frugal {
 
 /// What explain cannot find out by itself. What is left out is not printed.
-struct Circumstances {
+struct PlanInputs {
   std::optional<plan::PricePerDevice> price{};  ///< USD per hour of one device
   int devices = 1;
   std::optional<double> step_seconds{};      ///< of one step; else Throughput's last measurement
@@ -37,7 +37,7 @@ struct Circumstances {
 
 namespace detail {
 
-inline void require(Circumstances const& given) {
+inline void require(PlanInputs const& given) {
   auto const refuse = [](std::string const& name, double value) {
     throw SettingsError({.what = name + " is " + std::to_string(value),
                          .where = "explain",
@@ -74,7 +74,7 @@ inline void explain_memory(RecipeMemory const& memory, std::ostream& out) {
 
 /// Seconds of a step: as given, or else as measured by the last fit.
 template <class Trainer>
-std::optional<double> step_seconds_of(Trainer& trainer, Circumstances const& given) {
+std::optional<double> step_seconds_of(Trainer& trainer, PlanInputs const& given) {
   if (given.step_seconds) return given.step_seconds;
   if constexpr (has<kinds::throughput, typename Trainer::policies>) {
     if (auto const speed = trainer.template policy<kinds::throughput>().last()) {
@@ -85,7 +85,7 @@ std::optional<double> step_seconds_of(Trainer& trainer, Circumstances const& giv
 }
 
 inline void explain_cost(std::optional<std::uint64_t> steps, std::optional<double> step_seconds,
-                         Circumstances const& given, std::ostream& out) {
+                         PlanInputs const& given, std::ostream& out) {
   if (given.save_seconds && given.lifetime_seconds) {
     double const interval = plan::daly_interval(*given.save_seconds, *given.lifetime_seconds);
     out << "checkpoint interval: " << watch::duration_text(interval) << " (" << "a save of "
@@ -121,7 +121,7 @@ inline void explain_cost(std::optional<std::uint64_t> steps, std::optional<doubl
 ///         for a source without a batch.
 template <class Trainer, class Data>
   requires(!std::is_base_of_v<std::ostream, std::remove_cvref_t<Data>>)
-void explain(Trainer& trainer, Data&& data, Circumstances const& given = {},
+void explain(Trainer& trainer, Data&& data, PlanInputs const& given = {},
              std::ostream& out = std::cout) {
   using Module = std::remove_reference_t<decltype(trainer.module())>;
   using Objective = std::remove_reference_t<decltype(trainer.objective())>;

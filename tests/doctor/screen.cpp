@@ -79,7 +79,7 @@ TEST_CASE("whatever there is to say, it is one screen of 24 lines and 100 column
 }
 
 TEST_CASE("each page that is named exists") {
-  std::filesystem::path const docs = std::filesystem::path(FRUGAL_TEST_SOURCE_DIR) / "docs";
+  std::filesystem::path const docs = std::filesystem::path(FRUGAL_TEST_DIR).parent_path() / "docs";
   Machine aws = with_gpu(8, 0, 16);
   aws.cloud = "aws";
   Machine talks = talkative();

@@ -13,7 +13,7 @@ namespace frugal_test::trainer_explain_plan {
 namespace fr = frugal;
 
 template <class Trainer, class Data>
-std::string explained(Trainer& trainer, Data&& data, fr::Circumstances const& given = {}) {
+std::string explained(Trainer& trainer, Data&& data, fr::PlanInputs const& given = {}) {
   std::ostringstream plain, out;
   fr::explain(trainer, plain);
   fr::explain(trainer, data, given, out);
@@ -69,7 +69,7 @@ TEST_CASE("without a time the cost is that of an hour") {
 TEST_CASE("a circumstance that is not above 0 is refused") {
   auto trainer = make();
   std::ostringstream out;
-  auto const refused = [&](fr::Circumstances const& given) {
+  auto const refused = [&](fr::PlanInputs const& given) {
     CHECK_THROWS_AS(fr::explain(trainer, batch(), given, out), fr::SettingsError);
   };
   refused({.price = fr::plan::PricePerDevice(-1)});
