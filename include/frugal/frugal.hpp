@@ -64,8 +64,8 @@
 #include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/clip.hpp>
-#include <frugal/policy/csv.hpp>
 #include <frugal/policy/cost_meter.hpp>
+#include <frugal/policy/csv.hpp>
 #include <frugal/policy/curriculum.hpp>
 #include <frugal/policy/device.hpp>
 #include <frugal/policy/device/copied_ahead.hpp>

@@ -36,7 +36,7 @@ using Axes = frugal::list<
          frugal::Recipe<frugal::Csv<frugal::Every<2>>, frugal::MlperfLog<frugal::Every<3>>,
                         frugal::Prometheus<frugal::Every<2>>>,
          frugal::Profile<frugal::Seconds<1>, frugal::PerEpoch>>,
-    Axis<Without, frugal::Progress<>>,             //
+    Axis<Without, frugal::Progress<>>,  //
     Axis<Without, frugal::KeepMemory>, Axis<Without, frugal::FlushDenormals>,
     Axis<Without, frugal::Checkpoint<frugal::Every<5>>,
          frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Async, frugal::KeepBest<>>,

@@ -44,7 +44,14 @@ class Levers {
     memory();
     data();
     price();
-    std::stable_partition(list_.begin(), list_.end(), [](auto const& each) { return each.use; });
+    // std::stable_partition would warn: libstdc++'s calls a deprecated function.
+    std::vector<Recommendation> sorted;
+    for (bool const use : {true, false}) {
+      for (Recommendation const& each : list_) {
+        if (each.use == use) sorted.push_back(each);
+      }
+    }
+    list_ = std::move(sorted);
     return std::move(list_);
   }
 

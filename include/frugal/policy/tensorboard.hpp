@@ -42,15 +42,11 @@ namespace detail {
 namespace option {
 struct weight_histograms {
   template <class O>
-  static constexpr bool has = requires {
-    typename O::weights_every;
-  };
+  static constexpr bool has = requires { typename O::weights_every; };
 };
 struct gradient_histograms {
   template <class O>
-  static constexpr bool has = requires {
-    typename O::gradients_every;
-  };
+  static constexpr bool has = requires { typename O::gradients_every; };
 };
 }  // namespace option
 

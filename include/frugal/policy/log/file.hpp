@@ -33,7 +33,7 @@ class LogFile {
 
   /// Opens or makes the file. Where it is not open() then, errno says why.
   explicit LogFile(std::filesystem::path const& path) {
-    struct stat status {};
+    struct stat status{};
     // To read what stands before a mark. A pipe that were open for reading as well would never
     // break, and would block when it is full.
     bool const readable = ::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
@@ -54,12 +54,12 @@ class LogFile {
 
   /// Has it been deleted? What is written then is lost when it is closed.
   bool removed() const {
-    struct stat status {};
+    struct stat status{};
     return regular_ && ::fstat(descriptor_, &status) == 0 && status.st_nlink == 0;
   }
   /// In bytes; 0 of a pipe.
   std::uint64_t size() const {
-    struct stat status {};
+    struct stat status{};
     if (!regular_ || ::fstat(descriptor_, &status) != 0) return 0;
     return static_cast<std::uint64_t>(status.st_size);
   }
