@@ -17,7 +17,7 @@ int main(int count, char** arguments) {
     made.repeats = 10;
     made.target = {.metric = "accuracy", .at_least = 0.8};
     made.dollars_per_hour = 1;
-    for (std::string const& name : {"AdamW", "AdamW + BF16"}) {
+    for (char const* const name : {"AdamW", "AdamW + BF16"}) {
       frugal::ComparedRecipe row{.name = name};
       for (std::size_t repeat = 0; repeat < made.repeats; ++repeat) {
         double const step = 1e-3 * factor * (10 + static_cast<double>(repeat) / 10);

@@ -157,8 +157,8 @@ class MetadataClient {
   }
 
   CURLcode perform(std::string const& url) {
-    struct Removed {
-      ~Removed() { curl_multi_remove_handle(multi, easy); }
+    struct RemoveWhenDone {
+      ~RemoveWhenDone() { curl_multi_remove_handle(multi, easy); }
       CURLM* multi;
       CURL* easy;
     };
@@ -166,7 +166,7 @@ class MetadataClient {
     // The only libcurl call that another thread may make.
     std::stop_callback const wake(stop_, [multi] { curl_multi_wakeup(multi); });
     if (curl_multi_add_handle(multi, easy_.get()) != CURLM_OK) throw unusable();
-    Removed const removed{multi, easy_.get()};
+    RemoveWhenDone const removed{multi, easy_.get()};
     for (int running = 1; running != 0;) {
       if (stop_.stop_requested()) {
         throw MetadataError({.what = "a request to the metadata service was cancelled",
