@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <vector>
+
+#include "demand.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
@@ -24,11 +24,7 @@ using frugal::detail::CacheSegmentHeader;
 constexpr std::uint64_t samples = 16;
 constexpr std::uint64_t data_bytes = 4096;
 
-void demand(bool holds, char const* what) {
-  if (holds) return;
-  std::fprintf(stderr, "fuzz: does not hold: %s\n", what);
-  std::abort();
-}
+using frugal_fuzz::demand;
 
 }  // namespace
 

@@ -9,19 +9,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "demand.hpp"
+
 namespace {
 
-void demand(bool holds, char const* what) {
-  if (holds) return;
-  std::fprintf(stderr, "fuzz: does not hold: %s\n", what);
-  std::abort();
-}
+using frugal_fuzz::demand;
 
 std::optional<frugal::Curation> read(std::string const& text) {
   try {

@@ -8,12 +8,12 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <span>
 #include <vector>
+
+#include "demand.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
@@ -36,11 +36,7 @@ struct Bytes {
   std::span<std::byte const> left;
 };
 
-void demand(bool holds, char const* what) {
-  if (holds) return;
-  std::fprintf(stderr, "fuzz: does not hold: %s\n", what);
-  std::abort();
-}
+using frugal_fuzz::demand;
 
 std::optional<Records> read(std::span<std::byte const> bytes, std::size_t block) {
   Records out;

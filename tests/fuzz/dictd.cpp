@@ -6,19 +6,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string_view>
+
+#include "demand.hpp"
 
 namespace {
 
 constexpr std::uint64_t dictionary = std::uint64_t{1} << 40;
 
-void demand(bool holds, char const* what) {
-  if (holds) return;
-  std::fprintf(stderr, "fuzz: does not hold: %s\n", what);
-  std::abort();
-}
+using frugal_fuzz::demand;
 
 }  // namespace
 

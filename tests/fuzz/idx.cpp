@@ -5,20 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <sstream>
 #include <string>
 
-namespace {
+#include "demand.hpp"
 
-void demand(bool holds, char const* what) {
-  if (holds) return;
-  std::fprintf(stderr, "fuzz: does not hold: %s\n", what);
-  std::abort();
-}
-
-}  // namespace
+using frugal_fuzz::demand;
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   std::istringstream input(std::string(reinterpret_cast<char const*>(data), size));

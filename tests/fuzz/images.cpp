@@ -8,9 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <span>
+
+#include "demand.hpp"
 
 namespace {
 
@@ -18,11 +18,7 @@ using frugal::Channels;
 using frugal::DecodeOptions;
 using frugal::RawImage;
 
-void demand(bool holds, char const* what) {
-  if (holds) return;
-  std::fprintf(stderr, "fuzz: does not hold: %s\n", what);
-  std::abort();
-}
+using frugal_fuzz::demand;
 
 std::uint32_t count(Channels channels, std::uint32_t otherwise) {
   switch (channels) {

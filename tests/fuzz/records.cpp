@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string_view>
+
+#include "demand.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
@@ -22,11 +22,7 @@ using frugal::DataError;
 using frugal::RecordFile;
 using frugal::Verify;
 
-void demand(bool holds, char const* what) {
-  if (holds) return;
-  std::fprintf(stderr, "fuzz: does not hold: %s\n", what);
-  std::abort();
-}
+using frugal_fuzz::demand;
 
 void read_all(std::span<std::byte const> bytes, Verify verify) {
   RecordFile const file = RecordFile::parse(bytes, "fuzz", verify);

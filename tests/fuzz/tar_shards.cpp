@@ -16,13 +16,13 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "demand.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
@@ -31,11 +31,7 @@ namespace {
 using frugal::DataError;
 using frugal::detail::TarIndex;
 
-void demand(bool holds, char const* what) {
-  if (holds) return;
-  std::fprintf(stderr, "fuzz: does not hold: %s\n", what);
-  std::abort();
-}
+using frugal_fuzz::demand;
 
 /// Reads all of an index, and returns the sum of the bytes of its texts.
 std::uint64_t read_all(TarIndex const& index) {

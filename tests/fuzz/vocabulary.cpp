@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "demand.hpp"
 
 namespace {
 
@@ -23,11 +23,7 @@ using Ids = std::optional<std::vector<std::int32_t>>;
 
 constexpr std::size_t longest = 100;
 
-void demand(bool holds, char const* what) {
-  if (holds) return;
-  std::fprintf(stderr, "fuzz: does not hold: %s\n", what);
-  std::abort();
-}
+using frugal_fuzz::demand;
 
 Ids matched(WordpieceTrie const& trie, std::string_view word) {
   std::vector<std::int32_t> ids;

@@ -7,21 +7,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
+
+#include "demand.hpp"
 
 namespace {
 
 using frugal::Encoded;
 using frugal::Wordpiece;
 
-void demand(bool holds, char const* what) {
-  if (holds) return;
-  std::fprintf(stderr, "fuzz: does not hold: %s\n", what);
-  std::abort();
-}
+using frugal_fuzz::demand;
 
 Wordpiece made(unsigned bits) {
   frugal::WordpieceSettings settings;
