@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// needs: prometheus tensorboard
 // Time per step of each recipe, for frugal and for its hand-written rival, in one process.
 #include "rivals.hpp"
 

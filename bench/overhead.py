@@ -32,12 +32,16 @@ RECIPES = {
     "half": "Optimize<AdamW>, Activations<BF16>, on the same network",
     "speed": "Optimize<AdamW>, Throughput<Every<50>>",
     "profile": "Optimize<AdamW>, Profile<Seconds<3>, Every<1000000>>: the steps between two windows",
+    "sinks": "Optimize<AdamW>, Log, Csv, TensorBoard, MlperfLog, Prometheus, PrometheusEndpoint, "
+             "OnMetrics, each with Every<100>",
     "stop": "Optimize<AdamW>, Validate<Every<20>, Accuracy>, EarlyStop<Patience<100>>",
     "audit": "Optimize<AdamW>, Audit<BitExact>: the steps within an epoch",
 }
 # Its time is that of two saves to a disk.
 UNTIMED = {"saves"}
-INSTRUCTION_BAR = 1.001
+# The hand-written loop of "sinks" writes nothing: its bar is for what all of them cost together.
+INSTRUCTION_BARS = {name: 1.001 for name in RECIPES} | {"sinks": 1.005}
+ALLOCATIONS_SHOWN = {"sinks"}
 # Steps of the shorter and the longer run: within one epoch, with one period of every cadence in
 # between. The first measurement of "speed", at step 50, sets up what later ones reuse.
 SHORT = {name: 40 for name in RECIPES} | {"bf16": 10, "speed": 60}
@@ -163,14 +167,16 @@ def main() -> int:
             if "counts" in parts:
                 ours, theirs = counter.counts(recipe, "frugal"), counter.counts(recipe, "rival")
                 for what in ("allocations", "operators"):
-                    row(recipe, what, ours[what], theirs[what], "no more", ours[what] <= theirs[what])
+                    judged = what != "allocations" or recipe not in ALLOCATIONS_SHOWN
+                    row(recipe, what, ours[what], theirs[what], "no more",
+                        ours[what] <= theirs[what] if judged else None)
                 if recipe == "none":
                     row(recipe, "bytes of policies", ours["added_bytes"], 0, "0",
                         ours["added_bytes"] == 0)
             if "instructions" in parts:
                 ours, theirs = (counter.instructions(recipe, loop) for loop in ("frugal", "rival"))
-                row(recipe, "instructions", ours, theirs, f"at most {INSTRUCTION_BAR}",
-                    ours <= INSTRUCTION_BAR * theirs)
+                bar = INSTRUCTION_BARS[recipe]
+                row(recipe, "instructions", ours, theirs, f"at most {bar}", ours <= bar * theirs)
     if "time" in parts:
         found = times(timer, args.repetitions)
         for recipe in args.recipes.split(","):

@@ -18,6 +18,7 @@
 #include "rivals/basic.hpp"
 #include "rivals/gradients.hpp"
 #include "rivals/job.hpp"
+#include "rivals/sinks.hpp"
 #include "rivals/watching.hpp"
 #include "rivals/weights.hpp"
 
@@ -67,6 +68,7 @@ inline constexpr Recipe recipes[] = {
     {"half", side<frugal_loop<HalfTrainer, Deep>, Deep>, side<rival_half, Deep>},
     {"speed", side<frugal_loop<SpeedTrainer, Net>>, side<rival_speed>},
     {"profile", side<frugal_loop<ProfileTrainer, Net>>, side<rival_none>},
+    {"sinks", side<frugal_sinks>, side<rival_none>},
     {"stop",
      [](Job const& job) {
        Net net = make_net();

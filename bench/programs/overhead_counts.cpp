@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// needs: prometheus tensorboard
 // Runs one loop for a number of steps and counts allocations of every library in the process, and
 // operators that LibTorch dispatched. callgrind counts the instructions of the same program without
 // --operators. overhead.py subtracts two step counts, which cancels the start-up.

@@ -7,17 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
-namespace {
+#include "demand.hpp"
 
-void demand(bool holds, char const* what) {
-  if (holds) return;
-  std::fprintf(stderr, "fuzz: does not hold: %s\n", what);
-  std::abort();
-}
+using frugal_fuzz::demand;
+
+namespace {
 
 bool is_price(frugal::plan::Price const& price) {
   double const value = price.per_device().value();
