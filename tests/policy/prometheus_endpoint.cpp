@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -41,6 +42,10 @@ int connected(std::uint16_t port) {
   to.sin_family = AF_INET;
   to.sin_port = htons(port);
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  // A server that stops forgets connections that it has accepted and not yet read; the wait for an
+  // answer must end then too.
+  timeval const patience{.tv_sec = 2, .tv_usec = 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   if (::connect(socket, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0) return socket;
   ::close(socket);
   return -1;
