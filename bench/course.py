@@ -193,13 +193,14 @@ def range_of(spread: tuple[float, float, float], digits: int) -> str:
 def table(course: Course) -> str:
     rows = ["| run | term | USD/hour | seconds | images | interruptions, work lost | USD of 1,000 runs | of plain |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    plain = course.cost("plain")[0]
+    # A plain run that gave up early is no measure of one that reached the target.
+    plain = 0 if course.missed("plain") else course.cost("plain")[0]
     for stage, text in STAGES.items():
         runs = course.runs[stage]
         kills = sum(run["interruptions"] for run in runs)
         lost = sum(run["lost"] for run in runs)
         end = ["-", "-"] if course.missed(stage) else [range_of(course.cost(stage), 2),
-                                                       f"{course.cost(stage)[0] / plain:.2f}"]
+                                                       f"{course.cost(stage)[0] / plain:.2f}" if plain else "-"]
         if course.missed(stage):
             end[0] = f"the target was missed in {course.missed(stage)} of {len(runs)}"
         rows.append("| " + " | ".join([

@@ -77,8 +77,9 @@ TEST_CASE("names that are markup are shown, not run") {
       std::string(head) + step(1, ",\"" + evil + "\":1") + step(2, ",\"" + evil + "\":2") +
           R"({"event":")" + evil + R"(","step":1,"seconds":1,"x":")" + evil + "\"}\n" +
           R"({"event":"validation","step":2,"seconds":2,")" + evil + "\":1}\n");
-  put(folder / "levers.json", R"({"version":1,"title":")" + evil + R"(","steps":[{"name":")" +
-                                  evil + R"(","value":2,"note":")" + evil + "\"}]}");
+  put(folder / "levers.json", R"({"version":1,"title":")" + evil + R"(","unit":")" + evil +
+                                  R"(","steps":[{"name":")" + evil + R"(","value":2,"note":")" +
+                                  evil + "\"}]}");
   put(folder / "profile" / "hot_spots.json",
       R"({"version":1,"windows":[{"advice":")" + evil + R"(","trace":")" + evil +
           R"(","hot_spots":[{"name":")" + evil + R"(","share":0.5}]}]})");

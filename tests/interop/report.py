@@ -216,6 +216,8 @@ class Reports(unittest.TestCase):
                     self.assertGreaterEqual(contrast(look[name], look[behind]), 4.5, f"{name} on {behind}")
             for name in ("axis", "mark"):
                 self.assertGreaterEqual(contrast(look[name], look["card"]), 3, name)
+            for name in ("plan", "s0", "good", "bad"):  # bars, which lie on a rail
+                self.assertGreaterEqual(contrast(look[name], look["grid"]), 3, name)
 
 
 if __name__ == "__main__":

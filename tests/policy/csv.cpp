@@ -90,6 +90,42 @@ TEST_CASE("a run that dies and resumes has the rows of one that does not") {
   CHECK(rows_of("killed", {7, 11}) == whole);
 }
 
+/// Keeps what a checkpoint of step 0 would hold.
+struct Early {
+  struct kind : frugal::observer_kind {
+    static constexpr std::string_view name = "csv.Early";
+  };
+  using listens = fr::list<fr::on::ready>;
+  Frozen* into = nullptr;
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(Early const& settings) : into(settings.into) {}
+    void on_ready(fr::Ready<Context>& phase) {
+      if (phase.counters().step == 0 && into != nullptr) *into = freeze(phase);
+    }
+    Frozen* into;
+  };
+};
+
+TEST_CASE("a run that is resumed from a checkpoint of step 0 begins once") {
+  TemporaryFolder const folder;
+  Frozen begun;
+  auto first = trainer_of({.run = folder.path()}, Csv<Every<2>>{}, Early{.into = &begun},
+                          Resume{.stop_at = 3});
+  static_cast<void>(first.fit(train(), valid()));
+  auto second =
+      trainer_of({.run = folder.path()}, Csv<Every<2>>{}, Early{}, Resume{.from = &begun});
+  static_cast<void>(second.fit(train(), valid()));
+  auto const rows = cells_in(folder / "metrics.csv");
+  auto const count = [&](std::string const& event, std::string const& name) {
+    return std::count_if(rows.begin(), rows.end(),
+                         [&](auto const& row) { return row[0] == event && row[5] == name; });
+  };
+  CHECK(count("begin", "parameters") == 1);
+  CHECK(count("step", "loss") == 5);
+}
+
 TEST_CASE(
     "a full disk, a removed folder and a throwing callable change no weight and no other sink") {
   TemporaryFolder const folder;

@@ -250,6 +250,16 @@ TEST_CASE("hot_spots.json has each window, and no more traces are kept than aske
   }
 }
 
+TEST_CASE("without traces the windows are still written") {
+  TemporaryFolder const folder;
+  auto const read = run_large(folder.path(), Short{.warm_up = 2, .traces = 0, .least_busy = 0}, 2);
+  REQUIRE(read.windows.size() == 2);
+  CHECK(entries(folder / "profile") == 1);
+  auto const file = Json::parse(text_of(folder / "profile/hot_spots.json"));
+  REQUIRE(file);
+  CHECK(file->find("windows")->items().size() == 2);
+}
+
 /// Keeps the events and the gauge that loggers see.
 struct Listener {
   struct kind : frugal::observer_kind {

@@ -72,6 +72,18 @@ TEST_CASE("the file is in the run's folder, and has the values of the end") {
   CHECK(outcome_of(trainer).written == 11);  // begin, 5 steps, 2 epochs, 2 validations, end
 }
 
+TEST_CASE("a finished run that is started again is not running when it has ended again") {
+  TemporaryFolder const folder;
+  for (int start = 0; start < 2; ++start) {
+    auto trainer = trainer_of({.run = folder.path()}, Prometheus<>{},
+                              frugal::Checkpoint<Every<1, frugal::Epoch>>{});
+    static_cast<void>(trainer.fit(train(), valid()));
+    std::string const text = text_of(folder / "metrics.prom");
+    CHECK(text.find("frugal_running{run=\"" + folder.path().string() + "\"} 0\n") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("a file of one's own is replaced, and its folder is made") {
   TemporaryFolder const folder;
   auto trainer = trainer_of({}, Prometheus<Every<1>>{.file = folder / "deep" / "a.prom"});

@@ -147,12 +147,14 @@ TEST_CASE("a copy of the writer adds images, texts, scalars and histograms while
     writer.text("note", now.step, "hello");
     writer.scalar("mine", now.step, 0.5);
     writer.histogram("values", now.step, at::randn({10}));
+    writer.scalar("caf\xe9", now.step, 1);  // in Latin-1
   }};
   auto trainer = trainer_of({.run = folder.path()}, TensorBoard<>{.writer = writer}, spy);
   static_cast<void>(trainer.fit(train()));
   CHECK_FALSE(writer.is_open());
   Found const found = read(writer.path());
-  for (std::string const tag : {"picture@1", "grey@1", "note@1", "mine@1", "values@1"}) {
+  for (std::string const tag :
+       {"picture@1", "grey@1", "note@1", "mine@1", "values@1", "caf\xef\xbf\xbd@1"}) {
     CAPTURE(tag);
     CHECK(has(found, tag));
   }

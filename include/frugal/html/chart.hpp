@@ -73,7 +73,10 @@ class ChartWriter {
     out_ +=
         "<div class=\"probe\" hidden><input type=\"range\" min=\"0\" max=\"0\" value=\"0\" "
         "aria-label=\"" +
-        as_html(chart_.title) + ": point to read\"><output></output></div>\n";
+        as_html(chart_.title) +
+        // A screen reader hears the slider's text. All outputs change with the axis: as live
+        // regions, which they are by default, each would be read out.
+        ": point to read\"><output aria-live=\"off\"></output></div>\n";
     table();
     data();
     out_ += "</figure>\n";
@@ -108,7 +111,10 @@ class ChartWriter {
   }
   Scale vertical() const {
     auto [low, high] = range();
-    if (chart_.from_zero) low = std::min(low, 0.0);
+    if (chart_.from_zero && low <= high) {
+      low = std::min(low, 0.0);
+      high = std::max(high, 0.0);
+    }
     return {low, high, chart_.unit, 4, true, logarithmic()};
   }
   Scale horizontal(Axis axis) const {

@@ -199,7 +199,8 @@ inline void write_curves(Page& page, std::vector<RunFolder> const& runs) {
         chart.lines.push_back({.name = one ? shown : runs[i].name,
                                .points = found->points(),
                                .colour = colour,
-                               .dashed = colour % 2 == 1});
+                               // A ninth run has the colour of the first, and other dashes.
+                               .dashed = (colour + colour / 8) % 2 == 1});
         if (!one) break;
       }
     }

@@ -82,10 +82,11 @@ inline Levers parse_levers(std::string const& text, std::string const& where) {
   return levers;
 }
 
+/// As HTML: a unit is a text of the file.
 inline std::string amount_text(double value, std::string const& unit) {
   if (unit == "hours") return time_text(3600 * value);
   if (unit == "seconds") return time_text(value);
-  return money_text(value, unit);
+  return Page::escaped(money_text(value, unit));
 }
 
 namespace parts {

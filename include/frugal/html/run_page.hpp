@@ -25,8 +25,11 @@ inline std::string with_share(std::string const& value, std::string const& share
 
 /// The best value of a validation's metric: the lowest of a loss or an error, else the highest.
 inline Point best_of(std::string_view metric, Series const& series) {
-  bool const low = metric.find("loss") != metric.npos || metric.find("error") != metric.npos ||
-                   metric.find("perplexity") != metric.npos;
+  // Among them all of frugal's own that fall: MAE, MSE, Perplexity.
+  bool low = false;
+  for (std::string_view const part : {"loss", "error", "perplexity", "mae", "mse"}) {
+    low = low || metric.find(part) != metric.npos;
+  }
   return low ? series.lowest() : series.highest();
 }
 

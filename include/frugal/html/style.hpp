@@ -9,10 +9,10 @@ namespace frugal::html {
 /// (WCAG 2.2, 1.4.3 and 1.4.11), in light and in dark; tests/interop/report.py computes both.
 inline constexpr std::string_view style = R"css(
 :root { color-scheme: light dark; --page: #f5f6f8; --card: #ffffff; --text: #1a1f27; --soft: #57606d;
-  --line: #d9dde3; --grid: #e6e9ee; --axis: #7b8491; --mark: #8a6100; --good: #1a7f4b; --bad: #b3261e; --plan: #aab2bd;
+  --line: #d9dde3; --grid: #e6e9ee; --axis: #7b8491; --mark: #8a6100; --good: #1a7f4b; --bad: #b3261e; --plan: #737c89;
   --s0: #0b5cad; --s1: #b3470b; --s2: #1a7f4b; --s3: #8a3ffc; --s4: #b3261e; --s5: #00707c; --s6: #6b5d00; --s7: #c2187a; }
 @media (prefers-color-scheme: dark) { :root { --page: #0f1216; --card: #181c22; --text: #e6e9ee; --soft: #a3acb9;
-  --line: #2c333d; --grid: #262c35; --axis: #7f8997; --mark: #e0a83c; --good: #5fd38d; --bad: #ff8f87; --plan: #5a6472;
+  --line: #2c333d; --grid: #262c35; --axis: #7f8997; --mark: #e0a83c; --good: #5fd38d; --bad: #ff8f87; --plan: #7f8997;
   --s0: #6cb2ff; --s1: #ffa657; --s2: #5fd38d; --s3: #c9a6ff; --s4: #ff8f87; --s5: #4fd1dc; --s6: #d9c64a; --s7: #ff8cc6; } }
 * { box-sizing: border-box; }
 body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--text); background: var(--page);

@@ -28,7 +28,7 @@ class CsvSink {
   }
   void write(MetricRecord const& record) {
     // A resumed run has begun before.
-    if (record.kind == RecordKind::begin && record.at.step != 0 && file_.begun()) return;
+    if (record.kind == RecordKind::begin && file_.continues(record.at.step)) return;
     file_.append(csv_rows(record), csv_header, csv_event);
   }
   template <class Archive>

@@ -101,7 +101,7 @@ class MlperfSink {
 
   void begin(MetricRecord const& record) {
     // A resumed run has begun before.
-    if (record.at.step != 0 && file_.begun()) return;
+    if (file_.continues(record.at.step)) return;
     std::string lines;
     for (auto const& [key, value] : values_) lines += point(key, mllog_value(value), {});
     lines += point("seed", std::to_string(seed_), {});

@@ -19,6 +19,8 @@ namespace detail {
 template <class F>
 class CallSink {
  public:
+  static constexpr bool forgets = true;
+
   template <class Policy>
   explicit CallSink(Policy const& policy) : call_(&policy.call) {}
 

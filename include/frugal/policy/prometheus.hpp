@@ -61,6 +61,8 @@ inline void replace_text(std::filesystem::path const& path, std::string const& t
 
 class PrometheusFile {
  public:
+  static constexpr bool forgets = true;
+
   template <class Policy>
   explicit PrometheusFile(Policy const& policy) : path_(policy.file), labels_(policy.labels) {}
 

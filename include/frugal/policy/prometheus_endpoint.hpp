@@ -68,6 +68,8 @@ class ScrapedValues : public prometheus::Collectable {
 
 class PrometheusServer {
  public:
+  static constexpr bool forgets = true;
+
   template <class Policy>
   explicit PrometheusServer(Policy const& policy)
       : address_(policy.address),

@@ -72,12 +72,13 @@ class TensorBoardSink {
   void write(MetricRecord const& record) {
     TfSummary summary;
     if (record.kind == RecordKind::begin) {
-      if (record.at.step != 0) writer_.restart(record.at.step + 1);
+      if (record.at.step != 0 || resumed_) writer_.restart(record.at.step + 1);
       for (auto const& [name, text] : *texts_) summary.text(name, text);
     } else if (record.kind == RecordKind::event || record.kind == RecordKind::end) {
       add_words(summary, record);
     }
-    if (std::exchange(went_back_, false)) writer_.restart(last_step_ + 1);
+    if (went_back_) writer_.restart(last_step_ + 1);
+    went_back_ = false;
     for (auto const& [name, value] : record.fields) {
       if (record.kind == RecordKind::begin) break;
       if (auto const number = MetricRecord::number_in(value)) {
@@ -93,7 +94,7 @@ class TensorBoardSink {
   void persist(Archive& archive, bool in_run) {
     archive("last_step", last_step_);
     // A resume has its begin record, and a new file.
-    if (Archive::loading && in_run) went_back_ = true;
+    if (Archive::loading && writer_.is_open()) (in_run ? went_back_ : resumed_) = true;
   }
 
  private:
@@ -112,6 +113,7 @@ class TensorBoardSink {
   TensorBoardWriter writer_;
   std::uint64_t last_step_ = 0;  ///< of a record
   bool went_back_ = false;
+  bool resumed_ = false;  ///< perhaps from a checkpoint of step 0
 };
 
 /// Adds the histograms to a sink's State.

@@ -25,6 +25,7 @@ TEST_CASE("a cell is quoted where RFC 4180 says so") {
   CHECK(cell("a,b") == "\"a,b\"");
   CHECK(cell("say \"yes\"") == "\"say \"\"yes\"\"\"");
   CHECK(cell("two\r\nlines") == "\"two  lines\"");
+  CHECK(cell("caf\xe9") == "caf\xef\xbf\xbd");
 }
 
 TEST_CASE("a record is a row for each of its fields, with every digit") {

@@ -122,6 +122,9 @@ class HotSpotsFile {
   /// Replaces the file as a whole, so that a reader never sees half of it. False if that failed.
   bool write() const {
     std::filesystem::path const part = path_.string() + ".part";
+    std::error_code ignored;  // what fails here fails below too
+    // Only a trace that is kept has made the folder.
+    std::filesystem::create_directories(path_.parent_path(), ignored);
     std::ofstream out(part, std::ios::trunc);
     out << R"({"version":1,"windows":[)";
     char const* before = "\n";

@@ -10,17 +10,19 @@
 #include <variant>
 
 #include <frugal/policy/sink/record.hpp>
+#include <frugal/store/json_text.hpp>
 
 namespace frugal::detail {
 
 inline constexpr std::string_view csv_header = "event,step,epoch,samples,seconds,name,value\r\n";
 
 /// Appends a cell after RFC 4180: quoted where it must be. Line breaks become spaces, so that each
-/// row is one line and can be cut off.
+/// row is one line and can be cut off; bytes that are not UTF-8 become U+FFFD, for a reader would
+/// refuse the whole file.
 inline void append_csv_cell(std::string& out, std::string_view text) {
   bool const quoted = text.find_first_of(",\"\r\n") != std::string_view::npos;
   if (quoted) out += '"';
-  for (char const c : text) {
+  for (char const c : as_utf8(text)) {
     if (c == '"') out += '"';
     out += c == '\r' || c == '\n' ? ' ' : c;
   }

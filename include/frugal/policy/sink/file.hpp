@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -58,8 +59,11 @@ class SinkFile {
   }
   std::filesystem::path const& path() const { return path_; }
   bool regular() const { return file_->regular(); }
-  /// Whether a resumed run continues in it.
-  bool begun() const { return file_->size() != 0; }
+  /// Whether a run that begins at this step continues what is in the file: it comes from a
+  /// checkpoint, be it one of step 0.
+  bool continues(std::uint64_t step) const {
+    return file_->size() != 0 && (step != 0 || (cut_to_ && cut_to_->size != 0));
+  }
 
   /// Appends lines, and before the first of the file its header. All or nothing; throws if it
   /// fails.
@@ -98,8 +102,7 @@ class SinkFile {
   /// resumes before it.
   template <class EventOf>
   void cut(EventOf&& event_of) {
-    LogFile::Mark const mark = *std::exchange(cut_to_, std::nullopt);
-    bool const whole = file_->cut(mark, [&](std::string_view line) {
+    bool const whole = file_->cut(*cut_to_, [&](std::string_view line) {
       std::string_view const event = event_of(line);
       if (!cut_keeps_events_) return event == "resume";
       for (std::string_view const own :
@@ -108,7 +111,8 @@ class SinkFile {
       }
       return true;
     });
-    if (!whole) fail(errno);
+    if (!whole) fail(errno);  // the next record cuts first, too
+    cut_to_.reset();
   }
 
   [[noreturn]] void fail(int code) const {

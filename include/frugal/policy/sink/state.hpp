@@ -31,6 +31,8 @@ using sink_before = list<kinds::schedule>;
 ///   void write(MetricRecord const&)      any exception: this record is lost, and counted
 ///   void persist(Archive&, bool in_run)  may be missing; in_run: what is loaded is a return
 ///   void close()                         may be missing; when the fit is over, however it ended
+///   static constexpr bool forgets        may be missing; true: it has no records of an earlier
+///                                        process, so each begin needs its end
 ///
 /// A sink never ends or slows a run: after `open` every failure is counted, and the first is given
 /// as advice. The next record is tried again. Between times of the cadence nothing is done.
@@ -48,7 +50,7 @@ class SinkState {
     // Also after an exception: a failed run's losses count too.
     try {
       if constexpr (requires { sink_.close(); }) {
-        if (opened_) attempt([&] { sink_.close(); });
+        if (opened_) guarded([&] { sink_.close(); });
       }
       if (opened_) outcome_->set(so_far_);
     } catch (...) {  // no memory
@@ -83,7 +85,8 @@ class SinkState {
   void on_fit_end(FitEnd<Context>& phase) {
     write_events();
     // A finished run that is started again has one end.
-    if (ended_at_ == phase.counters().step) return;
+    constexpr bool forgets = requires { requires Sink::forgets; };
+    if (!forgets && ended_at_ == phase.counters().step) return;
     ended_at_ = phase.counters().step;
     write(collector_.end(phase));
   }
@@ -107,17 +110,23 @@ class SinkState {
   /// For a sink that writes more than records: `f()` counts as one.
   template <class F>
   void attempt(F&& f) {
+    if (guarded(std::forward<F>(f))) ++so_far_.written;
+  }
+
+ private:
+  template <class F>
+  bool guarded(F&& f) {
     try {
       std::forward<F>(f)();
-      ++so_far_.written;
+      return true;
     } catch (std::exception const& error) {
       failed(error.what());
     } catch (...) {
       failed("an exception that is not a std::exception");
     }
+    return false;
   }
 
- private:
   void enter() {
     if (std::exchange(in_run_, true)) return;
     attempt([&] { sink_.write(*begin_); });

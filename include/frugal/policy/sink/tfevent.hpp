@@ -9,6 +9,8 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include <frugal/store/json_text.hpp>
+
 namespace frugal {
 
 /// The values of a tensor in buckets, for TensorBoard. Bucket i has the values below `limits[i]`
@@ -86,7 +88,7 @@ class TfSummary {
     protozero::pbf_writer writer(tensor);
     writer.add_enum(1, 7);  // DT_STRING
     writer.add_message(2, shape);
-    writer.add_bytes(8, markdown.data(), markdown.size());
+    writer.add_bytes(8, as_utf8(markdown));  // bytes to the format, a text to its readers
     add(tag, [&](protozero::pbf_writer& value) {
       value.add_message(9, metadata);
       value.add_message(8, tensor);
@@ -110,7 +112,8 @@ class TfSummary {
   void add(std::string_view tag, Fill&& fill) {
     std::string bytes;
     protozero::pbf_writer value(bytes);
-    value.add_string(1, tag.data(), tag.size());
+    // Readers check the encoding: one wrong byte would end the file for them.
+    value.add_string(1, as_utf8(tag));
     fill(value);
     protozero::pbf_writer(bytes_).add_message(1, bytes);
   }
