@@ -5,20 +5,19 @@
 #include <frugal/doctor/machine.hpp>
 #include <frugal/store/json_text.hpp>
 
-#include <rapidjson/prettywriter.h>
-#include <rapidjson/stringbuffer.h>
-
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace frugal::doctor {
 
 namespace detail {
 
+// RapidJSON's writer adds to a null pointer, which the sanitizers refuse.
 class JsonReport {
  public:
   std::string of(Machine const& machine) {
@@ -39,7 +38,7 @@ class JsonReport {
       });
       levers(machine);
     });
-    return std::string(buffer_.GetString(), buffer_.GetSize()) + '\n';
+    return std::move(out_) + '\n';
   }
 
  private:
@@ -114,43 +113,36 @@ class JsonReport {
     });
   }
 
-  void key(std::string_view name) { text(name); }
+  void key(std::string_view name) {
+    line();
+    text(name);
+    out_ += ": ";
+  }
   void text(std::string_view raw) {
     // A name in a file of the kernel may hold any bytes.
-    std::string const utf8 = frugal::detail::as_utf8(raw);
-    writer_.String(utf8.data(), static_cast<rapidjson::SizeType>(utf8.size()));
+    frugal::detail::append_json(out_, frugal::detail::as_utf8(raw));
   }
   void add(std::string_view name, std::string_view value) { key(name), text(value); }
   void add(std::string_view name, std::string const& value) { key(name), text(value); }
-  void add(std::string_view name, bool value) { key(name), writer_.Bool(value); }
-  void add(std::string_view name, std::uint64_t value) { key(name), writer_.Uint64(value); }
+  void add(std::string_view name, bool value) { key(name), out_ += value ? "true" : "false"; }
+  void add(std::string_view name, std::uint64_t value) { key(name), out_ += std::to_string(value); }
   void add(std::string_view name, double value) {
     key(name);
-    if (std::isfinite(value)) {
-      writer_.Double(value);
-    } else {
-      writer_.Null();
-    }
+    frugal::detail::append_json(out_, value);  // null if it is not finite
   }
   void add(std::string_view name, std::optional<std::uint64_t> value) {
     key(name);
-    if (value) {
-      writer_.Uint64(*value);
-    } else {
-      writer_.Null();
-    }
+    out_ += value ? std::to_string(*value) : "null";
   }
   void add(std::string_view name, std::vector<std::string> const& values) {
     key(name);
-    writer_.StartArray();
-    for (std::string const& value : values) text(value);
-    writer_.EndArray();
+    within('[', ']', [&] {
+      for (std::string const& value : values) line(), text(value);
+    });
   }
   template <class Body>
   void object(Body const& body) {
-    writer_.StartObject();
-    body();
-    writer_.EndObject();
+    within('{', '}', body);
   }
   template <class Body>
   void object(std::string_view name, Body const& body) {
@@ -160,13 +152,30 @@ class JsonReport {
   template <class Items, class Body>
   void array(std::string_view name, Items const& items, Body const& body) {
     key(name);
-    writer_.StartArray();
-    for (auto const& item : items) object([&] { body(item); });
-    writer_.EndArray();
+    within('[', ']', [&] {
+      for (auto const& item : items) line(), object([&] { body(item); });
+    });
   }
 
-  rapidjson::StringBuffer buffer_;
-  rapidjson::PrettyWriter<rapidjson::StringBuffer> writer_{buffer_};
+  /// A new line for the next member, after the one before it.
+  void line() {
+    if (!is_empty()) out_ += ',';
+    out_ += '\n' + std::string(2 * depth_, ' ');
+  }
+  template <class Body>
+  void within(char open, char close, Body const& body) {
+    out_ += open;
+    ++depth_;
+    body();
+    --depth_;
+    if (!is_empty()) out_ += '\n' + std::string(2 * depth_, ' ');
+    out_ += close;
+  }
+  /// Whether nothing is in the object or array yet: strings end with a quote.
+  bool is_empty() const { return out_.back() == '{' || out_.back() == '['; }
+
+  std::string out_;
+  std::size_t depth_ = 0;
 };
 
 }  // namespace detail
