@@ -76,4 +76,22 @@ TEST_CASE("a run that does not fit says so, and a wrong input is an error") {
   CHECK_THROWS_AS(plan_of(in), frugal::SettingsError);
 }
 
+TEST_CASE("a negative input or NaN is an error, and not what is left out") {
+  double const nan = std::nan("");
+  for (double const bad : {-1.0, nan}) {
+    RunInputs in = job();
+    in.tokens = bad;
+    CHECK_THROWS_WITH_AS(plan_of(in), doctest::Contains("tokens"), frugal::SettingsError);
+    in = job();
+    in.link = GigabytesPerSecond(bad);
+    CHECK_THROWS_WITH_AS(plan_of(in), doctest::Contains("bandwidth"), frugal::SettingsError);
+    in = job();
+    in.preemptions_per_hour = bad;
+    CHECK_THROWS_WITH_AS(plan_of(in), doctest::Contains("preemptions"), frugal::SettingsError);
+  }
+  RunInputs in = job();
+  in.link = GigabytesPerSecond(50);
+  CHECK_THROWS_WITH_AS(plan_of(in), doctest::Contains("tokens per step"), frugal::SettingsError);
+}
+
 }  // namespace frugal_test::plan_run_plan

@@ -50,10 +50,11 @@ struct Webhook {
     }
   }
 
-  /// Without the path, which is a secret with most chat services.
+  /// Without path and query, which are a secret with most chat services.
   std::string name() const {
     std::size_t const host = url.find("://") + 3;
-    std::string_view authority = std::string_view(url).substr(host, url.find('/', host) - host);
+    std::string_view authority =
+        std::string_view(url).substr(host, url.find_first_of("/?#", host) - host);
     if (std::size_t const at = authority.rfind('@'); at != std::string_view::npos) {
       authority.remove_prefix(at + 1);
     }
