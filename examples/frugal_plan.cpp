@@ -316,10 +316,9 @@ struct CostOptions {
     if (cost_per_run != 0) {
       return plan::RunCost::from_total(plan::Usd(cost_per_run), devices, hours, runs);
     }
-    plan::RunCost out{.price = price.needed(table).per_device(),
-                      .devices = devices,
-                      .hours = hours,
-                      .runs = runs};
+    plan::Price const paid = price.needed(table);
+    plan::RunCost out{
+        .price = paid.per_device(), .devices = paid.billed(devices), .hours = hours, .runs = runs};
     return out.checked();
   }
 };

@@ -48,6 +48,15 @@ TEST_CASE("without a price there are hours and no dollars, and with one both") {
   CHECK(spot["checkpoint_interval"] == Approx(spot["daly_interval"]));
 }
 
+TEST_CASE("twelve devices on nodes of eight are two nodes") {
+  RunInputs in = job();
+  in.devices = 12;
+  in.on_demand = Price(PricePerNode(32.0), 8);
+  Plan const plan = plan_of(in);
+  CHECK(plan["billed_devices"] == 16);
+  CHECK(plan["cost"] == Approx(2 * 32 * plan["hours"]));
+}
+
 TEST_CASE("communication makes a run longer, and one device communicates nothing") {
   RunInputs in = job();
   in.link = in_bytes(GigabitsPerSecond(400));

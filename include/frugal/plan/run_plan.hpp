@@ -96,12 +96,15 @@ inline Plan plan_of(RunInputs const& in) {
     time.notes = {"The price is unknown: hours, and no dollars."};
     return plan;
   }
-  plan +=
-      plan_of(RunCost{.price = in.on_demand->per_device(), .devices = in.devices, .hours = hours}
-                  .checked());
+  double const billed = in.on_demand->billed(in.devices);
+  if (billed > in.devices) {
+    time.rows.push_back({"billed_devices", billed, Unit::ratio, "the price is one of whole nodes"});
+  }
+  plan += plan_of(
+      RunCost{.price = in.on_demand->per_device(), .devices = billed, .hours = hours}.checked());
   if (in.spot) {
     plan += plan_of(SpotInputs{.hours = hours,
-                               .devices = in.devices,
+                               .devices = billed,
                                .on_demand = in.on_demand->per_device(),
                                .spot = in.spot->per_device(),
                                .preemptions_per_hour = in.preemptions_per_hour,
