@@ -171,6 +171,14 @@ PLANS
   return "$failed"
 }
 
+# Of the run that an example before it made. A folder without a run is exit code 1.
+run_report_example() {
+  local rc
+  run_example frugal_report runs/fashion_mnist && [ -s "$state/examples/runs/fashion_mnist/report.html" ] || return 1
+  "$root/build/tests/examples/frugal_report" "$root/docs" 2>/dev/null >&2 && rc=0 || rc=$?
+  [ "$rc" = 1 ]
+}
+
 stage_examples() {
   local source name failed=0 targets=(fault_save)
   pinned_torch 2.11.0
@@ -188,6 +196,7 @@ stage_examples() {
     frugal_plan) run_plan_example || failed=1 ;;
     deduplicate) run_deduplicate_example || failed=1 ;;
     compare_recipes) run_example "$name" --steps 20 --repeats 2 || failed=1 ;;
+    frugal_report) run_report_example || failed=1 ;;
     frugal_doctor) run_example "$name" --mib 8 && run_example "$name" --json --quick || failed=1 ;;
     image_sheet) run_example "$name" sheet.png || failed=1 ;;
     *) run_example "$name" || failed=1 ;;
