@@ -92,8 +92,9 @@ class Course:
         run.mkdir()
         # The same moments in every stage of a seed, counted from each start.
         chance = random.Random(seed)
-        kills, began = [], time.monotonic()
+        kills, starts, began = [], 0, time.monotonic()
         while True:
+            starts += 1
             with subprocess.Popen(self.command(stage, seed, run), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   text=True, env=os.environ | QUIET) as process:  # fmt: skip
                 interrupted = False
@@ -108,8 +109,9 @@ class Course:
                     if interrupted:
                         kills.append(how.name)
             if interrupted or process.returncode == AGAIN:
-                if len(kills) > 100:
-                    raise Failed("a run was interrupted 100 times and has not ended; set a larger --between.")
+                # A signal that does not come from here, such as a scheduler's, counts too.
+                if starts > 100:
+                    raise Failed("a run was started 100 times and has not ended; set a larger --between.")
                 continue
             if process.returncode != 0:
                 raise Failed(f"stage {stage} ended with exit code {process.returncode}:\n{error.strip()[-2000:]}")

@@ -289,6 +289,10 @@ Subcommand run(CLI::App& all) {
             inputs.disk = plan::GigabytesPerSecond(in->disk);
             inputs.on_demand = in->price.on_demand(table);
             inputs.spot = in->price.spot(table);
+            if (inputs.spot && !inputs.on_demand) {
+              refuse("a price on demand is missing", "arguments",
+                     "Spot is compared with it: give --price-per-device or --price-per-node.");
+            }
             return plan::plan_of(inputs);
           }};
 }
@@ -302,17 +306,19 @@ struct CostOptions {
     app.add_option("--hours", hours, "of one run")->required();
     app.add_option("--devices", devices, "that train together")->capture_default_str();
     app.add_option("--runs", runs, "until the model is good")->capture_default_str();
-    app.add_option("--cost-per-run", cost_per_run, "USD, instead of a price");
+    auto* const whole = app.add_option("--cost-per-run", cost_per_run, "USD, instead of a price");
     price.add_to(app, false);
+    for (char const* const each : {"--offer", "--price-per-device", "--price-per-node"}) {
+      whole->excludes(app.get_option(each));
+    }
   }
   plan::RunCost cost(plan::PriceTable const& table) const {
     if (cost_per_run != 0) {
       return plan::RunCost::from_total(plan::Usd(cost_per_run), devices, hours, runs);
     }
-    plan::RunCost out{.price = price.needed(table).per_device(),
-                      .devices = devices,
-                      .hours = hours,
-                      .runs = runs};
+    plan::Price const paid = price.needed(table);
+    plan::RunCost out{
+        .price = paid.per_device(), .devices = paid.billed(devices), .hours = hours, .runs = runs};
     return out.checked();
   }
 };

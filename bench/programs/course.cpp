@@ -10,6 +10,7 @@
 #include <torch/data/transforms/stack.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -207,6 +208,11 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (threads > 0) at::set_num_threads(threads);
+  for (std::string const& lever : levers) {
+    if (std::find(step_levers.begin(), step_levers.end(), lever) != step_levers.end()) continue;
+    std::cerr << "course: there is no step lever \"" << lever << "\"; --list prints them.\n";
+    return 1;
+  }
   asked.levers = {levers.begin(), levers.end()};
   try {
     json told;

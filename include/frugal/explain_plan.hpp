@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
@@ -18,6 +19,7 @@
 #include <frugal/loop/recipe_traits.hpp>
 #include <frugal/plan/checkpoint_interval.hpp>
 #include <frugal/plan/money.hpp>
+#include <frugal/plan/spot_cost.hpp>
 #include <frugal/plan_memory.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/run/horizon.hpp>
@@ -30,9 +32,11 @@ namespace frugal {
 struct PlanInputs {
   std::optional<plan::PricePerDevice> price{};  ///< USD per hour of one device
   int devices = 1;
-  std::optional<double> step_seconds{};      ///< of one step; else Throughput's last measurement
-  std::optional<double> save_seconds{};      ///< for which a checkpoint stops the training
-  std::optional<double> lifetime_seconds{};  ///< of a machine, on average, before it is preempted
+  std::optional<double> step_seconds{};        ///< of one step; else Throughput's last measurement
+  std::optional<double> save_seconds{};        ///< for which a checkpoint stops the training
+  std::optional<double> lifetime_seconds{};    ///< of a machine, on average, before it is preempted
+  std::optional<plan::PricePerDevice> spot{};  ///< the price where machines live so long
+  double restart_seconds = 300;                ///< from a preemption to the next step
 };
 
 namespace detail {
@@ -45,13 +49,20 @@ inline void require(PlanInputs const& given) {
                          .fix = "Give more than 0, or leave it out."});
   };
   auto const positive = [&](char const* name, std::optional<double> value) {
-    if (value && !(*value > 0)) refuse(name, *value);
+    if (value && !(*value > 0 && std::isfinite(*value))) refuse(name, *value);
   };
-  if (given.price && !(given.price->value() >= 0)) refuse("price", given.price->value());
+  auto const price = [&](char const* name, std::optional<plan::PricePerDevice> const& value) {
+    if (value && !(value->value() >= 0 && std::isfinite(value->value()))) {
+      refuse(name, value->value());
+    }
+  };
+  price("price", given.price);
+  price("spot", given.spot);
   positive("devices", static_cast<double>(given.devices));
   positive("step_seconds", given.step_seconds);
   positive("save_seconds", given.save_seconds);
   positive("lifetime_seconds", given.lifetime_seconds);
+  positive("restart_seconds", given.restart_seconds);
 }
 
 inline std::string dollars_text(double dollars) {
@@ -84,6 +95,30 @@ std::optional<double> step_seconds_of(Trainer& trainer, PlanInputs const& given)
   return {};
 }
 
+/// Expected cost of the run on spot, against on demand; needs both prices, the time of the run and
+/// the lifetime of a machine.
+inline void explain_spot(double hours, PlanInputs const& given, std::ostream& out) {
+  if (!given.spot || !given.price || !given.lifetime_seconds) return;
+  if (!(hours > 0 && given.price->value() > 0)) return;
+  plan::SpotEstimate const got =
+      plan::estimate({.hours = hours,
+                      .devices = static_cast<double>(given.devices),
+                      .on_demand = *given.price,
+                      .spot = *given.spot,
+                      .preemptions_per_hour = 3600 / *given.lifetime_seconds,
+                      .save = plan::Seconds(given.save_seconds.value_or(0)),
+                      .restart = plan::Seconds(given.restart_seconds)});
+  if (!std::isfinite(got.hours)) {
+    out << "spot: machines live too short for this run to end\n";
+    return;
+  }
+  char share[40];
+  std::snprintf(share, sizeof share, "%.3g%% %s", 100 * std::abs(got.saved_share()),
+                got.saved_share() >= 0 ? "less" : "more");
+  out << "spot: " << dollars_text(got.cost.value()) << " expected for the run, in "
+      << watch::duration_text(3600 * got.hours) << ", " << share << " than on demand\n";
+}
+
 inline void explain_cost(std::optional<std::uint64_t> steps, std::optional<double> step_seconds,
                          PlanInputs const& given, std::ostream& out) {
   if (given.save_seconds && given.lifetime_seconds) {
@@ -107,12 +142,14 @@ inline void explain_cost(std::optional<std::uint64_t> steps, std::optional<doubl
     text += ", " + dollars_text(dollars.value()) + " for the run";
   }
   out << text << '\n';
+  if (hours) explain_spot(*hours, given, out);
 }
 
 }  // namespace detail
 
 /// As explain(trainer), and below it the memory of the recipe (plan_memory) and, as far as it is
-/// known, the best interval between checkpoints, the time and the cost of the run.
+/// known, the best interval between checkpoints, the time and the cost of the run, and what it is
+/// expected to cost on spot.
 ///
 /// data  a batch as the training source gives it; or the training source, of which one batch is
 ///       read and which must be able to seek back. A source that knows its size gives the number of

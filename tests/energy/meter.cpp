@@ -31,9 +31,25 @@ TEST_CASE("the last reading is made when the sampler stops") {
   CHECK(sampler.problems()[0].starts_with("NVML cannot be loaded: "));
   CHECK(sampler.joules() == 0);
   std::ofstream(root / "intel-rapl:0/energy_uj") << "4000000\n";
-  CHECK(sampler.stop().size() == 1);
+  CHECK(sampler.stop().empty());  // that NVML is not there was known before
   CHECK(sampler.joules() == doctest::Approx(3));
   CHECK(sampler.stop().empty());
+}
+
+TEST_CASE("a counter that vanishes meanwhile is told at the end, and any interval is one") {
+  TemporaryFolder const root;
+  std::filesystem::create_directories(root / "intel-rapl:0");
+  std::ofstream(root / "intel-rapl:0/name") << "package-0\n";
+  std::ofstream(root / "intel-rapl:0/energy_uj") << "1000000\n";
+  EnergySettings settings = settings_of(root);
+  settings.interval_seconds = 1e300;
+  EnergySampler sampler(settings);
+  std::filesystem::remove(root / "intel-rapl:0/energy_uj");
+  auto const since = sampler.stop();
+  REQUIRE(since.size() == 1);
+  CHECK(since[0].find("energy_uj cannot be read") != std::string::npos);
+  settings.interval_seconds = 0;
+  CHECK_FALSE(EnergySampler(settings).reads());
 }
 
 TEST_CASE("without a counter there is no thread, and every reason is given") {

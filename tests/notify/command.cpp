@@ -7,7 +7,9 @@
 #include "support/files.hpp"
 
 #include <chrono>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 namespace frugal_test::notify_command {
 
@@ -38,6 +40,15 @@ TEST_CASE("a program that fails, or is not there, gives the reason") {
   CHECK(failed.why == "exit code 3, and it said \"no\"");
   Attempt const absent = run({.words = {"frugal-no-such-program"}}, {"x"});
   CHECK(absent.why.starts_with("it cannot be started: "));
+}
+
+TEST_CASE("a program is killed soon after a stop is requested, and not only when its time is up") {
+  std::stop_source stop;
+  NotifyCommand const settings{.words = {"sleep", "60"}, .patience = std::chrono::seconds(50)};
+  std::jthread const later([&] { stop.request_stop(); });
+  auto const began = std::chrono::steady_clock::now();
+  CHECK(NotifyCommand::Sender(settings)({"x"}, stop.get_token()).result == Attempt::Result::again);
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(25));
 }
 
 TEST_CASE("settings with which nothing could be run are refused") {

@@ -101,6 +101,7 @@ TEST_CASE("settings that cannot be meant are refused, and a name shows no secret
   CHECK(Webhook{.url = "https://me:pass@example.org/T0/secret"}.name() ==
         "the webhook at example.org");
   CHECK(Webhook{.url = "https://example.org"}.name() == "the webhook at example.org");
+  CHECK(Webhook{.url = "https://example.org?token=s"}.name() == "the webhook at example.org");
 }
 
 }  // namespace frugal_test::notify_webhook

@@ -19,6 +19,8 @@ TEST_CASE("what a driver says finds the device, and never one that is only a par
   CHECK(found("NVIDIA A100-PCIE-40GB") == "A100 40GB");
   CHECK(found("NVIDIA H100 80GB HBM3") == "H100");
   CHECK(found("NVIDIA H100 PCIe") == "H100 PCIe");
+  CHECK(found("NVIDIA H100 NVL") == "H100 NVL");
+  CHECK(found("NVIDIA A100 80GB PCIe") == "A100 80GB PCIe");
   CHECK(found("NVIDIA L40S") == "L40S");
   CHECK(found("NVIDIA L4") == "L4");
   CHECK(found("NVIDIA A10G") == "A10G");
@@ -31,11 +33,12 @@ TEST_CASE("what a driver says finds the device, and never one that is only a par
 
 TEST_CASE("an unknown device is an error that names the near ones") {
   DeviceTable const table = DeviceTable::built_in();
-  CHECK_THROWS_WITH_AS(table.at("A100"),
-                       "frugal: the device is not in the table (A100): near it are A100 80GB, "
-                       "A100 40GB. Name one of these, or describe the device in a price "
-                       "file.",
-                       frugal::SettingsError);
+  CHECK_THROWS_WITH_AS(
+      table.at("A100"),
+      "frugal: the device is not in the table (A100): near it are A100 80GB PCIe, A100 80GB, "
+      "A100 40GB. Name one of these, or describe the device in a price "
+      "file.",
+      frugal::SettingsError);
   CHECK_THROWS_WITH_AS(table.at("abacus of wood"), doctest::Contains("known are H200, H100 PCIe,"),
                        frugal::SettingsError);
 }
@@ -57,9 +60,9 @@ TEST_CASE("a user's device replaces the one of its name, and a new one comes fir
   CHECK(table.devices().size() == before);
   CHECK(table.at("H100").memory == Gigabytes(94));
   CHECK(table.at("H100").peak("FP8") == 1979e12);
-  table.put({.name = "H100 NVL", .memory = Gigabytes(94)});
+  table.put({.name = "H300 NVL", .memory = Gigabytes(94)});
   CHECK(table.devices().size() == before + 1);
-  CHECK(table.at("NVIDIA H100 NVL").name == "H100 NVL");
+  CHECK(table.at("NVIDIA H300 NVL").name == "H300 NVL");
 }
 
 }  // namespace frugal_test::plan_device_table

@@ -112,6 +112,7 @@ TEST_CASE("what is unknown, missing or there twice is refused at its place") {
   refuses(with("\"on_demand\": 20,", ""), "11:5", "\"on_demand\" is missing");
   refuses(with("frugal prices", "prices"), "2:13", "does not say");
   refuses(with("own rack", "a node"), "11:5", "\"a node\" is there twice");
+  refuses(with("own rack", "A NODE"), "11:5", "\"a node\" is there twice");
   refuses(with("\"spot\": 7.5", "\"spot\": 7, \"spot\": 8"), "12:25", "\"spot\" is there twice");
 }
 

@@ -18,6 +18,14 @@ TEST_CASE("a node's price is that of its devices, whichever way it is listed") {
   CHECK(node.per_node() == device.per_node());
 }
 
+TEST_CASE("a price per node bills whole nodes, and one per device bills devices") {
+  Price const node(PricePerNode(32.0), 8);
+  CHECK(node.billed(8) == 8);
+  CHECK(node.billed(9) == 16);
+  CHECK(node.billed(1) == 8);
+  CHECK(Price(PricePerDevice(4.0), 8).billed(9) == 9);
+}
+
 TEST_CASE("peaks are those of watch, and every built-in offer is an example for a known device") {
   PriceTable const table = PriceTable::built_in();
   for (Device const& each : table.devices().devices()) {

@@ -48,6 +48,15 @@ TEST_CASE("without a price there are hours and no dollars, and with one both") {
   CHECK(spot["checkpoint_interval"] == Approx(spot["daly_interval"]));
 }
 
+TEST_CASE("twelve devices on nodes of eight are two nodes") {
+  RunInputs in = job();
+  in.devices = 12;
+  in.on_demand = Price(PricePerNode(32.0), 8);
+  Plan const plan = plan_of(in);
+  CHECK(plan["billed_devices"] == 16);
+  CHECK(plan["cost"] == Approx(2 * 32 * plan["hours"]));
+}
+
 TEST_CASE("communication makes a run longer, and one device communicates nothing") {
   RunInputs in = job();
   in.link = in_bytes(GigabitsPerSecond(400));
@@ -74,6 +83,24 @@ TEST_CASE("a run that does not fit says so, and a wrong input is an error") {
   in = job();
   in.parameters = 0;
   CHECK_THROWS_AS(plan_of(in), frugal::SettingsError);
+}
+
+TEST_CASE("a negative input or NaN is an error, and not what is left out") {
+  double const nan = std::nan("");
+  for (double const bad : {-1.0, nan}) {
+    RunInputs in = job();
+    in.tokens = bad;
+    CHECK_THROWS_WITH_AS(plan_of(in), doctest::Contains("tokens"), frugal::SettingsError);
+    in = job();
+    in.link = GigabytesPerSecond(bad);
+    CHECK_THROWS_WITH_AS(plan_of(in), doctest::Contains("bandwidth"), frugal::SettingsError);
+    in = job();
+    in.preemptions_per_hour = bad;
+    CHECK_THROWS_WITH_AS(plan_of(in), doctest::Contains("preemptions"), frugal::SettingsError);
+  }
+  RunInputs in = job();
+  in.link = GigabytesPerSecond(50);
+  CHECK_THROWS_WITH_AS(plan_of(in), doctest::Contains("tokens per step"), frugal::SettingsError);
 }
 
 }  // namespace frugal_test::plan_run_plan

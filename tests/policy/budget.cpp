@@ -140,6 +140,15 @@ TEST_CASE("with Stop the run ends in the step in which the budget is spent, and 
   CHECK(same_bits(more.tensors, whole.tensors));
 }
 
+TEST_CASE("a stop is told, whatever levels are set, and large amounts have no exponent") {
+  Tale tale;
+  Budget<Usd<20000>, Stop> budget{.levels = {}, .projected = false};
+  auto const report = run({}, Optimizer{}, meter(2500), budget, Hourly{.tale = &tale}).report;
+  CHECK(report.steps == 8);
+  CHECK(tale == Tale{{8, 1.0, "stop"}});
+  CHECK(advises(report, "Budget: 100% of 20000 USD is reached: 20000 USD spent"));
+}
+
 TEST_CASE("a resumed run does not repeat what was told before its checkpoint") {
   TemporaryFolder const folder;
   Budget<Usd<20>> const budget{.projected = false};

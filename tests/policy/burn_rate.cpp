@@ -6,12 +6,16 @@
 #include <frugal/policy/cost_meter.hpp>
 
 #include "support/dying_runs.hpp"
+#include "support/files.hpp"
 #include "support/running.hpp"
 
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <random>
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace frugal_test::policy_burn_rate {
@@ -20,6 +24,7 @@ using namespace support;
 using namespace support::dying_runs;
 using frugal::BurnRate;
 using frugal::CostMeter;
+using frugal::Every;
 using frugal::PerDay;
 using frugal::PerHour;
 using frugal::Stop;
@@ -31,19 +36,34 @@ using Optimizer = frugal::Optimize<frugal::AdamW>;
 double now = 0;
 double fake_clock() { return now; }
 
+/// The steps of "budget" events that end the run.
+using Told = std::vector<std::uint64_t>;
+
 /// A minute passes in each step.
 struct Minutely {
   struct kind : frugal::observer_kind {
     static constexpr std::string_view name = "burn_rate.Minutely";
   };
-  using listens = frugal::list<frugal::on::backward>;
+  using listens = frugal::list<frugal::on::backward, frugal::on::recorded>;
+
+  Told* told = nullptr;
 
   template <class Context>
   class State {
    public:
     using transient = void;
-    explicit State(Minutely const&) {}
+    explicit State(Minutely const& settings) : told_(settings.told) {}
     void on_backward(frugal::Backward<Context> const&) { now += 60; }
+    void on_recorded(frugal::Recorded<Context> const& phase) {
+      if (!told_ || phase.event.name != "budget") return;
+      for (auto const& [name, value] : phase.event.fields) {
+        if (name != "action" || std::get<std::string>(value) != "stop") continue;
+        told_->push_back(phase.event.at.step);
+      }
+    }
+
+   private:
+    Told* told_;
   };
 };
 
@@ -102,6 +122,27 @@ TEST_CASE("with Stop the run ends once the window is full") {
   auto const report = run({}, Optimizer{}, meter(5), BurnRate<Usd<3>, Stop>{}, Minutely{}).report;
   CHECK(report.stopped_by == "BurnRate");
   CHECK(report.steps == 11);  // ten minutes after the first step
+}
+
+TEST_CASE("a stop is told, also without a level and after one that was told") {
+  auto const report =
+      run({}, Optimizer{}, meter(5), BurnRate<Usd<3>, Stop>{.levels = {}}, Minutely{}).report;
+  CHECK(report.stopped_by == "BurnRate");
+  REQUIRE(report.advice.size() == 1);
+  CHECK(report.advice[0] ==
+        "BurnRate: the run spends 5 USD an hour, and the limit is 3 USD; it ends here");
+
+  TemporaryFolder const folder;
+  Job const job{.folder = folder.path()};
+  BurnRate<Usd<3>, Stop> const limit{.window = 300};
+  Told told;
+  static_cast<void>(run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}, meter(5), limit,
+                        Minutely{.told = &told}));
+  CHECK(told == Told{6});
+  // Started again it ends again, five minutes after its first step.
+  static_cast<void>(run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}, meter(5), limit,
+                        Minutely{.told = &told}));
+  CHECK(told == Told{6, 12});
 }
 
 TEST_CASE("settings that cannot be meant, and an unknown price, are refused") {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 #include <thread>
 
@@ -81,6 +83,14 @@ TEST_CASE("between two lines some time passes: a short run has its first step an
   File const file(std::tmpfile());
   fit(Progress<>{.out = file.get(), .line_seconds = 1e6});
   CHECK(lines_of(everything_in(file.get())).size() == 1 + 2 + 2 + 1);
+}
+
+TEST_CASE("an infinite time between lines is one, and does not overflow into a line per step") {
+  for (double const never : {std::numeric_limits<double>::infinity(), 1e300, std::nan("")}) {
+    File const file(std::tmpfile());
+    fit(Progress<>{.out = file.get(), .line_seconds = never});
+    CHECK(lines_of(everything_in(file.get())).size() == 1 + 2 + 2 + 1);
+  }
 }
 
 TEST_CASE("the last line says what stopped the run") {

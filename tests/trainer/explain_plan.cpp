@@ -5,6 +5,7 @@
 #include <frugal/explain_plan.hpp>
 #include <frugal/frugal.hpp>
 
+#include <limits>
 #include <sstream>
 #include <string>
 
@@ -60,6 +61,34 @@ TEST_CASE("the interval between checkpoints is Daly's") {
         std::string::npos);
 }
 
+TEST_CASE("the expected cost on spot is that of the plan") {
+  auto trainer = make({.steps = 7200});
+  fr::PlanInputs given{.price = fr::plan::PricePerDevice(4),
+                       .devices = 8,
+                       .step_seconds = 36,
+                       .save_seconds = 30,
+                       .lifetime_seconds = 36000,
+                       .spot = fr::plan::PricePerDevice(1.6)};
+  fr::plan::SpotEstimate const plan = fr::plan::estimate({.hours = 72,
+                                                          .devices = 8,
+                                                          .on_demand = fr::plan::PricePerDevice(4),
+                                                          .spot = fr::plan::PricePerDevice(1.6),
+                                                          .preemptions_per_hour = 0.1,
+                                                          .save = fr::plan::Seconds(30),
+                                                          .restart = fr::plan::Seconds(300)});
+  std::string text = explained(trainer, batch(), given);
+  CAPTURE(text);
+  CHECK(text.find("spot: " + fr::detail::dollars_text(plan.cost.value()) +
+                  " expected for the run, in 3d") != std::string::npos);
+  CHECK(text.find("% less than on demand\n") != std::string::npos);
+  given.spot = fr::plan::PricePerDevice(4);
+  text = explained(trainer, batch(), given);
+  CHECK(text.find("% more than on demand\n") != std::string::npos);
+  given.lifetime_seconds = 0.01;
+  text = explained(trainer, batch(), given);
+  CHECK(text.find("spot: machines live too short for this run to end\n") != std::string::npos);
+}
+
 TEST_CASE("without a time the cost is that of an hour") {
   auto trainer = make({.steps = 10});
   CHECK(explained(trainer, batch(), {.price = fr::plan::PricePerDevice(2)})
@@ -77,6 +106,9 @@ TEST_CASE("a circumstance that is not above 0 is refused") {
   refused({.step_seconds = 0});
   refused({.save_seconds = -1});
   refused({.lifetime_seconds = 0});
+  refused({.spot = fr::plan::PricePerDevice(-1)});
+  refused({.restart_seconds = 0});
+  refused({.price = fr::plan::PricePerDevice(std::numeric_limits<double>::infinity())});
   CHECK(out.str().empty());
 }
 

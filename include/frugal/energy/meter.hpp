@@ -5,6 +5,7 @@
 #include <frugal/energy/rapl.hpp>
 #include <frugal/store/signal_free_thread.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -65,7 +66,9 @@ class EnergySampler {
  public:
   explicit EnergySampler(EnergySettings const& settings)
       : meter_(settings),
-        interval_(settings.interval_seconds),
+        // A wait of 0 would spin, one of centuries overflows the clock, and counters wrap in
+        // minutes.
+        interval_(std::clamp(settings.interval_seconds, 0.01, 1e6)),
         problems_(meter_.problems()),
         denied_(meter_.denied()) {
     if (!meter_.reads()) return;
@@ -95,7 +98,11 @@ class EnergySampler {
     wake_.notify_one();
     thread_.join();
     joules_ = meter_.joules();
-    return meter_.problems();
+    std::vector<std::string> since = meter_.problems();
+    std::erase_if(since, [this](std::string const& each) {
+      return std::find(problems_.begin(), problems_.end(), each) != problems_.end();
+    });
+    return since;
   }
 
  private:

@@ -52,12 +52,14 @@ for (const figure of document.querySelectorAll("figure.chart")) {
   const slider = figure.querySelector(".probe input"), out = figure.querySelector("output");
   const longest = data.lines.reduce((a, b) => b.value.length > a.value.length ? b : a, data.lines[0]);
   if (!longest || longest.value.length < 2) continue;
+  const known = (line, axis) => line[axis] ? line[axis].filter(v => v !== null).length : 0;
+  const guide = axis => known(longest, axis) ? longest : data.lines.reduce((a, b) => known(b, axis) > known(a, axis) ? b : a);
   slider.max = longest.value.length - 1;
   slider.value = slider.max;
   figure.querySelector(".probe").hidden = false;
   const show = drawn => {
     const axis = longest[axisNow()] ? axisNow() : Object.keys(axisUnit).find(each => longest[each]);
-    const x = longest[axis][slider.value];
+    const points = guide(axis)[axis], x = points[Math.round(slider.value / slider.max * (points.length - 1))];
     for (const old of figure.querySelectorAll(".reading")) old.remove();
     if (x === null) { out.textContent = "nothing known here"; return; }
     const plot = figure.querySelector(".by-" + axis);
@@ -87,9 +89,11 @@ for (const figure of document.querySelectorAll("figure.chart")) {
       const box = plot.getBoundingClientRect(), axis = plot.dataset.axis;
       const [x0, x1, left, right] = plot.dataset.x.split(" ").map(Number);
       const x = x0 + ((event.clientX - box.left) / box.width * 400 - left) / (right - left) * (x1 - x0);
-      let best = 0;
-      longest[axis].forEach((v, i) => { if (v !== null && Math.abs(v - x) < Math.abs(longest[axis][best] - x)) best = i; });
-      slider.value = best;
+      const points = guide(axis)[axis] || [];
+      let best = -1;
+      points.forEach((v, i) => { if (v !== null && (best < 0 || Math.abs(v - x) < Math.abs(points[best] - x))) best = i; });
+      if (best < 0) return;
+      slider.value = Math.round(best / Math.max(1, points.length - 1) * slider.max);
       show(true);
     };
     plot.addEventListener("pointermove", move);
@@ -103,6 +107,6 @@ for (const figure of document.querySelectorAll("figure.chart")) {
 
 /// Of the script, for the page's content security policy; tests/interop/report.py checks it.
 inline constexpr std::string_view script_hash =
-    "sha256-MWu0qVQf9zBaFD0KmfZ7FvqSQH2j5SYXKjC4e/HNq2c=";
+    "sha256-0VKLqesPdNLpXZ+ELjaX9h/aWzQC0ruaqa8UNfyELio=";
 
 }  // namespace frugal::html

@@ -44,9 +44,9 @@ class NotifyCommand::Sender {
  public:
   explicit Sender(NotifyCommand settings) : settings_(std::move(settings)) {}
 
-  notify::Attempt operator()(notify::Alert const& alert, std::stop_token const&) const {
+  notify::Attempt operator()(notify::Alert const& alert, std::stop_token const& stop) const {
     std::string why = detail::failure_of(detail::filled(settings_.words, alert.words()),
-                                         {.patience = settings_.patience});
+                                         {.patience = settings_.patience, .stop = stop});
     if (why.empty()) return {};
     return {notify::Attempt::Result::again, std::move(why)};
   }

@@ -6,6 +6,7 @@
 
 #include <curl/curl.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -50,10 +51,11 @@ struct Webhook {
     }
   }
 
-  /// Without the path, which is a secret with most chat services.
+  /// Without path and query, which are a secret with most chat services.
   std::string name() const {
     std::size_t const host = url.find("://") + 3;
-    std::string_view authority = std::string_view(url).substr(host, url.find('/', host) - host);
+    std::string_view authority =
+        std::string_view(url).substr(host, url.find_first_of("/?#", host) - host);
     if (std::size_t const at = authority.rfind('@'); at != std::string_view::npos) {
       authority.remove_prefix(at + 1);
     }
@@ -76,7 +78,12 @@ class Webhook::Sender {
     std::array<char, CURL_ERROR_SIZE> said{};
     curl_slist* list = nullptr;
     for (std::string const& header : settings_.headers) append(list, header);
-    append(list, "Content-Type: application/json");
+    // libcurl would send both the user's and this one.
+    bool const typed = std::any_of(
+        settings_.headers.begin(), settings_.headers.end(), [](std::string const& header) {
+          return curl_strnequal(header.c_str(), "content-type:", 13) != 0;
+        });
+    if (!typed) append(list, "Content-Type: application/json");
     append(list, "Expect:");
     std::unique_ptr<curl_slist, void (*)(curl_slist*)> const owned(list, &curl_slist_free_all);
     prepare(easy.get(), body, owned.get(), said.data());

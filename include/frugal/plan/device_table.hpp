@@ -49,7 +49,9 @@ struct MemoryFacts {
 inline constexpr std::array memory_facts{
     MemoryFacts{"H200", 141, 4800},
     MemoryFacts{"H100 PCIe", 80, 2000},
+    MemoryFacts{"H100 NVL", 94, 3900},
     MemoryFacts{"H100", 80, 3350},
+    MemoryFacts{"A100 80GB PCIe", 80, 1935},
     MemoryFacts{"A100 80GB", 80, 2039},
     MemoryFacts{"A100 40GB", 40, 1555},
     MemoryFacts{"L40S", 48, 864},

@@ -64,14 +64,14 @@ class PriceFile {
     std::vector<std::string> names;
     for (Json const* const each : array(*all, "devices")) {
       Device found = device(*each);
-      unique(names, found.name, *each);
+      unique(names, found.name, *each, true);
       devices.put(std::move(found));
     }
     names.clear();
     std::vector<Offer> offers;
     for (Json const* const each : array(*all, "prices")) {
       offers.push_back(offer(*each, devices));
-      unique(names, offers.back().name, *each);
+      unique(names, offers.back().name, *each, true);
     }
     return {std::move(devices), std::move(offers)};
   }
@@ -137,11 +137,14 @@ class PriceFile {
       unique(seen, item.name(), item);
     }
   }
-  void unique(std::vector<std::string>& seen, std::string const& name, Json const& value) const {
-    if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
+  /// `folded`: as the tables find names, whatever their case.
+  void unique(std::vector<std::string>& seen, std::string const& name, Json const& value,
+              bool folded = false) const {
+    std::string const known = folded ? lower(name) : name;
+    if (std::find(seen.begin(), seen.end(), known) != seen.end()) {
       fail(value, "\"" + name + "\" is there twice");
     }
-    seen.push_back(name);
+    seen.push_back(known);
   }
   Json const& member(Json const& parent, std::string_view key) const {
     Json const* const found = parent.find(key);

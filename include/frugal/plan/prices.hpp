@@ -6,6 +6,7 @@
 #include <frugal/plan/money.hpp>
 #include <frugal/plan/near_names.hpp>
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,11 @@ class Price {
   PricePerNode per_node() const {
     if (auto const* const price = std::get_if<PricePerNode>(&listed_)) return *price;
     return plan::per_node(std::get<PricePerDevice>(listed_), devices_);
+  }
+
+  /// The devices that are paid for if so many train: a price per node is one of whole nodes.
+  double billed(double devices) const {
+    return is_per_node() ? std::ceil(devices / devices_) * devices_ : devices;
   }
 
  private:

@@ -45,6 +45,10 @@ struct RunInputs {
 inline Plan plan_of(RunInputs const& in) {
   detail::require_positive("parameters", in.parameters);
   detail::require_at_least_one("devices", in.devices);
+  detail::require_not_negative("tokens", in.tokens);
+  detail::require_not_negative("bandwidth", in.link.value());
+  detail::require_not_negative("preemptions per hour", in.preemptions_per_hour);
+  detail::require_not_negative("restart", in.restart.value());
   detail::require_positive("disk", in.disk.value());
   Allocation const run{in.parameters, in.tokens > 0 ? in.tokens : 20 * in.parameters};
   Speed const speed{in.device.peak(in.format), in.utilisation};
@@ -57,6 +61,7 @@ inline Plan plan_of(RunInputs const& in) {
                 {"devices", in.devices, Unit::ratio, in.device.name + ", " + in.format},
                 {"utilisation", in.utilisation, Unit::share, "of the peak, assumed"}};
   if (in.devices > 1 && in.link.value() > 0) {
+    detail::require_positive("tokens per step", in.tokens_per_step);
     DataParallel const job{.devices = in.devices,
                            .parameters = in.parameters,
                            .gradients = in.gradients,
@@ -91,12 +96,15 @@ inline Plan plan_of(RunInputs const& in) {
     time.notes = {"The price is unknown: hours, and no dollars."};
     return plan;
   }
-  plan +=
-      plan_of(RunCost{.price = in.on_demand->per_device(), .devices = in.devices, .hours = hours}
-                  .checked());
+  double const billed = in.on_demand->billed(in.devices);
+  if (billed > in.devices) {
+    time.rows.push_back({"billed_devices", billed, Unit::ratio, "the price is one of whole nodes"});
+  }
+  plan += plan_of(
+      RunCost{.price = in.on_demand->per_device(), .devices = billed, .hours = hours}.checked());
   if (in.spot) {
     plan += plan_of(SpotInputs{.hours = hours,
-                               .devices = in.devices,
+                               .devices = billed,
                                .on_demand = in.on_demand->per_device(),
                                .spot = in.spot->per_device(),
                                .preemptions_per_hour = in.preemptions_per_hour,

@@ -33,7 +33,8 @@ struct SpotEstimate {
   double lost_hours = 0;   ///< of `hours`: work done again, restarts and saves at a notice
   double save_hours = 0;   ///< of `hours`: checkpoints at their cadence
   Usd cost{};
-  Usd on_demand{};  ///< the cost of the same run, with the same checkpoints, on demand
+  Usd on_demand{};  ///< the cost of the same work on demand, with checkpoints at `interval`, or
+                    ///< else one at the end: nothing makes such a run save more often
   double saved_share() const { return 1 - cost / on_demand; }
 };
 
@@ -74,7 +75,8 @@ inline SpotEstimate estimate(SpotInputs const& in) {
   out.save_hours = (undisturbed - work) / 3600;
   out.lost_hours = (time - undisturbed) / 3600;
   out.cost = in.spot * DeviceHours(in.devices * out.hours);
-  out.on_demand = in.on_demand * DeviceHours(in.devices * undisturbed / 3600);
+  double const calm = expected_time(work, in.interval ? interval : work, save, {});
+  out.on_demand = in.on_demand * DeviceHours(in.devices * calm / 3600);
   return out;
 }
 
@@ -85,10 +87,7 @@ inline double break_even_rate(SpotInputs in) {
   auto const dearer = [&in](double rate) {
     in.preemptions_per_hour = rate;
     SpotEstimate const got = estimate(in);
-    // On demand at rate 0: whoever is never interrupted need not save as often.
-    SpotInputs calm = in;
-    calm.preemptions_per_hour = 0;
-    return !(got.cost < estimate(calm).on_demand);
+    return !(got.cost < got.on_demand);
   };
   if (dearer(0)) return 0;
   double low = 0, high = 1e-6;

@@ -105,7 +105,8 @@ inline Plan plan_of(SpotInputs const& in) {
                   {"save_hours", got.save_hours, Unit::hours, "in checkpoints"},
                   {"lost_hours", got.lost_hours, Unit::hours, "to preemptions"},
                   {"spot_cost", got.cost.value(), Unit::usd},
-                  {"on_demand_cost", got.on_demand.value(), Unit::usd, "with the same checkpoints"},
+                  {"on_demand_cost", got.on_demand.value(), Unit::usd,
+                   in.interval ? "with the same checkpoints" : "with one checkpoint"},
                   {"spot_saving", got.saved_share(), Unit::share},
                   {"break_even_rate", break_even_rate(in), Unit::per_hour, "preemptions"}};
   if (std::isinf(got.hours)) {

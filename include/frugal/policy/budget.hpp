@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -83,7 +85,7 @@ class Budget<Options...>::State {
 
   explicit State(Budget const& settings)
       : limit_(settings.limit),
-        levels_(settings.levels, settings.hysteresis, "Budget"),
+        levels_(told_levels(settings.levels), settings.hysteresis, "Budget"),
         overspend_({1.0}, settings.hysteresis, "Budget"),
         projected_(settings.projected),
         webhook_(settings.webhook),
@@ -139,6 +141,13 @@ class Budget<Options...>::State {
   }
 
  private:
+  /// A stop is always told, whatever levels are set.
+  static std::vector<double> told_levels(std::vector<double> levels) {
+    bool const has_all = std::find(levels.begin(), levels.end(), 1.0) != levels.end();
+    if (stops && !has_all) levels.push_back(1.0);
+    return levels;
+  }
+
   static double spent(Phase<Context> const& phase) {
     return phase.gauges().find(traits::gauge).value_or(0);
   }

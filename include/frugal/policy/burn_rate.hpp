@@ -179,8 +179,11 @@ class BurnRate<Options...>::State {
     if (!per_hour) return verdict_;
     phase.set_gauge(traits::rate, *per_hour);
     double const rate = *per_hour * Per::hours;
-    if (stops && rate >= limit_) verdict_ = flow::stop;
-    if (auto const level = levels_.look(rate / limit_)) tell(phase, *level, amount, rate);
+    bool const ends = stops && verdict_ == flow::proceed && rate >= limit_;
+    if (ends) verdict_ = flow::stop;
+    auto const level = levels_.look(rate / limit_);
+    // A stop is told whatever the levels are, and also if an earlier process has told this level.
+    if (level || ends) tell(phase, level.value_or(rate / limit_), amount, rate);
     return verdict_;
   }
 

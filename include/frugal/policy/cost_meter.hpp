@@ -51,7 +51,7 @@ struct CostMeter {
   std::string currency = "USD";        ///< of the prices given here
   double other_per_hour = 0;           ///< storage, network and the like
   double idle = 0;                     ///< seconds billed before each start: boot, image, data
-  double price_per_kilowatt_hour = 0;  ///< of a machine of your own
+  double price_per_kilowatt_hour = 0;  ///< of a machine of your own; needs a price, perhaps of 0
   std::optional<double> kg_co2_per_kilowatt_hour{};  ///< of the grid
   energy::EnergySettings energy{};                   ///< where energy is read
   double refresh = 1;                                ///< seconds between two sums

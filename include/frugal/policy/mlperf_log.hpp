@@ -77,10 +77,14 @@ class MlperfSink {
   }
 
  private:
+  /// Milliseconds since 1970. The machine's clock may be set back during a run, and intervals must
+  /// not be negative: it is read once, and the steady clock tells the time since then.
   static std::uint64_t now() {
-    auto const since = std::chrono::system_clock::now().time_since_epoch();
-    return static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
+    using Milliseconds = std::chrono::milliseconds;
+    static auto const first = std::chrono::system_clock::now().time_since_epoch();
+    static auto const from = std::chrono::steady_clock::now();
+    auto const since = first + (std::chrono::steady_clock::now() - from);
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<Milliseconds>(since).count());
   }
   /// Epochs of MLPerf count from 1.
   static Fields at_epoch(std::uint64_t number) { return {{"epoch_num", number}}; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -74,7 +75,7 @@ struct Progress {
     explicit State(Progress const& settings)
         : out_(settings.out),
           terminal_(!settings.plain && watch::redraws(settings.out)),
-          interval_(terminal_ ? 0.25 : settings.line_seconds) {
+          interval_(terminal_ ? 0.25 : seconds_of(settings.line_seconds)) {
       // Its destructor, also after an exception, leaves the cursor below the bars.
       if (terminal_) display_.emplace(out_, watch::wants_colours());
     }
@@ -152,6 +153,9 @@ struct Progress {
     }
 
    private:
+    /// An infinite time overflows the clock, which would draw at each step; NaN draws never.
+    static double seconds_of(double wanted) { return wanted <= 1e9 ? std::max(wanted, 0.0) : 1e9; }
+
     template <class Phase>
     void show(Phase& phase, clock::time_point now, double loss) {
       Counters const& at = phase.counters();

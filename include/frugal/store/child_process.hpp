@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,7 @@ class Descriptor {
 struct ProcessLimits {
   std::chrono::seconds patience{std::chrono::hours(24 * 365)};             ///< from start to end
   std::uint64_t largest_file = std::numeric_limits<std::uint64_t>::max();  ///< in bytes
+  std::stop_token stop{};  ///< once requested, the program is late
 };
 
 /// How a program ended.
@@ -69,7 +71,7 @@ class ChildProcess {
  public:
   /// IoError if no process or descriptor is available. `command` must not be empty.
   ChildProcess(std::vector<std::string> const& command, ProcessLimits const& limits)
-      : deadline_(Clock::now() + limits.patience) {
+      : deadline_(Clock::now() + limits.patience), stop_(limits.stop) {
     auto [said, says] = pipe_of(command[0]);
     auto [end, ends] = pipe_of(command[0]);
     std::vector<char*> arguments;
@@ -103,6 +105,7 @@ class ChildProcess {
                                     {.fd = said_.get(), .events = POLLIN, .revents = 0}}};
       int const ready = ::poll(wanted.data(), said_.get() < 0 ? 1 : 2, left());
       if (ready < 0 && errno == EINTR) continue;
+      if (ready == 0 && Clock::now() < deadline_ && !stop_.stop_requested()) continue;
       if (ready <= 0) {
         out.how = ProcessEnd::How::late;
         break;
@@ -183,11 +186,13 @@ class ChildProcess {
     ::_exit(0);
   }
 
-  /// Milliseconds until the deadline, rounded up, for poll().
+  /// Milliseconds until the deadline, rounded up, for poll(); of a program that can be stopped,
+  /// until it is time to look whether it is.
   int left() const {
     auto const left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
-    return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
+    return static_cast<int>(
+        std::clamp<std::int64_t>(left, 0, stop_.stop_possible() ? 50 : 1'000'000'000));
   }
 
   /// Reads what is available. False at the end, and when nothing more is available now.
@@ -212,6 +217,7 @@ class ChildProcess {
   }
 
   Clock::time_point deadline_;
+  std::stop_token stop_;
   pid_t watcher_ = 0;
   bool ended_ = false;
   Descriptor said_;

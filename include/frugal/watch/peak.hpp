@@ -20,14 +20,21 @@ struct Peak {
   double fp16;  ///< with FP32 accumulation
 };
 
-// The first match wins: "H100 PCIe" stands before "H100".
+// The first match wins: "H100 PCIe" stands before "H100". Data sheets give the NVL's with sparsity.
 inline constexpr std::array peaks{
-    Peak{"H200", 67e12, 989e12, 989e12},   Peak{"H100 PCIe", 51e12, 756e12, 756e12},
-    Peak{"H100", 67e12, 989e12, 989e12},   Peak{"A100", 19.5e12, 312e12, 312e12},
-    Peak{"L40S", 91.6e12, 362e12, 362e12}, Peak{"L40", 90.5e12, 181e12, 181e12},
-    Peak{"L4", 30.3e12, 121e12, 121e12},   Peak{"A10G", 0, 0, 0},
-    Peak{"A10", 31.2e12, 125e12, 125e12},  Peak{"V100-SXM2", 15.7e12, 0, 125e12},
-    Peak{"V100-PCIE", 14e12, 0, 112e12},   Peak{"Tesla T4", 8.1e12, 0, 65e12},
+    Peak{"H200", 67e12, 989e12, 989e12},
+    Peak{"H100 PCIe", 51e12, 756e12, 756e12},
+    Peak{"H100 NVL", 60e12, 835e12, 835e12},
+    Peak{"H100", 67e12, 989e12, 989e12},
+    Peak{"A100", 19.5e12, 312e12, 312e12},
+    Peak{"L40S", 91.6e12, 362e12, 362e12},
+    Peak{"L40", 90.5e12, 181e12, 181e12},
+    Peak{"L4", 30.3e12, 121e12, 121e12},
+    Peak{"A10G", 0, 0, 0},
+    Peak{"A10", 31.2e12, 125e12, 125e12},
+    Peak{"V100-SXM2", 15.7e12, 0, 125e12},
+    Peak{"V100-PCIE", 14e12, 0, 112e12},
+    Peak{"Tesla T4", 8.1e12, 0, 65e12},
 };
 
 /// `format` is FP32, BF16 or FP16. Nothing for a device that is not in the table or does not

@@ -51,6 +51,20 @@ TEST_CASE("units are base units") {
   CHECK(has(values.text({}), "frugal_cost_dollars 9.5"));
 }
 
+TEST_CASE(
+    "a user's name that frugal gives to its own later is numbered, and neither overwrites the "
+    "other") {
+  Exposition values;
+  MetricRecord record{.kind = RecordKind::step};
+  values.take(record.add("epoch_loss", 7.0).add("projected_cost_dollars", 8.0));
+  MetricRecord later{.kind = RecordKind::epoch};
+  values.take(later.add("loss", 0.5).add("dollars_projected", 9.0));
+  CHECK(has(values.text({}), "frugal_epoch_loss_2 7"));
+  CHECK(has(values.text({}), "frugal_projected_cost_dollars_2 8"));
+  CHECK(has(values.text({}), "frugal_epoch_loss 0.5"));
+  CHECK(has(values.text({}), "frugal_projected_cost_dollars 9"));
+}
+
 TEST_CASE("losses of steps, of epochs and of validations are three metrics") {
   Exposition values;
   for (auto const kind : {RecordKind::step, RecordKind::epoch, RecordKind::validation}) {

@@ -110,10 +110,11 @@ struct stop {
 
 }  // namespace option
 
-/// "16.5 USD".
+/// "16.5 USD", "20000 USD": never with an exponent that a reader of a bill would have to undo.
 inline std::string amount_text(double amount, std::string_view unit) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.4g ", amount);
+  bool const large = amount >= 1000 && amount < 1e15;
+  std::snprintf(text, sizeof text, large ? "%.0f " : "%.4g ", amount);
   return text + std::string(unit);
 }
 

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <ostream>
 #include <string>
 
 namespace frugal {
+
+namespace detail {
+
+/// Cents from 1 on, and six digits below: a short run costs less than a cent.
+inline std::string amount_text(double amount) {
+  std::array<char, 340> text{};
+  std::snprintf(text.data(), text.size(), std::abs(amount) < 1 ? "%.6g" : "%.2f", amount);
+  return text.data();
+}
+
+}  // namespace detail
 
 /// What a run has cost, over all its processes.
 struct Cost {
@@ -22,12 +36,14 @@ struct Cost {
 
   friend std::ostream& operator<<(std::ostream& out, Cost const& cost) {
     out << cost.hours << " h";
-    if (cost.amount) out << ", " << *cost.amount << ' ' << cost.currency;
+    if (cost.amount) out << ", " << detail::amount_text(*cost.amount) << ' ' << cost.currency;
     if (cost.kilowatt_hours) out << ", " << *cost.kilowatt_hours << " kWh";
     if (cost.kg_co2) out << ", " << *cost.kg_co2 << " kg CO2";
     if (cost.resumes == 0) return out;
     out << "; " << cost.resumes << " resumes, " << cost.lost_seconds << " s lost";
-    if (cost.lost_amount) out << ", " << *cost.lost_amount << ' ' << cost.currency;
+    if (cost.lost_amount) {
+      out << ", " << detail::amount_text(*cost.lost_amount) << ' ' << cost.currency;
+    }
     return out;
   }
 };

@@ -198,11 +198,19 @@ class Exposition {
     if (is_new) {
       std::string const base = prometheus_name(field);
       found->second = base;
-      for (int i = 2; families_.contains(std::string(prefix) + found->second); ++i) {
+      for (int i = 2; is_taken(found->second); ++i) {
         found->second = base + "_" + std::to_string(i);
       }
     }
     gauge(found->second, value, std::move(help));
+  }
+
+  /// Whether another metric has the name, or one of frugal's own would get it later.
+  bool is_taken(std::string const& name) const {
+    bool const own = std::any_of(known_metrics.begin(), known_metrics.end(),
+                                 [&](KnownMetric const& known) { return known.name == name; });
+    return own || name == "loss" || name == "epoch_loss" ||
+           families_.contains(std::string(prefix) + name);
   }
 
   void gauge(std::string const& name, double value, std::string help) {

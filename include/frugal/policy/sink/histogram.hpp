@@ -28,13 +28,15 @@ inline std::vector<double> const& histogram_limits() {
   return limits;
 }
 
-/// Of the tensor's finite values, on its device; one copy of a few kilobytes to the host. Without
-/// a finite value its count is 0.
+/// Of the tensor's finite values (those that a sparse tensor stores, the sizes of complex ones), on
+/// its device; one copy of a few kilobytes to the host. Without a finite value its count is 0.
 inline HistogramSummary histogram_of(at::Tensor const& tensor) {
   at::NoGradGuard const no_gradients;
   std::vector<double> const& limits = histogram_limits();
   auto const buckets = static_cast<std::int64_t>(limits.size());
-  at::Tensor flat = tensor.detach().reshape({-1}).to(at::kDouble);
+  at::Tensor const stored =
+      tensor.is_sparse() ? tensor.detach().coalesce().values() : tensor.detach();
+  at::Tensor flat = (stored.is_complex() ? stored.abs() : stored).reshape({-1}).to(at::kDouble);
   flat = flat.masked_select(flat.isfinite());
   HistogramSummary summary;
   if (flat.numel() == 0) return summary;
