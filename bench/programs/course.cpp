@@ -209,7 +209,7 @@ int main(int argc, char** argv) {
   }
   if (threads > 0) at::set_num_threads(threads);
   for (std::string const& lever : levers) {
-    if (std::find(step_levers.begin(), step_levers.end(), lever) != step_levers.end()) continue;
+    if (std::ranges::find(step_levers, lever) != std::ranges::end(step_levers)) continue;
     std::cerr << "course: there is no step lever \"" << lever << "\"; --list prints them.\n";
     return 1;
   }

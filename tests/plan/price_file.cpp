@@ -107,7 +107,7 @@ TEST_CASE("a wrong value is refused at its place") {
 }
 
 TEST_CASE("what is unknown, missing or there twice is refused at its place") {
-  refuses(with("A100 80GB", "A100"), "11:34", "near it are A100 80GB, A100 40GB");
+  refuses(with("A100 80GB", "A100"), "11:34", "near it are A100 80GB PCIe, A100 80GB");
   refuses(with("\"spot\"", "\"spt\""), "12:13", "\"spt\" is not known; near it are spot");
   refuses(with("\"on_demand\": 20,", ""), "11:5", "\"on_demand\" is missing");
   refuses(with("frugal prices", "prices"), "2:13", "does not say");
