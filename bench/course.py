@@ -237,7 +237,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--target", type=float, default=0.85, help="accuracy on the 10,000 test images")
     parser.add_argument("--on-demand", type=positive, default=0.085, help="USD per hour of the machine")
-    parser.add_argument("--spot", type=positive, default=0.034, help="USD per hour of the same machine on spot")
+    parser.add_argument("--spot", type=positive, default=0.045, help="USD per hour of the same machine on spot")
     parser.add_argument("--prices-from", default="examples of 2023 for two cores, to be replaced",
                         help="source and date of the prices, for the table")  # fmt: skip
     parser.add_argument("--between", type=positive, default=20,
