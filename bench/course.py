@@ -223,7 +223,7 @@ def verdicts(said: list[tuple[str, list[float], str]], levers: list[str]) -> str
 
 def written(course: Course, said, levers: list[str]) -> str:
     args = course.args
-    threads = f"{args.threads} threads" if args.threads else "all threads"
+    threads = f"{args.threads} thread{'s' * (args.threads > 1)}" if args.threads else "all threads"
     every = f"an interruption every {args.between:g} s on average" if args.between else "no interruptions"
     return "\n".join([
         "", f"On {machine()}; LibTorch {version_of(args.torch)}; {datetime.date.today():%d %B %Y}; {threads}; "
