@@ -215,12 +215,14 @@ Subcommand optimal(CLI::App& all) {
     double compute = 0, money = 0, device_hours = 0, ratio = 20;
     DeviceOptions device;
     PriceOptions price;
+    CLI::Option* by_compute = nullptr;
+    CLI::Option* by_money = nullptr;
   };
   auto const in = std::make_shared<Options>();
   auto* const app = all.add_subcommand("optimal", "compute-optimal parameters and tokens");
   auto* const budget = app->add_option_group("budget");
-  budget->add_option("--compute", in->compute, "FLOP");
-  budget->add_option("--money", in->money, "USD; needs a price");
+  in->by_compute = budget->add_option("--compute", in->compute, "FLOP");
+  in->by_money = budget->add_option("--money", in->money, "USD; needs a price");
   budget->add_option("--device-hours", in->device_hours, "hours of one device");
   budget->require_option(1);
   app->add_option("--tokens-per-parameter", in->ratio, "of the rule")->capture_default_str();
@@ -230,18 +232,20 @@ Subcommand optimal(CLI::App& all) {
       app, [in](plan::PriceTable const& table) {
         double flops = in->compute;
         plan::Plan bought;
-        if (flops == 0) {
+        if (in->by_compute->count() == 0) {
           plan::Device const& device = in->device.of(table, in->price.offer);
           plan::Speed const speed{device.peak(in->device.format), in->device.utilisation};
           plan::DeviceHours hours(in->device_hours);
           plan::PlanSection& section = bought.add("Budget");
-          if (in->money != 0) {
+          if (in->by_money->count() != 0) {
+            plan::detail::require_positive("money", in->money);
             plan::PricePerDevice const price = in->price.needed(table).per_device();
             flops = plan::flops_for(plan::Usd(in->money), price, speed);
             hours = plan::Usd(in->money) / price;
             section.rows = {{"money", in->money, plan::Unit::usd},
                             {"price_per_device", price.value(), plan::Unit::usd_per_hour}};
           } else {
+            plan::detail::require_positive("device-hours", in->device_hours);
             flops = plan::flops_in(hours, speed);
           }
           section.rows.push_back({"device_hours", hours.value(), plan::Unit::hours, device.name});

@@ -30,10 +30,10 @@ namespace frugal {
 
 /// What explain cannot find out by itself. What is left out is not printed.
 struct PlanInputs {
-  std::optional<plan::PricePerDevice> price{};  ///< USD per hour of one device
-  int devices = 1;
-  std::optional<double> step_seconds{};        ///< of one step; else Throughput's last measurement
-  std::optional<double> save_seconds{};        ///< for which a checkpoint stops the training
+  std::optional<plan::PricePerDevice> price{};  ///< USD per hour of one device; else CostMeter's
+  int devices = 1;                              ///< that are paid for; else CostMeter's
+  std::optional<double> step_seconds{};         ///< of one step; else Throughput's last measurement
+  std::optional<double> save_seconds{};         ///< for which a checkpoint stops the training
   std::optional<double> lifetime_seconds{};    ///< of a machine, on average, before it is preempted
   std::optional<plan::PricePerDevice> spot{};  ///< the price where machines live so long
   double restart_seconds = 300;                ///< from a preemption to the next step
@@ -93,6 +93,20 @@ std::optional<double> step_seconds_of(Trainer& trainer, PlanInputs const& given)
     }
   }
   return {};
+}
+
+/// Without a price of its own, that of the recipe's CostMeter, if it is known and in dollars.
+template <class Trainer>
+PlanInputs with_price_of(Trainer& trainer, PlanInputs given) {
+  if constexpr (has<kinds::cost_meter, typename Trainer::policies>) {
+    auto const& meter = trainer.template policy<kinds::cost_meter>();
+    if (given.price || meter.currency != "USD") return given;
+    auto const rate = meter.rate(trainer.device().is_cuda());
+    if (!rate.per_hour) return given;
+    given.devices = static_cast<int>(rate.devices);
+    given.price = plan::PricePerDevice(*rate.per_hour / rate.devices);
+  }
+  return given;
 }
 
 /// Expected cost of the run on spot, against on demand; needs both prices, the time of the run and
@@ -186,7 +200,8 @@ void explain(Trainer& trainer, Data&& data, PlanInputs const& given = {},
         detail::horizon_of(trainer.settings(), static_cast<Source const&>(source), Traits::batches)
             .total_steps;
   }
-  detail::explain_cost(steps, detail::step_seconds_of(trainer, given), given, out);
+  detail::explain_cost(steps, detail::step_seconds_of(trainer, given),
+                       detail::with_price_of(trainer, given), out);
 }
 
 }  // namespace frugal

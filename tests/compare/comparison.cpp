@@ -161,6 +161,7 @@ TEST_CASE("a failed recipe is a benchmark with an error") {
   json const all = json::parse(found.json_text());
   CHECK(all.at("benchmarks")[0].at("error_occurred") == true);
   CHECK(all.at("benchmarks")[0].at("error_message") == "no");
+  CHECK(all.at("benchmarks").size() == 1);
   CHECK(json::parse(fr::Comparison{}.json_text()).at("benchmarks").empty());
 }
 

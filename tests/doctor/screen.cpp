@@ -131,6 +131,7 @@ TEST_CASE("a GPU that LibTorch cannot use comes first") {
   Machine machine = with_gpu(9, 0);
   machine.torch_has_cuda = false;
   CHECK(levers_for(machine).at(0).lever == "a LibTorch with CUDA");
+  CHECK(screen(machine).find("(GPU, which this LibTorch cannot use)") != std::string::npos);
   CHECK_FALSE(uses(machine, "Device<>, Graph"));
 }
 

@@ -116,6 +116,13 @@ TEST_CASE("no library, no driver and an unknown device are problems with a reaso
   CHECK(opened({"0"}).problem() == "NVML does not start: Driver Not Loaded");
 }
 
+TEST_CASE("a UUID is named as nvidia-smi -L prints it") {
+  CHECK(frugal::energy::name_of_uuid({0x89, 0x32, 0xf9, 0x37, 0xd7, 0x2c, 0x41, 0x06, 0xc1, 0x2f,
+                                      0x20, 0xbd, 0x9f, 0xae, 0xd9, 0xf6}) ==
+        "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6");
+  CHECK(frugal::energy::name_of_uuid({}) == "GPU-00000000-0000-0000-0000-000000000000");
+}
+
 TEST_CASE("CUDA_VISIBLE_DEVICES is read as CUDA reads it: up to the first invalid entry") {
   CHECK_FALSE(visible_devices(nullptr));
   CHECK(visible_devices("") == Names{});

@@ -75,4 +75,27 @@ TEST_CASE("replayed steps are profiled too, and again in the next epoch") {
   CHECK(windows[1].device_idle < 0.9);
 }
 
+TEST_CASE("a sink has the bytes of the GPU's tensors, and NVML knows the GPU by CUDA's UUID") {
+  double bytes = 0;
+  auto const keep = [&](frugal::MetricRecord const& record) {
+    bytes = record.number("device_memory_bytes").value_or(bytes);
+  };
+  frugal::Trainer trainer{torch::nn::Linear(1024, 1024),
+                          frugal::MeanSquaredError{},
+                          frugal::Settings{.steps = 3, .device = gpu()},
+                          Optimizer{},
+                          frugal::OnMetrics<decltype(keep), frugal::Every<1>>{.call = keep},
+                          frugal::CostMeter{.energy = {.processors = false}}};
+  static_cast<void>(
+      trainer.fit(frugal::Resident(at::zeros({12, 1024}), at::zeros({12, 1024}), {.batch = 4})));
+  // Weights, gradients and two moments.
+  CHECK(bytes >= 4 * 1024 * 1025 * 4);
+  auto const uuids = frugal::detail::cuda_uuids();
+  REQUIRE(uuids.size() == static_cast<std::size_t>(torch::cuda::device_count()));
+  frugal::energy::Nvml nvml({{frugal::energy::name_of_uuid(uuids[0])}});
+  CHECK(nvml.problem() == "");
+  CHECK(nvml.devices() == 1);
+  CHECK(trainer.policy<frugal::kinds::cost_meter>().cost().value().kilowatt_hours.has_value());
+}
+
 }  // namespace frugal_test::gpu_profile

@@ -41,6 +41,20 @@ std::string step(int at, std::string const& more = "") {
          std::to_string(1.0 / at) + more + "}\n";
 }
 
+TEST_CASE("a seed of 64 bits is shown as it was, and none that is no number") {
+  TemporaryFolder const folder;
+  auto const with_seed = [&](std::string const& seed) {
+    put(folder / "metrics.jsonl",
+        R"({"event":"begin","step":0,"epoch":0,"samples":0,"seconds":0,"seed":)" + seed + "}\n" +
+            step(1));
+    return frugal::run_report_html(folder.path());
+  };
+  CHECK(has(with_seed("18446744073709551615"), "18446744073709551615"));
+  CHECK(has(with_seed("9007199254740993"), "9007199254740993"));  // 2^53 + 1
+  CHECK_FALSE(has(with_seed("null"), "Seed"));
+  CHECK_FALSE(has(with_seed("\"x\""), "Seed"));
+}
+
 TEST_CASE("plan and outcome, interruptions and their cost are those of the log") {
   TemporaryFolder const folder;
   // 36 dollars per hour are one cent per second.

@@ -75,7 +75,7 @@ class Metrics(unittest.TestCase):
         self.assertEqual(values["frugal_steps_total"], "16")
         self.assertEqual(values["frugal_samples_total"], "128")
         self.assertEqual(values["frugal_running"], "0")
-        self.assertEqual(values["frugal_device_seconds"], "1800")
+        self.assertEqual(values["frugal_billed_seconds"], "1800")
         self.assertEqual(values["frugal_energy_joules"], "360000")
         self.assertEqual(values["frugal_not_a_number"], "NaN")
         self.assertEqual(values["frugal_infinite"], "-Inf")

@@ -47,6 +47,7 @@ TEST_CASE("cost, memory, all-reduce and spot have their totals") {
                          .samples_per_second = 850,
                          .samples = 32};
   CHECK(plan_of(job)["efficiency"] == Approx(0.2368).epsilon(1e-3));
+  CHECK(plan_of(job)["samples_for_80_percent"] == plan_of(job, "tokens")["tokens_for_80_percent"]);
   SpotInputs spot{.hours = 10,
                   .on_demand = PricePerDevice(4),
                   .spot = PricePerDevice(1),
@@ -58,6 +59,24 @@ TEST_CASE("cost, memory, all-reduce and spot have their totals") {
   CHECK(text_of(plan_of(spot)).find("On demand is cheaper") != std::string::npos);
   spot.notice = true;
   CHECK(text_of(plan_of(spot)).find("the run never ends") != std::string::npos);
+}
+
+TEST_CASE("an all-reduce is shown without overlap and with it, whichever the job has") {
+  DataParallel job{.devices = 8,
+                   .parameters = 1.3e9,
+                   .gradients = GradientFormat::BF16,
+                   .bandwidth = GigabytesPerSecond(75),
+                   .samples_per_second = 850,
+                   .samples = 32};
+  Plan plan = plan_of(job);
+  CHECK(plan["efficiency"] == plan["efficiency_without_overlap"]);
+  CHECK(plan["efficiency_without_overlap"] == Approx(0.383).epsilon(1e-3));  // docs/plan.md
+  CHECK(plan["efficiency_with_overlap"] == Approx(0.514).epsilon(1e-3));
+  job.overlap = 1;
+  plan = plan_of(job);
+  CHECK(plan["efficiency"] == plan["efficiency_with_overlap"]);
+  CHECK(plan["efficiency_without_overlap"] == Approx(0.383).epsilon(1e-3));
+  CHECK(plan["efficiency_with_overlap"] == Approx(0.621).epsilon(1e-3));
 }
 
 }  // namespace frugal_test::plan_tables

@@ -51,12 +51,12 @@ TEST_CASE("a log has the keys of MLPerf in the order of the run") {
   auto const report = trainer.fit(train(), valid());
   auto const events = events_in(folder / "mlperf.log");
   CHECK(keys(events) == std::vector<std::string>{
-                            "submission_org", "seed", "init_start", "init_stop", "run_start",
+                            "init_start", "submission_org", "seed", "init_stop", "run_start",
                             "epoch_start", "tracked_stats", "epoch_stop", "eval_start",
                             "eval_accuracy", "eval_stop", "epoch_start", "tracked_stats",
                             "epoch_stop", "eval_start", "eval_accuracy", "eval_stop", "run_stop"});
-  CHECK(events[0].at("value") == "us");
-  CHECK(events[1].at("value") == 5);
+  CHECK(events[1].at("value") == "us");
+  CHECK(events[2].at("value") == 5);
   CHECK(events[4].at("event_type") == "INTERVAL_START");
   CHECK(events[5].at("metadata").at("epoch_num") == 1);
   CHECK(events[6].at("value").at("lr_factor") == 1);

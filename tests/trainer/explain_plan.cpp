@@ -51,6 +51,25 @@ TEST_CASE("a source, a price and the time of a step give time and cost") {
   CHECK(text.find("cost: $14.00 an hour for 4 devices, $28.00 for the run\n") != std::string::npos);
 }
 
+TEST_CASE("without a price of its own it takes that of CostMeter, of a node or of devices") {
+  fr::Resident train(at::zeros({400, 8}), at::zeros({400}, at::kLong), {.batch = 4});
+  auto const text_of = [&](fr::CostMeter const& meter, fr::PlanInputs const& given) {
+    fr::Trainer trainer{torch::nn::Linear(8, 3), fr::CrossEntropy{}, fr::Settings{.epochs = 2},
+                        fr::Optimize<fr::AdamW>{}, meter};
+    return explained(trainer, train, given);
+  };
+  fr::CostMeter meter{.price = fr::plan::PricePerNode(14), .devices = 4};
+  std::string text = text_of(meter, {.step_seconds = 36});
+  CAPTURE(text);
+  CHECK(text.find("cost: $14.00 an hour for 4 devices, $28.00 for the run\n") != std::string::npos);
+  meter.price = fr::plan::PricePerDevice(3);
+  CHECK(text_of(meter, {}).find("cost: $12.00 an hour for 4 devices\n") != std::string::npos);
+  CHECK(text_of(meter, {.price = fr::plan::PricePerDevice(1)}).find("cost: $1.00 an hour\n") !=
+        std::string::npos);
+  meter.currency = "EUR";
+  CHECK(text_of(meter, {}).find("cost") == std::string::npos);
+}
+
 TEST_CASE("the interval between checkpoints is Daly's") {
   auto trainer = make();
   // Young: sqrt(2 x 60 s x 6 h) = 1610 s; Daly's is shorter by nearly the save: 1570 s.

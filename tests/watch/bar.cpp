@@ -98,6 +98,9 @@ TEST_CASE("small sums of money show their cents, and an unknown price hours") {
   CHECK(texts({{"hours", 0.51}, {"hours_projected", 12}}) == Texts{"0.51 h of 12 h"});
   CHECK(texts({{"kilowatt_hours", 1.25}, {"kg_co2", 0.4}, {"queue", 7}, {"memory_bytes", 9}}) ==
         Texts{"1.25 kWh", "0.4 kg CO2", "queue 7"});
+  CHECK(texts({{"kilowatt_hours", 1.25}, {"kilowatt_hours_projected", 30}}) ==
+        Texts{"1.25 kWh of 30 kWh"});
+  CHECK(texts({{"device_memory_bytes", 9}}).empty());  // shown as memory
 }
 
 TEST_CASE("a name with control characters does not move the cursor") {

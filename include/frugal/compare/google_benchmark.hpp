@@ -99,15 +99,6 @@ class GoogleBenchmark {
   }
 
   void row(ComparedRecipe const& row, std::size_t family) {
-    if (row.failed()) {
-      begin(row, family, row.name, "iteration");
-      field("repetition_index", 0.0);
-      out_ += ",\n      \"error_occurred\": true";
-      field("error_message", std::string_view(row.error));
-      times(1, 0, 0);
-      end();
-      return;
-    }
     for (Trial const& trial : row.trials) {
       begin(row, family, row.name, "iteration");
       field("repetition_index", static_cast<double>(trial.repeat));
@@ -115,7 +106,16 @@ class GoogleBenchmark {
       for (auto const& [name, value] : counters(trial)) field(name, value);
       end();
     }
-    if (row.trials.size() > 1) aggregates(row, family);
+    if (row.failed()) {
+      begin(row, family, row.name, "iteration");
+      field("repetition_index", static_cast<double>(row.trials.size()));
+      out_ += ",\n      \"error_occurred\": true";
+      field("error_message", std::string_view(row.error));
+      times(1, 0, 0);
+      end();
+    } else if (row.trials.size() > 1) {
+      aggregates(row, family);
+    }
   }
 
   void aggregates(ComparedRecipe const& row, std::size_t family) {

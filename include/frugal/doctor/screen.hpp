@@ -92,7 +92,12 @@ inline std::vector<std::string> formats(Machine const& machine) {
 }
 
 inline std::string dtypes_line(Machine const& machine) {
-  std::string text = joined(formats(machine)) + (machine.gpus.all.empty() ? " (CPU)" : " (GPU)");
+  std::string text = joined(formats(machine));
+  if (machine.gpus.all.empty()) {
+    text += " (CPU)";
+  } else {
+    text += machine.torch_has_cuda ? " (GPU)" : " (GPU, which this LibTorch cannot use)";
+  }
   if (!machine.matmul) return text;
   Matmul const& matmul = *machine.matmul;
   text += "; product of " + std::to_string(matmul.size) + " on " + matmul.device + ": FP32 " +

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
@@ -32,6 +33,19 @@ inline std::optional<std::vector<std::string>> visible_devices(char const* liste
     rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
   }
   return devices;
+}
+
+/// The 16 bytes of a device's UUID, as CUDA has them, as NVML names the device:
+/// "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6".
+inline std::string name_of_uuid(std::array<unsigned char, 16> const& bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string name = "GPU";
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) name += '-';
+    name += digits[bytes[i] >> 4U];
+    name += digits[bytes[i] & 15U];
+  }
+  return name;
 }
 
 inline std::string const nvml_library = "libnvidia-ml.so.1";

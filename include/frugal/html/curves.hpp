@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/html/chart.hpp>
+#include <frugal/html/chart_writer.hpp>
 #include <frugal/html/page.hpp>
 #include <frugal/html/run_folder.hpp>
 
@@ -96,7 +97,7 @@ inline std::vector<Curve> curves_of(std::vector<RunFolder> const& runs) {
   add({.title = "Memory",
        .unit = Unit::bytes,
        .from_zero = true,
-       .series = {{"memory_bytes", "memory"}}});
+       .series = {{"device_memory_bytes", "tensors on the device"}, {"memory_bytes", "process"}}});
   add({.title = "Time per step",
        .unit = Unit::seconds,
        .from_zero = true,
@@ -121,7 +122,7 @@ inline std::vector<Curve> curves_of(std::vector<RunFolder> const& runs) {
        .series = {{"hours", "so far"}, {"hours_projected", "projected"}}});
   add({.title = "Energy, kilowatt-hours",
        .from_zero = true,
-       .series = {{"kilowatt_hours", "energy"}}});
+       .series = {{"kilowatt_hours", "so far"}, {"kilowatt_hours_projected", "projected"}}});
   add({.title = "Carbon, kg of CO2", .from_zero = true, .series = {{"kg_co2", "carbon"}}});
   // They follow from the speed.
   take("flops_per_step");
@@ -200,7 +201,7 @@ inline void write_curves(Page& page, std::vector<RunFolder> const& runs) {
                                .points = found->points(),
                                .colour = colour,
                                // A ninth run has the colour of the first, and other dashes.
-                               .dashed = (colour + colour / 8) % 2 == 1});
+                               .pattern = (colour + colour / 8) % 4});
         if (!one) break;
       }
     }

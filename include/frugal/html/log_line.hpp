@@ -23,6 +23,7 @@ struct LogLine {
     std::string name;
     double number = std::numeric_limits<double>::quiet_NaN();  ///< NaN for null
     std::optional<std::string> text{};                         ///< of a string
+    std::string digits{};  ///< of a whole number from 2^53 on, which a double may round
 
     bool is_number() const { return !text; }
   };
@@ -66,6 +67,9 @@ class LogLineHandler : public detail::NumbersAsWritten {
     double number = 0;
     if (std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc()) {
       field.number = number;
+      if (number >= 0x1p53 && text.find_first_not_of("0123456789") == text.npos) {
+        field.digits = text;
+      }
     }
     return add(std::move(field));
   }

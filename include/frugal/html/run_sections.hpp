@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/html/chart.hpp>
+#include <frugal/html/chart_writer.hpp>
 #include <frugal/html/levers.hpp>
 #include <frugal/html/page.hpp>
 #include <frugal/html/run_folder.hpp>
@@ -252,7 +253,10 @@ inline void write_facts(Page& page, RunFolder const& run) {
   if (LogLine const* const begin = log.event("begin")) {
     if (auto const count = begin->number("parameters"))
       add("Parameters", value_text(*count, Unit::count));
-    if (auto const seed = begin->number("seed")) add("Seed", detail::fixed(*seed, 0));
+    if (LogLine::Field const* const seed = begin->find("seed");
+        seed != nullptr && seed->number >= 0) {
+      add("Seed", seed->digits.empty() ? detail::fixed(seed->number, 0) : seed->digits);
+    }
   }
   add("Samples seen", value_text(log.samples, Unit::count));
   if (end != nullptr) {

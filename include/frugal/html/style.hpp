@@ -46,7 +46,7 @@ figcaption { display: flex; justify-content: space-between; gap: .5rem; align-it
 #curves:has(#x-seconds:checked) .by-seconds, #curves:has(#x-dollars:checked) .by-dollars { display: block; }
 .grid { stroke: var(--grid); } .axis { stroke: var(--axis); } .mark { stroke: var(--mark); stroke-dasharray: 2 3; }
 .tick { fill: var(--soft); font-size: 11.5px; } .label { font-size: 12px; font-weight: 600; }
-.line { fill: none; stroke-width: 1.8; stroke-linejoin: round; } .dashed { stroke-dasharray: 5 3; }
+.line { fill: none; stroke-width: 1.8; stroke-linejoin: round; } .d1 { stroke-dasharray: 5 3; } .d2 { stroke-dasharray: 1.5 3; } .d3 { stroke-dasharray: 8 3 1.5 3; }
 .cross { stroke: var(--axis); } .probe { display: grid; gap: .15rem; font-size: .85rem; } .probe[hidden] { display: none; }
 .probe input { width: 100%; margin: .2rem 0 0; accent-color: var(--s0); min-height: 24px; } output { font-variant-numeric: tabular-nums; min-height: 1.5em; }
 .s0 { stroke: var(--s0); } .s1 { stroke: var(--s1); } .s2 { stroke: var(--s2); } .s3 { stroke: var(--s3); }

@@ -24,6 +24,10 @@ enum class GradientFormat { FP32, BF16, FP16 };
 
 constexpr double bytes_of(GradientFormat format) { return format == GradientFormat::FP32 ? 4 : 2; }
 
+/// The share of forward and backward that the backward pass takes, in which gradients can travel
+/// while others are computed: it has about two matrix products for each one of the forward pass.
+inline constexpr double backward_share = 2.0 / 3;
+
 /// Data-parallel training: every device computes its samples, then all average their gradients.
 struct DataParallel {
   double devices = 1;
@@ -32,8 +36,8 @@ struct DataParallel {
   GigabytesPerSecond bandwidth{};  ///< of the slowest link, in one direction
   double samples_per_second = 0;   ///< of one device alone
   double samples = 1;  ///< of one device in an optimizer step, all micro-batches together
-  /// The share of a step's computation during which gradients can travel: 0 without overlap. The
-  /// backward pass takes about two thirds of forward and backward.
+  /// The share of a step's computation during which gradients can travel: 0 without overlap,
+  /// about backward_share with it.
   double overlap = 0;
 };
 

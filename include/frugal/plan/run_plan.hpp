@@ -70,7 +70,7 @@ inline Plan plan_of(RunInputs const& in) {
                            .samples = in.tokens_per_step,
                            .overlap = in.overlap};
     efficiency = estimate(job).efficiency;
-    plan += plan_of(job);
+    plan += plan_of(job, "tokens");
   }
   MemoryEstimate const memory =
       estimate(MemoryInputs{.parameters = in.parameters,

@@ -65,8 +65,15 @@ inline Plan plan_of(Breakdown const& breakdown) {
   return plan;
 }
 
-inline Plan plan_of(DataParallel const& job) {
+/// `sample`: what `job` counts as samples, such as "tokens".
+inline Plan plan_of(DataParallel const& job, std::string const& sample = "samples") {
   ScalingEstimate const got = estimate(job);
+  auto const efficiency_at = [&](double overlap) {
+    DataParallel other = job;
+    other.overlap = overlap;
+    return estimate(other).efficiency;
+  };
+  double const overlap = job.overlap > 0 ? job.overlap : backward_share;
   Plan plan;
   PlanSection& section = plan.add("Ring all-reduce");
   section.rows = {
@@ -75,8 +82,11 @@ inline Plan plan_of(DataParallel const& job) {
       {"communication_time", got.communication.value(), Unit::seconds},
       {"exposed_time", got.exposed.value(), Unit::seconds, "not hidden by overlap"},
       {"efficiency", got.efficiency, Unit::share, "80 % is good, 60 % fair"},
+      {"efficiency_without_overlap", efficiency_at(0), Unit::share},
+      {"efficiency_with_overlap", efficiency_at(overlap), Unit::share,
+       "with " + detail::text_of(overlap, Unit::share) + " of a step"},
       {"speedup", got.speedup, Unit::ratio, "over one device"},
-      {"samples_for_80_percent", got.samples_for_good, Unit::count, "of a device in a step"}};
+      {sample + "_for_80_percent", got.samples_for_good, Unit::count, "of a device in a step"}};
   section.notes = {std::string(advice(job, got))};
   return plan;
 }

@@ -16,6 +16,7 @@
 #include <frugal/compose/outcome.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/energy/meter.hpp>
+#include <frugal/libtorch/cuda_uuids.hpp>
 #include <frugal/policy/cost_meter/bill.hpp>
 #include <frugal/policy/cost_meter/rate.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -63,6 +64,20 @@ struct CostMeter {
     return outcome.get() == nullptr ? std::nullopt : std::optional(*outcome.get());
   }
 
+  /// What an hour costs. `on_gpu`: whether the price may be that of the machine's GPUs.
+  detail::Rate rate(bool on_gpu) const {
+    return detail::rate_of({.price = price,
+                            .devices = devices,
+                            .nodes = nodes,
+                            .prices = prices,
+                            .offer = offer,
+                            .spot = spot,
+                            .currency = currency,
+                            .other_per_hour = other_per_hour,
+                            .model = on_gpu ? watch::gpu_model() : std::string(),
+                            .environment = std::getenv(detail::price_variable)});
+  }
+
   template <class Context>
   class State;
 };
@@ -80,16 +95,7 @@ class CostMeter::State {
     begin_ = settings_->clock();
     total_steps_ = phase.horizon().total_steps;
     bool const cuda = phase.settings().device.is_cuda();
-    rate_ = detail::rate_of({.price = settings_->price,
-                             .devices = settings_->devices,
-                             .nodes = settings_->nodes,
-                             .prices = settings_->prices,
-                             .offer = settings_->offer,
-                             .spot = settings_->spot,
-                             .currency = settings_->currency,
-                             .other_per_hour = settings_->other_per_hour,
-                             .model = cuda ? watch::gpu_model() : std::string(),
-                             .environment = std::getenv(detail::price_variable)});
+    rate_ = settings_->rate(cuda);
     if (!rate_.warning.empty()) phase.advise(rate_.warning);
     begin_energy(phase, cuda);
     show(phase);
@@ -180,7 +186,13 @@ class CostMeter::State {
     energy::EnergySettings where = settings_->energy;
     where.gpus = where.gpus && cuda;
     if (where.gpus && !where.devices) {
-      where.devices = energy::visible_devices(std::getenv("CUDA_VISIBLE_DEVICES"));
+      for (auto const& uuid : detail::cuda_uuids()) {
+        if (!where.devices) where.devices.emplace();
+        where.devices->push_back(energy::name_of_uuid(uuid));
+      }
+      if (!where.devices) {
+        where.devices = energy::visible_devices(std::getenv("CUDA_VISIBLE_DEVICES"));
+      }
       // One device is billed: the others that are visible may run other jobs.
       if (rate_.devices == 1 && rate_.per == "device" && phase.settings().device.has_index()) {
         auto const index = static_cast<std::size_t>(phase.settings().device.index());

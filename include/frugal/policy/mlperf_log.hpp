@@ -106,10 +106,10 @@ class MlperfSink {
   void begin(MetricRecord const& record) {
     // A resumed run has begun before.
     if (file_.continues(record.at.step)) return;
-    std::string lines;
+    // In the order of their times: initialisation began before any of these lines is made.
+    std::string lines = mllog_line(init_, "INTERVAL_START", "init_start", "null", "{}");
     for (auto const& [key, value] : values_) lines += point(key, mllog_value(value), {});
     lines += point("seed", std::to_string(seed_), {});
-    lines += mllog_line(init_, "INTERVAL_START", "init_start", "null", "{}");
     lines += mllog_line(now(), "INTERVAL_END", "init_stop", "null", "{}");
     lines += mllog_line(now(), "INTERVAL_START", "run_start", "null", "{}");
     put(lines);
@@ -187,7 +187,7 @@ class MlperfState : public SinkState<Context, Cadence, MlperfSink> {
 ///         (`outcome`).
 /// Source  mlperf_logging of MLCommons (mllog.py, compliance_checker), 4.1.
 ///
-/// Keys are seed, init_start, init_stop, run_start, epoch_start, tracked_stats, epoch_stop,
+/// Keys are init_start, seed, init_stop, run_start, epoch_start, tracked_stats, epoch_stop,
 /// eval_start, eval_accuracy, eval_stop and run_stop. What a submission must state besides is in
 /// `values`.
 template <class... Options>

@@ -125,13 +125,18 @@ inline std::vector<std::string> gauge_texts(
     spent("hours", [](double value) { return short_number(value) + " h"; });
   }
   for (auto const& [name, value] : gauges) {
-    static constexpr std::string_view shown[] = {"dollars", "dollars_projected", "hours",
-                                                 "hours_projected", "memory_bytes"};
+    static constexpr std::string_view shown[] = {"dollars",
+                                                 "dollars_projected",
+                                                 "hours",
+                                                 "hours_projected",
+                                                 "kilowatt_hours_projected",
+                                                 "memory_bytes",
+                                                 "device_memory_bytes"};
     if (std::find(std::begin(shown), std::end(shown), name) != std::end(shown)) continue;
     if (name == "device_idle") {
       texts.push_back("idle " + short_number(100 * value) + "%");
     } else if (name == "kilowatt_hours") {
-      texts.push_back(short_number(value) + " kWh");
+      spent("kilowatt_hours", [](double energy) { return short_number(energy) + " kWh"; });
     } else if (name == "kg_co2") {
       texts.push_back(short_number(value) + " kg CO2");
     } else {

@@ -45,7 +45,7 @@ TEST_CASE("units are base units") {
   MetricRecord record;
   record.add("hours", 2.0).add("kilowatt_hours", 0.5).add("kg_co2", 0.25).add("dollars", 9.5);
   values.take(record);
-  CHECK(has(values.text({}), "frugal_device_seconds 7200"));
+  CHECK(has(values.text({}), "frugal_billed_seconds 7200"));
   CHECK(has(values.text({}), "frugal_energy_joules 1800000"));
   CHECK(has(values.text({}), "frugal_emissions_grams 250"));
   CHECK(has(values.text({}), "frugal_cost_dollars 9.5"));

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include <frugal/libtorch/cuda_memory.hpp>
 #include <frugal/policy/sink/record.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/run/scalar_ledger.hpp>
@@ -100,6 +101,9 @@ class MetricCollector {
     if (phase.speed() && phase.speed()->step != speed_of_) add_speed(record, *phase.speed());
     if (auto const bytes = watch::resident_bytes()) {
       phase.set_gauge("memory_bytes", static_cast<double>(*bytes));
+    }
+    if (auto const bytes = tensor_bytes(phase.settings().device)) {
+      phase.set_gauge("device_memory_bytes", static_cast<double>(*bytes));
     }
     for (auto const& [name, value] : phase.gauges().items()) {
       // An objective's scalar of the same name is the user's, and comes first.
