@@ -112,6 +112,15 @@ TEST_CASE(
   CHECK(tale.empty());
 }
 
+TEST_CASE("a projected overspend is told from 1% of the budget on: the first steps are slow") {
+  Tale tale;
+  Budget<Usd<1300>> tight;
+  tight.levels = {};
+  // 1,320 steps, projected from the eleventh on.
+  static_cast<void>(run({.epochs = 120}, Optimizer{}, meter(), tight, Hourly{.tale = &tale}));
+  CHECK(tale == Tale{{13, 1.0, "projected"}});
+}
+
 TEST_CASE("with Stop the run ends in the step in which the budget is spent, and is saved there") {
   TemporaryFolder const folder;
   Tale tale;

@@ -269,8 +269,9 @@ TEST_CASE("time without a price, or before there was a meter, counts at the firs
   CHECK(late.cost.hours == doctest::Approx(25 + late.report.seconds_before / 3600));
 }
 
-TEST_CASE("a Rollback takes no money back") {
+TEST_CASE("a Rollback takes no money back, and repeats no plan") {
   CostMeter const meter = meter_of(2);
+  Shown shown;
   int calls = 0;
   auto const objective = [&](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
     frugal::Loss loss = frugal::CrossEntropy{}(module, batch);
@@ -282,11 +283,13 @@ TEST_CASE("a Rollback takes no money back") {
                           frugal::Settings{.epochs = 3},
                           Optimizer{},
                           meter,
-                          Passing{},
+                          Passing{.shown = &shown},
                           frugal::Rollback<>{}};
   frugal::Resident train(samples(43), {.batch = 4});
   auto const report = trainer.fit(train);
   CHECK(calls > 33);
+  CHECK(std::count_if(shown.events.begin(), shown.events.end(),
+                      [](frugal::Event const& event) { return event.name == "plan"; }) == 1);
   CHECK(*trainer.cost_meter().cost()->amount == doctest::Approx(2 * calls).epsilon(0.06));
 }
 
@@ -325,6 +328,12 @@ TEST_CASE("energy is read, priced, turned into carbon, and kept by a resume") {
   CHECK(*cost.kilowatt_hours == doctest::Approx(0.002));
   CHECK(*cost.kg_co2 == doctest::Approx(0.0008));
   CHECK(*cost.amount == doctest::Approx(0.0005));
+  // The counters of the second process begin again, and add to the bill of the first.
+  Cost const both = fit(16);
+  CHECK(both.resumes == 1);
+  CHECK(*both.kilowatt_hours == doctest::Approx(0.004));
+  CHECK(*both.kg_co2 == doctest::Approx(0.0016));
+  CHECK(*both.amount == doctest::Approx(0.001));
 }
 
 TEST_CASE("energy that cannot be read is said where somebody has asked for it") {

@@ -71,7 +71,7 @@ struct Attempt {
 /// How alerts are sent.
 struct Delivery {
   int attempts = 5;                               ///< per alert
-  std::chrono::milliseconds first_wait{1000};     ///< before the second attempt; then doubled,
+  std::chrono::milliseconds first_wait{500};      ///< before the second attempt; then doubled,
   std::chrono::milliseconds longest_wait{60000};  ///< up to this
   std::size_t most_waiting = 64;                  ///< alerts beyond these are dropped
   std::chrono::milliseconds at_end{10000};        ///< for what still waits when fit ends

@@ -141,6 +141,8 @@ class Budget<Options...>::State {
   }
 
  private:
+  static constexpr double share_before_projection = 0.01;
+
   /// A stop is always told, whatever levels are set.
   static std::vector<double> told_levels(std::vector<double> levels) {
     bool const has_all = std::find(levels.begin(), levels.end(), 1.0) != levels.end();
@@ -166,6 +168,8 @@ class Budget<Options...>::State {
   }
 
   void look_ahead(Phase<Context> const& phase, double amount) {
+    // The first steps are slower than those that follow.
+    if (amount < share_before_projection * limit_) return;
     auto const end = phase.gauges().find(traits::projected);
     if (!end || !overspend_.look(*end / limit_) || amount >= limit_) return;
     send(phase, 1.0, amount, "projected",

@@ -157,11 +157,13 @@ class CostMeter::State {
     bool counted = ready_;
     archive.scope("bill", [&](auto& inner) { bill.persist(inner); });
     archive("counted", counted);
-    archive("planned", planned_);
+    bool planned = planned_;
+    archive("planned", planned);
     archive("ended_at", ended_at_);
     if (!Archive::loading || ready_) return;
     before_ = bill;
     known_ = counted;
+    planned_ = planned;
   }
 
  private:
