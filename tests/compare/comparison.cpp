@@ -145,6 +145,14 @@ TEST_CASE("the JSON has the fields of Google Benchmark, and its aggregates") {
   CHECK(rows[6].at("real_time") == doctest::Approx(2.0 / 12));
 }
 
+TEST_CASE("counts are integers in the JSON, however large") {
+  fr::Comparison found = two_rows();
+  found.rows[0].trials[0].steps = 100000;
+  std::string const text = found.json_text();
+  CHECK(text.find("\"iterations\": 100000,") != std::string::npos);
+  CHECK(json::parse(text).at("benchmarks")[0].at("repetitions").is_number_unsigned());
+}
+
 TEST_CASE("what is not a number is null in the JSON, and any text is escaped") {
   fr::Comparison found = two_rows();
   found.rows[0].name = "a \"quoted\"\nname";

@@ -7,6 +7,8 @@
 #include "support/files.hpp"
 #include "support/running.hpp"
 
+#include <cstddef>
+#include <functional>
 #include <string>
 
 namespace frugal_test::gpu_profile {
@@ -77,14 +79,15 @@ TEST_CASE("replayed steps are profiled too, and again in the next epoch") {
 
 TEST_CASE("a sink has the bytes of the GPU's tensors, and NVML knows the GPU by CUDA's UUID") {
   double bytes = 0;
-  auto const keep = [&](frugal::MetricRecord const& record) {
+  using Keep = std::function<void(frugal::MetricRecord const&)>;
+  Keep const keep = [&](frugal::MetricRecord const& record) {
     bytes = record.number("device_memory_bytes").value_or(bytes);
   };
   frugal::Trainer trainer{torch::nn::Linear(1024, 1024),
                           frugal::MeanSquaredError{},
                           frugal::Settings{.steps = 3, .device = gpu()},
                           Optimizer{},
-                          frugal::OnMetrics<decltype(keep), frugal::Every<1>>{.call = keep},
+                          frugal::OnMetrics<Keep, frugal::Every<1>>{.call = keep},
                           frugal::CostMeter{.energy = {.processors = false}}};
   static_cast<void>(
       trainer.fit(frugal::Resident(at::zeros({12, 1024}), at::zeros({12, 1024}), {.batch = 4})));

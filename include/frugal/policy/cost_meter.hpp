@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
+#include <c10/core/Device.h>
+
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include <frugal/energy/meter.hpp>
 #include <frugal/libtorch/cuda_uuids.hpp>
 #include <frugal/policy/cost_meter/bill.hpp>
+#include <frugal/policy/cost_meter/devices.hpp>
 #include <frugal/policy/cost_meter/rate.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/run/phases.hpp>
@@ -188,20 +190,11 @@ class CostMeter::State {
     energy::EnergySettings where = settings_->energy;
     where.gpus = where.gpus && cuda;
     if (where.gpus && !where.devices) {
-      for (auto const& uuid : detail::cuda_uuids()) {
-        if (!where.devices) where.devices.emplace();
-        where.devices->push_back(energy::name_of_uuid(uuid));
-      }
-      if (!where.devices) {
-        where.devices = energy::visible_devices(std::getenv("CUDA_VISIBLE_DEVICES"));
-      }
-      // One device is billed: the others that are visible may run other jobs.
-      if (rate_.devices == 1 && rate_.per == "device" && phase.settings().device.has_index()) {
-        auto const index = static_cast<std::size_t>(phase.settings().device.index());
-        std::string name = std::to_string(index);
-        if (where.devices && index < where.devices->size()) name = (*where.devices)[index];
-        where.devices = {std::move(name)};
-      }
+      c10::Device const device = phase.settings().device;
+      bool const one = rate_.devices == 1 && rate_.per == "device" && device.has_index();
+      where.devices = detail::metered_gpus(
+          detail::cuda_uuids(), std::getenv("CUDA_VISIBLE_DEVICES"),
+          one ? std::optional(static_cast<std::size_t>(device.index())) : std::nullopt);
     }
     energy_ = std::make_unique<energy::EnergySampler>(where);
     bool const wanted =
