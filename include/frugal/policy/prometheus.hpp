@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <system_error>
 
@@ -14,8 +13,8 @@
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/sink/exposition.hpp>
 #include <frugal/policy/sink/state.hpp>
-#include <frugal/store/file.hpp>
 #include <frugal/store/folder.hpp>
+#include <frugal/store/whole_file.hpp>
 
 namespace frugal {
 
@@ -39,24 +38,6 @@ inline PrometheusLabels checked_labels(PrometheusLabels labels, std::string cons
 
 inline double unix_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-/// Replaces a text file, so that readers see the old text or the new one. Not durable: after a
-/// crash of the machine the values are worthless anyway, and an fsync would stall training.
-inline void replace_text(std::filesystem::path const& path, std::string const& text) {
-  std::filesystem::path next = path;
-  next += ".next";  // node_exporter reads only *.prom
-  std::error_code ignored;
-  std::filesystem::remove(next, ignored);
-  try {
-    File file = File::create(next);
-    file.write(std::as_bytes(std::span(text)));
-    file.close();
-    rename_path(next, path);
-  } catch (...) {
-    std::filesystem::remove(next, ignored);
-    throw;
-  }
 }
 
 class PrometheusFile {
@@ -92,7 +73,10 @@ class PrometheusFile {
     exposition_.take(record);
     exposition_.stamp(unix_time());
     if (path_.has_parent_path()) create_folders(path_.parent_path());
-    replace_text(path_, exposition_.text(labels_));
+    // Not durable: after a crash of the machine the values are worthless anyway, and an fsync would
+    // stall training. The name of what is being written ends in .new: node_exporter reads only
+    // *.prom.
+    write_whole_file(path_, exposition_.text(labels_), Durable::no);
   }
 
  private:

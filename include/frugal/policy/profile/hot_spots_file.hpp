@@ -14,8 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/error.hpp>
 #include <frugal/store/json.hpp>
 #include <frugal/store/json_text.hpp>
+#include <frugal/store/whole_file.hpp>
 #include <frugal/watch/profile/window_profile.hpp>
 
 namespace frugal::detail {
@@ -121,21 +123,18 @@ class HotSpotsFile {
 
   /// Replaces the file as a whole, so that a reader never sees half of it. False if that failed.
   bool write() const {
-    std::filesystem::path const part = path_.string() + ".part";
     std::error_code ignored;  // what fails here fails below too
     // Only a trace that is kept has made the folder.
     std::filesystem::create_directories(path_.parent_path(), ignored);
-    std::ofstream out(part, std::ios::trunc);
-    out << R"({"version":1,"windows":[)";
+    std::string text = R"({"version":1,"windows":[)";
     char const* before = "\n";
-    for (std::string const& each : windows_) out << std::exchange(before, ",\n") << each;
-    out << "\n]}\n";
-    out.close();
-    std::error_code failure;
-    if (!out.fail()) std::filesystem::rename(part, path_, failure);
-    if (!out.fail() && !failure) return true;
-    std::filesystem::remove(part, failure);
-    return false;
+    for (std::string const& each : windows_) text += std::exchange(before, ",\n") + each;
+    try {
+      write_whole_file(path_, text + "\n]}\n", Durable::no);
+      return true;
+    } catch (StoreError const&) {
+      return false;
+    }
   }
 
  private:
