@@ -20,6 +20,7 @@
 #include <frugal/policy/cost_meter/bill.hpp>
 #include <frugal/policy/cost_meter/rate.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/step_pace.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/watch/peak.hpp>
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdio>
+#include <charconv>
 #include <string>
+
+#include <frugal/watch/number_texts.hpp>
 
 namespace frugal::detail {
 
@@ -14,9 +16,9 @@ inline std::string bytes_text(double bytes) {
     bytes /= 1024;
     ++unit;
   }
-  char text[40];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
-  return text;
+  std::string const digits =
+      watch::detail::digits_of(bytes, std::chars_format::fixed, unit == 0 ? 0 : 1);
+  return digits + " " + units[unit];
 }
 
 }  // namespace frugal::detail

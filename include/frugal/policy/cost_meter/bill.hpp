@@ -97,38 +97,5 @@ struct Bill {
   }
 };
 
-/// Seconds per step over this process, from the end of its first step, which also sets up memory
-/// and kernels. Validations and saves are included: they are paid for.
-class StepPace {
- public:
-  void step(std::uint64_t count, double now) {
-    if (first_ && count > first_->count) {
-      seconds_per_step_ = (now - first_->at) / static_cast<double>(count - first_->count);
-      steps_ = count - first_->count;
-      return;
-    }
-    // The first step; or a Rollback has gone behind it.
-    first_ = Mark{count, now};
-    seconds_per_step_ = 0;
-    steps_ = 0;
-  }
-
-  std::uint64_t steps() const { return steps_; }
-  /// Until `total` steps are made; nothing before there is a pace.
-  std::optional<double> seconds_left(std::optional<std::uint64_t> total, std::uint64_t done) const {
-    if (!total || steps_ == 0) return {};
-    return done >= *total ? 0 : static_cast<double>(*total - done) * seconds_per_step_;
-  }
-
- private:
-  struct Mark {
-    std::uint64_t count;
-    double at;
-  };
-  std::optional<Mark> first_;
-  double seconds_per_step_ = 0;
-  std::uint64_t steps_ = 0;
-};
-
 }  // namespace detail
 }  // namespace frugal
