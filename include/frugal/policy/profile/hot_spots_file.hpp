@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -90,9 +91,12 @@ inline std::string json_of(WindowProfile const& window) {
       .str();
 }
 
-/// `hot_spots.json`: the windows of a run, one per line.
+/// `hot_spots.json`: the last windows of a run, one per line.
 class HotSpotsFile {
  public:
+  /// The file is rewritten for each window, and its reader shows no more.
+  static constexpr std::size_t most_windows = 1000;
+
   explicit HotSpotsFile(std::filesystem::path path) : path_(std::move(path)) {}
 
   /// Keeps the windows of an earlier process up to its checkpoint: the later ones are made again.
@@ -115,21 +119,25 @@ class HotSpotsFile {
       window.resize(window.find_last_of('}') + 1);
       if (Json::parse(window)) windows_.push_back(std::move(window));
     }
+    keep(most_windows);
   }
 
-  void add(WindowProfile const& window) { windows_.push_back(json_of(window)); }
-
-  /// Replaces the file as a whole, so that a reader never sees half of it. False if that failed.
-  bool write() const {
+  /// Adds a window, and replaces the file as a whole, so that a reader never sees half of it. False
+  /// if that failed. The window's `overhead_seconds` are those that `overhead()` returns when all
+  /// is written but this window itself: of the cost of the file, only one line is not in it.
+  template <class Overhead>
+  bool add(WindowProfile& window, Overhead const& overhead) {
+    keep(most_windows - 1);
     std::filesystem::path const part = path_.string() + ".part";
     std::error_code ignored;  // what fails here fails below too
     // Only a trace that is kept has made the folder.
     std::filesystem::create_directories(path_.parent_path(), ignored);
     std::ofstream out(part, std::ios::trunc);
-    out << R"({"version":1,"windows":[)";
-    char const* before = "\n";
-    for (std::string const& each : windows_) out << std::exchange(before, ",\n") << each;
-    out << "\n]}\n";
+    out << R"({"version":1,"windows":[)" << '\n';
+    for (std::string const& each : windows_) out << each << ",\n";
+    out.flush();
+    window.overhead_seconds = overhead();
+    out << windows_.emplace_back(json_of(window)) << "\n]}\n";
     out.close();
     std::error_code failure;
     if (!out.fail()) std::filesystem::rename(part, path_, failure);
@@ -139,6 +147,11 @@ class HotSpotsFile {
   }
 
  private:
+  void keep(std::size_t most) {
+    std::size_t const more = windows_.size() - std::min(windows_.size(), most);
+    windows_.erase(windows_.begin(), windows_.begin() + static_cast<std::ptrdiff_t>(more));
+  }
+
   std::filesystem::path path_;
   std::vector<std::string> windows_;
 };
