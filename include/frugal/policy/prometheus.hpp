@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -12,7 +11,9 @@
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
+#include <frugal/policy/sink/clock.hpp>
 #include <frugal/policy/sink/exposition.hpp>
+#include <frugal/policy/sink/prometheus_labels.hpp>
 #include <frugal/policy/sink/state.hpp>
 #include <frugal/store/file.hpp>
 #include <frugal/store/folder.hpp>
@@ -20,26 +21,6 @@
 namespace frugal {
 
 namespace detail {
-
-/// The user's labels, with the run's folder as `run`. SettingsError for a name that Prometheus
-/// refuses.
-inline PrometheusLabels checked_labels(PrometheusLabels labels, std::string const& run,
-                                       char const* where) {
-  for (auto const& [name, value] : labels) {
-    if (is_label_name(name)) continue;
-    throw SettingsError({.what = "the label \"" + name + "\" has an invalid name",
-                         .where = where,
-                         .why = "names are letters, digits and _, do not begin with a digit or "
-                                "with __, and \"event\" is frugal's own",
-                         .fix = "Rename it."});
-  }
-  if (!run.empty()) labels.try_emplace("run", run);
-  return labels;
-}
-
-inline double unix_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 /// Replaces a text file, so that readers see the old text or the new one. Not durable: after a
 /// crash of the machine the values are worthless anyway, and an fsync would stall training.
