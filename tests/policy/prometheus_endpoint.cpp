@@ -2,6 +2,7 @@
 // needs: prometheus
 #include <doctest/doctest.h>
 
+#include <frugal/policy/prometheus.hpp>
 #include <frugal/policy/prometheus_endpoint.hpp>
 
 #include "support/files.hpp"
