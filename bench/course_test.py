@@ -3,6 +3,7 @@
 """Tests the arithmetic of course.py on scripted runs, with values computed by hand."""
 
 import argparse
+import math
 import pathlib
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from course import Course, bars, positive, table, waterfall, written  # noqa: E402
+from course import Course, bars, candidates, positive, rates, table, waterfall, written  # noqa: E402
 
 # Stands in for the program: it sleeps for as long as its marker file says that work is left, and prints its figures.
 PROGRAM = """#!/usr/bin/env python3
@@ -28,13 +29,13 @@ print(json.dumps(dict(recipe="r", seconds=1.0, samples=100, reached=True, valida
 
 
 def args(**changes) -> argparse.Namespace:
-    given = dict(on_demand=0.1, spot=0.04, target=0.87, seeds=3, threads=0, between=20, torch=None, lr=1e-3, epochs=10,
-                 schedule_lr=1e-3, schedule_epochs=2, prices_from="a test", data="", frugal="")  # fmt: skip
+    given = dict(on_demand=0.1, spot=0.04, target=0.87, seeds=3, threads=0, between=20, torch=None, rates=[1e-3], epochs=10,
+                 schedule_epochs=2, prices_from="a test", data="", frugal="")  # fmt: skip
     return argparse.Namespace(**given | changes)
 
 
 def run(seconds: float, **changes) -> dict:
-    return dict(seed=1, seconds=seconds, interruptions=1, lost=0.5, training=seconds, samples=60000, recipe="r",
+    return dict(seed=1, seconds=seconds, interruptions=1, without_notice=0, lost=0.5, training=seconds, samples=60000, recipe="r",
                 reached=True, accuracy=0.88) | changes  # fmt: skip
 
 
@@ -68,7 +69,7 @@ class Arithmetic(unittest.TestCase):
     def test_the_table_has_medians_with_their_range_and_the_ratio(self):
         rows = table(scripted()).splitlines()
         self.assertIn("36.0 (30.0 to 60.0)", rows[2])
-        self.assertTrue(rows[3].endswith("| 3, 1.5 s | 0.50 (0.50 to 1.00) | 0.50 |"), rows[3])
+        self.assertTrue(rows[3].endswith("| 3, 0, 1.5 s | 0.50 (0.50 to 1.00) | 0.50 |"), rows[3])
 
     def test_a_lever_that_costs_more_is_drawn_as_such(self):
         lines = bars(waterfall(scripted(spot=[run(180)] * 3))).splitlines()
@@ -77,7 +78,8 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual(lines[2].count("#"), 40)
 
     def test_the_text_for_the_page_names_machine_prices_and_verdicts(self):
-        text = written(scripted(), [("fused", [0.8, 0.9], "less"), ("bf16", [1.4, 1.5], "more")], ["fused"])
+        text = written(scripted(), [("fused", [0.8, 0.9], "less"), ("bf16", [1.4, 1.5], "more")], ["fused"],
+                       {"plain": [(1e-3, 300.0)], "runs": [(1e-3, 100.0)]})  # fmt: skip
         for part in ("a test", "0.04 on spot", "`Optimize<AdamW>` | 0.800 to 0.900 | less | yes", "more | no"):
             self.assertIn(part, text)
 
@@ -86,16 +88,45 @@ class Arithmetic(unittest.TestCase):
         for text in ("-1", "nan", "inf"):
             self.assertRaises(argparse.ArgumentTypeError, positive, text)
         self.assertRaises(ValueError, positive, "free")
+        self.assertEqual(candidates("1e-3,0.5"), [0.001, 0.5])
+
+    def test_rates_that_miss_the_target_are_named(self):
+        rows = rates({"plain": [(1e-3, math.inf), (2e-3, 60000.0)], "runs": [(1e-3, 30000.0), (2e-3, math.inf)]})
+        self.assertEqual(rows.splitlines()[2:], ["| 0.001 | missed | 30,000 |", "| 0.002 | 60,000 | missed |"])
 
 
 class Interruptions(unittest.TestCase):
-    def train(self, stage: str, starts: int, code: int = 0, between: float = 1.5) -> dict:
+    def course(self, text: str, **changes) -> Course:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         program = pathlib.Path(folder.name) / "program"
-        program.write_text(PROGRAM.format(starts=starts, code=code))
+        program.write_text(text)
         program.chmod(0o755)
-        return Course(args(frugal=program, between=between), [], pathlib.Path(folder.name)).train(stage, 1)
+        return Course(args(frugal=program, **changes), [], pathlib.Path(folder.name))
+
+    def train(self, stage: str, starts: int, code: int = 0, between: float = 1.5) -> dict:
+        return self.course(PROGRAM.format(starts=starts, code=code), between=between).train(stage, 1)
+
+    def test_runs_that_are_interrupted_once_have_their_notice_in_turn(self):
+        course = self.course(PROGRAM.format(starts=2, code=0), between=1.5)
+        told = [course.train("spot", seed) for seed in (1, 2, 3)]
+        notices = sum(run["interruptions"] - run["without_notice"] for run in told)
+        kills = sum(run["without_notice"] for run in told)
+        self.assertGreaterEqual(kills, 1)
+        self.assertIn(notices - kills, (0, 1))
+
+    def test_each_stage_takes_the_rate_that_needs_the_fewest_images(self):
+        # 100 images at 0.002, 1000 at any other; the schedule misses the target at 0.002.
+        course = self.course("""#!/usr/bin/env python3
+import json, sys
+rate, stage = (sys.argv[sys.argv.index(name) + 1] for name in ("--lr", "--stage"))
+best = rate == "0.002"
+print(json.dumps(dict(recipe="r", seconds=1.0, samples=100 if best else 1000, reached=not (best and stage == "runs"))))
+""", rates=[1e-3, 2e-3, 4e-3])  # fmt: skip
+        found = course.tune()
+        self.assertEqual(course.rates, {"plain": 0.002, "runs": 0.001})
+        self.assertEqual(found["plain"], [(0.001, 1000), (0.002, 100), (0.004, 1000)])
+        self.assertEqual(found["runs"][1], (0.002, math.inf))
 
     def test_a_run_is_interrupted_and_started_again_until_it_ends(self):
         told = self.train("spot", starts=3)

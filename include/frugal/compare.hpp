@@ -18,6 +18,7 @@
 
 #include <frugal/compare/comparison.hpp>
 #include <frugal/compare/job.hpp>
+#include <frugal/compare/order.hpp>
 #include <frugal/compare/peak_memory.hpp>
 #include <frugal/compare/watch.hpp>
 #include <frugal/compose/recipe.hpp>
@@ -128,10 +129,10 @@ class Rounds {
     if (job_.settings.warmup_steps > 0) {
       for (std::size_t i = 0; i < count && !into_.interrupted; ++i) warm_up(entrants[i], i);
     }
-    for (std::size_t repeat = 0; repeat < job_.settings.repeats; ++repeat) {
-      // Each recipe comes first once in a while: a drift within a round hits all alike.
-      for (std::size_t i = 0; i < count && !into_.interrupted; ++i) {
-        std::size_t const at = (i + repeat) % count;
+    auto const orders = round_orders(count, job_.settings.repeats, job_.settings.settings.seed);
+    for (std::size_t repeat = 0; repeat < orders.size(); ++repeat) {
+      for (std::size_t const at : orders[repeat]) {
+        if (into_.interrupted) return;
         if (!into_.rows[at].failed()) measure(entrants[at], at, repeat);
       }
     }

@@ -23,8 +23,8 @@
 #include <frugal/plan_memory.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/run/horizon.hpp>
-#include <frugal/watch/bar.hpp>
 #include <frugal/watch/bytes.hpp>
+#include <frugal/watch/number_texts.hpp>
 
 namespace frugal {
 

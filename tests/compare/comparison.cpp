@@ -5,6 +5,7 @@
 #include <frugal/compare/comparison.hpp>
 
 #include "support/files.hpp"
+#include "support/locales.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -145,6 +146,14 @@ TEST_CASE("the JSON has the fields of Google Benchmark, and its aggregates") {
   CHECK(rows[6].at("real_time") == doctest::Approx(2.0 / 12));
 }
 
+TEST_CASE("counts are integers in the JSON, however large") {
+  fr::Comparison found = two_rows();
+  found.rows[0].trials[0].steps = 100000;
+  std::string const text = found.json_text();
+  CHECK(text.find("\"iterations\": 100000,") != std::string::npos);
+  CHECK(json::parse(text).at("benchmarks")[0].at("repetitions").is_number_unsigned());
+}
+
 TEST_CASE("what is not a number is null in the JSON, and any text is escaped") {
   fr::Comparison found = two_rows();
   found.rows[0].name = "a \"quoted\"\nname";
@@ -198,6 +207,24 @@ TEST_CASE(
   CHECK(lever_name("AdamW (2)", "AdamW") == "AdamW (2)");
 }
 
+TEST_CASE("figures and files are the same in every locale") {
+  fr::Comparison const found = two_rows();
+  fr::TargetMetric const target{.metric = "accuracy", .at_least = 0.8125};
+  auto const all = [&] {
+    std::ostringstream out;
+    out << found;
+    std::string const file = found.json_text();
+    return out.str() + file.substr(file.find("\"benchmarks\"")) +  // without its date
+           found.levers_text() + target.text();
+  };
+  std::string const plain = all();
+  CHECK(target.text() == "accuracy >= 0.8125");
+  GroupedLocale const grouped;
+  CHECK(all() == plain);
+  CommaLocale const comma;
+  if (comma.works()) CHECK(all() == plain);
+}
+
 TEST_CASE("both files are written and replaced, and a folder that is not there is an error") {
   TemporaryFolder const folder;
   fr::Comparison const found = two_rows();
@@ -207,7 +234,7 @@ TEST_CASE("both files are written and replaced, and a folder that is not there i
   }
   std::ifstream file(folder / "levers.json");
   CHECK(json::parse(file).at("title") == "once more");
-  CHECK_FALSE(std::filesystem::exists(folder / "levers.json.partial"));
+  CHECK(support::entries(folder.path()) == 2);
   CHECK_THROWS_AS(found.json(folder / "nowhere" / "found.json"), fr::StoreError);
 }
 

@@ -62,4 +62,35 @@ TEST_CASE("six sinks that are due read the loss once for each step of their cade
   CHECK(fake::complaints().empty());
 }
 
+TEST_CASE("the histograms of one step wait for the device once, whatever the number of tensors") {
+  TemporaryFolder const folder;
+  using Both = fr::TensorBoard<fr::Every<100>, fr::WeightHistograms<fr::Every<4>>,
+                               fr::GradientHistograms<fr::Every<4>>>;
+  auto const waits_with = [&](auto const&... policies) {
+    fake::waits();
+    auto const operators = operators_with(folder.path(), policies...);
+    CHECK_FALSE(operators.contains("aten::masked_select"));
+    CHECK_FALSE(operators.contains("aten::nonzero"));
+    CHECK_FALSE(operators.contains("aten::bincount"));
+    return fake::waits();
+  };
+  std::size_t const without = waits_with(fr::TensorBoard<fr::Every<100>>{});
+  // At steps 4, 8 and 12 the gradients, and then the weights; the limits of the buckets once.
+  CHECK(waits_with(Both{}) == without + 3 * 2 + 1);
+  CHECK(fake::complaints().empty());
+}
+
+TEST_CASE("histograms of a device are those of the host") {
+  at::Tensor const values = at::randn({1000});
+  fr::detail::Histograms histograms;
+  auto const all = histograms.of({values, values.to(fake::device(0)), values.to(fake::device(1))});
+  REQUIRE(all.size() == 3);
+  for (auto const& each : all) {
+    CHECK(each.count == 1000);
+    CHECK(each.counts == all[0].counts);
+    CHECK(each.sum == all[0].sum);
+  }
+  CHECK(fake::complaints().empty());
+}
+
 }  // namespace frugal_test::device_sinks

@@ -28,7 +28,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-NO_PAGE = {"formats", "kinds", "options", "watched"}  # policy/*.hpp that are not policies
+NO_PAGE = {"formats", "kinds", "options", "step_pace", "watched"}  # policy/*.hpp that are not policies
 CALLED_BY_HAND = {"find_learning_rate"}  # a function over a trainer, whose page is among the policies'
 NEED_CODE = ("README.md", "docs/policy/", "docs/store/", "docs/cluster/", "docs/writing_a_policy.md",
              "docs/loop.md", "docs/data.md")

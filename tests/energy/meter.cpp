@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 namespace frugal_test::energy_meter {
 
@@ -50,6 +51,30 @@ TEST_CASE("a counter that vanishes meanwhile is told at the end, and any interva
   CHECK(since[0].find("energy_uj cannot be read") != std::string::npos);
   settings.interval_seconds = 0;
   CHECK_FALSE(EnergySampler(settings).reads());
+}
+
+TEST_CASE("the thread reads a counter that wraps in between, and tells one that vanishes") {
+  TemporaryFolder const root;
+  auto const set = [&](char const* file, char const* text) {
+    std::ofstream(root / "intel-rapl:0" / file) << text << '\n';
+  };
+  std::filesystem::create_directories(root / "intel-rapl:0");
+  set("name", "package-0");
+  set("max_energy_range_uj", "10000000");
+  set("energy_uj", "1000000");
+  EnergySettings settings = settings_of(root);
+  settings.interval_seconds = 0.01;
+  EnergySampler sampler(settings);
+  // Wraps twice; a reading at the end alone would see once.
+  set("energy_uj", "9000000");
+  while (sampler.joules() < 7.9) std::this_thread::yield();
+  set("energy_uj", "8000000");
+  while (sampler.joules() < 16.9) std::this_thread::yield();
+  CHECK(sampler.joules() == doctest::Approx(17));
+  CHECK_FALSE(sampler.failing());
+  std::filesystem::remove(root / "intel-rapl:0/energy_uj");
+  while (!sampler.failing()) std::this_thread::yield();
+  CHECK(sampler.stop().size() == 1);
 }
 
 TEST_CASE("without a counter there is no thread, and every reason is given") {

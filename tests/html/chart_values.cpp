@@ -45,8 +45,9 @@ TEST_CASE("lines share a row where they share a step, and have a dash elsewhere"
   std::string const table =
       table_of({.title = "Loss", .lines = {{"a", {at(1, 5), at(2, 6)}}, {"b", {at(2, 7)}}}});
   CHECK(rows(table) == 2);
-  CHECK(has(table, "<td>1</td><td>500 ms</td><td>5</td><td>" + std::string(no_value) + "</td>"));
-  CHECK(has(table, "<td>2</td><td>1 s</td><td>6</td><td>7</td>"));
+  CHECK(has(table, "<th scope=\"row\">1</th><td>500 ms</td><td>5</td><td>" + std::string(no_value) +
+                       "</td>"));
+  CHECK(has(table, "<th scope=\"row\">2</th><td>1 s</td><td>6</td><td>7</td>"));
 }
 
 TEST_CASE("a long line has 24 rows, the first and the last point among them") {
@@ -54,8 +55,8 @@ TEST_CASE("a long line has 24 rows, the first and the last point among them") {
   for (int i = 0; i < 1000; ++i) line.points.push_back(at(i, i));
   std::string const table = table_of({.title = "Loss", .lines = {line}});
   CHECK(rows(table) == 24);
-  CHECK(has(table, "<tr><td>0</td>"));
-  CHECK(has(table, "<tr><td>999</td>"));
+  CHECK(has(table, "<tr><th scope=\"row\">0</th>"));
+  CHECK(has(table, "<tr><th scope=\"row\">999</th>"));
 }
 
 TEST_CASE("a chart over time alone has a row for each time and no steps") {
@@ -66,7 +67,7 @@ TEST_CASE("a chart over time alone has a row for each time and no steps") {
                                       .axes = {Axis::seconds}});
   CHECK(rows(table) == 2);
   CHECK_FALSE(has(table, ">step<"));
-  CHECK(has(table, "<tr><td>100 ms</td><td>1</td></tr>"));
+  CHECK(has(table, "<tr><th scope=\"row\">100 ms</th><td>1</td></tr>"));
 }
 
 TEST_CASE("the script gets every axis, null for what is unknown, and any name") {
@@ -82,6 +83,12 @@ TEST_CASE("the script gets every axis, null for what is unknown, and any name") 
   CHECK(line.at("seconds") == json::array({1}));
   CHECK(line.at("dollars").at(0).is_null());
   CHECK(line.at("value") == json::array({7}));
+}
+
+TEST_CASE("steps beyond ten million are whole, and other values have seven digits") {
+  json const made = json_of({.title = "Loss", .lines = {{"a", {at(12'345'679, 0.123456789)}}}});
+  CHECK(made.at("lines").at(0).at("step") == json::array({12'345'679}));
+  CHECK(made.at("lines").at(0).at("value") == json::array({0.1234568}));
 }
 
 }  // namespace frugal_test::html_chart_values

@@ -27,9 +27,9 @@ Point at(double step, double value) {
 
 TEST_CASE("a line goes from the lower left to the upper right of the plot's area") {
   std::string const svg = plotted({.title = "Loss", .lines = {{"a", {at(0, 0), at(10, 4)}}}});
-  // 400 x 216, with 52 on the left, 16 on the right, 10 above and 40 below.
-  CHECK(has(svg, "<path d=\"M52 176L384 10\" class=\"line s0 d0\"/>"));
-  CHECK(has(svg, "data-x=\"0 10 52 384\""));
+  // 400 x 219, with 70 on the left, 16 on the right, 10 above and 43 below.
+  CHECK(has(svg, "<path d=\"M70 176L384 10\" class=\"line s0 d0\"/>"));
+  CHECK(has(svg, "data-x=\"0 10 70 384\""));
   CHECK(has(svg, "data-y=\"0 4 176 10 0\""));
   CHECK(has(svg, "<title id=\"c1-step-t\">Loss over step</title>"));
   CHECK(has(svg, "a: from 0 to 4; lowest 0, highest 4."));
@@ -39,7 +39,7 @@ TEST_CASE("each axis has its own picture, and a point without a place on it is l
   Chart chart{.title = "Loss",
               .lines = {{"a", {at(1, 3), at(2, 2), at(3, 1)}}},
               .axes = {Axis::step, Axis::seconds, Axis::dollars}};
-  CHECK(has(plotted(chart, Axis::seconds), "data-x=\"0 6 52 384\""));
+  CHECK(has(plotted(chart, Axis::seconds), "data-x=\"0 6 70 384\""));
   CHECK(has(plotted(chart, Axis::dollars), "id=\"c1-dollars-t\">Loss over dollars spent"));
   chart.lines[0].points[1].dollars = std::numeric_limits<double>::quiet_NaN();
   std::string const svg = plotted(chart, Axis::dollars);
@@ -53,7 +53,7 @@ TEST_CASE("a logarithmic axis puts a power of ten in the middle of its neighbour
   std::string const svg = plotted({.title = "Norm",
                                    .lines = {{"a", {at(0, 1), at(1, 10), at(2, 100)}}},
                                    .may_be_logarithmic = true});
-  CHECK(has(svg, "M52 176L218 93L384 10"));
+  CHECK(has(svg, "M70 176L227 93L384 10"));
   CHECK(has(svg, "data-y=\"1 100 176 10 1\""));
 }
 
@@ -76,6 +76,19 @@ TEST_CASE("up to four lines have their names at their ends, apart from each othe
   chart.lines.push_back({"run 4", {at(0, 1), at(1, 1)}, 4, 0});
   svg = plotted(chart);
   CHECK_FALSE(has(svg, "class=\"label"));
+}
+
+TEST_CASE("labels that would not fit in large texts are marked, every other one") {
+  auto const others = [](std::string const& svg) {
+    std::size_t count = 0;
+    for (std::size_t i = svg.find("tick other"); i != svg.npos; i = svg.find("tick other", i + 1))
+      ++count;
+    return count;
+  };
+  Chart chart{.title = "Loss", .lines = {{"a", {at(0, 1), at(400, 2)}}}};
+  CHECK(others(plotted(chart)) == 0);        // 0, 100, 200, 300, 400
+  chart.lines[0].points[1].dollars = 0.002;  // $0, $0.0005, $0.0010, $0.0015, $0.0020
+  CHECK(others(plotted(chart, Axis::dollars)) == 2);
 }
 
 TEST_CASE("names are escaped, and nothing to draw is an empty plot") {

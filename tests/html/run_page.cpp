@@ -2,10 +2,13 @@
 // torch-free
 #include <doctest/doctest.h>
 
+#include <frugal/data/curate/curation_file.hpp>
 #include <frugal/html/comparison_page.hpp>
 #include <frugal/html/run_page.hpp>
 
+#include "html/run_files.hpp"
 #include "support/files.hpp"
+#include "support/locales.hpp"
 
 #include <cstddef>
 #include <filesystem>
@@ -17,29 +20,8 @@
 namespace frugal_test::html_run_page {
 
 namespace fs = std::filesystem;
+using namespace run_files;
 using support::TemporaryFolder;
-
-void put(fs::path const& path, std::string_view text) {
-  fs::create_directories(path.parent_path());
-  std::ofstream(path) << text;
-}
-std::size_t count(std::string const& text, std::string_view what) {
-  std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; ++at) ++found;
-  return found;
-}
-bool has(std::string const& text, std::string_view what) { return text.find(what) != text.npos; }
-
-constexpr std::string_view head =
-    R"({"event":"begin","step":0,"epoch":0,"samples":0,"seconds":0,"parameters":421642,"seed":3})"
-    "\n"
-    R"({"event":"price","step":0,"epoch":0,"samples":0,"seconds":0,"device":"A100","currency":"USD","per_hour":36,"per":"device","devices":2,"source":"given"})"
-    "\n";
-std::string step(int at, std::string const& more = "") {
-  return R"({"event":"step","step":)" + std::to_string(at) + R"(,"epoch":0,"samples":)" +
-         std::to_string(32 * at) + R"(,"seconds":)" + std::to_string(at) + R"(,"loss":)" +
-         std::to_string(1.0 / at) + more + "}\n";
-}
 
 TEST_CASE("a seed of 64 bits is shown as it was, and none that is no number") {
   TemporaryFolder const folder;
@@ -112,6 +94,8 @@ TEST_CASE("a page loads nothing and runs one script, which it names by its hash"
   put(folder / "metrics.jsonl", std::string(head) + step(1) + step(2));
   std::string const html = frugal::run_report_html(folder.path());
   CHECK(has(html, "default-src 'none'"));
+  CHECK(has(html, "base-uri 'none'"));
+  CHECK(has(html, "form-action 'none'"));
   CHECK(has(html, std::string("script-src '") + std::string(frugal::html::script_hash) + "'"));
   for (char const* fetch :
        {"src=", "@import", "url(", "fetch(", "<iframe", "http-equiv=\"refresh"}) {
@@ -170,24 +154,65 @@ TEST_CASE("a report replaces an older one as a whole, and one that fails leaves 
                   frugal::StoreError);
 }
 
-TEST_CASE("a comparison has a row and a line per run, and the difference between them") {
+TEST_CASE("duplicates are those of the file that a curation writes") {
   TemporaryFolder const folder;
-  for (int i : {1, 2}) {
-    put(folder / ("run" + std::to_string(i)) / "metrics.jsonl",
-        std::string(head) + step(10) + step(3600 / i) +
-            R"({"event":"validation","step":20,"seconds":20,"accuracy":0.)" +
-            std::to_string(7 + i) + "}\n");
+  put(folder / "metrics.jsonl", std::string(head) + step(1));
+  CHECK_FALSE(has(frugal::run_report_html(folder.path()), "id=\"duplicates\""));
+  put_duplicates(folder / "duplicates.jsonl");
+  std::string const html = frugal::run_report_html(folder.path());
+  CHECK(has(html, "<section id=\"duplicates\""));
+  CHECK(has(html, "<p>Jaccard 0.8.</p>"));
+  CHECK(has(html, "<dt>samples</dt><dd>1,200</dd>"));
+  CHECK(has(html, "<dt>removed</dt><dd>30 <small>2.50%</small></dd>"));
+  CHECK(has(html, "<dt>of these, copies</dt><dd>10</dd>"));
+  CHECK(has(html, "<dt>bytes saved</dt><dd>60.0 KiB</dd>"));    // 30 of 2 KiB
+  CHECK(has(html, "<dt>saved per epoch</dt><dd>$0.150</dd>"));  // 15 s of a cent
+}
+
+TEST_CASE(
+    "a metric's best value is that of its direction, and of an unknown one the last is shown") {
+  TemporaryFolder const folder;
+  std::string text(head);
+  for (char const* values :
+       {R"("wer":0.3,"cider":5)", R"("wer":0.1,"cider":9)", R"("wer":0.2,"cider":7)"}) {
+    text += R"({"event":"validation","step":1,"seconds":1,)" + std::string(values) + "}\n";
   }
-  std::string const html = frugal::comparison_report_html({folder / "run1", folder / "run2"});
-  CHECK(has(html, "Comparison of 2 runs"));
-  CHECK(has(html, "<th scope=\"row\">run1</th><td>3,600</td><td>1 h</td><td>0.8</td>"));
-  CHECK(has(html, "<th scope=\"row\">run2</th><td>1,800</td><td>30 min</td><td>0.9</td>"));
-  // One hour, then half of it.
-  CHECK(has(html,
-            "<span>run2</span><b><span class=\"good\">\xe2\x88\x92"
-            "30 min (\xe2\x88\x92"
-            "50%)</span></b>"));
-  CHECK(has(html, "30 min, 1/2"));
+  put(folder / "metrics.jsonl", text);
+  std::string html = frugal::run_report_html(folder.path());
+  CHECK(has(html, "<dt>best validation wer</dt><dd>0.1 "));
+  CHECK(has(html, "<dt>last validation cider</dt><dd>7 "));
+  // A recipe that watches it knows.
+  put(folder / "metrics.jsonl",
+      text +
+          R"({"event":"recipe","step":1,"seconds":1,"recipe":"EarlyStop<Watch<\"cider\", Better::higher>>"})" +
+          "\n");
+  html = frugal::run_report_html(folder.path());
+  CHECK(has(html, "<dt>best validation cider</dt><dd>9 "));
+}
+
+TEST_CASE("a page is the same, byte for byte, in every locale") {
+  TemporaryFolder const folder;
+  std::string text(head);
+  for (int i = 1; i < 40; ++i)
+    text += step(1000 * i + 7, R"(,"memory_bytes":1234567890.5,"dollars":0.25)");
+  put(folder / "metrics.jsonl", text);
+  put(folder / "levers.json",
+      R"({"version":1,"steps":[{"name":"a","value":37748.5},{"name":"b","value":0.125}]})");
+  put_duplicates(folder / "duplicates.jsonl");
+  std::string const run = frugal::run_report_html(folder.path());
+  std::string const both = frugal::comparison_report_html({folder.path(), folder.path()});
+  auto const check = [&] {
+    CHECK(frugal::run_report_html(folder.path()) == run);
+    CHECK(frugal::comparison_report_html({folder.path(), folder.path()}) == both);
+  };
+  support::GroupedLocale const grouped;
+  check();
+  support::CommaLocale const comma;
+  if (comma.works()) {
+    check();
+  } else {
+    MESSAGE("no locale with a comma is installed, nor can be made");
+  }
 }
 
 TEST_CASE("the waterfall of levers.json has each total's difference from the one before it") {

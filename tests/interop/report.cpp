@@ -4,8 +4,11 @@
 //
 //  run FOLDER FILE          the report of a run
 //  compare FILE FOLDER...   that of several
+//  duplicates FILE          a report of duplicates
 #include <frugal/html/comparison_page.hpp>
 #include <frugal/html/run_page.hpp>
+
+#include "../html/run_files.hpp"
 
 #include <cstdlib>
 #include <exception>
@@ -21,6 +24,8 @@ int main(int argc, char** argv) {
       frugal::write_run_report(words[2], words[1]);
     } else if (words.size() > 2 && words[0] == "compare") {
       frugal::write_comparison_report(words[1], {words.begin() + 2, words.end()});
+    } else if (words.size() == 2 && words[0] == "duplicates") {
+      frugal_test::run_files::put_duplicates(words[1]);
     } else {
       std::cerr << "report: what?\n";
       return 2;

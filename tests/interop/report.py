@@ -3,8 +3,8 @@
 """Opens the reports in Debian's Chromium: report.py PROGRAM
 
 PROGRAM is interop_report, built from report.cpp in this folder. The pages are opened in light and dark and
-360 pixels wide. Nothing may be reported on the console, fetched, or wider than the screen. Needs the
-package chromium, and nothing else but Python.
+on a phone 360 pixels wide. Nothing may be reported on the console, fetched, or wider than the screen. Keys are
+pressed as a keyboard does. Needs the package chromium, and nothing else but Python.
 """
 
 import base64
@@ -19,6 +19,10 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
+
+from chromium import Tab
 
 program = ""
 EVIL = "</script><script>document.title='run'</script>\"'<img src=x onerror=document.title='run'>"
@@ -60,6 +64,34 @@ const found = {problems, charts: document.querySelectorAll("figure.chart").lengt
 document.documentElement.innerHTML = "<body><pre id=found></pre>";
 document.getElementById("found").textContent = JSON.stringify(found);
 </script>"""
+
+
+# What is wrong with the texts of the charts that are shown, and how many there are.
+TEXTS = """(() => {
+const problems = [];
+let texts = 0;
+for (const plot of document.querySelectorAll(".plot")) {
+  const box = plot.getBoundingClientRect();
+  if (box.height === 0) continue;
+  const card = plot.closest("figure").getBoundingClientRect();
+  const shown = [...plot.querySelectorAll("text")].map(text => [text, text.getBoundingClientRect()]).filter(([, at]) => at.height > 0);
+  texts += shown.length;
+  shown.forEach(([text, at], i) => {
+    const size = parseFloat(getComputedStyle(text).fontSize) * box.width / plot.viewBox.baseVal.width;
+    const where = plot.id + " " + plot.querySelector("title").textContent + ": " + text.textContent;
+    if (size < 11) problems.push(where + " is " + size + " px");
+    if (at.left < box.left - .5 || at.right > box.right + .5 || at.top < box.top - 1 || at.bottom > box.bottom + .5) problems.push(where + " leaves the picture");
+    if (at.left < card.left || at.right > card.right) problems.push(where + " leaves the card");
+    // A line is higher than its digits by a third.
+    for (const [other, b] of shown.slice(i + 1))
+      if (Math.min(at.right, b.right) - Math.max(at.left, b.left) > .5 &&
+          Math.min(at.bottom, b.bottom) - Math.max(at.top, b.top) > at.height / 3)
+        problems.push(where + " overlaps " + other.textContent);
+  });
+}
+return {problems, texts};
+})()"""
+ACTIVE = "[+document.activeElement.value, document.activeElement.getAttribute('aria-valuetext')]"
 
 
 def chromium(page: Path, *flags: str) -> tuple[str, list[str]]:
@@ -109,6 +141,8 @@ def lines(scale: float = 1.0, name: str = "") -> str:
 
 
 class Reports(unittest.TestCase):
+    maxDiff = None
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
@@ -124,6 +158,7 @@ class Reports(unittest.TestCase):
             "overhead_seconds": 0.1, "trace": "step-20.trace.json",
             "hot_spots": [{"name": "aten::mm", "share": 0.6, "calls": 40, "microseconds": 9e5}],
             "memory": [{"seconds": i / 50, "bytes": 1e8 + i * 1e6} for i in range(60)]}]}))
+        subprocess.run([program, "duplicates", root / "first" / "duplicates.jsonl"], check=True)
         evil = root / "<img src=x>"
         evil.mkdir()
         (evil / "metrics.jsonl").write_text(lines(1.0, EVIL))
@@ -171,24 +206,67 @@ class Reports(unittest.TestCase):
                     backgrounds[look] = found["background"]
         self.assertNotEqual(backgrounds["light"], backgrounds["dark"])
         self.assertEqual(self.found("run")["sections"],
-                         ["curves", "plan", "savings", "interruptions", "hot-spots", "facts", "events"])
-        self.assertEqual(self.found("compare")["sections"], ["all", "savings", "curves"])
+                         ["curves", "plan", "savings", "interruptions", "hot-spots", "duplicates", "facts", "events"])
+        self.assertEqual(self.found("compare")["sections"],
+                         ["all", "savings", "curves", "plan", "interruptions", "hot-spots", "duplicates"])
 
-    def test_no_page_is_wider_than_a_phone(self):
-        # A window of Chromium is at least 500 wide: the page is put into a frame of a phone's width.
+    def test_a_page_fits_on_a_phone_and_its_charts_can_be_read_there(self):
         for name, page in self.pages.items():
-            with self.subTest(name):
-                frame = page.with_suffix(".phone.html")
-                frame.write_text(f"<!doctype html><iframe id=f width=360 height=740 style='border:0' src='{page.name}'></iframe>"
-                                 "<pre id=found></pre><script>onload = () => { const d = document.getElementById('f')."
-                                 "contentDocument.documentElement; document.getElementById('found').textContent = "
-                                 "JSON.stringify([d.clientWidth, d.scrollWidth]); };</script>")
-                dom, _ = chromium(frame, "--allow-file-access-from-files")
-                parser = Text()
-                parser.feed(dom)
-                inner, needed = json.loads(parser.text)
-                self.assertLessEqual(inner, 360)
-                self.assertEqual(needed, inner)
+            for width in (360, 412):
+                with self.subTest(f"{name}, {width}"), Tab(page) as tab:
+                    tab.call("Emulation.setDeviceMetricsOverride", width=width, height=740, deviceScaleFactor=3, mobile=True)
+                    self.assertEqual(tab.value("[innerWidth, document.documentElement.scrollWidth]"), [width, width])
+                    self.check_charts(tab)
+
+    def test_texts_of_charts_do_not_overlap_in_any_width(self):
+        for name, page in self.pages.items():
+            with self.subTest(name), Tab(page) as tab:
+                for width in (620, 760, 1000, 1280, 1900):
+                    tab.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+                    self.check_charts(tab)
+
+    def check_charts(self, tab: Tab) -> None:
+        """On each axis: texts are at least 11 pixels high, apart from each other, and within the picture and its card."""
+        for axis in ("seconds", "dollars", "step"):
+            tab.value(f"document.getElementById('x-{axis}').click()")
+            found = tab.value(TEXTS)
+            self.assertGreater(found["texts"], 20)
+            self.assertEqual(found["problems"], [], axis)
+
+    def test_tab_and_arrow_keys_read_each_chart(self):
+        for name, page in self.pages.items():
+            with self.subTest(name), Tab(page) as tab:
+                sliders = tab.value("document.querySelectorAll('.probe:not([hidden]) input').length")
+                self.assertGreaterEqual(sliders, 5)
+                read = []
+                for _ in range(200):
+                    tab.press("Tab", 9)
+                    if tab.value("document.activeElement.type") != "range":
+                        if tab.value("document.activeElement === document.body"):
+                            break
+                        continue
+                    before, text = tab.value(ACTIVE)
+                    tab.press("ArrowLeft", 37)
+                    after, says = tab.value(ACTIVE)
+                    self.assertEqual(after, before - 1)
+                    self.assertNotEqual(says, text)
+                    tab.press("Home", 36)
+                    self.assertEqual(tab.value(ACTIVE)[0], 0)
+                    read.append(tab.value("document.activeElement.getAttribute('aria-label')"))
+                self.assertEqual(len(read), sliders)
+                self.assertEqual(tab.console, [])
+
+    def test_a_screen_reader_finds_names_of_charts_and_sliders(self):
+        for name, page in self.pages.items():
+            with self.subTest(name), Tab(page) as tab:
+                names = tab.names()
+                titles = tab.value("[...document.querySelectorAll('figure.chart h3')].map(each => each.textContent)")
+                self.assertGreaterEqual(len(titles), 5)
+                self.assertEqual(names["slider"], [title + ": point to read" for title in titles])
+                # With the axis shown, and the first, last, lowest and highest value.
+                for title, picture in zip(titles, names["image"], strict=True):
+                    self.assertRegex(picture, re.escape(title) + " over (step|training time) .*from .* to .*lowest .*highest ")
+                self.assertIn("Horizontal axis", names["group"])
 
     def test_the_policy_names_the_script_by_its_hash(self):
         page = self.pages["run"].read_text()

@@ -9,6 +9,7 @@ requirements/data.txt.
 
 import csv
 import json
+import shutil
 import struct
 import subprocess
 import sys
@@ -80,7 +81,7 @@ class Interop(unittest.TestCase):
     def test_scalars_are_those_of_the_log(self):
         run(self.folder, "run")
         events = read(self.folder)
-        for event, names in {"step": ("loss", "lr_factor", "half"), "epoch": ("loss",),
+        for event, names in {"step": ("loss", "lr_factor", "learning_rate", "half"), "epoch": ("loss",),
                              "validation": ("loss", "accuracy")}.items():
             lines = self.lines(event)
             self.assertGreater(len(lines), 1)
@@ -137,6 +138,28 @@ class Interop(unittest.TestCase):
         events = read(self.folder)
         self.assertEqual(len(list((self.folder / "tensorboard").iterdir())), 2)
         self.assertEqual([each.step for each in events.Scalars("step/loss")], list(range(2, 21, 2)))
+
+    def test_a_rollback_loses_no_histogram_before_the_state_it_returns_to(self):
+        run(self.folder, "rolled")
+        self.assertEqual([line["from_step"] for line in self.lines("rollback")], [17])
+        events = read(self.folder)
+        # One window is passed over; the record of step 14 is the last before the state of step 15.
+        self.assertEqual([each.step for each in events.Scalars("step/loss")], list(range(2, 19, 2)))
+        self.assertEqual([each.step for each in events.Histograms("weights/weight")], [5, 10, 15])
+
+    def test_a_full_disk_leaves_whole_events_before_and_after(self):
+        run(self.folder, "full")
+        events = read(self.folder)
+        self.assertEqual([each.step for each in events.Scalars("step/loss")], [2, 4, *range(10, 21, 2)])
+        self.assertEqual([each.step for each in events.Histograms("weights/weight")], [5, 10, 15, 20])
+
+    def test_a_second_run_from_the_beginning_replaces_the_first(self):
+        for _ in range(2):
+            run(self.folder, "run")
+            for checkpoint in (self.folder / "checkpoints").iterdir():
+                shutil.rmtree(checkpoint)
+        self.assertEqual(len(list((self.folder / "tensorboard").iterdir())), 2)
+        self.assertEqual([each.step for each in read(self.folder).Scalars("step/loss")], list(range(2, 21, 2)))
 
     def test_a_changed_byte_is_found(self):
         run(self.folder, "run")

@@ -47,7 +47,9 @@ TEST_CASE("a program is killed soon after a stop is requested, and not only when
   NotifyCommand const settings{.words = {"sleep", "60"}, .patience = std::chrono::seconds(50)};
   std::jthread const later([&] { stop.request_stop(); });
   auto const began = std::chrono::steady_clock::now();
-  CHECK(NotifyCommand::Sender(settings)({"x"}, stop.get_token()).result == Attempt::Result::again);
+  Attempt const attempt = NotifyCommand::Sender(settings)({"x"}, stop.get_token());
+  CHECK(attempt.result == Attempt::Result::refused);
+  CHECK(attempt.why == "the fit ended before the program did");
   CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(25));
 }
 

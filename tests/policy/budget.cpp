@@ -9,11 +9,17 @@
 #include "support/files.hpp"
 #include "support/running.hpp"
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <memory>
 #include <ostream>
+#include <stop_token>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -112,6 +118,16 @@ TEST_CASE(
   CHECK(tale.empty());
 }
 
+TEST_CASE("a projected overspend is told from 1% of the budget on: the first steps are slow") {
+  Tale tale;
+  Budget<Usd<1300>> tight;
+  tight.levels = {};
+  // 1,320 steps, projected from the eleventh on.
+  static_cast<void>(
+      run({.folder = {}, .epochs = 120}, Optimizer{}, meter(), tight, Hourly{.tale = &tale}));
+  CHECK(tale == Tale{{13, 1.0, "projected"}});
+}
+
 TEST_CASE("with Stop the run ends in the step in which the budget is spent, and is saved there") {
   TemporaryFolder const folder;
   Tale tale;
@@ -140,6 +156,144 @@ TEST_CASE("with Stop the run ends in the step in which the budget is spent, and 
   CHECK(same_bits(more.tensors, whole.tensors));
 }
 
+TEST_CASE("a stop is told if its level was told before, by a lower limit or without Stop") {
+  TemporaryFolder const folder;
+  Tale tale;
+  Job const job{.folder = folder.path()};
+  Hourly const hourly{.tale = &tale};
+  using Stopping = Budget<Usd<20>, Stop>;
+  static_cast<void>(run(job, Optimizer{}, Saves{}, meter(), Stopping{.projected = false}, hourly));
+  CHECK(tale.back() == Told{20, 1.0, "stop"});
+  tale.clear();
+  // 20 of 21 is within the hysteresis of the level.
+  auto const more =
+      run(job, Optimizer{}, Saves{}, meter(), Stopping{.limit = 21, .projected = false}, hourly);
+  CHECK(more.report.steps == 21);
+  CHECK(tale == Tale{{21, 1.0, "stop"}});
+
+  tale.clear();
+  Job const other{.folder = folder / "other", .dies_at = 23};
+  CHECK(
+      run(other, Optimizer{}, Saves{}, meter(), Budget<Usd<20>>{.projected = false}, hourly).died);
+  CHECK(tale.back() == Told{20, 1.0, "warn"});
+  tale.clear();
+  auto const stops = run({.folder = folder / "other"}, Optimizer{}, Saves{}, meter(),
+                         Stopping{.projected = false}, hourly);
+  CHECK(stops.report.stopped_by == "Budget");
+  CHECK(stops.report.steps == 21);
+  CHECK(tale == Tale{{21, 1.0, "stop"}});
+}
+
+TEST_CASE("a run that dies again and again before its next save is stopped by its budget") {
+  TemporaryFolder const folder;
+  Budget<Usd<20>, Stop> const budget{.projected = false};
+  Job job{.folder = folder.path(), .dies_at = 4};
+  int processes = 0;
+  Outcome last;
+  do {
+    last = run(job, Optimizer{}, frugal::Checkpoint<Every<1000>>{}, meter(), budget, Hourly{});
+  } while (last.died && ++processes < 20);
+  // Three hours in each, and the twentieth in the seventh.
+  CHECK(processes == 6);
+  CHECK(last.report.stopped_by == "Budget");
+  CHECK(last.report.steps == 2);
+}
+
+/// Time passes after the last look of the budget in an epoch.
+struct Late {
+  struct kind : frugal::observer_kind {
+    static constexpr std::string_view name = "budget.Late";
+  };
+  using listens = frugal::list<frugal::on::epoch_end>;
+  using after = frugal::list<frugal::kinds::budget>;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Late const&) {}
+    void on_epoch_end(frugal::EpochEnd<Context>& phase) {
+      if (phase.counters().epoch == 3) now += 2 * 3600;
+    }
+  };
+};
+
+TEST_CASE("a level that is reached when the run has ended is a warning: nobody stops it") {
+  Tale tale;
+  auto const report = run({}, Optimizer{}, meter(), Budget<Usd<34>, Stop>{.levels = {0.99}},
+                          Hourly{.tale = &tale}, Late{})
+                          .report;
+  CHECK(report.steps == 33);
+  CHECK(report.stopped_by.empty());
+  CHECK(tale == Tale{{33, 1.0, "warn"}});
+}
+
+/// A channel whose alerts arrive once a checkpoint is on disk.
+struct AfterCheckpoint {
+  std::filesystem::path checkpoint{};
+  frugal::notify::Delivery delivery{
+      .attempts = 1000000, .first_wait{}, .at_end = std::chrono::minutes(5)};
+  void require_valid(std::string const&) const {}
+  std::string name() const { return "a channel"; }
+
+  class Sender;
+};
+
+class AfterCheckpoint::Sender {
+ public:
+  explicit Sender(AfterCheckpoint const& settings) : checkpoint_(settings.checkpoint) {}
+  frugal::notify::Attempt operator()(frugal::notify::Alert const&, std::stop_token const&) const {
+    std::this_thread::yield();
+    if (std::filesystem::exists(checkpoint_)) return {};
+    return {frugal::notify::Attempt::Result::again, "there is no checkpoint"};
+  }
+
+ private:
+  std::filesystem::path checkpoint_;
+};
+
+TEST_CASE("the last checkpoint is on disk before the run waits for its alerts") {
+  TemporaryFolder const folder;
+  Budget<Usd<7>, Stop, AfterCheckpoint> budget{.projected = false};
+  budget.webhook.checkpoint = folder / "checkpoints/step-00000007";
+  auto const ended = run({.folder = folder.path()}, Optimizer{}, frugal::Checkpoint<Every<1000>>{},
+                         meter(), budget, Hourly{});
+  CHECK(ended.report.stopped_by == "Budget");
+  CHECK_FALSE(advises(ended.report, "missed"));
+}
+
+TEST_CASE("a budget in kilowatt-hours warns and stops by what the counters have read") {
+  TemporaryFolder const folder;
+  std::filesystem::path const zone = folder / "cap/intel-rapl:0";
+  std::filesystem::create_directories(zone);
+  std::ofstream(zone / "name") << "package-0\n";
+  std::ofstream(zone / "max_energy_range_uj") << "9000000000000000\n";
+  std::ofstream(zone / "energy_uj") << 0 << '\n';
+  CostMeter energetic = meter();
+  energetic.energy = {.powercap = folder / "cap", .gpus = false, .interval_seconds = 0.01};
+  // The counter shows three kilowatt-hours from step 3 on, and the run goes on until it was read.
+  int calls = 0;
+  auto const objective = [&](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
+    if (++calls == 3) std::ofstream(zone / "energy_uj") << 10'800'000'000'000 << '\n';
+    return frugal::CrossEntropy{}(module, batch);
+  };
+  Tale tale;
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          objective,
+                          frugal::Settings{.epochs = 100000},
+                          Optimizer{},
+                          energetic,
+                          Budget<KilowattHours<2>, Stop>{.projected = false},
+                          Hourly{.tale = &tale}};
+  frugal::Resident train(samples(43), {.batch = 4});
+  auto const report = trainer.fit(train);
+  CHECK(report.stopped_by == "Budget");
+  REQUIRE(tale.size() == 1);
+  CHECK(tale[0].level == 1.0);
+  CHECK(tale[0].action == "stop");
+  CHECK(advises(report, "Budget: 100% of 2 kWh is reached: 3 kWh spent, and the run ends here"));
+}
+
 TEST_CASE("a stop is told, whatever levels are set, and large amounts have no exponent") {
   Tale tale;
   Budget<Usd<20000>, Stop> budget{.levels = {}, .projected = false};
@@ -159,7 +313,8 @@ TEST_CASE("a resumed run does not repeat what was told before its checkpoint") {
   CHECK(tale == Tale{{10, 0.5, "warn"}});
   tale.clear();
   static_cast<void>(run({.folder = folder.path()}, Optimizer{}, Saves{}, meter(), budget, hourly));
-  CHECK(tale == Tale{{16, 0.8, "warn"}, {20, 1.0, "warn"}});
+  // The hour of step 13, which the kill has undone, is spent.
+  CHECK(tale == Tale{{15, 0.8, "warn"}, {19, 1.0, "warn"}});
 }
 
 TEST_CASE("a budget may be in hours, and needs no price then") {

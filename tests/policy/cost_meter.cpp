@@ -215,7 +215,6 @@ TEST_CASE("idle time before each start and other costs are billed") {
 
 TEST_CASE("a killed run's bill goes on, with the work that was lost, at the price of its time") {
   TemporaryFolder const folder;
-  // The heartbeat tells how much was lost, and it beats at most twice a second: every step here.
   Job job{.folder = folder.path(), .dies_at = 11};
   CHECK(metered(meter_of(2), job, 3600, Saves{}).died);
   job.dies_at = 0;
@@ -223,18 +222,90 @@ TEST_CASE("a killed run's bill goes on, with the work that was lost, at the pric
   REQUIRE(report.resumed);
   CHECK(report.resumed->step == 8);
   CHECK(cost.resumes == 1);
-  // Eight hours at 2 dollars, and 25 at 5; real seconds of the heartbeat are beyond Approx.
-  double const lost = report.resumed->seconds_lost;
-  CHECK(cost.lost_seconds == lost);
-  CHECK(*cost.lost_amount == doctest::Approx(lost / 3600 * 2));
-  CHECK(cost.hours == doctest::Approx(33 + lost / 3600));
-  CHECK(*cost.amount == doctest::Approx(8 * 2 + 25 * 5 + lost / 3600 * 2));
-  CHECK(number(*find(shown.events, "cost"), "lost_seconds") == lost);
+  // Ten hours at 2 dollars, of which two are behind the checkpoint, and 25 at 5.
+  CHECK(cost.lost_seconds == doctest::Approx(2 * 3600));
+  CHECK(*cost.lost_amount == doctest::Approx(4));
+  CHECK(cost.hours == doctest::Approx(35));
+  CHECK(*cost.amount == doctest::Approx(10 * 2 + 25 * 5));
+  CHECK(number(*find(shown.events, "cost"), "lost_seconds") == cost.lost_seconds);
 
   // Again: nothing is trained, so there is no second line.
   auto const again = metered(meter_of(5), job, 3600, Saves{});
   CHECK(*again.cost.amount == doctest::Approx(*cost.amount));
   CHECK_FALSE(find(again.shown.events, "cost"));
+}
+
+TEST_CASE("kills between two saves each cost what they cost, with the boots after them") {
+  TemporaryFolder const folder;
+  CostMeter meter = meter_of(2);
+  meter.idle = 1800;
+  Job job{.folder = folder.path(), .dies_at = 11};
+  CHECK(metered(meter, job, 3600, Saves{}).died);  // saved at step 8, died in step 11
+  job.dies_at = 3;
+  CHECK(metered(meter, job, 3600, Saves{}).died);
+  CHECK(metered(meter, job, 3600, Saves{}).died);
+  job.dies_at = 0;
+  Cost const cost = metered(meter, job, 3600, Saves{}).cost;
+  // Ten hours, twice two, and 25; half an hour before each of the four.
+  CHECK(cost.resumes == 3);
+  CHECK(cost.hours == doctest::Approx(10 + 2 + 2 + 25 + 4 * 0.5));
+  CHECK(*cost.amount == doctest::Approx(2 * cost.hours));
+  // Two behind the checkpoint, and whatever the second and the third process did; three boots.
+  CHECK(cost.lost_seconds == doctest::Approx(3600 * (2 + 2 + 2 + 3 * 0.5)));
+  CHECK(*cost.lost_amount == doctest::Approx(2 * cost.lost_seconds / 3600));
+}
+
+TEST_CASE("a run killed before its first cadence has lost money at the price of that time") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 3};
+  CHECK(metered(meter_of(2), job, 3600, Saves{}).died);
+  job.dies_at = 0;
+  auto const end = metered(meter_of(5), job, 3600, Saves{});
+  CHECK(end.cost.lost_seconds == doctest::Approx(2 * 3600));
+  CHECK(*end.cost.lost_amount == doctest::Approx(4));
+  CHECK(*end.cost.amount == doctest::Approx(2 * 2 + 33 * 5));
+  CHECK_FALSE(advises(end.report, "had no price"));
+}
+
+TEST_CASE("a run that ends by an exception has its bill too") {
+  CostMeter const meter = meter_of(2);
+  int calls = 0;
+  auto const objective = [&](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
+    if (++calls == 5) throw Gone{};
+    return frugal::CrossEntropy{}(module, batch);
+  };
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          objective,
+                          frugal::Settings{.epochs = 3},
+                          Optimizer{},
+                          meter,
+                          Passing{}};
+  frugal::Resident train(samples(43), {.batch = 4});
+  CHECK_THROWS_AS(static_cast<void>(trainer.fit(train)), Gone);
+  REQUIRE(trainer.cost_meter().cost());
+  CHECK(*trainer.cost_meter().cost()->amount == doctest::Approx(8));
+}
+
+TEST_CASE("a run that is stopped early projects no more than it has spent") {
+  Shown shown;
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          frugal::CrossEntropy{},
+                          frugal::Settings{.epochs = 3},
+                          Optimizer{},
+                          meter_of(2),
+                          Passing{.shown = &shown},
+                          frugal::Budget<frugal::Usd<30>, frugal::Stop>{}};
+  frugal::Resident train(samples(43), {.batch = 4});
+  CHECK(trainer.fit(train).steps == 15);
+  CHECK(shown.gauges.find("dollars_projected").value_or(0) == doctest::Approx(30));
+  CHECK(shown.gauges.find("hours_projected").value_or(0) == doctest::Approx(15));
+}
+
+TEST_CASE("other costs without a price are said to be left out") {
+  CostMeter meter = meter_of(0);
+  meter.price = {};
+  meter.other_per_hour = 1;
+  CHECK(advises(metered(meter, {}, 3600).report, "need a price, perhaps of 0"));
 }
 
 TEST_CASE("work that a kill has undone is lost money") {
@@ -246,6 +317,13 @@ TEST_CASE("work that a kill has undone is lost money") {
   CHECK(bill.lost_amount == doctest::Approx(1.5));
   CHECK(bill.lost_seconds == 1800);
   CHECK(bill.seconds == 9000);
+  // Without a price it gets the first that is known, as the whole bill does.
+  frugal::detail::Bill unpriced;
+  unpriced.add(3600, {});
+  unpriced.lose(1800);
+  CHECK(unpriced.price_the_rest(2) == 5400);
+  CHECK(unpriced.amount == doctest::Approx(3));
+  CHECK(unpriced.lost_amount == doctest::Approx(1));
 }
 
 TEST_CASE("time without a price, or before there was a meter, counts at the first price") {
@@ -269,8 +347,9 @@ TEST_CASE("time without a price, or before there was a meter, counts at the firs
   CHECK(late.cost.hours == doctest::Approx(25 + late.report.seconds_before / 3600));
 }
 
-TEST_CASE("a Rollback takes no money back") {
+TEST_CASE("a Rollback takes no money back, and repeats no plan") {
   CostMeter const meter = meter_of(2);
+  Shown shown;
   int calls = 0;
   auto const objective = [&](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
     frugal::Loss loss = frugal::CrossEntropy{}(module, batch);
@@ -282,11 +361,13 @@ TEST_CASE("a Rollback takes no money back") {
                           frugal::Settings{.epochs = 3},
                           Optimizer{},
                           meter,
-                          Passing{},
+                          Passing{.shown = &shown},
                           frugal::Rollback<>{}};
   frugal::Resident train(samples(43), {.batch = 4});
   auto const report = trainer.fit(train);
   CHECK(calls > 33);
+  CHECK(std::count_if(shown.events.begin(), shown.events.end(),
+                      [](frugal::Event const& event) { return event.name == "plan"; }) == 1);
   CHECK(*trainer.cost_meter().cost()->amount == doctest::Approx(2 * calls).epsilon(0.06));
 }
 
@@ -325,6 +406,12 @@ TEST_CASE("energy is read, priced, turned into carbon, and kept by a resume") {
   CHECK(*cost.kilowatt_hours == doctest::Approx(0.002));
   CHECK(*cost.kg_co2 == doctest::Approx(0.0008));
   CHECK(*cost.amount == doctest::Approx(0.0005));
+  // The counters of the second process begin again, and add to the bill of the first.
+  Cost const both = fit(16);
+  CHECK(both.resumes == 1);
+  CHECK(*both.kilowatt_hours == doctest::Approx(0.004));
+  CHECK(*both.kg_co2 == doctest::Approx(0.0016));
+  CHECK(*both.amount == doctest::Approx(0.001));
 }
 
 TEST_CASE("energy that cannot be read is said where somebody has asked for it") {

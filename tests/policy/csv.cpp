@@ -69,7 +69,9 @@ TEST_CASE("a CSV file has one header, and a row for each value of each record") 
   CHECK(rows[3][3] == "18");
   CHECK(rows[3][5] == "loss");
   CHECK(std::stod(rows[3][6]) == seen.losses[4]);
-  CHECK(rows[5][5] == "memory_bytes");
+  CHECK(rows[5][5] == "learning_rate");
+  CHECK(rows[5][6] == "0.001");
+  CHECK(rows[6][5] == "memory_bytes");
   CHECK(rows.back()[0] == "end");
   for (auto const& row : rows) CHECK(row.size() == 7);
 }
@@ -88,6 +90,25 @@ TEST_CASE("a run that dies and resumes has the rows of one that does not") {
   auto const whole = rows_of("whole", {});
   CHECK(whole.size() > 20);
   CHECK(rows_of("killed", {7, 11}) == whole);
+}
+
+TEST_CASE("a resumed run whose file lacks rows reports that once, and continues") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 15};
+  auto const start = [&] {
+    return run(job, fr::Optimize<fr::SGD>{}, Csv<Every<2>>{}, fr::Checkpoint<Every<4>>{});
+  };
+  CHECK(start().died);
+  auto const size = std::filesystem::file_size(folder / "metrics.csv");
+  std::filesystem::resize_file(folder / "metrics.csv", 100);
+  job.dies_at = 0;
+  auto const report = start().report;
+  CHECK(advises(report, (folder / "metrics.csv").string() + " lacks "));
+  CHECK(advises(report, "its lines from then are missing"));
+  CHECK(std::filesystem::file_size(folder / "metrics.csv") > size);
+  // If all of it is there, nothing else is said.
+  job.epochs = 4;
+  CHECK(start().report.advice == report.advice);
 }
 
 /// Keeps what a checkpoint of step 0 would hold.

@@ -68,7 +68,8 @@ TEST_CASE(
   CHECK(step.at("epoch") == 0);
   CHECK(step.at("samples") == 16);
   CHECK(step.at("loss").get<double>() == seen.losses[3]);
-  CHECK(step.at("lr_factor") == 4.0 / 5);  // of the completed step, not of the next
+  CHECK(step.at("lr_factor") == 4.0 / 5);               // of the completed step, not of the next
+  CHECK(step.at("learning_rate") == 1e-3 * (4.0 / 5));  // of SGD's default
   CHECK(step.at("seconds").get<double>() >= events[1].at("seconds").get<double>());
 
   CHECK(events[3].at("epoch") == 1);

@@ -60,6 +60,7 @@ TEST_CASE("a log has the keys of MLPerf in the order of the run") {
   CHECK(events[4].at("event_type") == "INTERVAL_START");
   CHECK(events[5].at("metadata").at("epoch_num") == 1);
   CHECK(events[6].at("value").at("lr_factor") == 1);
+  CHECK(events[6].at("value").at("learning_rate") == 1e-3);
   CHECK(events[6].at("metadata").at("step") == 5);
   CHECK(events[7].at("metadata").at("epoch_num") == 1);
   CHECK(events[9].at("value").get<double>() == report.validations[0].metrics["loss"]);
@@ -99,6 +100,19 @@ TEST_CASE("a run that dies and resumes has the lines of one that does not") {
   auto const whole = lines_with("whole", {});
   CHECK(whole.size() > 20);
   CHECK(lines_with("killed", {7, 11}) == whole);
+}
+
+TEST_CASE("a resumed run without its log reports that, and begins another") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 15};
+  auto const start = [&] {
+    return run(job, fr::Optimize<fr::SGD>{}, MlperfLog<Every<2>>{}, fr::Checkpoint<Every<4>>{});
+  };
+  CHECK(start().died);
+  std::filesystem::remove(folder / "mlperf.log");
+  job.dies_at = 0;
+  CHECK(advises(start().report, (folder / "mlperf.log").string() + " lacks "));
+  CHECK(keys(events_in(folder / "mlperf.log")).front() == "init_start");
 }
 
 TEST_CASE("a full disk is reported once, and a target that is not finite is refused") {

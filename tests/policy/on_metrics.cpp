@@ -82,6 +82,7 @@ TEST_CASE("a callable gets the begin, each due step, validation, epoch, event, a
   CHECK(step.at.step == 4);
   CHECK(step.number("loss") == seen.losses[3]);
   CHECK(step.number("lr_factor") == 4.0 / 5);
+  CHECK(step.number("learning_rate") == 1e-3 * (4.0 / 5));  // of SGD's default
   CHECK(step.number("gradient_norm").value() ==
         doctest::Approx(seen.gradient_norms[3]).epsilon(1e-6));
   CHECK(step.number("dollars") == 1.5);

@@ -15,9 +15,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <locale>
 #include <memory>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -134,7 +136,9 @@ TEST_CASE("the parts of a step are ranges, each as often as the step has it") {
 }
 
 TEST_CASE("a starved job is input-bound, is sent to its data, and is not profiled again") {
-  // The default is 0.2. On a busy machine the few operators of this job take longer than that.
+  // On a busy machine the few operators of this job take longer than the default's share, whose
+  // rule tests/watch/profile/window_profile.cpp shows with traces.
+  CHECK(Short{}.least_busy == 0.2);
   frugal::Trainer trainer{torch::nn::Linear(6, 3), frugal::CrossEntropy{},
                           frugal::Settings{.epochs = 3}, Optimizer{},
                           Short{.warm_up = 2, .least_busy = 0.7}};
@@ -163,12 +167,44 @@ TEST_CASE("each epoch has one window, at its cadence") {
   CHECK(steps[1].step == 26);
 }
 
-TEST_CASE(
-    "a window that is open when the run ends is read, and one that a run is too short for not") {
+TEST_CASE("a window that is open when the run ends is read") {
   auto const read = run_large({}, Profile<Seconds<1000>, PerEpoch>{.warm_up = 4, .steps = 1000});
   REQUIRE(read.windows.size() == 1);
   CHECK(read.windows[0].steps == 16);
-  CHECK(run_large({}, Profile<>{.warm_up = 100}).windows.empty());
+}
+
+TEST_CASE("a run that is too short for a window says so, once") {
+  for (auto const& read : {run_large({}, Profile<>{.warm_up = 100}, 2),
+                           run_large({}, Profile<Seconds<3>, Every<1000>>{})}) {
+    CHECK(read.windows.empty());
+    REQUIRE(read.report.advice.size() == 1);
+    CHECK(advises(read.report, "before its first window"));
+    CHECK(advises(read.report, "warm_up is 10"));  // 100, or 10
+  }
+  CHECK_FALSE(advises(run_large({}, windows()).report, "first window"));
+}
+
+TEST_CASE("a run without a window says nothing if it is preempted, or has no steps left") {
+  TemporaryFolder const folder;
+  Profile<> const never{.warm_up = 100};
+  std::stop_source asked;
+  asked.request_stop();
+  frugal::Trainer trainer{torch::nn::Linear(6, 3), frugal::CrossEntropy{},
+                          frugal::Settings{.stop = asked.get_token()}, Optimizer{}, never};
+  auto const preempted = trainer.fit(frugal::Resident(samples(80), {.batch = 4}));
+  CHECK(preempted.preempted);
+  CHECK_FALSE(advises(preempted, "first window"));
+  Job const job{.folder = folder.path()};
+  CHECK(advises(run(job, Optimizer{}, Saves{}, never).report, "first window"));
+  CHECK_FALSE(advises(run(job, Optimizer{}, Saves{}, never).report, "first window"));
+}
+
+TEST_CASE("the last steps of a run that had its windows say nothing either") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 31};  // in the last epoch, behind its window
+  CHECK(run(job, Optimizer{}, Saves{}, windows()).died);
+  job.dies_at = 0;
+  CHECK_FALSE(advises(run(job, Optimizer{}, Saves{}, windows()).report, "first window"));
 }
 
 /// The text members of an event, checked against the Trace Event Format ("Trace Event Format",
@@ -423,19 +459,28 @@ TEST_CASE("a folder that cannot be written costs the files, not the run and not 
         }) == 1);
 }
 
-TEST_CASE("a hot_spots.json that is no such file is replaced") {
+TEST_CASE("parts of files that a kill has left are gone when the next process begins") {
   TemporaryFolder const folder;
   std::filesystem::create_directories(folder / "profile");
-  for (std::string const text :
-       {"", "{", "[1]", R"({"windows":3})", R"({"windows":[1,{"step":-1}]})"}) {
-    std::ofstream(folder / "profile/hot_spots.json") << text;
-    frugal::detail::HotSpotsFile file(folder / "profile/hot_spots.json");
-    file.resume_at(100);
-    CHECK(file.write());
-    auto const written = Json::parse(text_of(folder / "profile/hot_spots.json"));
-    REQUIRE(written);
-    CHECK(written->find("windows")->items().empty());
-  }
+  std::ofstream(folder / "profile/step-9.trace.json.part") << "{";
+  run_large(folder.path(), windows());
+  CHECK(entries(folder / "profile") == 2);
+}
+
+/// Numbers in groups of three, as a program may have them on its own streams.
+struct Grouping : std::numpunct<char> {
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+TEST_CASE("a program's locale changes no file") {
+  TemporaryFolder const folder;
+  std::locale const before = std::locale::global(std::locale(std::locale::classic(), new Grouping));
+  auto const read = run_large(folder.path(), windows());
+  std::locale::global(before);
+  REQUIRE(read.windows.size() == 1);
+  CHECK(Json::parse(text_of(folder / read.windows[0].trace)));
+  CHECK(Json::parse(text_of(folder / "profile/hot_spots.json")));
 }
 
 TEST_CASE("NVTX ranges without CUDA are one recommendation, and the window is as ever") {

@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include <frugal/policy/progress.hpp>
 
@@ -129,7 +132,73 @@ TEST_CASE("an output that accepts nothing does not end the run") {
   CHECK_NOTHROW(fit(Progress<>{.out = full.get(), .line_seconds = 0}));
 }
 
-/// A terminal with a given width, and what was written to it.
+/// A pipe whose reader has gone, as of `program 2>&1 | head`. Its writer gets a SIGPIPE, which ends
+/// this program.
+File broken_pipe() {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  ::close(ends[0]);
+  return File(::fdopen(ends[1], "w"));
+}
+
+TEST_CASE("a reader that has gone does not end the run") {
+  for (double const seconds : {0.0, 1e6}) {
+    File const broken = broken_pipe();
+    Seen seen;
+    fit(Progress<>{.out = broken.get(), .line_seconds = seconds}, Spy{.seen = &seen});
+    CHECK(seen.losses.size() == 10);
+  }
+}
+
+TEST_CASE("a validation's line is in the file at once") {
+  File const file(std::tmpfile());
+  std::size_t seen = 0;
+  auto const look = [&](frugal::Batch const&) {
+    // Through the descriptor: what is in the stream's buffer is lost in a kill.
+    std::string text(1 << 16, ' ');
+    ssize_t const got = ::pread(::fileno(file.get()), text.data(), text.size(), 0);
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    seen = std::max(seen, lines_of(text).size());
+  };
+  auto const objective = [&](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
+    look(batch);
+    return frugal::CrossEntropy{}(module, batch);
+  };
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          objective,
+                          frugal::Settings{.steps = 4},
+                          Optimize<SGD>{},
+                          frugal::Validate<frugal::Every<2>>{},
+                          Progress<>{.out = file.get(), .line_seconds = 1e6}};
+  static_cast<void>(
+      trainer.fit(Resident(samples(18), {.batch = 4}), Resident(samples(9, 92), {.batch = 4})));
+  CHECK(seen == 2);  // the first step, and the validation after the second
+}
+
+/// A variable of the environment for its lifetime; null: not set.
+class Variable {
+ public:
+  Variable(char const* name, char const* value) : name_(name) {
+    if (char const* const before = std::getenv(name)) before_ = before;
+    set(value);
+  }
+  Variable(Variable const&) = delete;
+  Variable& operator=(Variable const&) = delete;
+  ~Variable() { set(before_ ? before_->c_str() : nullptr); }
+
+ private:
+  void set(char const* value) const {
+    if (value == nullptr) {
+      ::unsetenv(name_);
+    } else {
+      ::setenv(name_, value, 1);
+    }
+  }
+  char const* name_;
+  std::optional<std::string> before_;
+};
+
+/// A terminal with a given width, and what was written to it; the environment is that of a person.
 class Terminal {
  public:
   explicit Terminal(unsigned short columns) {
@@ -160,6 +229,8 @@ class Terminal {
   int ours_ = -1;
   int theirs_ = -1;
   File file_;
+  Variable term_{"TERM", "xterm"};
+  Variable ci_{"CI", nullptr};
 };
 
 /// The lines of each redraw: everything after a return and an erasure, without colours.
@@ -215,20 +286,18 @@ TEST_CASE("a terminal shows bars of the run and of the epoch, redrawn in place, 
   }
 }
 
-TEST_CASE("a dumb terminal gets plain lines") {
-  Terminal terminal(80);
-  char const* const before = std::getenv("TERM");
-  std::string const kept = before == nullptr ? "" : before;
-  ::setenv("TERM", "dumb", 1);
-  fit(Progress<>{.out = terminal.file()});
-  if (before == nullptr) {
-    ::unsetenv("TERM");
-  } else {
-    ::setenv("TERM", kept.c_str(), 1);
+TEST_CASE("a dumb terminal, one without a name and that of a CI job get plain lines") {
+  using Setting = std::pair<char const*, char const*>;
+  for (auto const& [name, value] :
+       {Setting{"TERM", "dumb"}, Setting{"TERM", nullptr}, Setting{"CI", "true"}}) {
+    CAPTURE(name);
+    Terminal terminal(80);
+    Variable const variable(name, value);
+    fit(Progress<>{.out = terminal.file()});
+    std::string const text = terminal.text();
+    CHECK(text.find('\x1b') == std::string::npos);
+    CHECK(text.find("validation at step 5") != std::string::npos);
   }
-  std::string const text = terminal.text();
-  CHECK(text.find('\x1b') == std::string::npos);
-  CHECK(text.find("validation at step 5") != std::string::npos);
 }
 
 /// Publishes what CostMeter would.

@@ -5,11 +5,9 @@
 #include <frugal/policy/prometheus.hpp>
 
 #include "support/files.hpp"
+#include "support/full_disk.hpp"
 #include "support/scripted.hpp"
 
-#include <sys/resource.h>
-
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -129,24 +127,6 @@ TEST_CASE("a folder that vanishes loses records, is reported once, and changes n
   CHECK(text_of(folder / "gone" / "a.prom").find("frugal_steps_total 10\n") != std::string::npos);
 }
 
-/// No file of this process grows above 0 bytes, as on a full disk.
-struct FullDisk {
-  FullDisk() : ignored_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit none = before_;
-    none.rlim_cur = 0;
-    ::setrlimit(RLIMIT_FSIZE, &none);
-  }
-  FullDisk(FullDisk const&) = delete;
-  FullDisk& operator=(FullDisk const&) = delete;
-  ~FullDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, ignored_);
-  }
-  rlimit before_{};
-  void (*ignored_)(int);
-};
-
 TEST_CASE("a full disk keeps the last whole file, is reported once, and changes no weight") {
   TemporaryFolder const folder;
   std::ofstream(folder / "a.prom") << "whole\n";
@@ -181,7 +161,7 @@ TEST_CASE("a run without a folder, a device, and an invalid label are refused") 
   refused({});
   refused({.file = "/dev/null"});
   refused({.file = std::filesystem::temp_directory_path()});
-  for (char const* label : {"", "a-b", "1a", "__a", "event", "\xc3\xa4"}) {
+  for (char const* label : {"", "a-b", "1a", "__a", "event", "le", "quantile", "\xc3\xa4"}) {
     refused({.file = "/tmp/frugal-test-never.prom", .labels = {{label, "x"}}});
   }
 }

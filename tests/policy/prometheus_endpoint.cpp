@@ -2,15 +2,15 @@
 // needs: prometheus
 #include <doctest/doctest.h>
 
+#include <frugal/policy/prometheus.hpp>
 #include <frugal/policy/prometheus_endpoint.hpp>
 
 #include "support/files.hpp"
 #include "support/scripted.hpp"
+#include "support/sockets.hpp"
+#include "support/strange_locale.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -34,38 +34,6 @@ auto trainer_of(frugal::Settings settings, Ps const&... policies) {
                          frugal::Optimize<frugal::SGD>{}, policies...};
 }
 auto train() { return frugal::Resident(samples(18), {.batch = 4}); }
-
-/// A connection to a port of this machine; -1 if nobody listens.
-int connected(std::uint16_t port) {
-  int const socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(port);
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  // A server that stops forgets connections that it has accepted and not yet read; the wait for an
-  // answer must end then too.
-  timeval const patience{.tv_sec = 2, .tv_usec = 0};
-  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  if (::connect(socket, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0) return socket;
-  ::close(socket);
-  return -1;
-}
-
-/// The whole answer to a GET; empty if nobody listens.
-std::string got(std::uint16_t port, std::string const& target = "/metrics") {
-  int const socket = connected(port);
-  if (socket < 0) return {};
-  std::string const request = "GET " + target + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-  std::string answer;
-  if (::send(socket, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
-    char buffer[4096];
-    for (ssize_t read = 0; (read = ::read(socket, buffer, sizeof buffer)) > 0;) {
-      answer.append(buffer, static_cast<std::size_t>(read));
-    }
-  }
-  ::close(socket);
-  return answer;
-}
 
 /// Calls a function after each step.
 struct Each {
@@ -147,23 +115,15 @@ TEST_CASE("scrapes at every moment, and clients that leave, change no weight") {
 }
 
 /// Half-way, the listening socket is shut from outside: nobody is answered any more.
-TEST_CASE("an endpoint that dies during training changes no weight and loses no other sink") {
+TEST_CASE(
+    "an endpoint that dies is reported once and counted, and no weight or other sink changes") {
   auto plain = trainer_of({});
   static_cast<void>(plain.fit(train()));
   TemporaryFolder const folder;
   std::function<std::uint16_t()> port;
   auto const kill = [&](std::uint64_t step) {
     if (step != 3) return;
-    for (int each = 3; each < 1024; ++each) {
-      sockaddr_in at{};
-      socklen_t size = sizeof at;
-      int listens = 0;
-      socklen_t of_int = sizeof listens;
-      if (::getsockopt(each, SOL_SOCKET, SO_ACCEPTCONN, &listens, &of_int) != 0 || listens == 0)
-        continue;
-      if (::getsockname(each, reinterpret_cast<sockaddr*>(&at), &size) != 0) continue;
-      if (ntohs(at.sin_port) == port()) ::shutdown(each, SHUT_RDWR);
-    }
+    shut_listener(port());
     CHECK(got(port()).empty());
   };
   auto watched = trainer_of({}, PrometheusEndpoint<Every<1>>{.port = 0}, Each{.call = kill},
@@ -173,6 +133,43 @@ TEST_CASE("an endpoint that dies during training changes no weight and loses no 
   CHECK(report.steps == 10);
   CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*watched.module())));
   CHECK(text_of(folder / "a.prom").find("frugal_steps_total 10\n") != std::string::npos);
+  REQUIRE(report.advice.size() == 1);
+  CHECK(
+      report.advice[0].starts_with("PrometheusEndpoint could not write at step 4 (nobody listens"));
+  auto const* const outcome =
+      watched.template policy<frugal::kinds::prometheus_endpoint>().outcome.get();
+  REQUIRE(outcome != nullptr);
+  CHECK(outcome->written == 4);  // begin, and steps 1 to 3
+  CHECK(outcome->lost == 10);    // steps 4 to 10, two epochs, end
+}
+
+TEST_CASE("looking whether the endpoint listens is no scrape") {
+  std::string answer;
+  std::function<std::uint16_t()> port;
+  auto trainer = trainer_of({}, PrometheusEndpoint<Every<1>>{.address = "0.0.0.0", .port = 0},
+                            Each{.call = [&](std::uint64_t step) {
+                              if (step == 5) answer = got(port());
+                            }});
+  port = [&] { return port_of(trainer); };
+  CHECK(trainer.fit(train()).advice.empty());
+  CHECK(answer.find("exposer_scrapes_total 0\n") != std::string::npos);
+}
+
+TEST_CASE("a scrape has the version, a label of the user's only once, and numbers of no locale") {
+  StrangeLocale const strange;
+  std::string answer;
+  std::function<std::uint16_t()> port;
+  auto trainer =
+      trainer_of({}, PrometheusEndpoint<Every<1>>{.port = 0, .labels = {{"version", "mine"}}},
+                 Each{.call = [&](std::uint64_t step) {
+                   if (step == 5) answer = got(port());
+                 }});
+  port = [&] { return port_of(trainer); };
+  CHECK(trainer.fit(train()).advice.empty());
+  CHECK(answer.find("frugal_build_info{version=\"" + std::string(frugal::version) + "\"} 1\n") !=
+        std::string::npos);
+  CHECK(answer.find("frugal_steps_total{version=\"mine\"} 5\n") != std::string::npos);
+  CHECK(answer.find("frugal_learning_rate{version=\"mine\"} 0.001\n") != std::string::npos);
 }
 
 TEST_CASE("a port in use is refused at the begin, with what to do") {
@@ -202,6 +199,7 @@ TEST_CASE("an address that is none of this machine's, and an invalid label, are 
   refused({.address = "192.0.2.1", .port = 0});
   refused({.address = "no address", .port = 0});
   refused({.port = 0, .labels = {{"a-b", "x"}}});
+  refused({.port = 0, .labels = {{"quantile", "x"}}});
 }
 
 }  // namespace frugal_test::policy_prometheus_endpoint

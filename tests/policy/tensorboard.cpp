@@ -5,16 +5,15 @@
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/tensorboard.hpp>
 
+#include "support/event_file.hpp"
 #include "support/files.hpp"
+#include "support/full_disk.hpp"
 #include "support/scripted.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
-#include <limits>
-#include <numeric>
-#include <protozero/pbf_reader.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,56 +36,6 @@ auto trainer_of(fr::Settings settings, Ps const&... policies) {
 auto train() { return fr::Resident(samples(18), {.batch = 4}); }
 auto valid() { return fr::Resident(samples(9, 92), {.batch = 4}); }
 
-/// The tags of an event file's values, each with its step; tests/interop reads the rest.
-struct Found {
-  std::vector<std::string> tags;
-  std::size_t events = 0;
-  std::vector<std::int64_t> restarts;
-};
-
-Found read(std::filesystem::path const& path) {
-  Found found;
-  std::string const bytes = text_of(path);
-  for (std::size_t at = 0; at < bytes.size();) {
-    std::uint64_t size = 0;
-    REQUIRE(at + 12 <= bytes.size());
-    std::memcpy(&size, bytes.data() + at, 8);
-    REQUIRE(at + 16 + size <= bytes.size());
-    protozero::pbf_reader event(bytes.data() + at + 12, size);
-    at += 16 + size;
-    ++found.events;
-    std::int64_t step = 0;
-    while (event.next()) {
-      if (event.tag() == 2) {
-        step = event.get_int64();
-      } else if (event.tag() == 7) {
-        event.skip();
-        found.restarts.push_back(step);
-      } else if (event.tag() == 5) {
-        protozero::pbf_reader summary = event.get_message();
-        while (summary.next(1)) {
-          protozero::pbf_reader value = summary.get_message();
-          if (value.next(1)) found.tags.push_back(value.get_string() + "@" + std::to_string(step));
-        }
-      } else {
-        event.skip();
-      }
-    }
-  }
-  return found;
-}
-
-std::vector<std::filesystem::path> files_in(std::filesystem::path const& folder) {
-  std::vector<std::filesystem::path> all;
-  for (auto const& each : std::filesystem::directory_iterator(folder)) all.push_back(each.path());
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
-bool has(Found const& found, std::string const& tag) {
-  return std::find(found.tags.begin(), found.tags.end(), tag) != found.tags.end();
-}
-
 TEST_CASE(
     "an event file has the scalars of each record, the texts, and histograms at their cadence") {
   TemporaryFolder const folder;
@@ -97,42 +46,19 @@ TEST_CASE(
   auto const files = files_in(folder / "tensorboard");
   REQUIRE(files.size() == 1);
   CHECK(files[0].filename().string().find("events.out.tfevents.") == 0);
-  Found const found = read(files[0]);
+  EventsFound const found = events_in(files[0]);
   CHECK(found.restarts.empty());
   for (std::string const tag :
-       {"recipe@0", "step/loss@2", "step/loss@10", "step/lr_factor@4", "step/gradient_norm@2",
-        "step/memory_bytes@2", "epoch/loss@5", "validation/loss@10", "weights/first.weight@5",
-        "weights/second.bias@10", "gradients/first.weight@4", "gradients/second.bias@8"}) {
+       {"recipe@0", "step/loss@2", "step/loss@10", "step/lr_factor@4", "step/learning_rate@4",
+        "step/gradient_norm@2", "step/memory_bytes@2", "epoch/loss@5", "validation/loss@10",
+        "weights/first.weight@5", "weights/second.bias@10", "gradients/first.weight@4",
+        "gradients/second.bias@8"}) {
     CAPTURE(tag);
-    CHECK(has(found, tag));
+    CHECK(found.has(tag));
   }
-  CHECK_FALSE(has(found, "step/loss@3"));
-  CHECK_FALSE(has(found, "weights/first.weight@4"));
-  CHECK_FALSE(has(found, "gradients/first.weight@2"));
-}
-
-TEST_CASE("a histogram has every finite value in its bucket") {
-  double const nan = std::numeric_limits<double>::quiet_NaN();
-  double const inf = std::numeric_limits<double>::infinity();
-  at::Tensor const values =
-      at::tensor({-2.0, -0.5, 0.0, 0.0, 1e-30, 0.25, 0.25, 3.0, 1e25, nan, inf, -inf}, at::kDouble);
-  fr::HistogramSummary const all = fr::detail::histogram_of(values);
-  CHECK(all.count == 9);
-  CHECK(all.min == -2);
-  CHECK(all.max == 1e25);
-  CHECK(std::accumulate(all.counts.begin(), all.counts.end(), 0.0) == 9);
-  REQUIRE(all.limits.size() == all.counts.size());
-  CHECK(std::is_sorted(all.limits.begin(), all.limits.end()));
-  CHECK(all.counts.front() == 0);
-  for (double const value : {-2.0, -0.5, 0.0, 0.25, 3.0, 1e25}) {
-    auto const at = static_cast<std::size_t>(
-        std::upper_bound(all.limits.begin(), all.limits.end(), value) - all.limits.begin());
-    CAPTURE(value);
-    REQUIRE(at < all.counts.size());
-    CHECK(all.counts[at] == (value == 0.0 ? 3 : value == 0.25 ? 2 : 1));
-  }
-  CHECK(fr::detail::histogram_of(at::tensor({nan, inf}, at::kDouble)).count == 0);
-  CHECK(fr::detail::histogram_of(at::empty({0})).count == 0);
+  CHECK_FALSE(found.has("step/loss@3"));
+  CHECK_FALSE(found.has("weights/first.weight@4"));
+  CHECK_FALSE(found.has("gradients/first.weight@2"));
 }
 
 TEST_CASE("a copy of the writer adds images, texts, scalars and histograms while a fit is open") {
@@ -152,13 +78,13 @@ TEST_CASE("a copy of the writer adds images, texts, scalars and histograms while
   auto trainer = trainer_of({.run = folder.path()}, TensorBoard<>{.writer = writer}, spy);
   static_cast<void>(trainer.fit(train()));
   CHECK_FALSE(writer.is_open());
-  Found const found = read(writer.path());
+  EventsFound const found = events_in(writer.path());
   for (std::string const tag :
        {"picture@1", "grey@1", "note@1", "mine@1", "values@1", "caf\xef\xbf\xbd@1"}) {
     CAPTURE(tag);
-    CHECK(has(found, tag));
+    CHECK(found.has(tag));
   }
-  CHECK_FALSE(has(found, "too/early@0"));
+  CHECK_FALSE(found.has("too/early@0"));
   CHECK(writer.lost() == 0);
 }
 
@@ -201,11 +127,53 @@ TEST_CASE("a resumed run has another file, which voids what came after the check
   static_cast<void>(second.fit(train(), valid()));
   auto const files = files_in(folder / "tensorboard");
   REQUIRE(files.size() == 2);
-  CHECK(read(files[0]).restarts.empty());
-  Found const found = read(files[1]);
+  CHECK(events_in(files[0]).restarts.empty());
+  EventsFound const found = events_in(files[1]);
   CHECK(found.restarts == std::vector<std::int64_t>{5});
-  CHECK(has(found, "step/loss@5"));
-  CHECK_FALSE(has(found, "step/loss@4"));
+  CHECK(found.has("step/loss@5"));
+  CHECK_FALSE(found.has("step/loss@4"));
+}
+
+TEST_CASE("a second run in the same folder without a checkpoint voids the first one's curves") {
+  TemporaryFolder const folder;
+  for (int start = 0; start < 2; ++start) {
+    auto trainer = trainer_of({.run = folder.path()}, TensorBoard<Every<5>>{});
+    static_cast<void>(trainer.fit(train(), valid()));
+  }
+  auto const files = files_in(folder / "tensorboard");
+  REQUIRE(files.size() == 2);
+  CHECK(events_in(files[0]).restarts.empty());
+  CHECK(events_in(files[1]).restarts == std::vector<std::int64_t>{0});
+  CHECK(events_of_folder(folder / "tensorboard").steps_of("step/loss") ==
+        std::vector<std::int64_t>{5, 10});
+}
+
+TEST_CASE("on a full disk each event is whole or absent, and later ones follow") {
+  TemporaryFolder const folder;
+  auto plain = trainer_of({});
+  static_cast<void>(plain.fit(train(), valid()));
+  TensorBoardWriter const writer;
+  std::optional<FullDisk> full;
+  Spy const filler{.each_step = [&](fr::Counters const& now) {
+    // Twenty bytes are less than a record: the write is cut in the middle.
+    if (now.step == 3) full.emplace(std::filesystem::file_size(writer.path()) + 20);
+    if (now.step == 7) full.reset();
+  }};
+  auto watched =
+      trainer_of({.run = folder.path()},
+                 TensorBoard<Every<1>, fr::WeightHistograms<Every<1>>>{.writer = writer}, filler);
+  auto const report = watched.fit(train(), valid());
+  CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*watched.module())));
+  REQUIRE(report.advice.size() == 1);
+  CHECK(report.advice[0].starts_with("TensorBoard could not write at step 4 ("));
+  EventsFound const found = events_in(writer.path());
+  std::vector<std::int64_t> const kept{1, 2, 3, 8, 9, 10};
+  CHECK(found.steps_of("step/loss") == kept);
+  CHECK(found.steps_of("weights/first.weight") == kept);
+  CHECK(found.steps_of("validation/loss") == std::vector<std::int64_t>{10});
+  auto const* const outcome = watched.template policy<fr::kinds::tensorboard>().outcome.get();
+  REQUIRE(outcome != nullptr);
+  CHECK(outcome->lost == 10);  // four steps, their histograms, an epoch and its validation
 }
 
 TEST_CASE("a place that is no folder is refused, and leaves no file") {

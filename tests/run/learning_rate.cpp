@@ -40,4 +40,17 @@ TEST_CASE("another factor is refused with the step that would use it, and the ol
   CHECK(rate.factor == 0.25);
 }
 
+TEST_CASE("the rate of the first group is its own times factor and scale, and is not saved") {
+  LearningRate rate;
+  CHECK_FALSE(rate.first());
+  rate.base = 0.5;
+  rate.set_factor(0.25, Counters{});
+  rate.scale = 0.5;
+  CHECK(rate.first() == 0.0625);
+  std::string names;
+  auto const archive = [&](char const* name, double) { names += std::string(name) + " "; };
+  rate.persist(archive);
+  CHECK(names == "factor scale ");
+}
+
 }  // namespace frugal_test::run_learning_rate

@@ -83,6 +83,7 @@ struct World {
   std::vector<std::string> complaints{};
   c10::StreamId last_stream = compute;
   std::size_t side_copies = 0;
+  std::size_t waits = 0;  // of the host for the device
 
   void complain(std::string what) { complaints.push_back(std::move(what)); }
 
@@ -396,6 +397,9 @@ inline bool is_fake(at::Tensor const& tensor) {
   return tensor.defined() && tensor.device().type() == type;
 }
 
+/// The fallback moves tensors as well, which a real kernel does not.
+inline thread_local bool in_fallback = false;
+
 /// The same memory, as a host tensor.
 inline at::Tensor on_host(at::Tensor const& tensor) {
   if (!is_fake(tensor)) return tensor;
@@ -451,6 +455,9 @@ inline void move_bytes(at::Tensor const& from, at::Tensor const& to, bool non_bl
     all.look_at_source(from.data_ptr(), from.nbytes(), stream);
     return;
   }
+  // As on CUDA: memory of the host that is not page-locked is copied while the host waits.
+  bool const crosses = is_fake(from) != is_fake(to);
+  if (crosses && from.numel() != 0 && !in_fallback) ++all.waits;
   use(from);
   use(to, /*writes=*/true);
   on_host(to).copy_(on_host(from));
@@ -477,7 +484,9 @@ inline void fallback(c10::OperatorHandle const& op, torch::jit::Stack* stack) {
     world().complain(op.schema().name() + " was given tensors of two devices");
     TORCH_CHECK(false, op.schema().name(), " expects all tensors on one device");
   }
+  bool const outer = std::exchange(in_fallback, true);
   at::native::cpu_fallback(op, stack);
+  in_fallback = outer;
 }
 
 inline at::Tensor make_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides,
@@ -530,6 +539,7 @@ inline at::Tensor const& resized(at::Tensor const& self, c10::IntArrayRef sizes,
 
 inline at::Scalar scalar_of(at::Tensor const& self) {
   use(self);
+  ++world().waits;
   return at::_local_scalar_dense(on_host(self));
 }
 
@@ -642,6 +652,13 @@ inline std::string complaints() {
   std::string text;
   for (std::string const& each : std::exchange(all.complaints, {})) text += each + "\n";
   return text;
+}
+
+/// How often the host has waited for the device since the last call: copies between them, and
+/// numbers that were read.
+inline std::size_t waits() {
+  std::scoped_lock const guard(world().lock);
+  return std::exchange(world().waits, 0);
 }
 
 /// Operations on side streams since the last call.

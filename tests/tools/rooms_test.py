@@ -22,7 +22,7 @@ MAY_INCLUDE = {
     "loop": {"compose", "data", "libtorch", "state", "run"},
     "store": set(),
     "cluster": {"store"},
-    "watch": set(),
+    "watch": {"store"},
     "plan": {"store", "watch"},
     "energy": {"store"},
     "notify": {"store"},

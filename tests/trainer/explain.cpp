@@ -193,10 +193,4 @@ TEST_CASE("the size of a torch optimizer's state is not known beforehand, and th
   CHECK(text.find("host syncs per step: 1\n") != std::string::npos);
 }
 
-TEST_CASE("bytes are shown in a suitable unit") {
-  CHECK(frugal::detail::bytes_text(1023) == "1023 B");
-  CHECK(frugal::detail::bytes_text(1536) == "1.5 KiB");
-  CHECK(frugal::detail::bytes_text(3.0 * 1024 * 1024 * 1024) == "3.0 GiB");
-}
-
 }  // namespace frugal_test::trainer_explain

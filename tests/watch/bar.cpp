@@ -4,9 +4,7 @@
 
 #include <frugal/watch/bar.hpp>
 
-#include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace frugal_test::watch_bar {
@@ -23,31 +21,6 @@ BarLine example() {
           .loss = 0.71309,
           .metric = "accuracy",
           .best = 0.9013};
-}
-
-TEST_CASE("a rate has three digits and a unit") {
-  CHECK(rate_text(0) == "0");
-  CHECK(rate_text(950) == "950");
-  CHECK(rate_text(999.4) == "999");
-  CHECK(rate_text(999.6) == "1k");
-  CHECK(rate_text(12345) == "12.3k");
-  CHECK(rate_text(999999) == "1M");
-  CHECK(rate_text(4.56e6) == "4.56M");
-  CHECK(rate_text(7.8e9) == "7.8G");
-}
-
-TEST_CASE("a duration is shown in its two largest units") {
-  CHECK(duration_text(0) == "0s");
-  CHECK(duration_text(59.4) == "59s");
-  CHECK(duration_text(59.6) == "1m00s");
-  CHECK(duration_text(187) == "3m07s");
-  CHECK(duration_text(7500) == "2h05m");
-  CHECK(duration_text(273600) == "3d04h");
-}
-
-TEST_CASE("an invalid duration is a question mark") {
-  CHECK(duration_text(-1) == "?");
-  CHECK(duration_text(std::numeric_limits<double>::quiet_NaN()) == "?");
 }
 
 /// A run in its third epoch, with everything that can be known.
@@ -85,22 +58,6 @@ TEST_CASE("a validation has a bar below them while it runs") {
 TEST_CASE("the part of a bar that is done is what is coloured") {
   DisplayLine const line = bar_lines(complete(), 200).at(0);
   CHECK(line.text.substr(line.colour_begin, line.colour_end - line.colour_begin) == "#######");
-}
-
-TEST_CASE("small sums of money show their cents, and an unknown price hours") {
-  auto const texts = [](std::vector<std::pair<std::string, double>> const& gauges) {
-    return detail::gauge_texts(gauges);
-  };
-  using Texts = std::vector<std::string>;
-  CHECK(texts({{"dollars", 0.0123}}) == Texts{"$0.012"});
-  CHECK(texts({{"dollars", 0.0123}, {"hours", 0.5}}) == Texts{"$0.012"});
-  CHECK(texts({{"dollars_projected", 37748}}) == Texts{"$37748.00 projected"});
-  CHECK(texts({{"hours", 0.51}, {"hours_projected", 12}}) == Texts{"0.51 h of 12 h"});
-  CHECK(texts({{"kilowatt_hours", 1.25}, {"kg_co2", 0.4}, {"queue", 7}, {"memory_bytes", 9}}) ==
-        Texts{"1.25 kWh", "0.4 kg CO2", "queue 7"});
-  CHECK(texts({{"kilowatt_hours", 1.25}, {"kilowatt_hours_projected", 30}}) ==
-        Texts{"1.25 kWh of 30 kWh"});
-  CHECK(texts({{"device_memory_bytes", 9}}).empty());  // shown as memory
 }
 
 TEST_CASE("a name with control characters does not move the cursor") {

@@ -2,6 +2,9 @@
 // torch-free
 #include <doctest/doctest.h>
 
+#include <pty.h>
+#include <unistd.h>
+
 #include <frugal/watch/terminal.hpp>
 
 #include <cstdio>
@@ -23,11 +26,28 @@ TEST_CASE("colours need a TERM that has them, and NO_COLOR unset or empty") {
 TEST_CASE("a file is no terminal, and its size is the usual one") {
   std::FILE* const file = std::tmpfile();
   REQUIRE(file != nullptr);
-  CHECK_FALSE(redraws(file, "xterm"));
-  CHECK_FALSE(redraws(nullptr, "xterm"));
+  CHECK_FALSE(redraws(file, "xterm", nullptr));
+  CHECK_FALSE(redraws(nullptr, "xterm", nullptr));
   CHECK(terminal_size(file).columns == 80);
   CHECK(terminal_size(file).rows == 24);
   std::fclose(file);
+}
+
+TEST_CASE("lines are redrawn on a terminal that has a name, and not in a CI job's log") {
+  int ours = -1;
+  int theirs = -1;
+  REQUIRE(::openpty(&ours, &theirs, nullptr, nullptr, nullptr) == 0);
+  std::FILE* const terminal = ::fdopen(theirs, "w");
+  CHECK(redraws(terminal, "xterm", nullptr));
+  CHECK_FALSE(redraws(terminal, "dumb", nullptr));
+  CHECK_FALSE(redraws(terminal, "", nullptr));
+  CHECK_FALSE(redraws(terminal, nullptr, nullptr));
+  for (char const* const on : {"true", "1", "True", "woodpecker"}) {
+    CHECK_FALSE(redraws(terminal, "xterm", on));
+  }
+  for (char const* const off : {"", "0", "false"}) CHECK(redraws(terminal, "xterm", off));
+  std::fclose(terminal);
+  ::close(ours);
 }
 
 }  // namespace frugal_test::watch_terminal

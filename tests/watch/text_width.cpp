@@ -38,7 +38,8 @@ TEST_CASE(
   CHECK(printable("a\x1b[2Jb\n\t\x7f") == "a?[2Jb???");
   CHECK(printable("\xc2\x9b"
                   "2J") == "?2J");  // CSI as one character
-  CHECK(printable("a\u202eb\u2028") == "a?b?");
+  CHECK(printable("a\u202eb\u2028\u2029\u202a") == "a?b???");
+  CHECK(printable("\u2066a\u2067b\u2068c\u2069") == "?a?b?c?");
   CHECK(printable("pr\u00e9cision \u7cbe") == "pr\u00e9cision \u7cbe");
 }
 

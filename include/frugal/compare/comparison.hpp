@@ -9,7 +9,7 @@
 #include <frugal/compare/results.hpp>
 #include <frugal/compare/table.hpp>
 #include <frugal/compare/waterfall.hpp>
-#include <frugal/compare/write_text.hpp>
+#include <frugal/store/whole_file.hpp>
 
 namespace frugal {
 
@@ -20,14 +20,16 @@ struct [[nodiscard]] Comparison : ComparisonResults {
 
   /// JSON as Google Benchmark writes it, for its compare.py and everything else that reads it: one
   /// benchmark per recipe, whose time is that of a step. StoreError if the file cannot be written.
-  void json(std::filesystem::path const& file) const { detail::write_text(file, json_text()); }
+  void json(std::filesystem::path const& file) const {
+    detail::write_whole_file(file, json_text(), detail::Durable::no);
+  }
   std::string json_text() const { return detail::google_benchmark_of(*this); }
 
   /// levers.json, the waterfall of report.html: each row is taken as the row before it with one
   /// lever more. TargetError if a row failed or missed the target, StoreError if the file cannot be
   /// written.
   void levers(std::filesystem::path const& file, std::string const& title = {}) const {
-    detail::write_text(file, levers_text(title));
+    detail::write_whole_file(file, levers_text(title), detail::Durable::no);
   }
   std::string levers_text(std::string const& title = {}) const {
     return detail::waterfall_of(*this, title);

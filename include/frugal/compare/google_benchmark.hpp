@@ -7,6 +7,7 @@
 #include <climits>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -80,7 +81,7 @@ class GoogleBenchmark {
     field("host_name", std::string_view(host.data()));
     field("executable",
           std::string_view(std::filesystem::read_symlink("/proc/self/exe", unknown).string()));
-    field("num_cpus", static_cast<double>(std::thread::hardware_concurrency()));
+    field("num_cpus", std::uint64_t{std::thread::hardware_concurrency()});
     std::array<double, 3> load{};
     int const known = getloadavg(load.data(), 3);
     out_ += ",\n    \"caches\": [],\n    \"load_avg\": [";
@@ -101,14 +102,14 @@ class GoogleBenchmark {
   void row(ComparedRecipe const& row, std::size_t family) {
     for (Trial const& trial : row.trials) {
       begin(row, family, row.name, "iteration");
-      field("repetition_index", static_cast<double>(trial.repeat));
-      times(static_cast<double>(trial.steps), real(trial), processor(trial));
+      field("repetition_index", std::uint64_t{trial.repeat});
+      times(trial.steps, real(trial), processor(trial));
       for (auto const& [name, value] : counters(trial)) field(name, value);
       end();
     }
     if (row.failed()) {
       begin(row, family, row.name, "iteration");
-      field("repetition_index", static_cast<double>(row.trials.size()));
+      field("repetition_index", std::uint64_t{row.trials.size()});
       out_ += ",\n      \"error_occurred\": true";
       field("error_message", std::string_view(row.error));
       times(1, 0, 0);
@@ -128,8 +129,7 @@ class GoogleBenchmark {
       begin(row, family, row.name + "_" + std::string(name), "aggregate");
       field("aggregate_name", name);
       field("aggregate_unit", std::string_view(name == "cv" ? "percentage" : "time"));
-      times(static_cast<double>(row.trials.size()), aggregate(name, all(real)),
-            aggregate(name, all(processor)));
+      times(row.trials.size(), aggregate(name, all(real)), aggregate(name, all(processor)));
       for (auto const& [counter, first] : counters(row.trials.front())) {
         std::vector<double> values;
         for (Trial const& trial : row.trials) {
@@ -160,14 +160,14 @@ class GoogleBenchmark {
              std::string_view type) {
     out_ += out_.ends_with("[\n") ? "    {\n" : ",\n    {\n";
     field("name", std::string_view(name), "      ");
-    field("family_index", static_cast<double>(family));
-    field("per_family_instance_index", 0.0);
+    field("family_index", std::uint64_t{family});
+    field("per_family_instance_index", std::uint64_t{0});
     field("run_name", std::string_view(row.name));
     field("run_type", type);
-    field("repetitions", static_cast<double>(of_.repeats));
-    field("threads", 1.0);
+    field("repetitions", std::uint64_t{of_.repeats});
+    field("threads", std::uint64_t{1});
   }
-  void times(double iterations, double real_ms, double processor_ms) {
+  void times(std::uint64_t iterations, double real_ms, double processor_ms) {
     field("iterations", iterations);
     field("real_time", real_ms);
     field("cpu_time", processor_ms);
@@ -182,6 +182,8 @@ class GoogleBenchmark {
     out_ += ": ";
     if constexpr (std::is_same_v<Value, std::string_view>) {
       append_json(out_, as_utf8(value));
+    } else if constexpr (std::is_integral_v<Value>) {
+      out_ += std::to_string(value);
     } else {
       append_json(out_, value);
     }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <string>
@@ -12,21 +11,20 @@
 #include <vector>
 
 #include <frugal/compare/results.hpp>
+#include <frugal/store/number_text.hpp>
 #include <frugal/watch/columns.hpp>
 
 namespace frugal::detail {
 
 /// A figure with about four digits, never in the exponent's form below a million.
 inline std::string figure_text(double value) {
-  char text[40];
   double const size = std::abs(value);
   int digits = 0;
   if (size > 0 && size < 1000) {
     // 0.000123 needs seven digits behind the point to show three.
     digits = std::min(10, static_cast<int>(std::ceil(3 - std::log10(size))));
   }
-  std::snprintf(text, sizeof text, "%.*f", std::max(0, digits), value);
-  return text;
+  return fixed(value, std::max(0, digits));
 }
 
 /// "12.3 (11.9 to 13.0)"; the median alone if there is no spread.

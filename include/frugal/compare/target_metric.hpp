@@ -3,10 +3,10 @@
 
 #include <cmath>
 #include <optional>
-#include <sstream>
 #include <string>
 
 #include <frugal/error.hpp>
+#include <frugal/store/number_text.hpp>
 
 namespace frugal {
 
@@ -23,9 +23,8 @@ struct TargetMetric {
 
   /// "accuracy >= 0.8"
   std::string text() const {
-    std::ostringstream out;
-    out << metric << (at_least ? " >= " : " <= ") << (at_least ? *at_least : at_most.value_or(0));
-    return out.str();
+    return metric + (at_least ? " >= " : " <= ") +
+           detail::general(at_least ? *at_least : at_most.value_or(0), 6);
   }
 
   /// SettingsError for a target without a metric, without a bound, with two, or with one that no

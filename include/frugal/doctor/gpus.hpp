@@ -150,9 +150,9 @@ inline Gpus read_gpus(CudaDriver const& calls, std::filesystem::path const& root
     if (listed != 0 || !gpus.driver.empty()) gpus.fault = detail::cuda_fault(code);
     return gpus;
   }
-  int version = 0;
-  if (calls.driver_version(&version) == 0) {
-    gpus.cuda = std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  int number = 0;
+  if (calls.driver_version(&number) == 0) {
+    gpus.cuda = std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
   }
   for (int i = 0; i < count; ++i) gpus.all.push_back(detail::gpu_of(calls, i));
   return gpus;

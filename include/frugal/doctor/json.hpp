@@ -24,7 +24,7 @@ class JsonReport {
     object([&] {
       add("version", std::uint64_t{1});
       object("versions", [&] {
-        for (auto const& [name, version] : machine.versions) add(name, version);
+        for (auto const& [name, number] : machine.versions) add(name, number);
       });
       add("components", machine.components);
       add("missing_components", machine.missing_components);

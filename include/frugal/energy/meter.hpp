@@ -83,6 +83,8 @@ class EnergySampler {
   bool reads() const { return reads_; }
   /// Whether there was a counter that this user may not read.
   bool denied() const { return denied_; }
+  /// Whether a counter that was read in the beginning could not be read later.
+  bool failing() const { return failing_.load(std::memory_order_relaxed); }
   /// At the last reading, since the beginning.
   double joules() const { return joules_.load(std::memory_order_relaxed); }
   /// Why counters were not read in the beginning.
@@ -110,6 +112,7 @@ class EnergySampler {
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, interval_, [this] { return stopping_; })) {
       joules_ = meter_.joules();
+      if (meter_.problems() != problems_) failing_ = true;
     }
   }
 
@@ -120,6 +123,7 @@ class EnergySampler {
   bool reads_ = false;
   bool stopping_ = false;
   std::atomic<double> joules_ = 0;
+  std::atomic<bool> failing_ = false;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::thread thread_;

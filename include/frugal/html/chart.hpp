@@ -45,6 +45,7 @@ struct Chart {
   std::vector<Axis> axes{Axis::step};
   bool from_zero = false;           ///< for amounts, whose height is compared
   bool may_be_logarithmic = false;  ///< if the values span more than a factor of 30
+  std::string note{};               ///< beside the title
   std::vector<Point> marks{};       ///< interruptions: dotted lines
 };
 

@@ -59,9 +59,10 @@ class ChartValues {
     }
     out_ += "</tr></thead><tbody>\n";
     for (auto const& [place, row] : all) {
-      out_ += "<tr>";
-      if (steps) out_ += "<td>" + value_text(row.at.step, Unit::count) + "</td>";
-      out_ += "<td>" + time_text(row.at.seconds) + "</td>";
+      std::string const time = time_text(row.at.seconds);
+      out_ += "<tr><th scope=\"row\">" +
+              (steps ? value_text(row.at.step, Unit::count) + "</th><td>" + time + "</td>"
+                     : time + "</th>");
       if (money) out_ += "<td>" + money_text(row.at.dollars) + "</td>";
       for (double const value : row.values) {
         out_ += "<td>" + value_text(value, chart_.unit) + "</td>";

@@ -22,6 +22,9 @@ class ChartWriter {
   void write() const {
     std::string const title = detail::as_html(chart_.title);
     out_ += "<figure class=\"chart\" id=\"" + id_ + "\">\n<figcaption><h3>" + title + "</h3>";
+    if (!chart_.note.empty()) {
+      out_ += "<span class=\"note\">" + detail::as_html(chart_.note) + "</span>";
+    }
     if (is_logarithmic(chart_)) out_ += "<span class=\"note\">logarithmic</span>";
     out_ += "</figcaption>\n";
     legend();

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/curate/whole_file.hpp>
 #include <frugal/error.hpp>
+#include <frugal/html/best_value.hpp>
+#include <frugal/html/comparison_sections.hpp>
 #include <frugal/html/curves.hpp>
 #include <frugal/html/levers.hpp>
 #include <frugal/html/page.hpp>
+#include <frugal/html/run_cost.hpp>
 #include <frugal/html/run_folder.hpp>
 #include <frugal/html/run_page.hpp>
-#include <frugal/html/run_sections.hpp>
+#include <frugal/store/whole_file.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -46,10 +48,12 @@ inline void write_runs(Page& page, std::vector<RunFolder> const& runs) {
     bool const better = metric.empty() || metric == "validation/loss";
     if (name.starts_with("validation/") && all && better) metric = name;
   }
+  Better const better =
+      metric.empty() ? Better::unknown : better_of(runs.front().log, metric.substr(11));
   std::vector<std::string> head{"run", "steps", "time"};
   if (money) head.emplace_back("cost");
   if (!metric.empty()) {
-    head.push_back("best " + metric.substr(11));
+    head.push_back((better == Better::unknown ? "last " : "best ") + metric.substr(11));
     head.emplace_back("at step");
     head.emplace_back("after");
   }
@@ -64,7 +68,7 @@ inline void write_runs(Page& page, std::vector<RunFolder> const& runs) {
       row.push_back(dollars ? money_text(*dollars) : no_value);
     }
     if (!metric.empty()) {
-      Point const best = best_of(metric, *run.log.find(metric));
+      Point const best = best_of(better, *run.log.find(metric)).point;
       row.push_back(short_number(best.value));
       row.push_back(value_text(best.step, Unit::count));
       row.push_back(time_text(best.seconds));
@@ -126,6 +130,10 @@ inline std::string comparison_report_html(std::vector<std::filesystem::path> con
   html::write_runs(page, runs);
   html::write_savings(page, runs);
   html::write_curves(page, runs);
+  html::write_plans(page, runs);
+  html::write_all_interruptions(page, runs);
+  html::write_all_hot_spots(page, runs);
+  html::write_all_duplicates(page, runs);
   std::vector<std::string> notes;
   for (html::RunFolder const& run : runs) {
     for (std::string const& note : run.notes) notes.push_back(run.name + ": " + note);
@@ -138,7 +146,7 @@ inline std::string comparison_report_html(std::vector<std::filesystem::path> con
 /// Writes the report, replacing a file of that name at once. StoreError if that fails.
 inline void write_comparison_report(std::filesystem::path const& file,
                                     std::vector<std::filesystem::path> const& folders) {
-  detail::write_whole_file(file, comparison_report_html(folders));
+  detail::write_whole_file(file, comparison_report_html(folders), detail::Durable::yes);
 }
 
 }  // namespace frugal

@@ -24,6 +24,7 @@ struct Curve {
   bool may_be_logarithmic = false;
   std::vector<std::pair<std::string, std::string>>
       series{};  ///< name in the log, name in the chart
+  std::string note{};
 };
 
 inline std::string capitalised(std::string text) {
@@ -70,7 +71,19 @@ inline std::vector<Curve> curves_of(std::vector<RunFolder> const& runs) {
     add({.title = capitalised(name),
          .series = {{"train_" + name, "training"}, {"validation/" + name, "validation"}}});
   }
-  add({.title = "Learning rate factor", .from_zero = true, .series = {{"lr_factor", "factor"}}});
+  // A factor and a rate are no values of one chart: that of all runs, of which one is older.
+  bool const rate = std::all_of(runs.begin(), runs.end(), [](RunFolder const& run) {
+    return run.log.find("learning_rate") != nullptr || run.log.find("lr_factor") == nullptr;
+  });
+  bool const factor = std::any_of(runs.begin(), runs.end(), [](RunFolder const& run) {
+    return run.log.find("lr_factor") != nullptr;
+  });
+  take(rate || !factor ? "lr_factor" : "learning_rate");
+  add({.title = "Learning rate", .from_zero = true, .series = {{"learning_rate", "rate"}}});
+  add({.title = "Learning rate",
+       .from_zero = true,
+       .series = {{"lr_factor", "factor"}},
+       .note = "factor of the schedule"});
   add({.title = "Samples per second",
        .from_zero = true,
        .series = {{"samples_per_second", "samples"}}});
@@ -183,6 +196,7 @@ inline void write_curves(Page& page, std::vector<RunFolder> const& runs) {
                 .axes = axes,
                 .from_zero = curve.from_zero,
                 .may_be_logarithmic = curve.may_be_logarithmic,
+                .note = curve.note,
                 .marks = marks};
     for (std::size_t i = 0; i < runs.size(); ++i) {
       auto series = curve.series;

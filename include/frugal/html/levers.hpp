@@ -47,8 +47,8 @@ inline Levers parse_levers(std::string const& text, std::string const& where) {
   auto const at = [](detail::Json const& value) {
     return " at byte " + std::to_string(value.at());
   };
-  detail::Json const* const version = all->find("version");
-  if (version == nullptr || version->as_unsigned() != std::uint64_t{1}) {
+  detail::Json const* const written = all->find("version");
+  if (written == nullptr || written->as_unsigned() != std::uint64_t{1}) {
     throw refuse("its \"version\" is not 1");
   }
   auto const text_of = [](detail::Json const& parent, std::string_view name) {

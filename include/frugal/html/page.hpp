@@ -73,7 +73,9 @@ class Page {
     return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
            "'unsafe-inline'; script-src '" +
-           std::string(script_hash) + "'; img-src data:\">\n" +
+           std::string(script_hash) +
+           "'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
+
            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
            "<meta name=\"color-scheme\" content=\"light dark\">\n"
            "<link rel=\"icon\" href=\"data:,\">\n<title>" +

@@ -6,12 +6,12 @@
 #include <frugal/html/scale.hpp>
 #include <frugal/html/series.hpp>
 #include <frugal/store/html_text.hpp>
+#include <frugal/store/number_text.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -20,12 +20,11 @@
 
 namespace frugal::html {
 
-/// JSON, with the digits that a reader can use.
+/// JSON, with the digits that a reader can use: all of a whole number, such as a step.
 inline std::string json_number(double value) {
   if (!std::isfinite(value)) return "null";
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.7g", value);
-  return text.data();
+  bool const whole = std::abs(value) < 0x1p53 && value == std::trunc(value);
+  return whole ? std::to_string(static_cast<std::int64_t>(value)) : detail::general(value, 7);
 }
 
 /// Draws a chart's lines over one axis as SVG, with a title and a description for screen readers.
@@ -42,15 +41,15 @@ class Plot {
     auto const at_x = [&](double value) { return left + x.at(value) * (end - left); };
     auto const at_y = [&](double value) { return floor - y.at(value) * (floor - top); };
     std::string const id = id_ + "-" + id_of(axis);
-    out_ += "<svg class=\"plot by-" + std::string(id_of(axis)) + "\" viewBox=\"0 0 " +
-            coordinate(width) + " " + coordinate(height) + "\" role=\"img\" aria-labelledby=\"" +
-            id + "-t " + id + "-d\" data-axis=\"" + id_of(axis) + "\" data-x=\"" +
-            json_number(x.low()) + " " + json_number(x.high()) + " " + coordinate(left) + " " +
-            coordinate(end) + "\" data-y=\"" + json_number(y.low()) + " " + json_number(y.high()) +
-            " " + coordinate(floor) + " " + coordinate(top) + (y.logarithmic() ? " 1" : " 0") +
-            "\">\n" + "<title id=\"" + id + "-t\">" + detail::as_html(chart_.title) + " over " +
-            name_of(axis) + "</title>\n<desc id=\"" + id + "-d\">" + description(axis) +
-            "</desc>\n";
+    out_ += "<svg class=\"plot by-" + std::string(id_of(axis)) + (labelled() ? " labelled" : "") +
+            "\" viewBox=\"0 0 " + coordinate(width) + " " + coordinate(height) +
+            "\" role=\"img\" aria-labelledby=\"" + id + "-t " + id + "-d\" data-axis=\"" +
+            id_of(axis) + "\" data-x=\"" + json_number(x.low()) + " " + json_number(x.high()) +
+            " " + coordinate(left) + " " + coordinate(end) + "\" data-y=\"" + json_number(y.low()) +
+            " " + json_number(y.high()) + " " + coordinate(floor) + " " + coordinate(top) +
+            (y.logarithmic() ? " 1" : " 0") + "\">\n" + "<title id=\"" + id + "-t\">" +
+            detail::as_html(chart_.title) + " over " + name_of(axis) + "</title>\n<desc id=\"" +
+            id + "-d\">" + description(axis) + "</desc>\n";
     for (double const tick : y.ticks()) {
       std::string const height_of = coordinate(at_y(tick));
       out_ += "<path class=\"grid\" d=\"M" + coordinate(left) + " " + height_of + "H" +
@@ -59,9 +58,13 @@ class Plot {
     }
     out_ += "<path class=\"axis\" d=\"M" + coordinate(left) + " " + coordinate(floor) + "H" +
             coordinate(end) + "\"/>\n";
+    bool every_other = false;
+    bool const crowded = is_crowded(x, end - left);
     for (double const tick : x.ticks()) {
-      out_ += "<text class=\"tick\" x=\"" + coordinate(at_x(tick)) + "\" y=\"" +
-              coordinate(floor + 15) + "\" text-anchor=\"middle\">" + x.label(tick) + "</text>\n";
+      out_ += "<text class=\"tick" + std::string(every_other ? " other" : "") + "\" x=\"" +
+              coordinate(at_x(tick)) + "\" y=\"" + coordinate(floor + 16) +
+              "\" text-anchor=\"middle\">" + x.label(tick) + "</text>\n";
+      every_other = crowded && !every_other;
     }
     out_ += "<text class=\"tick unit\" x=\"" + coordinate((left + end) / 2) + "\" y=\"" +
             coordinate(height - 6) + "\" text-anchor=\"middle\">" + name_of(axis) + "</text>\n";
@@ -94,12 +97,12 @@ class Plot {
   }
 
  private:
-  static constexpr double width = 400, height = 216, left = 52, top = 10, bottom = 40;
+  // Room for texts of 14.5, the size in the smallest picture (html/style.hpp).
+  static constexpr double width = 400, height = 219, left = 70, top = 10, bottom = 43;
 
   static std::string coordinate(double value) {
-    std::array<char, 32> text;
-    std::snprintf(text.data(), text.size(), "%.1f", value);
-    std::string_view digits = text.data();
+    std::string const text = detail::fixed(value, 1);
+    std::string_view digits = text;
     if (digits.ends_with(".0")) digits.remove_suffix(2);
     return std::string(digits == "-0" ? "0" : digits);
   }
@@ -125,6 +128,16 @@ class Plot {
     // A run begins at 0.
     if (low > 0) low = 0;
     return {low, high, unit_of(axis), 4, false};
+  }
+
+  /// Whether labels do not fit side by side in texts of 14.5. The page's style hides every other
+  /// one where the texts are that large.
+  static bool is_crowded(Scale const& scale, double room) {
+    double needed = 0;
+    for (double const tick : scale.ticks()) {
+      needed += 9.2 * static_cast<double>(scale.label(tick).size()) + 12;
+    }
+    return needed > room;
   }
 
   bool labelled() const { return chart_.lines.size() > 1 && chart_.lines.size() <= 4; }

@@ -20,7 +20,7 @@ namespace frugal::html {
 /// One operation that took time.
 struct HotSpot {
   std::string name;
-  double share = 0;         ///< of the window, 0 to 1
+  double share = 0;         ///< of the window; above 1 where threads or streams overlap
   double microseconds = 0;  ///< NaN if unknown
   std::uint64_t calls = 0;
 };
@@ -31,10 +31,12 @@ struct ProfileWindow {
   std::optional<double> device_idle{};  ///< 0 to 1
   std::string bound, advice, trace;
   std::vector<HotSpot> hot_spots{};
-  Series memory;  ///< bytes over the window's seconds
+  std::uint64_t damaged = 0;  ///< hot spots without a name or a share, which are left out
+  Series memory;              ///< bytes over the window's seconds
 };
 
-/// Reads {"version":1,"windows":[...]}. DataError with the byte offset for anything else.
+/// Reads {"version":1,"windows":[...]}. A damaged hot spot is counted and left out. DataError with
+/// the byte offset for anything else.
 inline std::vector<ProfileWindow> parse_windows(std::string const& text, std::string const& where) {
   using detail::Json;
   constexpr std::size_t most_windows = 1000, most_spots = 50;
@@ -47,8 +49,8 @@ inline std::vector<ProfileWindow> parse_windows(std::string const& text, std::st
   detail::JsonError error;
   auto const all = Json::parse(text, &error);
   if (!all) throw refuse("at byte " + std::to_string(error.at) + ": " + error.why);
-  Json const* const version = all->find("version");
-  if (version == nullptr || version->as_unsigned() != std::uint64_t{1}) {
+  Json const* const written = all->find("version");
+  if (written == nullptr || written->as_unsigned() != std::uint64_t{1}) {
     throw refuse("its \"version\" is not 1");
   }
   auto const items = [&](Json const& parent, char const* name) -> std::vector<Json> const& {
@@ -86,9 +88,9 @@ inline std::vector<ProfileWindow> parse_windows(std::string const& text, std::st
       HotSpot found{.name = text_of(spot, "name"),
                     .share = number(spot, "share"),
                     .microseconds = number(spot, "microseconds")};
-      if (found.name.empty() || !(found.share >= 0 && found.share <= 1)) {
-        throw refuse("a hot spot lacks a name, or a share from 0 to 1, at byte " +
-                     std::to_string(spot.at()));
+      if (found.name.empty() || !(found.share >= 0)) {
+        ++window.damaged;
+        continue;
       }
       if (Json const* const calls = spot.find("calls")) {
         found.calls = calls->as_unsigned().value_or(0);

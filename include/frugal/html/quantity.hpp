@@ -2,12 +2,11 @@
 #pragma once
 
 #include <frugal/store/html_text.hpp>
+#include <frugal/store/number_text.hpp>
 #include <frugal/watch/bytes.hpp>
 
-#include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 
 namespace frugal::html {
@@ -23,20 +22,15 @@ inline constexpr char const* minus = "\xe2\x88\x92";
 inline std::string short_number(double value) {
   if (!std::isfinite(value)) return no_value;
   double const size = std::abs(value);
-  std::array<char, 40> text;
-  auto const print = [&](char const* format, double number) {
-    std::snprintf(text.data(), text.size(), format, number);
-    return std::string(text.data());
-  };
   if (size == 0) return "0";
-  if (size < 1e-3) return print("%.3g", value);
-  if (size < 9999.5) return print("%.4g", value);
+  if (size < 1e-3) return detail::general(value, 3);
+  if (size < 9999.5) return detail::general(value, 4);
   // 999,950 would otherwise read as 1e+03k.
-  if (size < 999.95e3) return print("%.4gk", value / 1e3);
-  if (size < 999.95e6) return print("%.4gM", value / 1e6);
-  if (size < 999.95e9) return print("%.4gG", value / 1e9);
-  if (size < 999.95e12) return print("%.4gT", value / 1e12);
-  return print("%.3g", value);
+  if (size < 999.95e3) return detail::general(value / 1e3, 4) + "k";
+  if (size < 999.95e6) return detail::general(value / 1e6, 4) + "M";
+  if (size < 999.95e9) return detail::general(value / 1e9, 4) + "G";
+  if (size < 999.95e12) return detail::general(value / 1e12, 4) + "T";
+  return detail::general(value, 3);
 }
 
 /// $0.0123, $12.34, $37,748. A minus stands before the sign.
@@ -80,7 +74,7 @@ inline std::string value_text(double value, Unit unit) {
     case Unit::percent:
       return short_number(std::round(1000 * value) / 10) + "%";
     case Unit::bytes:
-      return detail::bytes_text(value);
+      return (value < 0 ? minus : "") + detail::bytes_text(std::abs(value));
     case Unit::dollars:
       return money_text(value);
     case Unit::seconds:

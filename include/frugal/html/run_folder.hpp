@@ -6,6 +6,7 @@
 #include <frugal/html/levers.hpp>
 #include <frugal/html/profile_windows.hpp>
 #include <frugal/html/run_log.hpp>
+#include <frugal/store/whole_file.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -72,6 +73,12 @@ inline RunFolder read_run_folder(std::filesystem::path const& path) {
       whole.has_filename() ? whole.filename().string() : whole.parent_path().filename().string();
   parts::read_extra(run, "profile/hot_spots.json", [&](std::string const& text) {
     run.windows = parse_windows(text, "profile/hot_spots.json");
+    std::uint64_t damaged = 0;
+    for (ProfileWindow const& window : run.windows) damaged += window.damaged;
+    if (damaged == 0) return;
+    run.notes.push_back("profile/hot_spots.json has " + std::to_string(damaged) +
+                        (damaged == 1 ? " hot spot" : " hot spots") +
+                        " without a name or a share, which the page leaves out.");
   });
   parts::read_extra(run, "levers.json", [&](std::string const& text) {
     run.levers = parse_levers(text, "levers.json");

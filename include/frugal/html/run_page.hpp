@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/curate/whole_file.hpp>
+#include <frugal/html/best_value.hpp>
 #include <frugal/html/curves.hpp>
 #include <frugal/html/levers.hpp>
 #include <frugal/html/page.hpp>
+#include <frugal/html/run_cost.hpp>
 #include <frugal/html/run_folder.hpp>
 #include <frugal/html/run_sections.hpp>
+#include <frugal/store/whole_file.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -21,16 +23,6 @@ namespace html {
 
 inline std::string with_share(std::string const& value, std::string const& share) {
   return value + " <small>" + share + "</small>";
-}
-
-/// The best value of a validation's metric: the lowest of a loss or an error, else the highest.
-inline Point best_of(std::string_view metric, Series const& series) {
-  // Among them all of frugal's own that fall: MAE, MSE, Perplexity.
-  bool low = false;
-  for (std::string_view const part : {"loss", "error", "perplexity", "mae", "mse"}) {
-    low = low || metric.find(part) != metric.npos;
-  }
-  return low ? series.lowest() : series.highest();
 }
 
 inline std::vector<std::pair<std::string, std::string>> headline(RunFolder const& run) {
@@ -53,10 +45,11 @@ inline std::vector<std::pair<std::string, std::string>> headline(RunFolder const
   std::size_t shown = 0;
   for (auto const& [name, series] : log.series) {
     if (!name.starts_with("validation/") || series.empty() || ++shown > 2) continue;
-    Point const best = best_of(name, series);
+    std::string const metric = name.substr(11);
+    auto const [which, at] = best_of(better_of(log, metric), series);
     figures.emplace_back(
-        "best validation " + name.substr(11),
-        with_share(short_number(best.value), "at step " + value_text(best.step, Unit::count)));
+        which + (" validation " + metric),
+        with_share(short_number(at.value), "at step " + value_text(at.step, Unit::count)));
   }
   if (Lost const lost = lost_by(log); lost.times != 0) {
     figures.emplace_back("lost to interruptions",
@@ -105,7 +98,7 @@ inline std::string run_report_html(std::filesystem::path const& folder) {
 /// Writes the report, replacing a file of that name at once. StoreError if that fails.
 inline void write_run_report(std::filesystem::path const& file,
                              std::filesystem::path const& folder) {
-  detail::write_whole_file(file, run_report_html(folder));
+  detail::write_whole_file(file, run_report_html(folder), detail::Durable::yes);
 }
 
 }  // namespace frugal

@@ -5,6 +5,7 @@
 #include <frugal/html/chart_writer.hpp>
 #include <frugal/html/levers.hpp>
 #include <frugal/html/page.hpp>
+#include <frugal/html/run_cost.hpp>
 #include <frugal/html/run_folder.hpp>
 
 #include <algorithm>
@@ -20,60 +21,18 @@
 
 namespace frugal::html {
 
-/// Dollars per second of training, if the run knows its price: that of all its devices.
-inline std::optional<double> dollars_per_second(RunLog const& log) {
-  LogLine const* const price = log.event("price");
-  auto const hour = price == nullptr ? std::nullopt : price->number("per_hour");
-  if (!hour || !(*hour > 0)) return std::nullopt;
-  return *hour / 3600;
-}
-
-/// What the run has cost: of its last "cost" line, or of the last value of the gauge.
-inline std::optional<double> dollars_of(RunLog const& log) {
-  if (LogLine const* const cost = log.event("cost")) {
-    if (auto const dollars = cost->number("dollars"); dollars && std::isfinite(*dollars))
-      return dollars;
-  }
-  Series const* const gauge = log.find("dollars");
-  if (gauge != nullptr && !gauge->empty()) return gauge->last().value;
-  return std::nullopt;
-}
-
-/// Training that was repeated because a process had died.
-struct Lost {
-  std::size_t times = 0;
-  double seconds = 0;
-  std::optional<double> dollars{};
-};
-inline Lost lost_by(RunLog const& log) {
-  Lost lost;
-  for (LogLine const& event : log.events) {
-    if (event.event != "resume") continue;
-    ++lost.times;
-    double const seconds = event.number("seconds_lost").value_or(0);
-    if (seconds > 0) lost.seconds += seconds;
-  }
-  LogLine const* const cost = log.event("cost");
-  if (cost != nullptr) lost.dollars = cost->number("lost_dollars");
-  auto const rate = dollars_per_second(log);
-  if (!lost.dollars && rate) lost.dollars = *rate * lost.seconds;
-  return lost;
-}
-
 /// What was planned, and what happened.
 inline void write_plan(Page& page, RunLog const& log) {
   LogLine const* const plan = log.event("plan");
   if (plan == nullptr) return;
-  LogLine const* const cost = log.event("cost");
   struct Row {
     char const* name;
     std::optional<double> planned, actual;
     Unit unit;
   };
-  auto const hours = cost == nullptr ? std::nullopt : cost->number("hours");
   std::vector<Row> rows{
       {"Steps", plan->number("steps_planned"), log.steps, Unit::count},
-      {"Time", plan->number("hours_planned"), hours.value_or(log.seconds / 3600), Unit::seconds},
+      {"Time", plan->number("hours_planned"), paid_seconds(log) / 3600, Unit::seconds},
       {"Dollars", plan->number("dollars_planned"), dollars_of(log), Unit::dollars}};
   page.section("plan", "Plan and outcome");
   page.raw("<div class=\"card\"><ol class=\"bars\">\n");

@@ -25,9 +25,9 @@ const units = {
   percent: v => short(Math.round(1000 * v) / 10) + "%",
   dollars: v => (v < 0 ? "\u2212$" : "$") + Math.abs(v).toFixed(Math.abs(v) >= 1 || v === 0 ? 2 : Math.abs(v) >= 0.01 ? 3 : 5),
   bytes: v => {
-    let i = 0;
-    for (; v >= 1024 && i < 4; ++i) v /= 1024;
-    return v.toFixed(i ? 1 : 0) + " " + ["B", "KiB", "MiB", "GiB", "TiB"][i];
+    let i = 0, a = Math.abs(v);
+    for (; a >= 1024 && i < 4; ++i) a /= 1024;
+    return (v < 0 ? "\u2212" : "") + a.toFixed(i ? 1 : 0) + " " + ["B", "KiB", "MiB", "GiB", "TiB"][i];
   },
   seconds: v => {
     const s = Math.round(v);
@@ -107,6 +107,6 @@ for (const figure of document.querySelectorAll("figure.chart")) {
 
 /// Of the script, for the page's content security policy; tests/interop/report.py checks it.
 inline constexpr std::string_view script_hash =
-    "sha256-0VKLqesPdNLpXZ+ELjaX9h/aWzQC0ruaqa8UNfyELio=";
+    "sha256-sEeFXicL2PWgksOD1mVr6+GAwUH4oQ4unYVdrp+Isf8=";
 
 }  // namespace frugal::html

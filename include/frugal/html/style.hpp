@@ -38,7 +38,7 @@ dd small { display: block; font-size: .8rem; font-weight: 400; color: var(--soft
 .chart { margin: 0; padding: .8rem .9rem .6rem; min-width: 0; }
 figcaption { display: flex; justify-content: space-between; gap: .5rem; align-items: baseline; }
 .legend { list-style: none; margin: .2rem 0 .3rem; padding: 0; display: flex; flex-wrap: wrap; gap: .1rem .9rem; font-size: .85rem; color: var(--soft); }
-.legend b { color: var(--text); font-variant-numeric: tabular-nums; }
+p.legend { gap: .35rem; } .legend b { color: var(--text); font-variant-numeric: tabular-nums; }
 .key { width: 22px; height: 6px; margin-right: .35rem; vertical-align: middle; }
 .plot { display: block; width: 100%; height: auto; touch-action: pan-y; }
 .by-seconds, .by-dollars { display: none; } .fixed .by-seconds { display: block; } .fixed { margin: .8rem 0; }
@@ -46,6 +46,12 @@ figcaption { display: flex; justify-content: space-between; gap: .5rem; align-it
 #curves:has(#x-seconds:checked) .by-seconds, #curves:has(#x-dollars:checked) .by-dollars { display: block; }
 .grid { stroke: var(--grid); } .axis { stroke: var(--axis); } .mark { stroke: var(--mark); stroke-dasharray: 2 3; }
 .tick { fill: var(--soft); font-size: 11.5px; } .label { font-size: 12px; font-weight: 600; }
+/* A picture is 400 wide, whatever its card is: texts grow as it shrinks, and stay above 11 px on a screen of 360 px. There names at
+   the ends of lines do not fit: the legend has them, and the picture is wider than the card by their margin. */
+.chart { container-type: inline-size; overflow: hidden; }
+@container (max-width: 25rem) { .tick { font-size: 13.2px; } .label { font-size: 13px; } }
+@container (max-width: 21rem) { .tick { font-size: 14.5px; } .label, .other { display: none; }
+  .labelled { width: 120.5%; } .labelled .tick { font-size: 12.2px; } }
 .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; } .d1 { stroke-dasharray: 5 3; } .d2 { stroke-dasharray: 1.5 3; } .d3 { stroke-dasharray: 8 3 1.5 3; }
 .cross { stroke: var(--axis); } .probe { display: grid; gap: .15rem; font-size: .85rem; } .probe[hidden] { display: none; }
 .probe input { width: 100%; margin: .2rem 0 0; accent-color: var(--s0); min-height: 24px; } output { font-variant-numeric: tabular-nums; min-height: 1.5em; }
@@ -68,6 +74,7 @@ td.wrap, th.wrap { white-space: normal; min-width: 12rem; text-align: left; }
 .bars svg { display: block; width: 100%; height: 14px; } .bars .note { margin: 0; }
 .rail { fill: var(--grid); } .total { fill: var(--s0); } .saved { fill: var(--good); } .more { fill: var(--bad); } .planned { fill: var(--plan); }
 footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; border-top: 1px solid var(--line); }
+@media (max-width: 30rem) { body { padding: 0 .6rem 2rem; } .chart { padding: .7rem .7rem .5rem; } }
 @media print { .probe, .axes, .skip { display: none; } .chart { break-inside: avoid; } }
 )css";
 

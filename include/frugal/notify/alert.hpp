@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/error.hpp>
 #include <frugal/store/json_line.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <map>
@@ -71,10 +73,25 @@ struct Attempt {
 /// How alerts are sent.
 struct Delivery {
   int attempts = 5;                               ///< per alert
-  std::chrono::milliseconds first_wait{1000};     ///< before the second attempt; then doubled,
+  std::chrono::milliseconds first_wait{500};      ///< before the second attempt; then doubled,
   std::chrono::milliseconds longest_wait{60000};  ///< up to this
   std::size_t most_waiting = 64;                  ///< alerts beyond these are dropped
   std::chrono::milliseconds at_end{10000};        ///< for what still waits when fit ends
+
+  /// SettingsError for numbers with which nothing would be sent. `where` names the channel.
+  void require_valid(std::string const& where) const {
+    auto const refuse = [&](char const* name, auto value, char const* least) {
+      throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+                           .where = where + ".delivery." + name,
+                           .why = "no alert could be sent with it",
+                           .fix = std::string("Give ") + least + " or more."});
+    };
+    if (attempts < 1) refuse("attempts", attempts, "1");
+    if (most_waiting < 1) refuse("most_waiting", most_waiting, "1");
+    if (first_wait.count() < 0) refuse("first_wait", first_wait.count(), "0 ms");
+    if (longest_wait.count() < 0) refuse("longest_wait", longest_wait.count(), "0 ms");
+    if (at_end.count() < 0) refuse("at_end", at_end.count(), "0 ms");
+  }
 };
 
 }  // namespace frugal::notify

@@ -15,9 +15,11 @@ namespace frugal {
 /// An option of Budget and BurnRate: runs a program for each alert, without a shell. {text} and the
 /// alert's other fields in braces are replaced in its arguments.
 struct NotifyCommand {
-  Command words{};                                          ///< {"notify-send", "{text}"}
-  std::chrono::seconds patience{30};                        ///< then it is killed
-  notify::Delivery delivery{.attempts = 1, .first_wait{}};  ///< a program is not run again
+  Command words{};                    ///< {"notify-send", "{text}"}
+  std::chrono::seconds patience{30};  ///< then it is killed
+  /// A program is not run again, and has its patience at the end of a fit.
+  notify::Delivery delivery{
+      .attempts = 1, .first_wait{}, .at_end = std::chrono::milliseconds(30000)};
 
   /// SettingsError for settings with which no program could be run.
   void require_valid(std::string const& owner) const {
@@ -33,6 +35,7 @@ struct NotifyCommand {
                            .why = "it would be killed before it begins",
                            .fix = "Give more than 0 s; 30 s is the default."});
     }
+    delivery.require_valid(owner + "::command");
   }
 
   std::string name() const { return "the command " + words.front(); }
@@ -48,6 +51,9 @@ class NotifyCommand::Sender {
     std::string why = detail::failure_of(detail::filled(settings_.words, alert.words()),
                                          {.patience = settings_.patience, .stop = stop});
     if (why.empty()) return {};
+    if (stop.stop_requested()) {
+      return {notify::Attempt::Result::refused, "the fit ended before the program did"};
+    }
     return {notify::Attempt::Result::again, std::move(why)};
   }
 

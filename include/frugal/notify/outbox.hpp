@@ -46,7 +46,7 @@ class Outbox {
   Outbox(Outbox const&) = delete;
   Outbox& operator=(Outbox const&) = delete;
   /// After an exception nobody waits for an endpoint.
-  ~Outbox() { end(std::chrono::milliseconds(0)); }
+  ~Outbox() { end({}); }
 
   void post(Alert alert) {
     {
@@ -65,9 +65,18 @@ class Outbox {
     return status_;
   }
 
-  /// Sends what waits, for Delivery::at_end at most, and ends the thread.
+  /// Nothing more will be posted: what waits has Delivery::at_end from now on. Does not wait.
+  void close() {
+    std::scoped_lock const lock(mutex_);
+    if (std::exchange(closing_, true)) return;
+    deadline_ = std::chrono::steady_clock::now() + delivery_.at_end;
+    changed_.notify_all();
+  }
+
+  /// Waits for what waits, until that time is over, and ends the thread.
   Status finish() {
-    end(delivery_.at_end);
+    close();
+    end(deadline_);
     return status();
   }
 
@@ -79,13 +88,13 @@ class Outbox {
     wake.wait_for(lock, stop, time, [] { return false; });
   }
 
-  void end(std::chrono::milliseconds patience) {
+  void end(std::chrono::steady_clock::time_point deadline) {
     if (!thread_.joinable()) return;
     {
       std::unique_lock lock(mutex_);
       closing_ = true;
       changed_.notify_all();
-      changed_.wait_for(lock, patience, [this] { return done_; });
+      changed_.wait_until(lock, deadline, [this] { return done_; });
     }
     stop_.request_stop();
     thread_.join();
@@ -148,6 +157,7 @@ class Outbox {
   std::deque<Alert> waiting_;
   Status status_;
   bool closing_ = false;
+  std::chrono::steady_clock::time_point deadline_;
   bool done_ = false;
   std::stop_source stop_;
   std::thread thread_;  // last: it uses the members above

@@ -44,6 +44,7 @@ struct Webhook {
       refuse("the webhook's timeout is " + std::to_string(timeout.count()) + " ms", "timeout",
              "no answer would be in time");
     }
+    delivery.require_valid(owner + "::webhook");
     for (std::string const& header : headers) {
       if (header.find_first_of("\r\n") != std::string::npos) {
         refuse("a header of the webhook has several lines", "headers", "each is one header");

@@ -6,12 +6,11 @@
 #include <frugal/plan/require.hpp>
 #include <frugal/plan/run_cost.hpp>
 #include <frugal/store/json_text.hpp>
+#include <frugal/store/whole_file.hpp>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -110,19 +109,7 @@ class Breakdown {
 
   /// Replaces the file as a whole. Throws StoreError.
   void write(std::filesystem::path const& path) const {
-    std::filesystem::path const part = path.string() + ".part";
-    std::ofstream file(part, std::ios::binary | std::ios::trunc);
-    file << json();
-    file.close();
-    std::error_code error;
-    if (file) std::filesystem::rename(part, path, error);
-    if (file && !error) return;
-    std::error_code ignored;
-    std::filesystem::remove(part, ignored);
-    throw StoreError({.what = "the breakdown cannot be written",
-                      .where = path.string(),
-                      .why = error ? error.message() : "",
-                      .fix = "Check that the folder exists, is writable, and has space."});
+    frugal::detail::write_whole_file(path, json(), frugal::detail::Durable::no);
   }
 
  private:

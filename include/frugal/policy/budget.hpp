@@ -51,7 +51,7 @@ struct Budget {
 
  public:
   using kind = kinds::budget;
-  using listens = list<on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end>;
+  using listens = list<around::fit, on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end>;
   FRUGAL_SENTENCE(without_meter,
                   "frugal: Budget needs CostMeter: nobody counts what is spent. Add CostMeter{}.");
   using needs = list<need<kinds::cost_meter, without_meter>>;
@@ -112,9 +112,9 @@ class Budget<Options...>::State {
   void on_ready(Ready<Context>& phase) {
     ready_ = true;
     AnyRun& run = detail::run_of(phase);
-    if (run.stopped_by == kind::name && verdict(spent(phase)) == flow::proceed) {
-      run.stopped_by.clear();
-    }
+    if (run.stopped_by != kind::name) return;
+    if (verdict(spent(phase)) == flow::proceed) run.stopped_by.clear();
+    stopped_ = !run.stopped_by.empty();
   }
 
   flow on_step(Step<Context>& phase) { return look(phase); }
@@ -122,7 +122,16 @@ class Budget<Options...>::State {
   flow on_epoch_end(EpochEnd<Context>& phase) { return look(phase); }
 
   void on_fit_end(FitEnd<Context>& phase) {
+    over_ = true;
     static_cast<void>(look(phase));
+    webhook_.close();
+    command_.close();
+  }
+
+  /// The last checkpoint is on disk before anything waits for an alert.
+  template <class Next>
+  void around_fit(FitRun<Context>& phase, Next&& next) {
+    next();
     for (std::string const& text : {webhook_.finish("Budget"), command_.finish("Budget")}) {
       if (!text.empty()) phase.advise(text);
     }
@@ -141,6 +150,8 @@ class Budget<Options...>::State {
   }
 
  private:
+  static constexpr double share_before_projection = 0.01;
+
   /// A stop is always told, whatever levels are set.
   static std::vector<double> told_levels(std::vector<double> levels) {
     bool const has_all = std::find(levels.begin(), levels.end(), 1.0) != levels.end();
@@ -160,20 +171,25 @@ class Budget<Options...>::State {
     double const amount = spent(phase);
     if (amount == seen_) return verdict(amount);
     seen_ = amount;
-    if (auto const level = levels_.look(amount / limit_)) tell(phase, *level, amount);
+    auto const level = levels_.look(amount / limit_);
+    // A run that has ended by itself is stopped by nobody. A stop is told also if its level was
+    // told before: by a run without Stop, or at a lower limit.
+    bool const ends = !over_ && verdict(amount) == flow::stop && !std::exchange(stopped_, true);
+    if (level || ends) tell(phase, level.value_or(1.0), amount, ends);
     if (projected_) look_ahead(phase, amount);
     return verdict(amount);
   }
 
   void look_ahead(Phase<Context> const& phase, double amount) {
+    // The first steps are slower than those that follow.
+    if (amount < share_before_projection * limit_) return;
     auto const end = phase.gauges().find(traits::projected);
     if (!end || !overspend_.look(*end / limit_) || amount >= limit_) return;
     send(phase, 1.0, amount, "projected",
          "the run will spend " + text(*end) + " of " + text(limit_) + " until its end", *end);
   }
 
-  void tell(Phase<Context> const& phase, double level, double amount) {
-    bool const ends = verdict(amount) == flow::stop;
+  void tell(Phase<Context> const& phase, double level, double amount, bool ends) {
     char share[16];
     std::snprintf(share, sizeof share, "%.4g%%", 100 * level);
     send(phase, level, amount, ends ? "stop" : "warn",
@@ -191,6 +207,7 @@ class Budget<Options...>::State {
                            {"action", action}}};
     if (end) event.fields.emplace_back("projected", *end);
     notify::Alert alert{.text = "Budget: " + sentence, .fields = event.fields};
+    alert.fields.emplace_back("spent", amount);
     alert.fields.emplace_back("unit", std::string(traits::unit));
     alert.fields.emplace_back("run", phase.settings().run.string());
     alert.fields.emplace_back("step", phase.counters().step);
@@ -207,6 +224,8 @@ class Budget<Options...>::State {
   detail::Levels overspend_;
   bool projected_;
   bool ready_ = false;
+  bool stopped_ = false;  ///< the stop is told
+  bool over_ = false;     ///< the last step is behind
   double seen_ = -1;
   detail::AlertLine<webhook_type> webhook_;
   detail::AlertLine<command_type> command_;

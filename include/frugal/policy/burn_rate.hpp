@@ -86,7 +86,7 @@ struct BurnRate {
 
  public:
   using kind = kinds::burn_rate;
-  using listens = list<on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end>;
+  using listens = list<around::fit, on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end>;
   FRUGAL_SENTENCE(
       without_meter,
       "frugal: BurnRate needs CostMeter: nobody counts what is spent. Add CostMeter{}.");
@@ -156,7 +156,15 @@ class BurnRate<Options...>::State {
 
   flow on_epoch_end(EpochEnd<Context>& phase) { return look(phase); }
 
-  void on_fit_end(FitEnd<Context>& phase) {
+  void on_fit_end(FitEnd<Context>&) {
+    webhook_.close();
+    command_.close();
+  }
+
+  /// The last checkpoint is on disk before anything waits for an alert.
+  template <class Next>
+  void around_fit(FitRun<Context>& phase, Next&& next) {
+    next();
     for (std::string const& text : {webhook_.finish("BurnRate"), command_.finish("BurnRate")}) {
       if (!text.empty()) phase.advise(text);
     }
@@ -200,6 +208,7 @@ class BurnRate<Options...>::State {
                                 std::string(Per::text) + ", and the limit is " + text(limit_) +
                                 (ends ? "; it ends here" : ""),
                         .fields = event.fields};
+    alert.fields.emplace_back("spent", amount);
     alert.fields.emplace_back("unit", std::string(traits::unit));
     alert.fields.emplace_back("run", phase.settings().run.string());
     alert.fields.emplace_back("step", phase.counters().step);

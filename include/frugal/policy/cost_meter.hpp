@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,8 +20,11 @@
 #include <frugal/energy/meter.hpp>
 #include <frugal/libtorch/cuda_uuids.hpp>
 #include <frugal/policy/cost_meter/bill.hpp>
+#include <frugal/policy/cost_meter/devices.hpp>
 #include <frugal/policy/cost_meter/rate.hpp>
+#include <frugal/policy/cost_meter/run_bill.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/step_pace.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/watch/peak.hpp>
 
@@ -30,7 +35,8 @@ namespace frugal {
 /// Lever   none: it shows the cost that every other lever lowers.
 /// Cost    one reading of the clock per step; about once a second a few sums. Energy is read by a
 ///         thread of its own. No host sync.
-/// State   the bill of all processes of the run. A Rollback does not take money back.
+/// State   the bill of all processes of the run, also in the file `bill` of its folder, so that a
+///         kill forgets nothing that was paid. A Rollback does not take money back.
 /// Errors  SettingsError for a price that is negative or not a number, a name that the price table
 ///         lacks, and 0 devices. Energy that cannot be read is a note in Report::advice.
 struct CostMeter {
@@ -88,28 +94,57 @@ class CostMeter::State {
   using dispensable = void;  // a run may get its meter later
 
   explicit State(CostMeter const& settings) : settings_(&settings) {}
+  State(State const&) = delete;
+  State& operator=(State const&) = delete;
+  ~State() {
+    // Also after an exception: a failed run is paid for too.
+    try {
+      if (began_) settings_->outcome.set(cost_now());
+    } catch (...) {  // no memory
+    }
+  }
 
   void on_fit_begin(FitBegin<Context>& phase) {
     require_valid();
     settings_->outcome.clear();
-    begin_ = settings_->clock();
+    double const now = settings_->clock();
     total_steps_ = phase.horizon().total_steps;
     bool const cuda = phase.settings().device.is_cuda();
     rate_ = settings_->rate(cuda);
+    bill_ = {{.per_hour = rate_.per_hour,
+              .idle = settings_->idle,
+              .per_kilowatt_hour = settings_->price_per_kilowatt_hour},
+             now};
+    began_ = true;
     if (!rate_.warning.empty()) phase.advise(rate_.warning);
+    if (!rate_.per_hour &&
+        (settings_->other_per_hour > 0 || settings_->price_per_kilowatt_hour > 0)) {
+      phase.advise(
+          "CostMeter: other_per_hour and price_per_kilowatt_hour need a price, perhaps of 0; "
+          "without one there are hours alone");
+    }
     begin_energy(phase, cuda);
     show(phase);
   }
 
   void on_ready(Ready<Context>& phase) {
     AnyRun const& run = detail::run_of(phase);
-    if (run.resumed) take_over(phase, *run.resumed, run.seconds_before);
-    ready_ = true;
+    std::filesystem::path const& folder = phase.settings().run;
+    if (run.resumed) {
+      double const rest = bill_.take_over(folder, run.resumed->seconds_lost, run.seconds_before);
+      if (rest >= 1) {
+        phase.advise("CostMeter: " + std::to_string(rest / 3600) +
+                     " h before this resume had no price, and count at the one of now");
+      }
+    }
+    bill_.begin(folder);
+    bill_.note(settings_->clock(), joules());
     show(phase);
     Event event{.name = "price", .fields = {{"currency", settings_->currency}}};
     if (rate_.per_hour) event.fields.emplace_back("per_hour", *rate_.per_hour);
     event.fields.emplace_back("per", rate_.per);
-    event.fields.emplace_back("devices", std::uint64_t{rate_.devices});
+    if (rate_.per == "node") event.fields.emplace_back("nodes", std::uint64_t{rate_.nodes});
+    if (rate_.knows_devices) event.fields.emplace_back("devices", std::uint64_t{rate_.devices});
     event.fields.emplace_back("source", rate_.source);
     phase.record(std::move(event));
   }
@@ -131,9 +166,10 @@ class CostMeter::State {
     if (energy_) {
       for (std::string const& problem : energy_->stop()) phase.advise("CostMeter: " + problem);
     }
-    show(phase);
-    Cost const cost = cost_now();
-    settings_->outcome.set(cost);
+    Cost const cost = show(phase);
+    // Nothing more will be spent, however far the projection went.
+    project(phase, cost.hours, cost.amount, cost.kilowatt_hours);
+    bill_.end(settings_->clock(), joules());
     // A finished run that is started again has one line.
     if (ended_at_ == phase.counters().step) return;
     ended_at_ = phase.counters().step;
@@ -151,17 +187,12 @@ class CostMeter::State {
 
   template <class Archive>
   void persist(Archive& archive) {
-    // A dry run saves and loads before the run is ready; its time is counted once. Later loads are
-    // those of a Rollback or a move, after which the money is spent all the same.
-    detail::Bill bill = ready_ && !Archive::loading ? total() : before_;
-    bool counted = ready_;
-    archive.scope("bill", [&](auto& inner) { bill.persist(inner); });
-    archive("counted", counted);
-    archive("planned", planned_);
+    bool const returns = bill_.begun();
+    bill_.persist(archive, settings_->clock(), joules());
+    bool planned = planned_;
+    archive("planned", planned);
     archive("ended_at", ended_at_);
-    if (!Archive::loading || ready_) return;
-    before_ = bill;
-    known_ = counted;
+    if (Archive::loading && !returns) planned_ = planned;
   }
 
  private:
@@ -186,20 +217,11 @@ class CostMeter::State {
     energy::EnergySettings where = settings_->energy;
     where.gpus = where.gpus && cuda;
     if (where.gpus && !where.devices) {
-      for (auto const& uuid : detail::cuda_uuids()) {
-        if (!where.devices) where.devices.emplace();
-        where.devices->push_back(energy::name_of_uuid(uuid));
-      }
-      if (!where.devices) {
-        where.devices = energy::visible_devices(std::getenv("CUDA_VISIBLE_DEVICES"));
-      }
-      // One device is billed: the others that are visible may run other jobs.
-      if (rate_.devices == 1 && rate_.per == "device" && phase.settings().device.has_index()) {
-        auto const index = static_cast<std::size_t>(phase.settings().device.index());
-        std::string name = std::to_string(index);
-        if (where.devices && index < where.devices->size()) name = (*where.devices)[index];
-        where.devices = {std::move(name)};
-      }
+      c10::Device const device = phase.settings().device;
+      bool const one = rate_.devices == 1 && rate_.per == "device" && device.has_index();
+      where.devices = detail::metered_gpus(
+          detail::cuda_uuids(), std::getenv("CUDA_VISIBLE_DEVICES"),
+          one ? std::optional(static_cast<std::size_t>(device.index())) : std::nullopt);
     }
     energy_ = std::make_unique<energy::EnergySampler>(where);
     bool const wanted =
@@ -208,68 +230,40 @@ class CostMeter::State {
     for (std::string const& problem : energy_->problems()) phase.advise("CostMeter: " + problem);
   }
 
-  /// The run continues from a checkpoint, and was paid for until its process ended.
-  void take_over(Ready<Context>& phase, Resumed const& resumed, double seconds_before) {
-    // Measured without a meter: as if at a price that is not known.
-    if (!known_) before_.add(seconds_before, std::nullopt);
-    before_.lose(resumed.seconds_lost);
-    ++before_.resumes;
-    if (!rate_.per_hour) return;
-    double const rest = before_.price_the_rest(*rate_.per_hour);
-    if (rest < 1) return;
-    phase.advise("CostMeter: " + std::to_string(rest / 3600) +
-                 " h before this resume had no price, and count at the one of now");
-  }
-
-  /// The bill of all processes, this one included.
-  detail::Bill total() const {
-    detail::Bill bill = before_;
-    bill.add(settings_->clock() - begin_ + settings_->idle, rate_.per_hour);
-    bill.per_hour = rate_.per_hour.value_or(-1);
-    if (!energy_) return bill;
-    double const joules = energy_->joules();
-    bill.joules += joules;
-    bill.amount += joules / energy::joules_per_kilowatt_hour * settings_->price_per_kilowatt_hour;
-    return bill;
-  }
-
+  double joules() const { return energy_ ? energy_->joules() : 0; }
   Cost cost_now() const {
-    detail::Bill const bill = total();
-    Cost cost{.currency = settings_->currency,
-              .hours = bill.seconds / 3600,
-              .per_hour = rate_.per_hour,
-              .lost_seconds = bill.lost_seconds,
-              .resumes = bill.resumes};
-    if (bill.unpriced_seconds == 0 && rate_.per_hour) {
-      cost.amount = bill.amount;
-      cost.lost_amount = bill.lost_amount;
-    }
-    if (bill.joules > 0 || (energy_ && energy_->reads())) {
-      cost.kilowatt_hours = bill.joules / energy::joules_per_kilowatt_hour;
-      if (auto const factor = settings_->kg_co2_per_kilowatt_hour) {
-        cost.kg_co2 = *cost.kilowatt_hours * *factor;
-      }
-    }
+    Cost cost = detail::cost_of(bill_.total(settings_->clock(), joules()),
+                                energy_ && energy_->reads(), settings_->kg_co2_per_kilowatt_hour);
+    cost.currency = settings_->currency;
     return cost;
   }
 
   void update(Step<Context>& phase, double now) {
     due_ = now + settings_->refresh;
+    bill_.note(now, joules());
+    if (energy_ && energy_->failing() && !std::exchange(told_failing_, true)) {
+      phase.advise(
+          "CostMeter: a counter of energy cannot be read any more, so energy is too low from "
+          "step " +
+          std::to_string(phase.counters().step) + " on; no budget in kWh sees what is used now");
+    }
     Cost const cost = show(phase);
     auto const left = pace_.seconds_left(total_steps_, phase.counters().step);
     if (!left || pace_.steps() < steps_before_plan) return;
     double const hours = cost.hours + *left / 3600;
-    phase.set_gauge("hours_projected", hours);
+    std::optional<double> kilowatt_hours;
     if (cost.kilowatt_hours && cost.hours > 0) {
-      phase.set_gauge("kilowatt_hours_projected", *cost.kilowatt_hours * hours / cost.hours);
+      kilowatt_hours = *cost.kilowatt_hours * hours / cost.hours;
     }
     std::optional<double> amount;
     if (cost.amount) {
       // Energy goes on as it went.
-      double const power = cost.hours > 0 ? energy_cost() / cost.hours : 0;
+      double const power =
+          cost.hours > 0 ? bill_.money_of(bill_.joules_before() + joules()) / cost.hours : 0;
       amount = *cost.amount + *left / 3600 * (*rate_.per_hour + power);
-      if (dollars()) phase.set_gauge("dollars_projected", *amount);
     }
+    projected_ = true;
+    project(phase, hours, amount, kilowatt_hours);
     if (std::exchange(planned_, true)) return;
     Event event{.name = "plan",
                 .fields = {{"steps_planned", *total_steps_}, {"hours_planned", hours}}};
@@ -277,10 +271,12 @@ class CostMeter::State {
     phase.record(std::move(event));
   }
 
-  double energy_cost() const {
-    return energy_ ? (before_.joules + energy_->joules()) / energy::joules_per_kilowatt_hour *
-                         settings_->price_per_kilowatt_hour
-                   : 0;
+  void project(Phase<Context> const& phase, double hours, std::optional<double> amount,
+               std::optional<double> kilowatt_hours) const {
+    if (!projected_) return;
+    phase.set_gauge("hours_projected", hours);
+    if (kilowatt_hours) phase.set_gauge("kilowatt_hours_projected", *kilowatt_hours);
+    if (amount && dollars()) phase.set_gauge("dollars_projected", *amount);
   }
 
   bool dollars() const { return settings_->currency == "USD"; }
@@ -296,16 +292,16 @@ class CostMeter::State {
 
   CostMeter const* settings_;  // the trainer's, which outlives the fit
   detail::Rate rate_;
-  detail::Bill before_;  ///< of earlier processes
+  detail::RunBill bill_;
   std::unique_ptr<energy::EnergySampler> energy_;
   detail::StepPace pace_;
   std::optional<std::uint64_t> total_steps_;
-  double begin_ = 0;
   double due_ = 0;
   std::uint64_t project_at_ = 0;  ///< the step of the first projection
   bool planned_ = false;
-  bool ready_ = false;
-  bool known_ = false;  ///< the checkpoint has a bill
+  bool projected_ = false;
+  bool told_failing_ = false;
+  bool began_ = false;
   std::optional<std::uint64_t> ended_at_;
 };
 

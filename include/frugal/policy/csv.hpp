@@ -32,9 +32,10 @@ class CsvSink {
     file_.append(csv_rows(record), csv_header, csv_event);
   }
   template <class Archive>
-  void persist(Archive& archive, bool in_run) {
-    file_.persist(archive, in_run);
+  void persist(Archive& archive, SinkMoment const& now) {
+    file_.persist(archive, now.in_run);
   }
+  std::string lacks() const { return file_.lacks(); }
 
  private:
   std::filesystem::path path_;
@@ -49,7 +50,7 @@ class CsvSink {
 /// Cost    at its cadence one write and, with the losses on a device, one host sync; between times
 ///         one comparison of a counter.
 /// State   the length of the file and a mark of its end: a resumed run cuts off the rows that it
-///         writes again.
+///         writes again. A file that is shorter than it was is an advice.
 /// Errors  SettingsError without a folder to write to; DataError if the file cannot be opened. A
 ///         failed write is an advice, once, and counted (`outcome`).
 ///

@@ -39,7 +39,8 @@ namespace frugal {
 ///         advice: the lines wait, and are written with the next write that succeeds.
 ///
 /// Lines are
-/// {"event":"step","step":100,"epoch":0,"samples":3200,"seconds":1.5,"loss":0.7,"lr_factor":1},
+/// {"event":"step","step":100,"epoch":0,"samples":3200,"seconds":1.5,"loss":0.7,"lr_factor":1,
+/// "learning_rate":0.001},
 /// with the means of the objective's scalars (Loss::scalars) since the previous line and all gauges
 /// (Phase::gauges), such as "memory_bytes"; "validation"
 /// with every metric, "epoch" with the epoch's mean loss, "begin" and "end", and events of the run

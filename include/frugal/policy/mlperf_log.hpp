@@ -71,10 +71,11 @@ class MlperfSink {
   void begin_validation() { validation_began_ = now(); }
 
   template <class Archive>
-  void persist(Archive& archive, bool in_run) {
-    file_.persist(archive, in_run);
+  void persist(Archive& archive, SinkMoment const& now) {
+    file_.persist(archive, now.in_run);
     archive("reached", reached_);
   }
+  std::string lacks() const { return file_.lacks(); }
 
  private:
   /// Milliseconds since 1970. The machine's clock may be set back during a run, and intervals must
@@ -180,7 +181,8 @@ class MlperfState : public SinkState<Context, Cadence, MlperfSink> {
 /// Cost    at its cadence one write and, with the losses on a device, one host sync; between times
 ///         one comparison of a counter.
 /// State   the length of the file and a mark of its end, and whether the target was reached: a
-///         resumed run cuts off the lines that it writes again.
+///         resumed run cuts off the lines that it writes again. A file that is shorter than it was
+///         is an advice.
 /// Errors  SettingsError without a folder to write to, or for a target that is not finite;
 /// DataError
 ///         if the file cannot be opened. A failed write is an advice, once, and counted

@@ -21,6 +21,7 @@
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/profile/options.hpp>
+#include <frugal/policy/profile/texts.hpp>
 #include <frugal/policy/profile/windows.hpp>
 #include <frugal/run/phases.hpp>
 
@@ -71,7 +72,7 @@ struct Profile {
   std::uint64_t steps = detail::window_steps<Length>();  ///< most steps in a window
   std::size_t traces = 5;  ///< trace files of a fit; later windows are only analysed
   bool memory = true;      ///< also record allocations
-  /// A device that works a smaller share of the time is profiled once; 0: as any other.
+  /// A device that works a smaller share of the time is profiled once; 0: as any other one.
   double least_busy = 0.2;
   Outcome<std::vector<WindowProfile>> outcome{};  ///< set by fit: all its windows
 
@@ -82,15 +83,7 @@ struct Profile {
   }
   /// For explain: the last window.
   std::string finding() const {
-    if (windows().empty()) return "";
-    WindowProfile const& last = windows().back();
-    std::string text = "step " + std::to_string(last.step) + " is " +
-                       std::string(watch::name_of(last.bound)) + "-bound, device idle " +
-                       watch::percent(last.device_idle);
-    for (std::size_t i = 0; i < std::min<std::size_t>(3, last.hot_spots.size()); ++i) {
-      text += (i == 0 ? "; " : ", ") + watch::text_of(last.hot_spots[i]);
-    }
-    return text + ". " + last.advice;
+    return windows().empty() ? "" : detail::finding_of(windows().back());
   }
 
   template <class Context>
@@ -130,6 +123,7 @@ class Profile<Options...>::State {
                          .fix = "Set warm_up to 2 or more, and steps to 1 or more."});
   }
   void on_ready(Ready<Context>& phase) {
+    begin_ = phase.counters().step;
     windows_.begin(detail::run_of(phase));
     // A resumed run that is in an epoch's middle does not begin it.
     if (phase.counters().position != 0) plan_epoch(phase);
@@ -167,8 +161,9 @@ class Profile<Options...>::State {
 
   void on_fit_end(FitEnd<Context>& phase) {
     // A preempted run has little time left.
-    if (windows_.open() && profiled_ > 0 && !phase.preempted()) {
-      finish(phase, std::nullopt);
+    if (!phase.preempted()) {
+      if (windows_.open() && profiled_ > 0) finish(phase, std::nullopt);
+      advise_if_none(phase);
     }
     windows_.discard();
     outcome_->set(windows_.found());
@@ -229,24 +224,21 @@ class Profile<Options...>::State {
     WindowProfile const* const found = windows_.finish(detail::run_of(phase), waited);
     if (found == nullptr) return;
     phase.set_gauge("device_idle", found->device_idle);
-    Event event{.name = "profile",
-                .fields = {{"window_seconds", found->seconds},
-                           {"device_idle", found->device_idle},
-                           {"bound", std::string(watch::name_of(found->bound))},
-                           {"advice", found->advice},
-                           {"overhead_seconds", found->overhead_seconds},
-                           {"trace", found->trace}}};
-    for (std::size_t i = 0; i < std::min<std::size_t>(5, found->hot_spots.size()); ++i) {
-      event.fields.emplace_back("top" + std::to_string(i + 1), watch::text_of(found->hot_spots[i]));
-    }
     advise(phase, *found);
-    phase.record(std::move(event));
+    phase.record(detail::event_of(*found));
+  }
+
+  /// A run that has nothing to show says why; not the last steps of a run that had its windows.
+  void advise_if_none(SafePoint<Context>& phase) {
+    bool const any = until_ != 0 || !windows_.found().empty();
+    std::uint64_t const step = phase.counters().step;
+    if (any || windows_.over() || step == begin_) return;
+    phase.advise(detail::no_window_text(step, warm_up_));
   }
 
   void advise(SafePoint<Context>& phase, WindowProfile const& found) {
-    std::string const verdict = "Profile: the job is " + std::string(watch::name_of(found.bound)) +
-                                "-bound at step " + std::to_string(found.step) + ". ";
-    if (1 - found.device_idle < least_busy_) {
+    std::string const verdict = detail::verdict_of(found);
+    if (watch::hardly_works(found, least_busy_)) {
       windows_.stop();
       phase.advise(verdict + "The device works " + watch::percent(1 - found.device_idle) +
                    " of the time, so there are no further windows: its hot spots matter later. " +
@@ -271,6 +263,7 @@ class Profile<Options...>::State {
   detail::ProfileWindows windows_;
   std::uint64_t next_ = never;  ///< step at which to act; 0 in a window
   std::uint64_t until_ = 0;     ///< epochs before this one have had their window
+  std::uint64_t begin_ = 0;     ///< the step at which this process began
   std::uint64_t epoch_ = 0;     ///< of the window
   std::uint64_t profiled_ = 0;  ///< steps of the window so far
   bool marked_ = false;

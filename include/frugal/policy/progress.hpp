@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -23,7 +24,10 @@
 #include <frugal/watch/bar.hpp>
 #include <frugal/watch/display.hpp>
 #include <frugal/watch/memory.hpp>
+#include <frugal/watch/number_texts.hpp>
 #include <frugal/watch/terminal.hpp>
+#include <frugal/watch/text_width.hpp>
+#include <frugal/watch/write_text.hpp>
 
 namespace frugal {
 
@@ -128,7 +132,7 @@ struct Progress {
       for (auto const& [name, value] : phase.metrics) {
         line += "  " + watch::printable(name) + " " + watch::short_number(value);
       }
-      std::fprintf(out_, "%s\n", line.c_str());
+      write(line);
     }
 
     void on_epoch_end(EpochEnd<Context>& phase) {
@@ -138,11 +142,11 @@ struct Progress {
     void on_fit_end(FitEnd<Context>& phase) {
       if (!out_) return;
       if (display_) display_->end();
-      std::fprintf(out_, "%llu steps in %s%s%s\n",
-                   static_cast<unsigned long long>(pace_.steps_since_first(phase.counters().step)),
-                   watch::duration_text(pace_.seconds_since_begin(clock::now())).c_str(),
-                   phase.stopped_by().empty() ? "" : ", stopped by ", phase.stopped_by().c_str());
-      std::fflush(out_);
+      std::string line = std::to_string(pace_.steps_since_first(phase.counters().step)) +
+                         " steps in " +
+                         watch::duration_text(pace_.seconds_since_begin(clock::now()));
+      if (!phase.stopped_by().empty()) line += ", stopped by " + phase.stopped_by();
+      write(line);
     }
 
     using dispensable = void;
@@ -193,9 +197,13 @@ struct Progress {
       if (display_) {
         display_->draw(watch::bar_lines(line_, watch::terminal_size(out_).columns));
       } else {
-        std::fprintf(out_, "%s\n", watch::line_text(line_).c_str());
-        std::fflush(out_);
+        write(watch::line_text(line_));
       }
+    }
+
+    /// A pipe whose reader has gone gets no other one: nothing is read for it from here on.
+    void write(std::string const& line) {
+      if (!watch::write_text(out_, line + "\n") && errno == EPIPE) out_ = nullptr;
     }
 
     /// By samples: windows that were skipped or passed over count as well.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <system_error>
 
@@ -12,52 +10,16 @@
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
+#include <frugal/policy/sink/clock.hpp>
 #include <frugal/policy/sink/exposition.hpp>
+#include <frugal/policy/sink/prometheus_labels.hpp>
 #include <frugal/policy/sink/state.hpp>
-#include <frugal/store/file.hpp>
 #include <frugal/store/folder.hpp>
+#include <frugal/store/whole_file.hpp>
 
 namespace frugal {
 
 namespace detail {
-
-/// The user's labels, with the run's folder as `run`. SettingsError for a name that Prometheus
-/// refuses.
-inline PrometheusLabels checked_labels(PrometheusLabels labels, std::string const& run,
-                                       char const* where) {
-  for (auto const& [name, value] : labels) {
-    if (is_label_name(name)) continue;
-    throw SettingsError({.what = "the label \"" + name + "\" has an invalid name",
-                         .where = where,
-                         .why = "names are letters, digits and _, do not begin with a digit or "
-                                "with __, and \"event\" is frugal's own",
-                         .fix = "Rename it."});
-  }
-  if (!run.empty()) labels.try_emplace("run", run);
-  return labels;
-}
-
-inline double unix_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-/// Replaces a text file, so that readers see the old text or the new one. Not durable: after a
-/// crash of the machine the values are worthless anyway, and an fsync would stall training.
-inline void replace_text(std::filesystem::path const& path, std::string const& text) {
-  std::filesystem::path next = path;
-  next += ".next";  // node_exporter reads only *.prom
-  std::error_code ignored;
-  std::filesystem::remove(next, ignored);
-  try {
-    File file = File::create(next);
-    file.write(std::as_bytes(std::span(text)));
-    file.close();
-    rename_path(next, path);
-  } catch (...) {
-    std::filesystem::remove(next, ignored);
-    throw;
-  }
-}
 
 class PrometheusFile {
  public:
@@ -92,7 +54,10 @@ class PrometheusFile {
     exposition_.take(record);
     exposition_.stamp(unix_time());
     if (path_.has_parent_path()) create_folders(path_.parent_path());
-    replace_text(path_, exposition_.text(labels_));
+    // Not durable: after a crash of the machine the values are worthless anyway, and an fsync would
+    // stall training. The name of what is being written ends in .new: node_exporter reads only
+    // *.prom.
+    write_whole_file(path_, exposition_.text(labels_), Durable::no);
   }
 
  private:

@@ -9,6 +9,8 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,8 +20,10 @@
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
-#include <frugal/policy/prometheus.hpp>
+#include <frugal/policy/sink/clock.hpp>
 #include <frugal/policy/sink/exposition.hpp>
+#include <frugal/policy/sink/listening_socket.hpp>
+#include <frugal/policy/sink/prometheus_labels.hpp>
 #include <frugal/policy/sink/state.hpp>
 #include <frugal/store/signal_free_thread.hpp>
 
@@ -49,11 +53,14 @@ class ScrapedValues : public prometheus::Collectable {
       to.name = name;
       to.help = family.help;
       to.type = family.counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
-      for (auto const& [event, value] : family.values) {
+      for (auto const& [kind, value] : family.values) {
         prometheus::ClientMetric& metric = to.metric.emplace_back();
         // The serializer escapes the values; only UTF-8 is left to do.
-        for (auto const& [label, text] : labels_) metric.label.push_back({label, as_utf8(text)});
-        if (!event.empty()) metric.label.push_back({"event", as_utf8(event)});
+        for (auto const& [label, text] : labels_) {
+          // A label twice would make the whole scrape fail.
+          if (kind.empty() || label != family.label) metric.label.push_back({label, as_utf8(text)});
+        }
+        if (!kind.empty()) metric.label.push_back({std::string(family.label), as_utf8(kind)});
         (family.counter ? metric.counter.value : metric.gauge.value) = value;
       }
     }
@@ -83,12 +90,15 @@ class PrometheusServer {
     values_ = std::make_shared<ScrapedValues>(
         checked_labels(labels_, phase.settings().run.string(), "PrometheusEndpoint::labels"));
     std::string const at = address_ + ":" + std::to_string(port_);
+    ListeningSockets const before;
     try {
       // Its threads inherit the mask: a SIGTERM is for the program's own.
       BlockedSignals const blocked;
       exposer_ = std::make_unique<prometheus::Exposer>(at, 1);
       exposer_->RegisterCollectable(values_);
-      listening_->set(static_cast<std::uint16_t>(exposer_->GetListeningPorts().at(0)));
+      auto const port = static_cast<std::uint16_t>(exposer_->GetListeningPorts().at(0));
+      listening_->set(port);
+      socket_ = before.added(port);
     } catch (std::exception const& error) {
       throw SettingsError({.what = "the endpoint of Prometheus cannot listen",
                            .where = at,
@@ -97,7 +107,12 @@ class PrometheusServer {
                                   "set another one; port 0 takes any that is free."});
     }
   }
-  void write(MetricRecord const& record) { values_->take(record); }
+  void write(MetricRecord const& record) {
+    values_->take(record);
+    if (!socket_ || socket_->listens()) return;
+    throw std::runtime_error("nobody listens at port " + std::to_string(*listening_->get()) +
+                             " any more");
+  }
 
  private:
   std::string address_;
@@ -105,6 +120,7 @@ class PrometheusServer {
   PrometheusLabels labels_;
   Outcome<std::uint16_t> const* listening_;
   std::shared_ptr<ScrapedValues> values_;
+  std::optional<ListeningSocket> socket_;         ///< of the server, if it could be found
   std::unique_ptr<prometheus::Exposer> exposer_;  ///< ends before the values
 };
 
@@ -114,10 +130,12 @@ class PrometheusServer {
 ///
 /// Lever   none: as Prometheus, without a file and without node_exporter.
 /// Cost    at its cadence one copy of the values and, with the losses on a device, one host sync.
-///         A scrape runs on a thread of the server, and waits for no device.
+///         A scrape runs on a thread of the server, and waits for no device. Two system calls tell
+///         whether the server still listens.
 /// State   the means since the last record.
 /// Errors  SettingsError at the begin if the address cannot be listened at: a port in use is found
-///         before anything is spent. Nothing later ends the run.
+///         before anything is spent. A socket that dies later is an advice, once, and the records
+///         that nobody can scrape are counted (`outcome`). Nothing later ends the run.
 ///
 /// Anyone who reaches the address can read the values: there is no password and no encryption, so
 /// the default is this machine alone.

@@ -8,15 +8,14 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
-#include <frugal/policy/sink/file.hpp>
 #include <frugal/policy/sink/state.hpp>
+#include <frugal/policy/sink/tensorboard_sink.hpp>
 #include <frugal/policy/sink/tensorboard_writer.hpp>
 
 namespace frugal {
@@ -56,66 +55,6 @@ struct NoHistograms {
   using gradients_every = void;
 };
 
-class TensorBoardSink {
- public:
-  template <class Policy>
-  explicit TensorBoardSink(Policy const& policy)
-      : path_(policy.path), texts_(&policy.texts), writer_(policy.writer) {}
-
-  template <class Context>
-  void open(FitBegin<Context>& phase) {
-    // The path is that of a folder; sink_path makes what is above it.
-    writer_.open(sink_path(path_, phase.settings().run, "tensorboard", "TensorBoard"));
-  }
-  void close() { writer_.close(); }
-
-  void write(MetricRecord const& record) {
-    TfSummary summary;
-    if (record.kind == RecordKind::begin) {
-      if (record.at.step != 0 || resumed_) writer_.restart(record.at.step + 1);
-      for (auto const& [name, text] : *texts_) summary.text(name, text);
-    } else if (record.kind == RecordKind::event || record.kind == RecordKind::end) {
-      add_words(summary, record);
-    }
-    if (went_back_) writer_.restart(last_step_ + 1);
-    went_back_ = false;
-    for (auto const& [name, value] : record.fields) {
-      if (record.kind == RecordKind::begin) break;
-      if (auto const number = MetricRecord::number_in(value)) {
-        summary.scalar(record.name + "/" + name, *number);
-      }
-    }
-    writer_.write(summary, record.at.step);
-    last_step_ = record.at.step;
-  }
-  void write(TfSummary const& summary, std::uint64_t step) { writer_.write(summary, step); }
-
-  template <class Archive>
-  void persist(Archive& archive, bool in_run) {
-    archive("last_step", last_step_);
-    // A resume has its begin record, and a new file.
-    if (Archive::loading && writer_.is_open()) (in_run ? went_back_ : resumed_) = true;
-  }
-
- private:
-  /// The texts of an event, as one list.
-  static void add_words(TfSummary& summary, MetricRecord const& record) {
-    std::string words;
-    for (auto const& [name, value] : record.fields) {
-      auto const* const text = std::get_if<std::string>(&value);
-      if (text != nullptr && !text->empty()) words += "* " + name + ": " + *text + "\n";
-    }
-    if (!words.empty()) summary.text(record.name + "/text", words);
-  }
-
-  std::filesystem::path path_;
-  std::vector<std::pair<std::string, std::string>> const* texts_;
-  TensorBoardWriter writer_;
-  std::uint64_t last_step_ = 0;  ///< of a record
-  bool went_back_ = false;
-  bool resumed_ = false;  ///< perhaps from a checkpoint of step 0
-};
-
 /// Adds the histograms to a sink's State.
 template <class Context, class Cadence, class Weights>
 class TensorBoardState : public SinkState<Context, Cadence, TensorBoardSink> {
@@ -139,12 +78,14 @@ class TensorBoardState : public SinkState<Context, Cadence, TensorBoardSink> {
   void histograms(std::string const& group, Phase<Context> const& phase, Tensors const& tensors,
                   std::uint64_t step) {
     this->attempt([&] {
-      TfSummary summary;
+      std::vector<std::string> tags;
+      std::vector<at::Tensor> defined;
       for (std::size_t i = 0; i < tensors.size(); ++i) {
         if (!tensors[i].defined()) continue;
-        TensorBoardWriter::add_histogram(summary, group + phase.parameters().names[i], tensors[i]);
+        tags.push_back(group + phase.parameters().names[i]);
+        defined.push_back(tensors[i]);
       }
-      this->sink().write(summary, step);
+      this->sink().write_histograms(tags, defined, step);
     });
   }
 };
@@ -175,10 +116,10 @@ class TensorBoardGradientState : public TensorBoardState<Context, Cadence, Weigh
 /// Lever   none; the curves of a run where many teams look already.
 /// Cost    at its cadence one write and, with the losses on a device, one host sync; between times
 ///         one comparison of a counter. A histogram of a parameter is some passes over it, on its
-///         device, and a copy of a few kilobytes.
-/// State   the step of the last record. A resumed run has another file, which tells TensorBoard
-/// from
-///         which step on the files before it are void.
+///         device; those of one step are copied to the host together, 12 KB each, with one host
+///         sync.
+/// State   the step. A resumed run has another file, which tells TensorBoard from which step on the
+///         files before it are void. Without a checkpoint they are void as a whole.
 /// Errors  SettingsError without a folder to write to; DataError if the file cannot be made. A
 ///         failed write is an advice, once, and counted (`outcome`).
 ///

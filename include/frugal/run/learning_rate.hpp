@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 
 #include <frugal/error.hpp>
@@ -14,6 +15,13 @@ namespace frugal {
 struct LearningRate {
   double factor = 1.0;
   double scale = 1.0;  ///< multiplies the schedule's factor: Rollback lowers it
+  /// The own rate of the first parameter group, which optimizers set at each begin: not saved.
+  std::optional<double> base{};
+
+  /// Of the first parameter group in the next step; nothing if its optimizer tells none.
+  std::optional<double> first() const {
+    return base ? std::optional(*base * (factor * scale)) : std::nullopt;
+  }
 
   /// SettingsError for a factor that is negative or not finite, before a step uses it.
   void set_factor(double value, Counters const& at) {

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,6 +44,8 @@ class Phase {
   Parameters const& parameters() const { return run_->parameters; }
   /// The factor by which the optimizer multiplies its learning rates.
   double learning_rate_factor() const { return run_->rate.factor * run_->rate.scale; }
+  /// The first parameter group's learning rate; nothing if the optimizer tells none.
+  std::optional<double> learning_rate() const { return run_->rate.first(); }
   /// Wall time of training, including that before a resume.
   double seconds() const { return run_->seconds(); }
   /// Gives the user a one-line recommendation, once. Never throws.

@@ -49,6 +49,8 @@ struct FitBegin : SafePoint<Context> {
   void set_learning_rate_factor(double factor) {
     this->run().rate.set_factor(factor, this->run().counters);
   }
+  /// For optimizers: the first parameter group's own learning rate, for loggers.
+  void report_learning_rate(double own) { this->run().rate.base = own; }
   /// Runs forward and backward on some batches, and undoes the effects.
   std::vector<Check> rehearse(std::size_t batches) { return this->run().loop->rehearse(batches); }
   /// Runs deferred set-up (the AutoBatch search) now, so that the step-0 checkpoint includes it.

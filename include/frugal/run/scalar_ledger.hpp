@@ -210,13 +210,14 @@ class ScalarLedger {
                       .fix = "Take its mean() or sum() in the objective."});
   }
   static void require_free(std::string const& name) {
-    static constexpr std::array<std::string_view, 15> taken{"event",
+    static constexpr std::array<std::string_view, 16> taken{"event",
                                                             "step",
                                                             "epoch",
                                                             "samples",
                                                             "seconds",
                                                             "loss",
                                                             "lr_factor",
+                                                            "learning_rate",
                                                             "gradient_norm",
                                                             "skipped",
                                                             "step_seconds",

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <frugal/store/json_text.hpp>
+#include <frugal/store/number_text.hpp>
 
-#include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -50,14 +49,6 @@ inline std::string grouped(std::uint64_t number) {
   std::string text = std::to_string(number);
   for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
   return text;
-}
-
-/// A number with so many digits after the point.
-inline std::string fixed(double number, int digits) {
-  std::array<char, 512> text;
-  auto const end = std::to_chars(text.data(), text.data() + text.size(), number,
-                                 std::chars_format::fixed, digits);
-  return {text.data(), end.ptr};
 }
 
 inline std::string percent_of(std::uint64_t part, std::uint64_t of) {

@@ -40,9 +40,9 @@ class JsonFields {
 
   /// The version, at least 1. The caller checks for versions newer than it knows.
   std::uint64_t version(Json const& all) const {
-    std::uint64_t const version = number(all, "version");
-    if (version == 0) fail(member(all, "version"), "there was never a version 0");
-    return version;
+    std::uint64_t const found = number(all, "version");
+    if (found == 0) fail(member(all, "version"), "there was never a version 0");
+    return found;
   }
 
   /// Refuses unknown and duplicate members: an unknown member cannot be judged.

@@ -22,11 +22,11 @@ namespace detail {
 inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
                               std::filesystem::path const& where) {
   auto const all = fields.parse(text, "frugal checkpoint");
-  if (std::uint64_t const version = fields.version(all); version > Manifest::newest_version) {
+  if (std::uint64_t const written = fields.version(all); written > Manifest::newest_version) {
     throw NewerFormatError(
         {.what = "the checkpoint has a newer format",
          .where = where.string(),
-         .why = "its version is " + std::to_string(version) +
+         .why = "its version is " + std::to_string(written) +
                 ", and this library reads versions up to " +
                 std::to_string(Manifest::newest_version),
          .fix = "Update frugal, or move this checkpoint out of the run directory."});

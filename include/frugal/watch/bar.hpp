@@ -5,15 +5,15 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <iterator>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <frugal/watch/bytes.hpp>
 #include <frugal/watch/display.hpp>
+#include <frugal/watch/gauge_texts.hpp>
+#include <frugal/watch/number_texts.hpp>
 #include <frugal/watch/text_width.hpp>
 
 /// The texts of a progress display, without terminal or clock, so that they can be tested.
@@ -52,99 +52,7 @@ struct BarLine {
   std::vector<std::pair<std::string, double>> more{};    ///< behind all that, by name
 };
 
-/// Four significant digits: 0.7131, 12.4, 1.2e-05.
-inline std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
-
-/// A rate of constant width: 950, 12.3k, 4.56M.
-inline std::string rate_text(double value) {
-  char text[32];
-  char const* unit = "";
-  // 999.5 rounds to 1000, which %.3g prints as 1e+03.
-  if (value >= 999.5e6) {
-    value /= 1e9;
-    unit = "G";
-  } else if (value >= 999.5e3) {
-    value /= 1e6;
-    unit = "M";
-  } else if (value >= 999.5) {
-    value /= 1e3;
-    unit = "k";
-  }
-  std::snprintf(text, sizeof text, "%.3g%s", value, unit);
-  return text;
-}
-
-/// 42s, 3m07s, 2h05m, 3d04h.
-inline std::string duration_text(double seconds) {
-  if (!(seconds >= 0)) return "?";
-  auto const whole = static_cast<unsigned long long>(std::llround(std::min(seconds, 1e12)));
-  char text[40];
-  if (whole < 60) {
-    std::snprintf(text, sizeof text, "%llus", whole);
-  } else if (whole < 3600) {
-    std::snprintf(text, sizeof text, "%llum%02llus", whole / 60, whole % 60);
-  } else if (whole < 86400) {
-    std::snprintf(text, sizeof text, "%lluh%02llum", whole / 3600, whole % 3600 / 60);
-  } else {
-    std::snprintf(text, sizeof text, "%llud%02lluh", whole / 86400, whole % 86400 / 3600);
-  }
-  return text;
-}
-
 namespace detail {
-
-/// The figures of the gauges: those with a known unit as one writes them, others by name.
-inline std::vector<std::string> gauge_texts(
-    std::vector<std::pair<std::string, double>> const& gauges) {
-  auto const value_of = [&](std::string_view name) -> std::optional<double> {
-    for (auto const& [each, value] : gauges) {
-      if (each == name && std::isfinite(value)) return value;
-    }
-    return {};
-  };
-  std::vector<std::string> texts;
-  auto const spent = [&](char const* name, auto&& text) {
-    auto const now = value_of(name);
-    auto const all = value_of(std::string(name) + "_projected");
-    if (now && all) texts.push_back(text(*now) + " of " + text(*all));
-    if (now && !all) texts.push_back(text(*now));
-    if (!now && all) texts.push_back(text(*all) + " projected");
-  };
-  auto const dollars = [](double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, std::abs(value) < 0.995 ? "$%.3f" : "$%.2f", value);
-    return std::string(text);
-  };
-  spent("dollars", dollars);
-  // Hours are what is known if the price is not.
-  if (!value_of("dollars")) {
-    spent("hours", [](double value) { return short_number(value) + " h"; });
-  }
-  for (auto const& [name, value] : gauges) {
-    static constexpr std::string_view shown[] = {"dollars",
-                                                 "dollars_projected",
-                                                 "hours",
-                                                 "hours_projected",
-                                                 "kilowatt_hours_projected",
-                                                 "memory_bytes",
-                                                 "device_memory_bytes"};
-    if (std::find(std::begin(shown), std::end(shown), name) != std::end(shown)) continue;
-    if (name == "device_idle") {
-      texts.push_back("idle " + short_number(100 * value) + "%");
-    } else if (name == "kilowatt_hours") {
-      spent("kilowatt_hours", [](double energy) { return short_number(energy) + " kWh"; });
-    } else if (name == "kg_co2") {
-      texts.push_back(short_number(value) + " kg CO2");
-    } else {
-      texts.push_back(printable(name) + " " + short_number(value));
-    }
-  }
-  return texts;
-}
 
 inline std::string percent_text(double fraction) {
   return short_number(std::round(1000 * fraction) / 10) + "%";

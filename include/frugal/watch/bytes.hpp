@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdio>
+#include <array>
+#include <cmath>
+#include <cstddef>
 #include <string>
+
+#include <frugal/store/number_text.hpp>
 
 namespace frugal::detail {
 
-/// A size for messages: "1.5 KiB".
+/// A size for messages, the same in every locale: "1.5 KiB". A difference may be negative.
 inline std::string bytes_text(double bytes) {
-  char const* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int unit = 0;
-  while (bytes >= 1024 && unit < 4) {
+  constexpr std::array units{" B", " KiB", " MiB", " GiB", " TiB"};
+  std::size_t unit = 0;
+  while (std::abs(bytes) >= 1024 && unit < 4) {
     bytes /= 1024;
     ++unit;
   }
-  char text[40];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
-  return text;
+  return fixed(bytes, unit == 0 ? 0 : 1) + units[unit];
 }
 
 }  // namespace frugal::detail

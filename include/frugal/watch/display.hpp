@@ -12,6 +12,7 @@
 
 #include <frugal/watch/terminal.hpp>
 #include <frugal/watch/text_width.hpp>
+#include <frugal/watch/write_text.hpp>
 
 namespace frugal::watch {
 
@@ -61,10 +62,11 @@ class Display {
   static void print(std::string_view text, std::FILE* out) {
     std::lock_guard const lock(mutex());
     std::vector<Display*> const mine = on(out);
-    if (!mine.empty()) std::fputs("\r\x1b[J", out);
-    std::fwrite(text.data(), 1, text.size(), out);
-    if (text.empty() || text.back() != '\n') std::fputc('\n', out);
-    std::fflush(out);  // before the lines, which may go to the same terminal by another file
+    std::string whole = mine.empty() ? "" : "\r\x1b[J";
+    whole += text;
+    if (text.empty() || text.back() != '\n') whole += '\n';
+    // Before the lines, which may go to the same terminal by another file.
+    write_text(out, whole);
     for (Display* each : mine) each->redraw();
   }
 
@@ -106,11 +108,8 @@ class Display {
     return all;
   }
 
-  void put(std::string const& text) {
-    // One write: what another thread prints does not come between.
-    std::fwrite(text.data(), 1, text.size(), out_);
-    std::fflush(out_);
-  }
+  // One write: what another thread prints does not come between.
+  void put(std::string const& text) { write_text(out_, text); }
 
   static std::mutex& mutex() {
     static std::mutex one;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <frugal/watch/bar.hpp>
+#include <frugal/watch/number_texts.hpp>
 
 namespace frugal {
 

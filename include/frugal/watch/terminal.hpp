@@ -27,17 +27,34 @@ inline TerminalSize terminal_size(std::FILE* file) {
   return size;
 }
 
-/// Whether a file is a terminal on which lines can be redrawn. `term` is the variable TERM.
-inline bool redraws(std::FILE* file, char const* term = std::getenv("TERM")) {
+namespace detail {
+
+/// Whether TERM names a terminal that moves its cursor.
+inline bool moves_cursor(char const* term) {
+  return term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
+}
+
+/// Whether a switch such as CI is set; "0" and "false" are off.
+inline bool switched_on(char const* value) {
+  std::string_view const text = value == nullptr ? "" : value;
+  return !text.empty() && text != "0" && text != "false";
+}
+
+}  // namespace detail
+
+/// Whether a file is a terminal on which lines can be redrawn. `term` and `ci` are the variables
+/// TERM and CI: some CI agents run their jobs on a terminal, and their logs keep each redraw.
+inline bool redraws(std::FILE* file, char const* term = std::getenv("TERM"),
+                    char const* ci = std::getenv("CI")) {
   if (file == nullptr || ::isatty(::fileno(file)) != 1) return false;
-  return term == nullptr || std::string_view(term) != "dumb";
+  return detail::moves_cursor(term) && !detail::switched_on(ci);
 }
 
 /// Whether such a terminal gets colours: TERM is set and NO_COLOR is not (no-color.org).
 inline bool wants_colours(char const* term = std::getenv("TERM"),
                           char const* no_colour = std::getenv("NO_COLOR")) {
   if (no_colour != nullptr && *no_colour != '\0') return false;
-  return term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
+  return detail::moves_cursor(term);
 }
 
 }  // namespace frugal::watch

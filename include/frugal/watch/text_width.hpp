@@ -86,15 +86,15 @@ inline std::string_view truncated(std::string_view text, std::size_t columns) {
   return text.substr(0, end);
 }
 
-/// The text with `?` for control characters and for bytes that are not UTF-8: a metric's name is
-/// the user's, and must not move the cursor.
+/// The text with `?` for control characters, for those that turn the direction of writing, and for
+/// bytes that are not UTF-8: a metric's name is the user's, and must not move the cursor.
 inline std::string printable(std::string_view text) {
   std::string result;
   while (!text.empty()) {
     auto const next = detail::code_point_at(text);
     bool const control = next.value < 0x20 || (next.value >= 0x7F && next.value < 0xA0) ||
-                         next.value == 0x2028 || next.value == 0x2029 ||
-                         (next.value >= 0x202A && next.value <= 0x202E);
+                         (next.value >= 0x2028 && next.value <= 0x202E) ||
+                         (next.value >= 0x2066 && next.value <= 0x2069);
     if (next.bytes == 0 || control) {
       result += '?';
     } else {

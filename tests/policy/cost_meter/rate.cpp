@@ -32,14 +32,31 @@ std::filesystem::path prices_in(TemporaryFolder const& folder) {
 }
 
 TEST_CASE("a price per device is multiplied by devices, and one per node by nodes") {
-  Rate const device = rate_of({.price = PricePerDevice(2.5), .devices = 4, .nodes = 3});
+  Rate const device = rate_of({.price = PricePerDevice(2.5), .devices = 4});
   CHECK(*device.per_hour == 10);
   CHECK(device.per == "device");
   CHECK(device.devices == 4);
   Rate const node = rate_of({.price = PricePerNode(20), .devices = 8, .nodes = 2});
   CHECK(*node.per_hour == 40);
   CHECK(node.per == "node");
+  CHECK(node.nodes == 2);
+  CHECK(node.knows_devices);
+  CHECK_FALSE(rate_of({.price = PricePerNode(20), .nodes = 2}).knows_devices);
   CHECK(*rate_of({.price = PricePerNode(20), .other_per_hour = 0.5}).per_hour == 20.5);
+  CHECK_THROWS_WITH_AS(rate_of({.price = PricePerDevice(2.5), .nodes = 3}),
+                       doctest::Contains("nodes is 3, and the price is one per device"),
+                       SettingsError);
+}
+
+TEST_CASE("devices at a price per node bill the nodes that they need") {
+  TemporaryFolder const folder;
+  auto const prices = prices_in(folder);
+  Rate const two = rate_of({.devices = 9, .prices = prices, .offer = "a"});
+  CHECK(*two.per_hour == 60);
+  CHECK(two.nodes == 2);
+  CHECK(two.devices == 16);
+  CHECK(*rate_of({.devices = 8, .prices = prices, .offer = "a"}).per_hour == 30);
+  CHECK(*rate_of({.devices = 8, .nodes = 3, .prices = prices, .offer = "a"}).per_hour == 90);
 }
 
 TEST_CASE("an offer is found by its name, on demand and spot") {

@@ -71,11 +71,18 @@ TEST_CASE("the schedule's factor multiplies the rate of every group of a torch o
     second.push_back(module->parameters()[1].item<double>());
   }};
   // Factors 1/2 and then 1.
-  frugal::Trainer{
-      module, Linear{}, frugal::Settings{}, two_groups, frugal::Schedule<frugal::Warmup<2>>{}, spy}
+  std::vector<std::optional<double>> shown;
+  frugal::Trainer{module,
+                  Linear{},
+                  frugal::Settings{},
+                  two_groups,
+                  frugal::Schedule<frugal::Warmup<2>>{},
+                  spy,
+                  RateShown{.found = &shown}}
       .fit(std::vector<Table>(2, Table{{at::ones({1}), at::ones({1})}}));
   CHECK(first == std::vector<double>{-0.5, -1.5});
   CHECK(second == std::vector<double>{-0.25, -0.75});
+  CHECK((shown == std::vector<std::optional<double>>{0.5, 1.0}));  // of the first group
 }
 
 /// Half of |A x - b|^2 averaged over the rows of a batch: convex, with a closed-form minimum.

@@ -51,6 +51,25 @@ struct Linear {
   }
 };
 
+/// Keeps the learning rate that loggers show of the last step.
+struct RateShown {
+  struct kind : frugal::observer_kind {
+    static constexpr std::string_view name = "test.RateShown";
+  };
+  using listens = frugal::list<frugal::on::step>;
+  using before = frugal::list<frugal::kinds::schedule>;
+
+  std::vector<std::optional<double>>* found = nullptr;
+
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(RateShown const& settings) : found(settings.found) {}
+    void on_step(frugal::Step<Context>& phase) { found->push_back(phase.learning_rate()); }
+    std::vector<std::optional<double>>* found;
+  };
+};
+
 struct Fixture {
   Json file = reference("optimizers.json");
   std::vector<std::vector<std::int64_t>> shapes;

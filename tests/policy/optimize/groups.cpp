@@ -29,6 +29,17 @@ std::vector<double> rates(std::vector<ParameterGroup> groups) {
   return moved;
 }
 
+/// What loggers show of a run with these groups.
+std::optional<double> shown(std::vector<ParameterGroup> groups) {
+  std::vector<std::optional<double>> found;
+  frugal::Trainer trainer{
+      std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1}), at::zeros({1})}), Linear{},
+      frugal::Settings{}, Optimize<SGD>{.lr = 1.0, .groups = std::move(groups)},
+      RateShown{.found = &found}};
+  static_cast<void>(trainer.fit(std::vector<Table>{{{at::ones({1}), at::ones({1})}}}));
+  return found.at(0);
+}
+
 std::string refusal(std::vector<ParameterGroup> groups) {
   return error_of<frugal::SettingsError>([&] { rates(std::move(groups)); });
 }
@@ -46,6 +57,13 @@ TEST_CASE("the first of several groups that select a parameter applies") {
 
 TEST_CASE("a group without its own rate has the optimizer's") {
   CHECK(rates({frugal::group_by_prefix("p")}) == std::vector<double>{1.0, 1.0, 1.0});
+}
+
+TEST_CASE("loggers show the rate of the first parameter's group") {
+  CHECK(shown({}) == 1.0);
+  CHECK(shown({selecting("p1", 0.5)}) == 1.0);
+  CHECK(shown({selecting("p1", 0.5), selecting("p0", 0.25)}) == 0.25);
+  CHECK(shown({frugal::group_by_prefix("p")}) == 1.0);
 }
 
 TEST_CASE("a group that selects nothing is refused, with the names that there are") {

@@ -4,6 +4,8 @@
 
 #include <frugal/policy/sink/csv_rows.hpp>
 
+#include "support/strange_locale.hpp"
+
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -41,6 +43,15 @@ TEST_CASE("a record is a row for each of its fields, with every digit") {
         "step,20,1,640,2.5,bad,nan\r\n"
         "step,20,1,640,2.5,low,-inf\r\n"
         "step,20,1,640,2.5,why,\"a, b\"\r\n");
+}
+
+TEST_CASE("no locale changes a number of a row") {
+  frugal_test::support::StrangeLocale const strange;
+  MetricRecord record{RecordKind::step, "step", {.step = 1234567, .sample = 7654321}, 1234.5, {}};
+  record.add("loss", 4321.5).add("seed", std::uint64_t{1000000});
+  CHECK(frugal::detail::csv_rows(record) ==
+        "step,1234567,0,7654321,1234.5,loss,4321.5\r\n"
+        "step,1234567,0,7654321,1234.5,seed,1000000\r\n");
 }
 
 TEST_CASE("a record without fields has no row") {

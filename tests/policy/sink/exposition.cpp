@@ -4,7 +4,8 @@
 
 #include <frugal/policy/sink/exposition.hpp>
 
-#include <limits>
+#include "support/strange_locale.hpp"
+
 #include <string>
 
 namespace frugal_test::policy_sink_exposition {
@@ -12,10 +13,6 @@ namespace frugal_test::policy_sink_exposition {
 using frugal::MetricRecord;
 using frugal::RecordKind;
 using frugal::detail::Exposition;
-using frugal::detail::is_label_name;
-using frugal::detail::prometheus_escaped;
-using frugal::detail::prometheus_name;
-using frugal::detail::prometheus_number;
 
 bool has(std::string const& text, std::string const& line) {
   return ('\n' + text).find('\n' + line + '\n') != std::string::npos;
@@ -25,7 +22,10 @@ TEST_CASE("a record becomes counters and gauges with HELP and TYPE") {
   Exposition values;
   MetricRecord record{.kind = RecordKind::step, .name = "step", .at = {.epoch = 1, .step = 20}};
   record.seconds = 2.5;
-  record.add("loss", 0.25).add("lr_factor", 0.5).add("topK@5", std::uint64_t{3});
+  record.add("loss", 0.25)
+      .add("lr_factor", 0.5)
+      .add("learning_rate", 0.25)
+      .add("topK@5", std::uint64_t{3});
   record.add("text", std::string("no number"));
   values.take(record);
   std::string const text = values.text({{"job", "a"}});
@@ -36,6 +36,8 @@ TEST_CASE("a record becomes counters and gauges with HELP and TYPE") {
   CHECK(has(text, "# TYPE frugal_loss gauge"));
   CHECK(has(text, "frugal_loss{job=\"a\"} 0.25"));
   CHECK(has(text, "frugal_learning_rate_factor{job=\"a\"} 0.5"));
+  CHECK(has(text, "# HELP frugal_learning_rate Learning rate of the first parameter group"));
+  CHECK(has(text, "frugal_learning_rate{job=\"a\"} 0.25"));
   CHECK(has(text, "frugal_top_k_5{job=\"a\"} 3"));
   CHECK(text.find("text") == std::string::npos);
 }
@@ -87,28 +89,6 @@ TEST_CASE("events are counted by their names") {
   CHECK(values.text({}).find("seconds_lost") == std::string::npos);
 }
 
-TEST_CASE("numbers are as Prometheus writes them") {
-  double const infinity = std::numeric_limits<double>::infinity();
-  CHECK(prometheus_number(std::numeric_limits<double>::quiet_NaN()) == "NaN");
-  CHECK(prometheus_number(infinity) == "+Inf");
-  CHECK(prometheus_number(-infinity) == "-Inf");
-  CHECK(prometheus_number(0.1) == "0.1");
-  CHECK(prometheus_number(1e300) == "1e+300");
-}
-
-TEST_CASE("names become snake_case, and keep no suffix of another kind") {
-  CHECK(prometheus_name("accuracy") == "accuracy");
-  CHECK(prometheus_name("validLoss") == "valid_loss");
-  CHECK(prometheus_name("F1") == "f1");
-  CHECK(prometheus_name("test/top-5 acc.") == "test_top_5_acc");
-  CHECK(prometheus_name("a\nb\"c\\") == "a_b_c");
-  CHECK(prometheus_name("\xc3\xa4rger") == "rger");
-  CHECK(prometheus_name("") == "unnamed");
-  CHECK(prometheus_name("::") == "unnamed");
-  CHECK(prometheus_name("error_total") == "error_total_value");
-  CHECK(prometheus_name("hits_count") == "hits_count_value");
-}
-
 TEST_CASE("two names that become one keep their values apart") {
   Exposition values;
   for (int i = 0; i < 2; ++i) {
@@ -121,17 +101,20 @@ TEST_CASE("two names that become one keep their values apart") {
   CHECK(has(values.text({}), "frugal_loss_2 4"));
 }
 
-TEST_CASE("texts are escaped, and bytes that are not UTF-8 are replaced") {
-  CHECK(prometheus_escaped("a\\b\"c\nd", true) == "a\\\\b\\\"c\\nd");
-  CHECK(prometheus_escaped("a\"b", false) == "a\"b");
-  CHECK(prometheus_escaped("\xff", true) == "\xef\xbf\xbd");
+TEST_CASE("the version of frugal is a label of a gauge that is 1") {
+  Exposition const values;
+  CHECK(has(values.text({{"job", "a"}, {"version", "mine"}}),
+            "frugal_build_info{job=\"a\",version=\"" + std::string(frugal::version) + "\"} 1"));
+  CHECK(has(values.text({}), "# TYPE frugal_build_info gauge"));
 }
 
-TEST_CASE("names of labels are letters, digits and underscores") {
-  CHECK(is_label_name("job"));
-  CHECK(is_label_name("_a1"));
-  for (char const* name : {"", "1a", "a-b", "__a", "event", "a b"})
-    CHECK_FALSE(is_label_name(name));
+TEST_CASE("no locale changes a number") {
+  frugal_test::support::StrangeLocale const strange;
+  Exposition values;
+  MetricRecord record{.kind = RecordKind::step, .at = {.step = 1234567}};
+  values.take(record.add("loss", 1234.5));
+  CHECK(has(values.text({}), "frugal_steps_total 1234567"));
+  CHECK(has(values.text({}), "frugal_loss 1234.5"));
 }
 
 }  // namespace frugal_test::policy_sink_exposition

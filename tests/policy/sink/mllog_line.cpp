@@ -4,6 +4,8 @@
 
 #include <frugal/policy/sink/mllog_line.hpp>
 
+#include "support/strange_locale.hpp"
+
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -21,6 +23,15 @@ TEST_CASE("a line is what Python's mllog writes for the same event") {
         ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1556733699974, \"event_type\": "
         "\"POINT_IN_TIME\", \"key\": \"eval_accuracy\", \"value\": 0.5, \"metadata\": "
         "{\"epoch_num\": 4}}\n");
+}
+
+TEST_CASE("no locale changes a number of a line") {
+  frugal_test::support::StrangeLocale const strange;
+  CHECK(mllog_line(1556733699974, "POINT_IN_TIME", "seed", mllog_value(std::uint64_t{1234567}),
+                   mllog_object({{"loss", 1234.5}})) ==
+        ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1556733699974, \"event_type\": "
+        "\"POINT_IN_TIME\", \"key\": \"seed\", \"value\": 1234567, \"metadata\": "
+        "{\"loss\": 1234.5}}\n");
 }
 
 TEST_CASE("values are JSON, whatever is in them") {

@@ -50,6 +50,17 @@ TEST_CASE("many short calls next to a long one are launch-bound only if they tak
   }
 }
 
+TEST_CASE("a device hardly works if its operators take less than the given share of the step") {
+  auto const working = [](std::uint64_t nanoseconds) {
+    Trace trace{.span = {0, 1000}};
+    trace.events.push_back({.name = "aten::mm", .span = {0, nanoseconds}});
+    return analyse(std::move(trace));
+  };
+  CHECK(hardly_works(working(190), 0.2));
+  CHECK_FALSE(hardly_works(working(210), 0.2));
+  CHECK_FALSE(hardly_works(working(0), 0));  // which asks for windows of any device
+}
+
 TEST_CASE("a trace without events is host-bound, and nothing fails") {
   frugal::WindowProfile const found = analyse({.span = {0, 100}});
   CHECK(found.device_idle == doctest::Approx(1));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/curate/whole_file.hpp>
 #include <frugal/error.hpp>
 #include <frugal/store/json_fields.hpp>
 #include <frugal/store/json_line.hpp>
+#include <frugal/store/whole_file.hpp>
 
 #include <filesystem>
 #include <optional>
@@ -61,7 +61,7 @@ inline void mark_curated(std::filesystem::path const& data, CuratedMark const& m
   detail::JsonLine line;
   line.add("format", "frugal curated").add("version", 1);
   line.add("name", mark.name).add("why", mark.why);
-  detail::write_whole_file(curated_marker_of(data), std::move(line).str());
+  detail::write_whole_file(curated_marker_of(data), std::move(line).str(), detail::Durable::yes);
 }
 
 namespace detail {

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <frugal/data/curate/curation.hpp>
-#include <frugal/data/curate/whole_file.hpp>
 #include <frugal/error.hpp>
 #include <frugal/store/hash.hpp>
 #include <frugal/store/json_fields.hpp>
 #include <frugal/store/json_line.hpp>
+#include <frugal/store/whole_file.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -165,7 +165,7 @@ inline std::string curation_text(Curation const& curation, NameOfSample const& n
 /// Writes the report as JSONL, replacing a file of that name. StoreError if that fails.
 inline void write_curation(std::filesystem::path const& path, Curation const& curation,
                            NameOfSample const& name = {}) {
-  detail::write_whole_file(path, curation_text(curation, name));
+  detail::write_whole_file(path, curation_text(curation, name), detail::Durable::yes);
 }
 
 /// Reads a report back; `where` is what errors call it.

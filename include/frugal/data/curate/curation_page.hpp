@@ -2,8 +2,8 @@
 #pragma once
 
 #include <frugal/data/curate/curation.hpp>
-#include <frugal/data/curate/whole_file.hpp>
 #include <frugal/store/html_text.hpp>
+#include <frugal/store/whole_file.hpp>
 
 #include <algorithm>
 #include <array>
@@ -155,7 +155,7 @@ inline std::string curation_html(Curation const& curation, CurationPage const& p
 /// Writes the page, replacing a file of that name. StoreError if that fails.
 inline void write_curation_page(std::filesystem::path const& path, Curation const& curation,
                                 CurationPage const& page = {}) {
-  detail::write_whole_file(path, curation_html(curation, page));
+  detail::write_whole_file(path, curation_html(curation, page), detail::Durable::yes);
 }
 
 }  // namespace frugal

@@ -19,8 +19,8 @@ inline std::string number_text(double number) {
 /// What a transform of images is, for caches: its name, the version of its code, and its settings.
 /// Raise the version when the code gives other images.
 template <class... Settings>
-std::string image_transform_text(char const* name, int version, Settings const&... settings) {
-  std::string text = std::string(name) + "/" + std::to_string(version) + "(";
+std::string image_transform_text(char const* name, int code_version, Settings const&... settings) {
+  std::string text = std::string(name) + "/" + std::to_string(code_version) + "(";
   [[maybe_unused]] auto const add = [&](auto const& setting) {
     if constexpr (std::ranges::range<decltype(setting)>) {
       text += '[';

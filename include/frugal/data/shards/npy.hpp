@@ -146,9 +146,9 @@ inline NpyArray read_npy(std::span<std::byte const> bytes, std::string const& wh
   if (!all.starts_with(std::string_view("\x93NUMPY", 6)) || all.size() < 10) {
     none.fail("it does not begin with 93 4e 55 4d 50 59, or is shorter than 10 bytes");
   }
-  unsigned const version = static_cast<unsigned char>(all[6]);
-  if (version < 1 || version > 3) none.fail("its version is " + std::to_string(version));
-  std::size_t const begin = version == 1 ? 10 : 12;
+  unsigned const format = static_cast<unsigned char>(all[6]);
+  if (format < 1 || format > 3) none.fail("its version is " + std::to_string(format));
+  std::size_t const begin = format == 1 ? 10 : 12;
   std::uint64_t length = 0;
   for (std::size_t i = std::min(begin, all.size()); i-- > 8;) {
     length = length << 8 | static_cast<unsigned char>(all[i]);

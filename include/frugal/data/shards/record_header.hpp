@@ -133,14 +133,14 @@ class RecordHeaderReader {
     if (file_.size() < record_prefix) {
       fail(file_.size(), "the file is cut off", "expected 24 bytes at least");
     }
-    auto const version = load_le<std::uint32_t>(file_, 8);
-    if (version > record_version) {
+    auto const written = load_le<std::uint32_t>(file_, 8);
+    if (written > record_version) {
       record_fail(name_, 8, "a newer frugal wrote the file",
-                  "its version is " + std::to_string(version) + ", and this frugal reads up to " +
+                  "its version is " + std::to_string(written) + ", and this frugal reads up to " +
                       std::to_string(record_version),
                   "Update frugal, or write the file with this one.");
     }
-    if (version == 0) fail(8, "the header is damaged", "there was never a version 0");
+    if (written == 0) fail(8, "the header is damaged", "there was never a version 0");
   }
 
   void read_json(std::string_view text, RecordHeader& header) const {

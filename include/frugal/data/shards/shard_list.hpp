@@ -67,10 +67,10 @@ struct ShardList {
                                      .fix = "Fetch the folder again, or write it again."});
     try {
       detail::Json const all = fields.parse(text, "frugal shards");
-      if (std::uint64_t const version = fields.version(all); version > newest_version) {
+      if (std::uint64_t const written = fields.version(all); written > newest_version) {
         throw DataError({.what = "a newer frugal wrote the shards",
                          .where = file,
-                         .why = "their version is " + std::to_string(version) +
+                         .why = "their version is " + std::to_string(written) +
                                 ", and this frugal reads up to " + std::to_string(newest_version),
                          .fix = "Update frugal, or write the shards with this one."});
       }

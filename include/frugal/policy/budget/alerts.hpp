@@ -60,7 +60,14 @@ class AlertLine {
     if constexpr (there) outbox_->post(alert);
   }
 
-  /// Sends what waits. Returns a sentence on what was not sent; empty if all was.
+  /// The fit has ended: alerts that wait have their time from now on.
+  void close() {
+    if constexpr (there) {
+      if (outbox_) outbox_->close();
+    }
+  }
+
+  /// Waits for them. Returns a sentence on what was not sent; empty if all was.
   std::string finish(std::string const& owner) {
     if constexpr (there) {
       if (!outbox_) return {};

@@ -67,8 +67,9 @@ class InterruptSignal {
     errno = before;
   }
 
-  /// In `trainer | tee log` Ctrl-C ends tee as well, and the next line that the trainer prints
-  /// would end it before it has saved. Before a Ctrl-C a broken pipe ends the process as usual.
+  /// In `trainer | tee log` Ctrl-C ends tee as well, and the next line that the program prints
+  /// would end it before it has saved. Before a Ctrl-C such a line ends the process as usual;
+  /// Progress and Log never raise SIGPIPE.
   static void hear_pipe(int) {
     if (flag().load(std::memory_order_relaxed) != 0) return;
     struct sigaction action{};

@@ -66,11 +66,11 @@ struct StateFile {
                              .fix = "Use another checkpoint, or set Checkpoint::resume to "
                                     "Resume::Weights."});
     auto const all = fields.parse(text, "frugal state");
-    std::uint64_t const version = fields.version(all);
-    if (version > newest_version) {
+    std::uint64_t const written = fields.version(all);
+    if (written > newest_version) {
       throw NewerFormatError({.what = "the state of the checkpoint has a newer format",
                               .where = where.string(),
-                              .why = "its version is " + std::to_string(version) +
+                              .why = "its version is " + std::to_string(written) +
                                      ", and this library reads versions up to " +
                                      std::to_string(newest_version),
                               .fix = "Update frugal, or set Checkpoint::resume to "
@@ -102,7 +102,7 @@ struct StateFile {
       out.recipe.emplace(name.name(), name.text());
     }
     for (Json const& value : fields.object(all, "values")) {
-      out.add(fields, value, version);
+      out.add(fields, value, written);
     }
     return out;
   }

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -16,8 +16,12 @@ namespace detail {
 /// Cents from 1 on, and six digits below: a short run costs less than a cent.
 inline std::string amount_text(double amount) {
   std::array<char, 340> text{};
-  std::snprintf(text.data(), text.size(), std::abs(amount) < 1 ? "%.6g" : "%.2f", amount);
-  return text.data();
+  bool const small = std::abs(amount) < 1;
+  // Whatever the program's locale is.
+  auto const [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), amount,
+                    small ? std::chars_format::general : std::chars_format::fixed, small ? 6 : 2);
+  return {text.data(), end};
 }
 
 }  // namespace detail
@@ -58,7 +62,8 @@ struct Bill {
   double joules = 0;
   double lost_seconds = 0;
   double lost_amount = 0;
-  double per_hour = -1;  ///< of the last process; below 0: unknown
+  double lost_unpriced_seconds = 0;  ///< of the lost ones, without a price
+  double per_hour = -1;              ///< of the last process; below 0: unknown
   std::uint64_t resumes = 0;
 
   /// Time that is billed at a price, if that is known. Returns what it costs.
@@ -70,17 +75,28 @@ struct Bill {
     return costs;
   }
 
-  /// Work that was paid for and is gone with the process that made it, at that one's price.
-  void lose(double more_seconds) {
-    lost_amount += add(more_seconds, per_hour < 0 ? std::nullopt : std::optional(per_hour));
+  /// The price of the last process, if it is known.
+  std::optional<double> price() const {
+    return per_hour < 0 ? std::nullopt : std::optional(per_hour);
+  }
+
+  /// Work that was paid for and is gone with the process that made it, at that one's price. It is
+  /// not in the bill yet.
+  void lose(double more_seconds) { mark_lost(more_seconds, add(more_seconds, price())); }
+
+  /// The same for what is in the bill.
+  void mark_lost(double more_seconds, double cost) {
     lost_seconds += more_seconds;
+    lost_amount += cost;
+    if (!price()) lost_unpriced_seconds += more_seconds;
   }
 
   /// Time without a price gets this one. Returns that time.
   double price_the_rest(double at) {
     double const rest = unpriced_seconds;
     amount += rest / 3600 * at;
-    unpriced_seconds = 0;
+    lost_amount += lost_unpriced_seconds / 3600 * at;
+    unpriced_seconds = lost_unpriced_seconds = 0;
     return rest;
   }
 
@@ -92,43 +108,34 @@ struct Bill {
     archive("joules", joules);
     archive("lost_seconds", lost_seconds);
     archive("lost_amount", lost_amount);
+    if constexpr (Archive::loading) {
+      // A checkpoint of an earlier version has none.
+      if (archive.holds("lost_unpriced_seconds"))
+        archive("lost_unpriced_seconds", lost_unpriced_seconds);
+    } else {
+      archive("lost_unpriced_seconds", lost_unpriced_seconds);
+    }
     archive("per_hour", per_hour);
     archive("resumes", resumes);
   }
 };
 
-/// Seconds per step over this process, from the end of its first step, which also sets up memory
-/// and kernels. Validations and saves are included: they are paid for.
-class StepPace {
- public:
-  void step(std::uint64_t count, double now) {
-    if (first_ && count > first_->count) {
-      seconds_per_step_ = (now - first_->at) / static_cast<double>(count - first_->count);
-      steps_ = count - first_->count;
-      return;
-    }
-    // The first step; or a Rollback has gone behind it.
-    first_ = Mark{count, now};
-    seconds_per_step_ = 0;
-    steps_ = 0;
+/// `metered`: whether energy is counted. `grid`: kg of CO2 per kilowatt-hour.
+inline Cost cost_of(Bill const& bill, bool metered, std::optional<double> grid) {
+  Cost cost{.hours = bill.seconds / 3600,
+            .per_hour = bill.price(),
+            .lost_seconds = bill.lost_seconds,
+            .resumes = bill.resumes};
+  if (bill.unpriced_seconds == 0 && bill.price()) {
+    cost.amount = bill.amount;
+    cost.lost_amount = bill.lost_amount;
   }
-
-  std::uint64_t steps() const { return steps_; }
-  /// Until `total` steps are made; nothing before there is a pace.
-  std::optional<double> seconds_left(std::optional<std::uint64_t> total, std::uint64_t done) const {
-    if (!total || steps_ == 0) return {};
-    return done >= *total ? 0 : static_cast<double>(*total - done) * seconds_per_step_;
+  if (bill.joules > 0 || metered) {
+    cost.kilowatt_hours = bill.joules / 3.6e6;
+    if (grid) cost.kg_co2 = *cost.kilowatt_hours * *grid;
   }
-
- private:
-  struct Mark {
-    std::uint64_t count;
-    double at;
-  };
-  std::optional<Mark> first_;
-  double seconds_per_step_ = 0;
-  std::uint64_t steps_ = 0;
-};
+  return cost;
+}
 
 }  // namespace detail
 }  // namespace frugal

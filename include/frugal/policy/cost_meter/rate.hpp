@@ -6,6 +6,7 @@
 #include <frugal/plan/price_file.hpp>
 #include <frugal/plan/prices.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -29,6 +30,8 @@ struct Rate {
   std::optional<double> per_hour{};  ///< of all devices or nodes together
   std::string per = "device";        ///< or "node"
   unsigned devices = 1;
+  unsigned nodes = 1;
+  bool knows_devices = true;       ///< a price per node alone does not say how many a node has
   std::string source = "unknown";  ///< of the price
   std::string warning{};           ///< what the user should know about it
 };
@@ -74,6 +77,14 @@ inline double environment_price(std::string_view text) {
   return checked_price(price, price_variable);
 }
 
+/// A price per device knows no nodes.
+inline void refuse_nodes(RateQuestion const& asked) {
+  if (asked.nodes == 1) return;
+  refuse_price("nodes is " + std::to_string(asked.nodes) + ", and the price is one per device",
+               "CostMeter::nodes", "nobody knows how many devices a node has",
+               "Set CostMeter::devices to the number of all devices, and leave nodes out.");
+}
+
 inline void apply_offer(Rate& rate, RateQuestion const& asked, plan::Offer const& offer) {
   if (asked.spot && !offer.spot) {
     refuse_price("the offer \"" + offer.name + "\" has no spot price", "CostMeter::spot",
@@ -82,10 +93,14 @@ inline void apply_offer(Rate& rate, RateQuestion const& asked, plan::Offer const
   }
   plan::Price const& price = asked.spot ? *offer.spot : offer.on_demand;
   if (price.is_per_node()) {
+    // As many nodes as the devices need, if these were given.
+    unsigned const needed = (asked.devices + offer.devices - 1) / offer.devices;
     rate.per = "node";
-    rate.devices = offer.devices * asked.nodes;
-    rate.per_hour = price.per_node().value() * asked.nodes;
+    rate.nodes = std::max(asked.nodes, needed);
+    rate.devices = offer.devices * rate.nodes;
+    rate.per_hour = price.per_node().value() * rate.nodes;
   } else {
+    refuse_nodes(asked);
     rate.per_hour = price.per_device().value() * asked.devices;
   }
   rate.source = offer.name + (asked.spot ? ", spot" : ", on demand") +
@@ -94,6 +109,12 @@ inline void apply_offer(Rate& rate, RateQuestion const& asked, plan::Offer const
   rate.warning = "CostMeter: the price of " + offer.name +
                  " is a dated example of the built-in table; set CostMeter::prices to a file with "
                  "your own";
+}
+
+inline void per_node(Rate& rate, RateQuestion const& asked) {
+  rate.per = "node";
+  rate.nodes = asked.nodes;
+  rate.knows_devices = asked.devices > 1;
 }
 
 /// The first that is known of: the price that was set, the offer that was named, the environment,
@@ -115,16 +136,17 @@ inline Rate rate_of(RateQuestion const& asked) {
   plan::PriceTable const table =
       asked.prices.empty() ? plan::PriceTable::built_in() : plan::read_prices(asked.prices);
   if (auto const* const device = std::get_if<plan::PricePerDevice>(&asked.price)) {
+    refuse_nodes(asked);
     rate.per_hour = checked_price(device->value(), "CostMeter::price") * asked.devices;
     rate.source = "CostMeter::price";
   } else if (auto const* const node = std::get_if<plan::PricePerNode>(&asked.price)) {
-    rate.per = "node";
+    per_node(rate, asked);
     rate.per_hour = checked_price(node->value(), "CostMeter::price") * asked.nodes;
     rate.source = "CostMeter::price";
   } else if (!asked.offer.empty()) {
     apply_offer(rate, asked, table.offer(asked.offer));
   } else if (asked.environment != nullptr && *asked.environment != '\0') {
-    rate.per = "node";
+    per_node(rate, asked);
     rate.per_hour = environment_price(asked.environment) * asked.nodes;
     rate.source = price_variable;
   } else if (auto const offers = table.offers_of(asked.model); offers.size() == 1) {

@@ -67,6 +67,7 @@ struct Optimize<Any> {
         detail::require_learning_rate(group.options().get_lr(), "Optimize<Any>");
         rates_.push_back(group.options().get_lr());
       }
+      if (!rates_.empty()) phase.report_learning_rate(rates_.front());
     }
 
     void on_update(Update<Context>& phase) {

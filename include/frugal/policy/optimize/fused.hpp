@@ -32,7 +32,10 @@ class FusedState {
       at::Tensor const& parameter = parameters.tensors[i];
       Key const key{group_of[i], parameter.device().str(), parameter.scalar_type()};
       auto const [entry, is_new] = bucket_of.try_emplace(key, buckets_.size());
-      if (is_new) buckets_.push_back(bucket(group_of[i]));
+      if (is_new) {
+        buckets_.push_back(bucket(group_of[i]));
+        if (buckets_.size() == 1) phase.report_learning_rate(rate_of(group_of[i]));
+      }
       require_dense(parameters.names[i], parameter);
       buckets_[entry->second].add(parameters.names[i], parameter);
     }
@@ -77,14 +80,15 @@ class FusedState {
                          .fix = "Register a copy: parameter.contiguous(), or clone()."});
   }
 
+  double rate_of(std::size_t group) const {
+    return group < rule_.groups.size() ? rule_.groups[group].lr.value_or(rule_.lr) : rule_.lr;
+  }
   FusedBucket bucket(std::size_t group) const {
-    double lr = rule_.lr;
     double weight_decay = rule_.weight_decay;
     if (group < rule_.groups.size()) {
-      lr = rule_.groups[group].lr.value_or(lr);
       weight_decay = rule_.groups[group].weight_decay.value_or(weight_decay);
     }
-    return {lr, weight_decay, rule_.moment_count()};
+    return {rate_of(group), weight_decay, rule_.moment_count()};
   }
 
   Rule rule_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -14,8 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/error.hpp>
 #include <frugal/store/json.hpp>
 #include <frugal/store/json_text.hpp>
+#include <frugal/store/whole_file.hpp>
 #include <frugal/watch/profile/window_profile.hpp>
 
 namespace frugal::detail {
@@ -90,9 +93,12 @@ inline std::string json_of(WindowProfile const& window) {
       .str();
 }
 
-/// `hot_spots.json`: the windows of a run, one per line.
+/// `hot_spots.json`: the last windows of a run, one per line.
 class HotSpotsFile {
  public:
+  /// The file is rewritten for each window, and its reader shows no more.
+  static constexpr std::size_t most_windows = 1000;
+
   explicit HotSpotsFile(std::filesystem::path path) : path_(std::move(path)) {}
 
   /// Keeps the windows of an earlier process up to its checkpoint: the later ones are made again.
@@ -115,30 +121,44 @@ class HotSpotsFile {
       window.resize(window.find_last_of('}') + 1);
       if (Json::parse(window)) windows_.push_back(std::move(window));
     }
+    keep(most_windows);
   }
 
-  void add(WindowProfile const& window) { windows_.push_back(json_of(window)); }
-
-  /// Replaces the file as a whole, so that a reader never sees half of it. False if that failed.
-  bool write() const {
-    std::filesystem::path const part = path_.string() + ".part";
-    std::error_code ignored;  // what fails here fails below too
-    // Only a trace that is kept has made the folder.
-    std::filesystem::create_directories(path_.parent_path(), ignored);
-    std::ofstream out(part, std::ios::trunc);
-    out << R"({"version":1,"windows":[)";
-    char const* before = "\n";
-    for (std::string const& each : windows_) out << std::exchange(before, ",\n") << each;
-    out << "\n]}\n";
-    out.close();
-    std::error_code failure;
-    if (!out.fail()) std::filesystem::rename(part, path_, failure);
-    if (!out.fail() && !failure) return true;
-    std::filesystem::remove(part, failure);
-    return false;
+  /// Adds a window, and replaces the file as a whole, so that a reader never sees half of it. False
+  /// if that failed. The window's `overhead_seconds` become those that `overhead()` returns after
+  /// that; in the file they are those before it, until the next window is added.
+  template <class Overhead>
+  bool add(WindowProfile& window, Overhead const& overhead) {
+    keep(most_windows - 1);
+    window.overhead_seconds = overhead();
+    windows_.push_back(json_of(window));
+    bool const written = write();
+    window.overhead_seconds = overhead();
+    windows_.back() = json_of(window);
+    return written;
   }
 
  private:
+  bool write() const {
+    std::error_code ignored;  // what fails here fails below too
+    // Only a trace that is kept has made the folder.
+    std::filesystem::create_directories(path_.parent_path(), ignored);
+    std::string text = R"({"version":1,"windows":[)";
+    char const* before = "\n";
+    for (std::string const& each : windows_) text += std::exchange(before, ",\n") + each;
+    try {
+      write_whole_file(path_, text + "\n]}\n", Durable::no);
+      return true;
+    } catch (StoreError const&) {
+      return false;
+    }
+  }
+
+  void keep(std::size_t most) {
+    std::size_t const more = windows_.size() - std::min(windows_.size(), most);
+    windows_.erase(windows_.begin(), windows_.begin() + static_cast<std::ptrdiff_t>(more));
+  }
+
   std::filesystem::path path_;
   std::vector<std::string> windows_;
 };

@@ -21,6 +21,12 @@
 
 namespace frugal::detail {
 
+/// Whether an event of some device belongs to a run on `run`. The host has one memory, of any
+/// index.
+inline bool is_of_run(c10::Device run, c10::DeviceType type, int index) {
+  return type == run.type() && (run.is_cpu() || index == run.index());
+}
+
 /// LibTorch's profiler (Kineto), recording in this thread and in those of its backward passes.
 ///
 /// Kineto records one trace per process. It does not refuse a second recording in the same thread,
@@ -76,7 +82,13 @@ class KinetoWindow {
   void save(std::filesystem::path const& file) { result_->save(file.string()); }
 
  private:
-  explicit KinetoWindow(c10::Device device) : device_(device) {}
+  explicit KinetoWindow(c10::Device device) : device_(with_index(device)) {}
+
+  /// Events have an index; "cuda" is the current device.
+  static c10::Device with_index(c10::Device device) {
+    if (device.is_cpu() || device.has_index()) return device;
+    return c10::impl::VirtualGuardImpl(device.type()).getDevice();
+  }
 
   static std::atomic<bool>& taken() {
     static std::atomic<bool> is_taken{false};
@@ -90,7 +102,7 @@ class KinetoWindow {
     constexpr std::uint8_t gpu_annotation = 2;
     std::string name = event.name();
     if (name == "[memory]") {
-      if (event.deviceType() == device_.type()) {
+      if (is_of_run(device_, event.deviceType(), event.deviceIndex())) {
         trace.memory.push_back({event.startNs(), event.nBytes()});
       }
       return;
@@ -98,6 +110,8 @@ class KinetoWindow {
     std::uint8_t const activity = event.activityType();
     bool const on_host = event.deviceType() == c10::DeviceType::CPU;
     if (activity == gpu_annotation || (!on_host && event.durationNs() == 0)) return;
+    // Kineto records all devices of the process: another run may use the next one.
+    if (!on_host && !is_of_run(device_, event.deviceType(), event.deviceIndex())) return;
     watch::TracedEvent found{.name = std::move(name),
                              .span = {event.startNs(), event.endNs()},
                              .thread = event.startThreadId(),

@@ -52,19 +52,22 @@ class ProfileWindows {
   bool open() const { return window_ != nullptr; }
   /// No further window: one has failed, or the device had nothing to do.
   bool over() const { return over_; }
+  /// The last ones, as many as the file has.
   std::vector<WindowProfile> const& found() const { return found_; }
 
   /// Training goes on from here. Files are written if the run has a folder.
-  void begin(AnyRun const& run) {
+  void begin(AnyRun& run) {
+    // Kineto does so only if it is told to. Setting the variable would race with other threads.
+    if (plan_.graph && run.device.is_cuda() && tears_cupti_down()) {
+      give_up(run,
+              "TEARDOWN_CUPTI is 1. After CUPTI has been torn down, setting it up again fails next "
+              "to CUDA graphs. Unset it, or remove Graph or Profile.");
+    }
     if (run.settings.run.empty()) return;
     folder_ = run.settings.run / "profile";
+    remove_parts(folder_);
     file_.emplace(folder_ / "hot_spots.json");
     if (run.counters.step != 0) file_->resume_at(run.counters.step);
-    // CUPTI cannot be torn down and set up again around CUDA graphs; PyTorch sets the same.
-    if (plan_.graph && run.device.is_cuda()) {
-      ::setenv("TEARDOWN_CUPTI", "0", /*overwrite=*/0);
-      ::setenv("DISABLE_CUPTI_LAZY_REINIT", "1", /*overwrite=*/0);
-    }
   }
 
   /// `step_seconds`: of a step without profiler, 0 if unknown.
@@ -121,15 +124,19 @@ class ProfileWindows {
           training_seconds(found) / static_cast<double>(std::max<std::uint64_t>(steps_, 1));
       keep_trace(run, found, memory, began);
       window_.reset();
-      std::chrono::duration<double> const around = opening_ + (Clock::now() - before);
       double const slower = step_seconds_ > 0
                                 ? (found.step_seconds - step_seconds_) * static_cast<double>(steps_)
                                 : 0;
-      found.overhead_seconds = around.count() + std::max(0.0, slower);
+      auto const overhead = [&] {
+        std::chrono::duration<double> const around = opening_ + (Clock::now() - before);
+        return around.count() + std::max(0.0, slower);
+      };
       if (file_) {
-        file_->add(found);
-        if (!file_->write()) advise_of_folder(run);
+        if (!file_->add(found, overhead)) advise_of_folder(run);
+      } else {
+        found.overhead_seconds = overhead();
       }
+      if (found_.size() == HotSpotsFile::most_windows) found_.erase(found_.begin());
       found_.push_back(std::move(found));
       return &found_.back();
     } catch (std::exception const& error) {
@@ -146,6 +153,10 @@ class ProfileWindows {
   }
 
  private:
+  static bool tears_cupti_down() {
+    char const* const value = std::getenv("TEARDOWN_CUPTI");
+    return value != nullptr && std::string_view(value) == "1";
+  }
   static double range_seconds(WindowProfile const& found, std::string_view name) {
     for (watch::HotSpot const& each : found.ranges) {
       if (each.name == name) return each.microseconds / 1e6;
@@ -162,7 +173,7 @@ class ProfileWindows {
                   std::uint64_t began) {
     if (folder_.empty() || kept_ >= plan_.traces) return;
     std::string const name = "step-" + std::to_string(found.step) + ".trace.json";
-    std::filesystem::path const raw = folder_ / (name + ".part");
+    std::filesystem::path const raw = folder_ / (name + ".kineto.part");
     std::error_code failure;
     std::filesystem::create_directories(folder_, failure);
     // Kineto reports a file that it cannot write on the terminal only.
@@ -171,10 +182,7 @@ class ProfileWindows {
     bool const whole = writable && copy_with_counter(raw, folder_ / name,
                                                      watch::thinned(memory, most_counters), began);
     if (writable) std::filesystem::remove(raw, failure);
-    if (!whole) {
-      if (writable) std::filesystem::remove(folder_ / name, failure);
-      return advise_of_folder(run);
-    }
+    if (!whole) return advise_of_folder(run);
     ++kept_;
     found.trace = "profile/" + name;
   }

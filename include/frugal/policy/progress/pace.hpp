@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include <frugal/policy/step_pace.hpp>
+
 namespace frugal::detail {
 
 /// The pace of a run from one redraw to the next: samples per second, time left, and the share of
@@ -34,9 +36,8 @@ class Pace {
       double const rate = static_cast<double>(sample - last_sample_) / seconds;
       // An exponential mean keeps the rate readable and follows a change in a few redraws.
       rate_ = rate_ == 0 ? rate : 0.7 * rate_ + 0.3 * rate;
-      seconds_per_step_ = std::chrono::duration<double>(now - begin_).count() /
-                          static_cast<double>(std::max<std::uint64_t>(steps_since_first(step), 1));
     }
+    steps_.step(step, seconds_since_begin(now));
     if (waited && waited_ && seconds > 0) {
       data_wait_ = std::clamp((*waited - *waited_) / seconds, 0.0, 1.0);
     }
@@ -49,8 +50,7 @@ class Pace {
   std::optional<double> data_wait() const { return data_wait_; }
   std::optional<double> seconds_left(std::uint64_t step,
                                      std::optional<std::uint64_t> total_steps) const {
-    if (!total_steps || seconds_per_step_ == 0) return {};
-    return static_cast<double>(*total_steps - std::min(step, *total_steps)) * seconds_per_step_;
+    return steps_.seconds_left(total_steps, step);
   }
   double seconds_since_begin(clock::time_point now) const {
     return std::chrono::duration<double>(now - begin_).count();
@@ -61,7 +61,7 @@ class Pace {
   std::optional<std::uint64_t> first_step_;  ///< the step before the first of this fit
   std::uint64_t last_sample_ = 0;
   double rate_ = 0;
-  double seconds_per_step_ = 0;
+  StepPace steps_;
   std::optional<double> waited_;
   std::optional<double> data_wait_;
 };

@@ -43,6 +43,7 @@ class MetricCollector {
   MetricRecord step(Step<Context>& phase) {
     MetricRecord record = at(RecordKind::step, "step", phase);
     record.add("loss", phase.last_loss()).add("lr_factor", phase.learning_rate_factor());
+    if (auto const rate = phase.learning_rate()) record.add("learning_rate", *rate);
     if (phase.gradient_norm().known()) record.add("gradient_norm", phase.gradient_norm().value());
     if (phase.counters().skipped != 0) record.add("skipped", phase.counters().skipped);
     add_measured(record, phase, since_step_);

@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/policy/sink/prometheus_labels.hpp>
+#include <frugal/policy/sink/prometheus_names.hpp>
 #include <frugal/policy/sink/record.hpp>
-#include <frugal/store/json_text.hpp>
+#include <frugal/version.hpp>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
-
-namespace frugal {
-
-/// Labels of every series, such as {{"job", "resnet"}}.
-using PrometheusLabels = std::map<std::string, std::string>;
-
-}  // namespace frugal
 
 namespace frugal::detail {
 
@@ -29,89 +19,22 @@ namespace frugal::detail {
 struct MetricFamily {
   std::string help{};
   bool counter = false;
-  /// By the value of the label `event`; an empty one has no such label.
+  /// By the value of `label`; an empty one has no such label.
   std::map<std::string, double> values{};
+  std::string_view label = "event";
 };
-
-/// The part of a name after "frugal_": [a-z0-9_], as Prometheus recommends. "validLoss@1" becomes
-/// "valid_loss_1". Suffixes that stand for other kinds of metrics get "_value".
-inline std::string prometheus_name(std::string_view name) {
-  auto const is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
-  auto const is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
-  auto const is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  std::string out;
-  char before = '_';
-  for (char const c : name) {
-    if (is_upper(c)) {
-      if (is_lower(before) || is_digit(before)) out += '_';
-      out += static_cast<char>(c - 'A' + 'a');
-    } else if (is_lower(c) || is_digit(c)) {
-      out += c;
-    } else if (!out.empty() && out.back() != '_') {
-      out += '_';
-    }
-    before = c;
-  }
-  while (!out.empty() && out.back() == '_') out.pop_back();
-  if (out.empty()) out = "unnamed";
-  for (std::string_view const suffix : {"_total", "_count", "_sum", "_bucket", "_info"}) {
-    if (out.ends_with(suffix)) return out + "_value";
-  }
-  return out;
-}
-
-/// What a gauge of a known name becomes: Prometheus demands base units, so hours are seconds.
-struct KnownMetric {
-  std::string_view field, name;
-  double factor;
-  std::string_view help;
-};
-inline constexpr std::array known_metrics{
-    KnownMetric{"lr_factor", "learning_rate_factor", 1, "Factor of the learning rates"},
-    KnownMetric{"hours", "billed_seconds", 3600, "Time of the run that is billed, so far"},
-    KnownMetric{"hours_projected", "projected_billed_seconds", 3600,
-                "Time that is billed, to the end of the run"},
-    KnownMetric{"dollars", "cost_dollars", 1, "Cost of the run so far, in US dollars"},
-    KnownMetric{"dollars_projected", "projected_cost_dollars", 1, "Cost to the end of the run"},
-    KnownMetric{"kilowatt_hours", "energy_joules", 3.6e6, "Energy used so far"},
-    KnownMetric{"kilowatt_hours_projected", "projected_energy_joules", 3.6e6,
-                "Energy to the end of the run"},
-    KnownMetric{"kg_co2", "emissions_grams", 1000, "CO2 emitted so far"},
-    KnownMetric{"memory_bytes", "memory_bytes", 1, "Memory of the process"},
-    KnownMetric{"device_memory_bytes", "device_memory_bytes", 1, "Memory of the device's tensors"},
-    KnownMetric{"device_idle", "device_idle_ratio", 1, "Share of time without work on the device"},
-    KnownMetric{"utilisation", "utilisation_ratio", 1, "Share of the device's peak"},
-    KnownMetric{"data_wait", "data_wait_ratio", 1, "Share of time spent waiting for data"},
-    KnownMetric{"step_seconds", "step_seconds", 1, "Time of one optimizer step"}};
-
-/// A number as Prometheus writes it.
-inline std::string prometheus_number(double number) {
-  if (std::isnan(number)) return "NaN";
-  if (std::isinf(number)) return number > 0 ? "+Inf" : "-Inf";
-  char digits[32];
-  auto const end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-  return {digits, end};
-}
-
-/// Escapes a label's value, or (without quotes) the text of HELP. Bytes that are not UTF-8 become
-/// U+FFFD: one of them would make the whole scrape fail.
-inline std::string prometheus_escaped(std::string_view text, bool quotes) {
-  std::string out;
-  for (char const c : as_utf8(text)) {
-    if (c == '\\' || (quotes && c == '"')) out += '\\';
-    if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 /// The last values of a run as Prometheus metrics, from the records of a sink.
 class Exposition {
  public:
   static constexpr std::string_view prefix = "frugal_";
+
+  Exposition() {
+    MetricFamily& build = families_[std::string(prefix) + "build_info"];
+    build.help = "1, with the version of frugal";
+    build.label = "version";
+    build.values[std::string(version)] = 1;
+  }
 
   void take(MetricRecord const& record) {
     counters(record);
@@ -147,9 +70,9 @@ class Exposition {
     for (auto const& [name, family] : families_) {
       out += "# HELP " + name + " " + prometheus_escaped(family.help, false) + '\n';
       out += "# TYPE " + name + (family.counter ? " counter\n" : " gauge\n");
-      for (auto const& [event, value] : family.values) {
+      for (auto const& [kind, value] : family.values) {
         PrometheusLabels all = labels;
-        if (!event.empty()) all["event"] = event;
+        if (!kind.empty()) all[std::string(family.label)] = kind;
         out += name + label_text(all) + ' ' + prometheus_number(value) + '\n';
       }
     }
@@ -241,14 +164,5 @@ class Exposition {
   std::map<std::string, MetricFamily> families_;  ///< by full name
   std::map<std::string, std::string> names_;      ///< user's names, and what they became
 };
-
-/// Whether Prometheus accepts a label's name, and frugal does not set it.
-inline bool is_label_name(std::string_view name) {
-  auto const ok = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  return !name.empty() && std::all_of(name.begin(), name.end(), ok) &&
-         !(name[0] >= '0' && name[0] <= '9') && !name.starts_with("__") && name != "event";
-}
 
 }  // namespace frugal::detail

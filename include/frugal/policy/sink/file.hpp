@@ -77,6 +77,13 @@ class SinkFile {
     has_header_ = true;
   }
 
+  /// For a resumed run whose file is shorter than it was; empty if it is not.
+  std::string lacks() const {
+    if (lacking_ == 0) return {};
+    return path_.string() + " lacks " + std::to_string(lacking_) +
+           " bytes that it had at the checkpoint: its lines from then are missing";
+  }
+
   template <class Archive>
   void persist(Archive& archive, bool in_run) {
     LogFile::Mark mark{};
@@ -87,6 +94,8 @@ class SinkFile {
     if (!Archive::loading || !file_) return;
     cut_to_ = mark;
     cut_keeps_events_ = in_run;
+    std::uint64_t const here = file_->size();
+    lacking_ = !in_run && file_->regular() && mark.size > here ? mark.size - here : 0;
   }
 
  private:
@@ -124,6 +133,7 @@ class SinkFile {
   bool has_header_ = false;
   std::optional<LogFile::Mark> cut_to_;
   bool cut_keeps_events_ = false;
+  std::uint64_t lacking_ = 0;  ///< bytes that it had when it was saved
 };
 
 }  // namespace frugal::detail

@@ -7,6 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <mutex>
+#include <numeric>
+#include <span>
 #include <vector>
 
 #include <frugal/policy/sink/tfevent.hpp>
@@ -28,32 +31,17 @@ inline std::vector<double> const& histogram_limits() {
   return limits;
 }
 
-/// Of the tensor's finite values (those that a sparse tensor stores, the sizes of complex ones), on
-/// its device; one copy of a few kilobytes to the host. Without a finite value its count is 0.
-inline HistogramSummary histogram_of(at::Tensor const& tensor) {
-  at::NoGradGuard const no_gradients;
+/// Minimum, maximum, sum, sum of squares, and the count of each bucket.
+inline HistogramSummary histogram_in(std::span<double const> row) {
   std::vector<double> const& limits = histogram_limits();
-  auto const buckets = static_cast<std::int64_t>(limits.size());
-  at::Tensor const stored =
-      tensor.is_sparse() ? tensor.detach().coalesce().values() : tensor.detach();
-  at::Tensor flat = (stored.is_complex() ? stored.abs() : stored).reshape({-1}).to(at::kDouble);
-  flat = flat.masked_select(flat.isfinite());
+  std::span<double const> const counts = row.subspan(4);
   HistogramSummary summary;
-  if (flat.numel() == 0) return summary;
-  at::Tensor const edges = at::tensor(limits, at::kDouble).to(flat.device());
-  // The bucket of a value has the first limit that is greater.
-  at::Tensor const index = at::bucketize(flat, edges, false, true).clamp_max(buckets - 1);
-  at::Tensor const found =
-      at::cat({at::stack({flat.min(), flat.max(), flat.sum(), flat.square().sum()}),
-               at::bincount(index, {}, buckets).to(at::kDouble)})
-          .cpu();
-  auto const* const value = static_cast<double const*>(found.const_data_ptr());
-  summary.min = value[0];
-  summary.max = value[1];
-  summary.sum = value[2];
-  summary.sum_of_squares = value[3];
-  summary.count = static_cast<double>(flat.numel());
-  double const* const counts = value + 4;
+  summary.count = std::accumulate(counts.begin(), counts.end(), 0.0);
+  if (summary.count == 0) return summary;
+  summary.min = row[0];
+  summary.max = row[1];
+  summary.sum = row[2];
+  summary.sum_of_squares = row[3];
   std::size_t first = 0;
   std::size_t last = limits.size() - 1;
   while (counts[first] == 0) ++first;
@@ -66,5 +54,84 @@ inline HistogramSummary histogram_of(at::Tensor const& tensor) {
   }
   return summary;
 }
+
+/// Makes histograms of tensors, each on its device. From any thread.
+class Histograms {
+ public:
+  /// Of the finite values of each tensor (those that a sparse one stores, the sizes of complex
+  /// ones). A count of 0 tells that there are none.
+  ///
+  /// One copy to the host for each device, of 12 KB a tensor. The first call also copies the
+  /// limits to the device. A sparse tensor waits for the number of its values.
+  std::vector<HistogramSummary> of(std::vector<at::Tensor> const& tensors) {
+    at::NoGradGuard const no_gradients;
+    std::vector<HistogramSummary> all(tensors.size());
+    std::vector<bool> done(tensors.size(), false);
+    for (std::size_t first = 0; first < tensors.size(); ++first) {
+      if (done[first]) continue;
+      std::vector<at::Tensor> rows;
+      std::vector<std::size_t> places;
+      for (std::size_t i = first; i < tensors.size(); ++i) {
+        if (done[i] || tensors[i].device() != tensors[first].device()) continue;
+        done[i] = true;
+        at::Tensor const flat = values_of(tensors[i]);
+        if (flat.numel() == 0) continue;
+        rows.push_back(row_of(flat));
+        places.push_back(i);
+      }
+      if (rows.empty()) continue;
+      at::Tensor const host = at::cat(rows).cpu();
+      std::size_t const size = static_cast<std::size_t>(host.numel()) / rows.size();
+      auto const* const value = static_cast<double const*>(host.const_data_ptr());
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        all[places[i]] = histogram_in({value + i * size, size});
+      }
+    }
+    return all;
+  }
+
+  /// Frees the limits on devices.
+  void clear() {
+    std::scoped_lock const lock(guard_);
+    limits_.clear();
+  }
+
+ private:
+  static at::Tensor values_of(at::Tensor const& tensor) {
+    at::Tensor const stored =
+        tensor.is_sparse() ? tensor.detach().coalesce().values() : tensor.detach();
+    return (stored.is_complex() ? stored.abs() : stored).reshape({-1}).to(at::kDouble);
+  }
+
+  /// No operator here asks the device for the size of its result, as a selection of the finite
+  /// values would.
+  at::Tensor row_of(at::Tensor const& flat) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    at::Tensor const limits = limits_on(flat.device());
+    at::Tensor const finite = flat.isfinite();
+    at::Tensor const bad = finite.logical_not();
+    at::Tensor const safe = flat.masked_fill(bad, 0);
+    // The bucket of a value has the first limit that is greater. Values that are not finite count
+    // 0.
+    at::Tensor const bucket = at::bucketize(safe, limits, /*out_int32=*/true, /*right=*/true)
+                                  .clamp_max(limits.numel() - 1);
+    at::Tensor counts = at::zeros({limits.numel()}, limits.options());
+    counts.index_add_(0, bucket, finite.to(at::kDouble));
+    return at::cat({flat.masked_fill(bad, infinity).min().reshape({1}),
+                    flat.masked_fill(bad, -infinity).max().reshape({1}), safe.sum().reshape({1}),
+                    safe.square().sum().reshape({1}), counts});
+  }
+
+  at::Tensor limits_on(c10::Device device) {
+    std::scoped_lock const lock(guard_);
+    for (at::Tensor const& each : limits_) {
+      if (each.device() == device) return each;
+    }
+    return limits_.emplace_back(at::tensor(histogram_limits(), at::kDouble).to(device));
+  }
+
+  std::mutex guard_;
+  std::vector<at::Tensor> limits_;  ///< one for each device that has been seen
+};
 
 }  // namespace frugal::detail

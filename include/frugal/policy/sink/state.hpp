@@ -24,12 +24,19 @@ using sink_after = list<kinds::optimizer, kinds::cost_meter, kinds::throughput, 
                         kinds::budget, kinds::burn_rate>;
 using sink_before = list<kinds::schedule>;
 
+/// When the state of a sink is saved or loaded.
+struct SinkMoment {
+  std::uint64_t step = 0;
+  bool in_run = false;  ///< what is loaded is a return within the run, and no resume
+};
+
 /// The State of a metric sink. `Sink` writes records and has these members:
 ///
 ///   explicit Sink(Policy const&)
 ///   void open(FitBegin<Context>&)        SettingsError or DataError if it can never work
 ///   void write(MetricRecord const&)      any exception: this record is lost, and counted
-///   void persist(Archive&, bool in_run)  may be missing; in_run: what is loaded is a return
+///   void persist(Archive&, SinkMoment)   may be missing
+///   std::string lacks() const            may be missing; what a resumed run is told, or empty
 ///   void close()                         may be missing; when the fit is over, however it ended
 ///   static constexpr bool forgets        may be missing; true: it has no records of an earlier
 ///                                        process, so each begin needs its end
@@ -100,8 +107,12 @@ class SinkState {
     if (!Archive::loading && opened_) enter();
     archive("ended_at", ended_at_);
     collector_.persist(archive);
-    if constexpr (requires { sink_.persist(archive, true); }) {
-      archive.scope("sink", [&](auto& inner) { sink_.persist(inner, in_run_); });
+    if constexpr (requires { sink_.persist(archive, SinkMoment{}); }) {
+      SinkMoment const now{.step = run_ == nullptr ? 0 : run_->counters.step, .in_run = in_run_};
+      archive.scope("sink", [&](auto& inner) { sink_.persist(inner, now); });
+    }
+    if constexpr (Archive::loading && requires { sink_.lacks(); }) {
+      if (std::string const lost = sink_.lacks(); !lost.empty()) run_->advise(lost);
     }
   }
 

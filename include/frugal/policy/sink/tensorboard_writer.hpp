@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -19,9 +18,11 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include <frugal/error.hpp>
 #include <frugal/policy/log/file.hpp>
+#include <frugal/policy/sink/clock.hpp>
 #include <frugal/policy/sink/histogram.hpp>
 #include <frugal/policy/sink/png.hpp>
 #include <frugal/policy/sink/tfevent.hpp>
@@ -38,6 +39,9 @@ namespace frugal {
 /// again. ShapeError for a tensor that is no image, whether a file is open or not.
 class TensorBoardWriter {
  public:
+  /// Of the names of event files, as TensorBoard finds them.
+  static constexpr std::string_view prefix = "events.out.tfevents.";
+
   TensorBoardWriter() : shared_(std::make_shared<Shared>()) {}
 
   /// Makes a new file in a folder; DataError if it cannot.
@@ -47,6 +51,7 @@ class TensorBoardWriter {
     // Of a run that was refused.
     if (shared_->file && shared_->file->size() == 0) ::unlink(shared_->path.c_str());
     shared_->file.reset();
+    shared_->histograms.clear();
   }
   bool is_open() const {
     std::scoped_lock const lock(shared_->guard);
@@ -61,9 +66,11 @@ class TensorBoardWriter {
   void scalar(std::string_view tag, std::uint64_t step, double value) const {
     add(step, [&](detail::TfSummary& summary) { summary.scalar(tag, value); });
   }
-  /// The finite values of a tensor, wherever it is; one host sync if it is on a device.
+  /// The finite values of a tensor, wherever it is. On a device one host sync, and at the first
+  /// histogram of a fit another one.
   void histogram(std::string_view tag, std::uint64_t step, at::Tensor const& tensor) const {
-    add(step, [&](detail::TfSummary& summary) { add_histogram(summary, tag, tensor); });
+    add(step,
+        [&](detail::TfSummary& summary) { add_histograms(summary, {std::string(tag)}, {tensor}); });
   }
   /// Markdown.
   void text(std::string_view tag, std::uint64_t step, std::string_view markdown) const {
@@ -101,10 +108,13 @@ class TensorBoardWriter {
   /// Readers drop what has this step or a later one: the run has gone back to before it.
   void restart(std::uint64_t step) const { put(detail::tf_restart_event(when(step))); }
 
-  static void add_histogram(detail::TfSummary& summary, std::string_view tag,
-                            at::Tensor const& tensor) {
-    HistogramSummary const all = detail::histogram_of(tensor);
-    if (all.count > 0) summary.histogram(tag, all);
+  /// One copy to the host for all tensors of a device.
+  void add_histograms(detail::TfSummary& summary, std::vector<std::string> const& tags,
+                      std::vector<at::Tensor> const& tensors) const {
+    std::vector<HistogramSummary> const all = shared_->histograms.of(tensors);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].count > 0) summary.histogram(tags[i], all[i]);
+    }
   }
 
  private:
@@ -113,14 +123,11 @@ class TensorBoardWriter {
     std::filesystem::path path{};
     std::unique_ptr<detail::LogFile> file{};
     std::atomic<std::uint64_t> lost{0};
+    detail::Histograms histograms{};
   };
 
-  static double now() {
-    std::chrono::duration<double> const since = std::chrono::system_clock::now().time_since_epoch();
-    return since.count();
-  }
   static detail::TfWhen when(std::uint64_t step) {
-    return {now(), static_cast<std::int64_t>(step)};
+    return {detail::unix_time(), static_cast<std::int64_t>(step)};
   }
 
   template <class Fill>
@@ -146,7 +153,8 @@ class TensorBoardWriter {
       shared_->file = std::move(again);
     }
     std::string records;
-    if (shared_->file->size() == 0) records = detail::tfrecord(detail::tf_version_event(now()));
+    if (shared_->file->size() == 0)
+      records = detail::tfrecord(detail::tf_version_event(detail::unix_time()));
     records += detail::tfrecord(event);
     if (!shared_->file->append(records)) fail(errno);
   }
@@ -196,9 +204,9 @@ inline void TensorBoardWriter::open(std::filesystem::path const& folder) const {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') host = {"host"};
   // Readers take files in the order of their names.
-  std::string const name = "events.out.tfevents." +
-                           std::to_string(static_cast<std::uint64_t>(now())) + "." + host.data() +
-                           "." + std::to_string(::getpid()) + "." + std::to_string(files++);
+  std::string const name =
+      std::string(prefix) + std::to_string(static_cast<std::uint64_t>(detail::unix_time())) + "." +
+      host.data() + "." + std::to_string(::getpid()) + "." + std::to_string(files++);
   std::scoped_lock const lock(shared_->guard);
   shared_->path = folder / name;
   shared_->file = std::make_unique<detail::LogFile>(shared_->path);

@@ -79,6 +79,11 @@ inline WindowProfile analyse(Trace trace, std::size_t memory_points = 200) {
   return found;
 }
 
+/// Whether the device works a smaller share of the time than `least`.
+inline bool hardly_works(WindowProfile const& found, double least) {
+  return 1 - found.device_idle < least;
+}
+
 /// "aten::mm 63%".
 inline std::string text_of(HotSpot const& spot) { return spot.name + " " + percent(spot.share); }
 

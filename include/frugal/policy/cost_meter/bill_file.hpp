@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+
+#include <frugal/policy/cost_meter/bill.hpp>
+
+namespace frugal::detail {
+
+/// The bill of a run between its checkpoints: the file `bill` of its folder, written at each sum. A
+/// checkpoint alone would forget what was paid after it, and a run that is killed again and again
+/// before its next save would cost nothing. As a heartbeat it is not fsynced, and a failure to
+/// write it is no error.
+class BillFile {
+ public:
+  struct Entry {
+    Bill bill;                ///< of all processes, to the last sum
+    double safe_seconds = 0;  ///< billed before the work that a kill would undo
+    double safe_amount = 0;   ///< likewise, in money
+  };
+
+  explicit BillFile(std::filesystem::path const& path)
+      : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {}
+  BillFile(BillFile const&) = delete;
+  BillFile& operator=(BillFile const&) = delete;
+  ~BillFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  void write(Entry entry) const {
+    if (descriptor_ < 0) return;
+    std::string text(heading);
+    each(entry, [&](auto const& value) {
+      std::array<char, width> field{};
+      field.fill(' ');
+      std::to_chars(field.data() + 1, field.data() + width, value);
+      text.append(field.data(), width);
+    });
+    text += '\n';
+    // One write of one length at one place: a reader sees the last or the one before it.
+    if (::pwrite(descriptor_, text.data(), text.size(), 0) < 0) return;
+  }
+
+  /// Nothing where there is none, or none that write() could have written.
+  static std::optional<Entry> read(std::filesystem::path const& path) {
+    std::FILE* const file = std::fopen(path.c_str(), "re");
+    if (file == nullptr) return std::nullopt;
+    std::array<char, 512> buffer{};
+    std::size_t const size = std::fread(buffer.data(), 1, buffer.size(), file);
+    std::fclose(file);
+    std::string_view text(buffer.data(), size);
+    if (!text.starts_with(heading)) return std::nullopt;
+    text.remove_prefix(heading.size());
+    Entry entry;
+    bool whole = true;
+    each(entry, [&](auto& value) { whole = whole && take(text, value); });
+    return whole && text == "\n" ? std::optional(entry) : std::nullopt;
+  }
+
+ private:
+  static constexpr std::string_view heading = "frugal bill 1";
+  static constexpr std::size_t width = 32;  ///< a space, and any double or count
+
+  template <class SomeEntry, class F>
+  static void each(SomeEntry& entry, F&& f) {
+    Bill& bill = entry.bill;
+    f(bill.seconds), f(bill.unpriced_seconds), f(bill.amount), f(bill.joules);
+    f(bill.lost_seconds), f(bill.lost_amount), f(bill.lost_unpriced_seconds);
+    f(bill.per_hour), f(bill.resumes), f(entry.safe_seconds), f(entry.safe_amount);
+  }
+  template <class Number>
+  static bool take(std::string_view& text, Number& number) {
+    if (text.size() < width || text.front() != ' ') return false;
+    auto const [rest, error] = std::from_chars(text.data() + 1, text.data() + width, number);
+    std::string_view const field = text.substr(0, width);
+    bool const clean = error == std::errc() &&
+                       field.find_first_not_of(' ', static_cast<std::size_t>(rest - text.data())) ==
+                           std::string_view::npos;
+    text.remove_prefix(width);
+    if constexpr (std::is_floating_point_v<Number>) {
+      // -1 is a price that is not known; nothing else is below 0.
+      return clean && std::isfinite(number) && number >= -1;
+    }
+    return clean;
+  }
+
+  int descriptor_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <frugal/energy/meter.hpp>
+#include <frugal/policy/cost_meter/bill.hpp>
+#include <frugal/policy/cost_meter/bill_file.hpp>
+
+namespace frugal::detail {
+
+/// The bill of a run while one of its processes adds to it. `now` is the time of CostMeter's clock,
+/// `joules` the energy of this process.
+class RunBill {
+ public:
+  struct Terms {
+    std::optional<double> per_hour{};  ///< of all devices
+    double idle = 0;                   ///< seconds billed before each process
+    double per_kilowatt_hour = 0;
+  };
+
+  RunBill() = default;
+  RunBill(Terms const& terms, double now) : terms_(terms), begin_(now) {}
+
+  /// Of all processes, this one included.
+  Bill total(double now, double joules) const {
+    Bill bill = before_;
+    bill.add(now - begin_ + terms_.idle, terms_.per_hour);
+    bill.per_hour = price();
+    bill.joules += joules;
+    bill.amount += money_of(joules);
+    return bill;
+  }
+  double joules_before() const { return before_.joules; }
+  double money_of(double joules) const {
+    return joules / energy::joules_per_kilowatt_hour * terms_.per_kilowatt_hour;
+  }
+
+  /// The run continues from a checkpoint, and was paid for until its process ended. `lost`: what a
+  /// heartbeat says of it, for a run whose file is gone. `unmetered`: seconds of training before
+  /// there was a meter. Returns the seconds that had no price and get that of now.
+  double take_over(std::filesystem::path const& folder, double lost, double unmetered) {
+    if (!known_) before_.add(unmetered, std::nullopt);
+    auto const paid = BillFile::read(folder / name);
+    if (paid && paid->bill.seconds >= before_.seconds) {
+      Bill const saved = std::exchange(before_, paid->bill);
+      // The loss of earlier processes is in it.
+      before_.mark_lost(before_.seconds - std::max(saved.seconds, paid->safe_seconds),
+                        before_.amount - std::max(saved.amount, paid->safe_amount));
+    } else {
+      before_.lose(lost);
+    }
+    // Each resume boots a machine once more.
+    before_.per_hour = price();
+    before_.mark_lost(terms_.idle, terms_.idle / 3600 * terms_.per_hour.value_or(0));
+    ++before_.resumes;
+    return terms_.per_hour ? before_.price_the_rest(*terms_.per_hour) : 0;
+  }
+
+  /// Training begins: from here on the file in this folder is kept, if there is a folder.
+  void begin(std::filesystem::path const& folder) {
+    begun_ = true;
+    // The boot of a resumed process is marked as lost already.
+    safe_ = before_;
+    safe_.add(terms_.idle, terms_.per_hour);
+    if (!folder.empty()) file_ = std::make_shared<BillFile>(folder / name);
+  }
+  bool begun() const { return begun_; }
+  void note(double now, double joules) const {
+    if (file_) {
+      file_->write(
+          {.bill = total(now, joules), .safe_seconds = safe_.seconds, .safe_amount = safe_.amount});
+    }
+  }
+  /// Training has ended: a process that dies from here on loses no work.
+  void end(double now, double joules) {
+    safe_ = total(now, joules);
+    note(now, joules);
+  }
+
+  template <class Archive>
+  void persist(Archive& archive, double now, double joules) {
+    // A dry run saves and loads before the run has begun; its time is counted once. Later loads are
+    // those of a Rollback or a move, after which the money is spent all the same.
+    Bill bill = begun_ && !Archive::loading ? total(now, joules) : before_;
+    if (!begun_ && !Archive::loading) bill.per_hour = price();
+    bool counted = begun_;
+    archive.scope("bill", [&](auto& inner) { bill.persist(inner); });
+    archive("counted", counted);
+    if (!Archive::loading || begun_) return;
+    before_ = bill;
+    known_ = counted;
+  }
+
+ private:
+  static constexpr char const* name = "bill";
+
+  double price() const { return terms_.per_hour.value_or(-1); }
+
+  Terms terms_;
+  double begin_ = 0;
+  Bill before_;  ///< of earlier processes
+  Bill safe_;    ///< what a kill would not undo
+  bool begun_ = false;
+  bool known_ = false;  ///< the checkpoint has a bill
+  std::shared_ptr<BillFile> file_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/error.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace frugal {
+
+/// Labels of every series, such as {{"job", "resnet"}}.
+using PrometheusLabels = std::map<std::string, std::string>;
+
+}  // namespace frugal
+
+namespace frugal::detail {
+
+/// Whether Prometheus accepts a label's name, and neither frugal nor a type of metric sets it.
+inline bool is_label_name(std::string_view name) {
+  auto const ok = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && std::all_of(name.begin(), name.end(), ok) &&
+         !(name[0] >= '0' && name[0] <= '9') && !name.starts_with("__") && name != "event" &&
+         name != "le" && name != "quantile";
+}
+
+/// The user's labels, with the run's folder as `run`. SettingsError for a name that Prometheus
+/// refuses.
+inline PrometheusLabels checked_labels(PrometheusLabels labels, std::string const& run,
+                                       char const* where) {
+  for (auto const& [name, value] : labels) {
+    if (is_label_name(name)) continue;
+    throw SettingsError({.what = "the label \"" + name + "\" has an invalid name",
+                         .where = where,
+                         .why = "names are letters, digits and _, do not begin with a digit or "
+                                "with __, \"event\" is frugal's own, and \"le\" and \"quantile\" "
+                                "belong to histograms and summaries",
+                         .fix = "Rename it."});
+  }
+  if (!run.empty()) labels.try_emplace("run", run);
+  return labels;
+}
+
+}  // namespace frugal::detail

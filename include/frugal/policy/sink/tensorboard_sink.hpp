@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: tensorboard
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <frugal/policy/sink/file.hpp>
+#include <frugal/policy/sink/record.hpp>
+#include <frugal/policy/sink/state.hpp>
+#include <frugal/policy/sink/tensorboard_writer.hpp>
+#include <frugal/policy/sink/tfevent.hpp>
+#include <frugal/run/phases.hpp>
+#include <frugal/state/state_reader.hpp>
+
+namespace frugal::detail {
+
+/// Writes the records and histograms of a run as events.
+class TensorBoardSink {
+ public:
+  template <class Policy>
+  explicit TensorBoardSink(Policy const& policy)
+      : path_(policy.path), texts_(&policy.texts), writer_(policy.writer) {}
+
+  template <class Context>
+  void open(FitBegin<Context>& phase) {
+    // The path is that of a folder; sink_path makes what is above it.
+    auto const folder = sink_path(path_, phase.settings().run, "tensorboard", "TensorBoard");
+    replaces_ = has_event_files(folder);
+    writer_.open(folder);
+  }
+  void close() { writer_.close(); }
+
+  void write(MetricRecord const& record) {
+    TfSummary summary;
+    if (record.kind == RecordKind::begin) {
+      if (record.at.step != 0 || resumed_) {
+        writer_.restart(record.at.step + 1);
+      } else if (replaces_) {
+        // TensorBoard would draw both runs as one curve, which goes back and forth.
+        writer_.restart(0);
+      }
+      for (auto const& [name, text] : *texts_) summary.text(name, text);
+    } else if (record.kind == RecordKind::event || record.kind == RecordKind::end) {
+      add_words(summary, record);
+    }
+    mark_return();
+    for (auto const& [name, value] : record.fields) {
+      if (record.kind == RecordKind::begin) break;
+      if (auto const number = MetricRecord::number_in(value)) {
+        summary.scalar(record.name + "/" + name, *number);
+      }
+    }
+    writer_.write(summary, record.at.step);
+  }
+  void write_histograms(std::vector<std::string> const& tags,
+                        std::vector<at::Tensor> const& tensors, std::uint64_t step) {
+    mark_return();
+    TfSummary summary;
+    writer_.add_histograms(summary, tags, tensors);
+    writer_.write(summary, step);
+  }
+
+  template <class Archive>
+  void persist(Archive& archive, SinkMoment const& now) {
+    // Of the run, and not of the last record: histograms and the user's values may come later.
+    std::uint64_t step = now.step;
+    archive("last_step", step);
+    // A move to another device loads what it has just saved: nothing is void.
+    if (!Archive::loading || destination(archive) || !writer_.is_open()) return;
+    kept_step_ = step;
+    // A resume has its begin record, and a new file.
+    (now.in_run ? went_back_ : resumed_) = true;
+  }
+
+ private:
+  static bool has_event_files(std::filesystem::path const& folder) {
+    std::error_code failure;
+    for (std::filesystem::directory_iterator each(folder, failure), end; !failure && each != end;
+         each.increment(failure)) {
+      if (each->path().filename().string().starts_with(TensorBoardWriter::prefix)) return true;
+    }
+    return false;
+  }
+
+  /// Voids what was written after the state to which the run has gone back.
+  void mark_return() {
+    if (went_back_) writer_.restart(kept_step_ + 1);
+    went_back_ = false;
+  }
+
+  /// The texts of an event, as one list.
+  static void add_words(TfSummary& summary, MetricRecord const& record) {
+    std::string words;
+    for (auto const& [name, value] : record.fields) {
+      auto const* const text = std::get_if<std::string>(&value);
+      if (text != nullptr && !text->empty()) words += "* " + name + ": " + *text + "\n";
+    }
+    if (!words.empty()) summary.text(record.name + "/text", words);
+  }
+
+  std::filesystem::path path_;
+  std::vector<std::pair<std::string, std::string>> const* texts_;
+  TensorBoardWriter writer_;
+  std::uint64_t kept_step_ = 0;  ///< to which the run has gone back
+  bool went_back_ = false;
+  bool replaces_ = false;  ///< the folder has files of an earlier run
+  bool resumed_ = false;   ///< perhaps from a checkpoint of step 0
+};
+
+}  // namespace frugal::detail

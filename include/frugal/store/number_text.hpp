@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <string>
+
+// printf and streams follow the locale of the program: a comma for the point breaks JSON and SVG.
+namespace frugal::detail {
+
+/// A number with so many digits after the point, in any locale.
+inline std::string fixed(double number, int digits) {
+  std::array<char, 512> text;
+  auto const end = std::to_chars(text.data(), text.data() + text.size(), number,
+                                 std::chars_format::fixed, digits);
+  return {text.data(), end.ptr};
+}
+
+/// A number with at most so many significant digits, as %g prints it in the C locale.
+inline std::string general(double number, int digits) {
+  std::array<char, 64> text;
+  auto const end = std::to_chars(text.data(), text.data() + text.size(), number,
+                                 std::chars_format::general, digits);
+  return {text.data(), end.ptr};
+}
+
+}  // namespace frugal::detail
