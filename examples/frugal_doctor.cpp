@@ -7,7 +7,8 @@
 //   frugal_doctor --cloud                asks the cloud's metadata service as well
 //   frugal_doctor --json                 all of it, for programs
 //
-// What cannot be found out is a line of its own and no error. Exit code 2: wrong arguments.
+// What cannot be found out is a line of its own and no error. Exit code 1: it cannot be
+// written. 2: wrong arguments.
 #include <frugal/doctor/json.hpp>
 #include <frugal/doctor/matmul.hpp>
 #include <frugal/doctor/policies.hpp>
@@ -21,6 +22,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <optional>
@@ -121,7 +123,7 @@ int main(int argc, char** argv) {
   app.add_option("--mib", mib, "size of the file that is written there and read; 0: none")
       ->check(CLI::Range(0, 16384))
       ->capture_default_str();
-  app.add_flag("--cloud", cloud, "ask the cloud's metadata service, for 3 s at most");
+  app.add_flag("--cloud", cloud, "ask the cloud's metadata service, for 2 s at most");
   app.add_flag("--quick", quick, "measure nothing");
   app.add_flag("--json", as_json, "print JSON");
   try {
@@ -140,4 +142,5 @@ int main(int argc, char** argv) {
   if (!quick) measure_matmul(machine);
   if (!quick && mib != 0) machine.disk = doctor::probe_disk(folder, {.bytes = mib << 20U});
   std::cout << (as_json ? doctor::json(machine) : doctor::screen(machine));
+  return std::cout.flush() ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -5,6 +5,8 @@
 #include <frugal/doctor/json.hpp>
 #include <frugal/doctor/screen.hpp>
 #include <frugal/store/json.hpp>
+#include <frugal/store/json_text.hpp>
+#include <frugal/watch/text_width.hpp>
 
 #include "support/files.hpp"
 
@@ -76,6 +78,23 @@ TEST_CASE("whatever there is to say, it is one screen of 24 lines and 100 column
     for (std::string const& line : lines) CHECK_MESSAGE(line.size() <= 100, line);
   }
   CHECK(screen(talkative()).find("more with --json") != std::string::npos);
+}
+
+TEST_CASE("a long value is cut between characters, at 100 columns") {
+  Machine machine;
+  std::string model;
+  for (int i = 0; i < 100; ++i) model += "\u00e9";  // two bytes each
+  machine.cpu.model = "x" + model;
+  std::string const text = screen(machine);
+  CHECK(frugal::detail::is_utf8(text));
+  std::string line;
+  for (std::string const& each : lines_of(text)) {
+    if (each.rfind("cpu", 0) == 0) line = each;
+  }
+  CHECK(frugal::watch::text_width(line) == 100);
+  CHECK(line.ends_with("\u00e9..."));
+  machine.cpu.model = "bad \xff byte";
+  CHECK(screen(machine).find("bad ? byte") != std::string::npos);
 }
 
 TEST_CASE("each page that is named exists") {

@@ -4,9 +4,11 @@
 
 #include <frugal/error.hpp>
 #include <frugal/plan/breakdown.hpp>
+#include <frugal/plan/prices.hpp>
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <filesystem>
 #include <limits>
 
@@ -29,6 +31,14 @@ Breakdown worked_case() {
   return breakdown;
 }
 
+/// What a single lever on a cost saves, as a share.
+double saved(Usd before, Usd after) {
+  Breakdown made(RunCost::from_total(before, 8, 72));
+  made.add({.name = "all", .term = Term::price, .factor = after / before});
+  CHECK(made.after().total().value() == Approx(after.value()));
+  return made.saved_share();
+}
+
 TEST_CASE("the figures of the worked case that follow from the others do") {
   Breakdown const made = worked_case();
   auto const& steps = made.steps();
@@ -36,30 +46,48 @@ TEST_CASE("the figures of the worked case that follow from the others do") {
   CHECK((steps[0].cost.total() / 12).value() == Approx(75496));  // a month
   CHECK(steps[0].cost.total().value() == Approx(905952));        // a year
   CHECK(steps[1].cost.per_run().value() == Approx(13512));
-  CHECK(1 - 13512.0 / 37748 == Approx(0.64).epsilon(0.01));
+  CHECK(steps[1].saved / steps[0].cost.total() == Approx(0.64).epsilon(0.01));
   CHECK(steps[2].cost.hours == Approx(48));
   CHECK(steps[2].cost.per_run().value() == Approx(9008));
   CHECK(steps[3].cost.hours == Approx(40));
   CHECK(steps[3].cost.per_run().value() == Approx(7506.67).epsilon(1e-6));
   CHECK(steps[4].cost.runs == Approx(20));
   CHECK(made.after().total().value() == Approx(150133.33));
+  CHECK(made.saved_share() == Approx(0.834).epsilon(1e-3));
 }
 
-TEST_CASE("the figures of the worked case that do not follow are what docs/plan.md says") {
+// Given: $21,800 a month, -71 %, and $18,200 a run, -52 %, $436,800 a year.
+TEST_CASE("the totals of the worked case do not follow from its levers, as docs/plan.md says") {
   Breakdown const made = worked_case();
-  // Given: $21,800 a month, -71 %, and $18,200 a run, -52 %, $436,800 a year. The levers give:
   CHECK((made.after().total() / 12).value() == Approx(12511.11).epsilon(1e-6));
-  CHECK(made.saved_share() == Approx(0.834).epsilon(1e-3));
-  CHECK(21800 / 75496.0 == Approx(1 - 0.711).epsilon(1e-3));
-  CHECK(18200 * 24 == 436800);
-  CHECK(18200 * 2 != 21800);
-  // Early stopping is given as about $4,512; it saves four runs. The amount is 24 h at $188.
-  CHECK(made.steps()[4].saved.value() == Approx(4 * 7506.67).epsilon(1e-6));
-  CHECK((made.steps()[2].saved / 24).value() == Approx(4512).epsilon(0.002));
-  // A batch larger by 25 % alone would be 38.4 h.
-  CHECK(48 / 1.25 == Approx(38.4));
-  // The price is 16 times that of the node it names: $32.77 for eight devices.
-  CHECK(made.before().price / per_device(PricePerNode(32.77), 8) == Approx(16).epsilon(1e-3));
+  CHECK(saved(Usd(75496), Usd(21800)) == Approx(0.711).epsilon(1e-3));
+  CHECK(saved(Usd(37748), Usd(18200)) == Approx(0.518).epsilon(1e-3));
+  CHECK(RunCost::from_total(Usd(18200), 8, 40, 24).total().value() == Approx(436800));
+  CHECK(RunCost::from_total(Usd(18200), 8, 40, 2).total().value() == Approx(36400));  // a month
+}
+
+TEST_CASE("$4,512 of early stopping is a rounded price times the hours that BF16 saves in a run") {
+  auto const steps = worked_case().steps();
+  CHECK(steps[4].saved.value() == Approx(4 * 7506.67).epsilon(1e-6));  // four runs
+  CHECK((steps[1].cost.per_run() - steps[2].cost.per_run()).value() == Approx(4504));
+  double const hours = steps[1].cost.hours - steps[2].cost.hours;
+  double const price = steps[1].cost.per_hour().value();
+  CHECK(price == Approx(187.667).epsilon(1e-5));
+  CHECK(hours * std::round(price) == Approx(4512));
+}
+
+TEST_CASE("a batch larger by 25 % takes 38.4 h where the worked case has 40 h") {
+  Breakdown made(RunCost{.price = PricePerDevice(1), .devices = 8, .hours = 48});
+  made.add({.name = "recompute", .term = Term::hours, .factor = 1 / 1.25});
+  CHECK(made.after().hours == Approx(38.4));
+}
+
+TEST_CASE("the worked case's price is 16 times that of the node it names, and its spot another") {
+  Offer const node = PriceTable::built_in().offer("p4d.24xlarge");
+  CHECK(worked_case().before().price / node.on_demand.per_device() == Approx(16).epsilon(1e-3));
+  CHECK(worked_case().before().price.value() == Approx(65.53).epsilon(1e-4));
+  CHECK(node.on_demand.per_device().value() == Approx(4.10).epsilon(1e-3));
+  CHECK(1 - node.spot->per_node() / node.on_demand.per_node() == Approx(0.70).epsilon(1e-2));
 }
 
 TEST_CASE("each lever changes one term, and together they save the same in any order") {

@@ -24,8 +24,9 @@ TEST_CASE("numbers are written for people, with their unit") {
   CHECK(text_of(905952, Unit::usd) == "$905,952.00");
   CHECK(text_of(1234567.891, Unit::usd) == "$1,234,567.89");
   CHECK(text_of(-999.5, Unit::usd) == "-$999.50");
-  CHECK(text_of(0, Unit::usd) == "$0.00");
-  CHECK(text_of(0.526, Unit::usd_per_hour) == "$0.53/h");
+  CHECK(text_of(0, Unit::usd) == "$0");
+  CHECK(text_of(0.0042, Unit::usd) == "$0.0042");
+  CHECK(text_of(0.526, Unit::usd_per_hour) == "$0.526/h");
   CHECK(text_of(0.8341, Unit::share) == "83.4 %");
   CHECK(text_of(0.0376, Unit::seconds) == "37.6 ms");
   CHECK(text_of(3220, Unit::seconds) == "3220 s");

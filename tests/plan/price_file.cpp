@@ -106,6 +106,20 @@ TEST_CASE("a wrong value is refused at its place") {
   refuses(with("\"a node\"", "\"\""), "11:14", "\"name\" is empty");
 }
 
+TEST_CASE("what no device and no price is would overflow, and is refused at its place") {
+  refuses(with("835", "1e300"), "7:37", "\"BF16\" is above 1e9");
+  refuses(with("3900", "1e300"), "6:65", "\"bandwidth_gb_per_s\" is above 1e9");
+  refuses(with("7.5", "1e308"), "12:14", "\"spot\" is above 1e9");
+  refuses(with("\"devices\": 8", "\"devices\": 1e300"), "11:58", "from 1 to 4096");
+}
+
+TEST_CASE("a byte-order mark is skipped, and moves no column") {
+  std::string const mark = "\xEF\xBB\xBF";
+  CHECK(parse_prices(mark + complete, "prices.json").offers().size() == 2);
+  refuses(mark + "[1]", "1:1", "an object { } goes here");
+  refuses("{}" + mark, "1:3", "it is not JSON");
+}
+
 TEST_CASE("what is unknown, missing or there twice is refused at its place") {
   refuses(with("A100 80GB", "A100"), "11:34", "near it are A100 80GB PCIe, A100 80GB");
   refuses(with("\"spot\"", "\"spt\""), "12:13", "\"spt\" is not known; near it are spot");

@@ -2,6 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
+#include <frugal/error.hpp>
 #include <frugal/plan/prices.hpp>
 #include <frugal/watch/peak.hpp>
 
@@ -16,6 +17,12 @@ TEST_CASE("a node's price is that of its devices, whichever way it is listed") {
   CHECK_FALSE(device.is_per_node());
   CHECK(node.per_device() == device.per_device());
   CHECK(node.per_node() == device.per_node());
+}
+
+TEST_CASE("a node of 0 devices is an error") {
+  CHECK_THROWS_WITH_AS(Price(PricePerNode(32.0), 0), doctest::Contains("devices of a node"),
+                       frugal::SettingsError);
+  CHECK_THROWS_AS(Price(PricePerDevice(4.0), 0), frugal::SettingsError);
 }
 
 TEST_CASE("a price per node bills whole nodes, and one per device bills devices") {

@@ -30,6 +30,9 @@ TEST_CASE("what is negative, or without devices, is refused") {
   CHECK_THROWS_AS((RunCost{.hours = -1}.checked()), frugal::SettingsError);
   CHECK_THROWS_AS((RunCost{.runs = -1}.checked()), frugal::SettingsError);
   CHECK_THROWS_AS(RunCost::from_total(Usd(1), 0, 1), frugal::SettingsError);
+  CHECK_THROWS_WITH_AS(RunCost::from_total(Usd(-1), 8, 1), doctest::Contains("cost of a run"),
+                       frugal::SettingsError);
+  CHECK(RunCost::from_total(Usd(0), 8, 1).total() == Usd(0));
 }
 
 }  // namespace frugal_test::plan_run_cost

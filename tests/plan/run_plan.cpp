@@ -6,6 +6,8 @@
 #include <frugal/plan/run_plan.hpp>
 
 #include <cmath>
+#include <string>
+#include <string_view>
 
 namespace frugal_test::plan_run_plan {
 
@@ -17,6 +19,15 @@ RunInputs job() {
           .tokens = 26e9,
           .device = DeviceTable::built_in().at("A100 40GB"),
           .devices = 8};
+}
+
+bool says(Plan const& plan, std::string_view sentence) {
+  for (PlanSection const& section : plan.sections) {
+    for (std::string const& note : section.notes) {
+      if (note.find(sentence) != std::string::npos) return true;
+    }
+  }
+  return false;
 }
 
 TEST_CASE("a run by hand: 6ND over eight devices at 30 % of 312 TFLOP/s") {
@@ -57,6 +68,22 @@ TEST_CASE("twelve devices on nodes of eight are two nodes") {
   CHECK(plan["cost"] == Approx(2 * 32 * plan["hours"]));
 }
 
+TEST_CASE("spot bills the nodes of its own price, and on demand those of its own") {
+  RunInputs in = job();
+  in.devices = 12;
+  in.disk = GigabytesPerSecond(1e9);  // a checkpoint takes no time to speak of
+  in.on_demand = Price(PricePerDevice(4.0), 8);
+  in.spot = Price(PricePerNode(12.8), 8);
+  Plan plan = plan_of(in);
+  CHECK(plan["on_demand_cost"] == Approx(4 * 12 * plan["hours"]));
+  CHECK(plan["spot_cost"] == Approx(2 * 12.8 * plan["hours"]));
+  in.on_demand = Price(PricePerNode(32.0), 8);
+  in.spot = Price(PricePerDevice(1.6), 8);
+  plan = plan_of(in);
+  CHECK(plan["on_demand_cost"] == Approx(2 * 32 * plan["hours"]));
+  CHECK(plan["spot_cost"] == Approx(1.6 * 12 * plan["hours"]));
+}
+
 TEST_CASE("communication makes a run longer, and one device communicates nothing") {
   RunInputs in = job();
   in.link = in_bytes(GigabitsPerSecond(400));
@@ -64,17 +91,18 @@ TEST_CASE("communication makes a run longer, and one device communicates nothing
   Plan const plan = plan_of(in);
   CHECK(plan["efficiency"] < 1);
   CHECK(plan["hours"] == Approx(plan_of(job())["hours"] / plan["efficiency"]));
+  CHECK_FALSE(says(plan, "One device"));
   in.devices = 1;
   CHECK(std::isnan(plan_of(in)["efficiency"]));
+  CHECK(says(plan_of(in), "One device sends no gradients"));
 }
 
 TEST_CASE("a run that does not fit says so, and a wrong input is an error") {
   RunInputs in = job();
+  in.on_demand = Price(PricePerDevice(4.0), 8);  // without a price, a note says so
+  CHECK_FALSE(says(plan_of(in), "More than the device has"));
   in.activations = 40e9;
-  Plan const plan = plan_of(in);
-  bool said = false;
-  for (auto const& section : plan.sections) said = said || !section.notes.empty();
-  CHECK(said);
+  CHECK(says(plan_of(in), "More than the device has: shard, freeze or use Recompute."));
   in.format = "FP64";
   CHECK_THROWS_AS(plan_of(in), frugal::SettingsError);
   in = job();
@@ -83,6 +111,9 @@ TEST_CASE("a run that does not fit says so, and a wrong input is an error") {
   in = job();
   in.parameters = 0;
   CHECK_THROWS_AS(plan_of(in), frugal::SettingsError);
+  in = job();
+  in.devices = 1.5;
+  CHECK_THROWS_WITH_AS(plan_of(in), doctest::Contains("a whole number"), frugal::SettingsError);
 }
 
 TEST_CASE("a negative input or NaN is an error, and not what is left out") {

@@ -92,6 +92,34 @@ TEST_CASE("at the break-even rate both cost the same") {
   }
 }
 
+TEST_CASE("each price bills its own nodes: 12 devices, of which one price is per node of eight") {
+  SpotInputs in = job();
+  in.devices = 12;
+  in.preemptions_per_hour = 0;
+  in.save = Seconds(0);
+  // $4 a device on demand, and nodes of eight for $12.80 on spot: two of them.
+  in.spot_billed = 16;
+  SpotEstimate got = estimate(in);
+  CHECK(got.on_demand.value() == Approx(4 * 12 * 72));
+  CHECK(got.cost.value() == Approx(2 * 12.8 * 72));
+  // The reverse: two nodes of $32 on demand, and $1.60 a device on spot.
+  in.spot_billed.reset();
+  in.billed = 16;
+  got = estimate(in);
+  CHECK(got.on_demand.value() == Approx(2 * 32 * 72));
+  CHECK(got.cost.value() == Approx(1.6 * 12 * 72));
+  in.billed = 0;
+  CHECK_THROWS_WITH_AS(estimate(in), doctest::Contains("billed devices"), frugal::SettingsError);
+}
+
+TEST_CASE("with no save and no restart no rate makes spot dearer") {
+  SpotInputs in = job();
+  in.save = Seconds(0);
+  in.restart = Seconds(0);
+  in.notice = true;
+  CHECK(std::isinf(break_even_rate(in)));
+}
+
 TEST_CASE("free machines have no break-even rate, and dearer ones never pay") {
   SpotInputs in = job();
   in.spot = PricePerDevice(0);

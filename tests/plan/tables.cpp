@@ -2,8 +2,10 @@
 // torch-free
 #include <doctest/doctest.h>
 
+#include <frugal/error.hpp>
 #include <frugal/plan/tables.hpp>
 
+#include <cmath>
 #include <sstream>
 #include <string>
 
@@ -24,6 +26,31 @@ TEST_CASE("both allocations are there, how far they are from each other, and whi
   CHECK(plan["fit_over_budget"] == Approx(2.651).epsilon(1e-3));
   CHECK(plan["parameters_ratio"] * plan["tokens_ratio"] == Approx(plan["fit_over_budget"]));
   CHECK(text_of(plan).find("Plan with the rule.") != std::string::npos);
+}
+
+TEST_CASE("with devices both allocations have their hours, and with a price their cost") {
+  OptimalPlan const got = optimal_plan(1e21);
+  CHECK(std::isnan(plan_of(got)["rule_device_hours"]));
+  Spending on{.speed = {.peak = 312e12, .utilisation = 0.3}};
+  Plan plan = plan_of(got, on);
+  CHECK(plan["rule_device_hours"] == Approx(1e21 / (312e12 * 0.3) / 3600));
+  CHECK(plan["fit_device_hours"] == Approx(plan["fit_compute"] / (312e12 * 0.3) / 3600));
+  CHECK(std::isnan(plan["rule_cost"]));
+  on.price = PricePerDevice(4);
+  plan = plan_of(got, on);
+  CHECK(plan["rule_cost"] == Approx(4 * plan["rule_device_hours"]));
+  CHECK(plan["fit_cost"] == Approx(4 * plan["fit_device_hours"]));
+  on.price = PricePerDevice(-1);
+  CHECK_THROWS_AS(plan_of(got, on), frugal::SettingsError);
+}
+
+TEST_CASE("a checkpoint interval has hours if the work is known") {
+  CheckpointInputs in{.save = Seconds(60), .lifetime = Seconds(21600), .hours = 72};
+  CHECK(plan_of(in)["hours"] == Approx(72 * (1 + plan_of(in)["overhead"])));
+  CHECK(plan_of(in)["lost_hours"] == estimate(in).lost_hours);
+  in.hours = 0;
+  CHECK(std::isnan(plan_of(in)["hours"]));
+  CHECK(plan_of(in)["overhead"] > 0);
 }
 
 TEST_CASE("a breakdown has a row for each lever, with what it saves") {
@@ -54,6 +81,9 @@ TEST_CASE("cost, memory, all-reduce and spot have their totals") {
                   .preemptions_per_hour = 0.1,
                   .save = Seconds(10)};
   CHECK(plan_of(spot)["spot_saving"] > 0.7);
+  CHECK(text_of(plan_of(spot)).find("No preemptions are assumed") == std::string::npos);
+  spot.preemptions_per_hour = 0;
+  CHECK(text_of(plan_of(spot)).find("No preemptions are assumed") != std::string::npos);
   spot.preemptions_per_hour = 60;
   spot.restart = Seconds(600);
   CHECK(text_of(plan_of(spot)).find("On demand is cheaper") != std::string::npos);

@@ -23,6 +23,13 @@ TEST_CASE("a peak is found by a part of the device's name, and by the format") {
   CHECK(peak_flops("NVIDIA L40S", "BF16") == 362e12);
   CHECK(peak_flops("Tesla T4", "FP16") == 65e12);
   CHECK(peak_flops("Tesla V100-SXM2-16GB", "FP16") == 125e12);
+  CHECK(peak_flops("NVIDIA A100-SXM4-80GB", "TF32") == 156e12);
+  CHECK(peak_flops("NVIDIA A100-SXM4-80GB", "INT8") == 624e12);
+  CHECK(peak_flops("NVIDIA H100 80GB HBM3", "TF32") == 494.5e12);
+  CHECK(peak_flops("NVIDIA H100 80GB HBM3", "FP8") == 1979e12);
+  CHECK(peak_flops("NVIDIA H200 NVL", "BF16") == 835e12);
+  CHECK(peak_flops("NVIDIA H200", "BF16") == 989e12);
+  CHECK(peak_flops("Tesla T4", "INT8") == 130e12);
 }
 
 TEST_CASE("an unknown device has no peak, nor has a format that the device lacks") {
@@ -30,6 +37,8 @@ TEST_CASE("an unknown device has no peak, nor has a format that the device lacks
   CHECK_FALSE(peak_flops("", "BF16"));
   CHECK_FALSE(peak_flops("NVIDIA A100-SXM4-80GB", "FP8"));
   CHECK_FALSE(peak_flops("NVIDIA A10G", "BF16"));
+  CHECK_FALSE(peak_flops("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "BF16"));
+  CHECK_FALSE(peak_flops("NVIDIA H100 80GB HBM3", "FP4"));
   CHECK_FALSE(peak_flops("Tesla V100-SXM2-16GB", "BF16"));
   CHECK(peak_flops("Tesla V100-SXM2-16GB", "FP32") == 15.7e12);
 }

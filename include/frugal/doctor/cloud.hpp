@@ -23,7 +23,7 @@ struct Cloud {
 
 struct CloudQuestion {
   std::string base = "http://169.254.169.254";  ///< the address of all three
-  std::chrono::milliseconds timeout{500};       ///< per request; five requests at most
+  std::chrono::milliseconds timeout{500};       ///< per request; four requests at most
 };
 
 namespace detail {

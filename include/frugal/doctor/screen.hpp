@@ -5,6 +5,7 @@
 #include <frugal/doctor/machine.hpp>
 #include <frugal/watch/bytes.hpp>
 #include <frugal/watch/columns.hpp>
+#include <frugal/watch/text_width.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -134,9 +135,11 @@ inline std::string versions_line(Machine const& machine) {
 /// does not push the recommendations from the screen.
 inline std::string fact(std::string label, std::string value) {
   label.resize(13, ' ');
-  std::replace_if(value.begin(), value.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
+  value = watch::printable(value);
   std::size_t const room = screen_columns - label.size();
-  if (value.size() > room) value = value.substr(0, room - 3) + "...";
+  if (watch::text_width(value) > room) {
+    value = std::string(watch::truncated(value, room - 3)) + "...";
+  }
   return label + value + '\n';
 }
 

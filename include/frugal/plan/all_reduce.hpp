@@ -14,7 +14,7 @@ namespace frugal::plan {
 /// and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009). Latency
 /// is left out. One device communicates nothing.
 constexpr Seconds ring_all_reduce(double devices, Gigabytes bytes, GigabytesPerSecond bandwidth) {
-  detail::require_at_least_one("devices", devices);
+  detail::require_count("devices", devices);
   detail::require_not_negative("bytes", bytes.value());
   detail::require_positive("bandwidth", bandwidth.value());
   return 2 * (devices - 1) / devices * (bytes / bandwidth);

@@ -20,7 +20,7 @@ namespace frugal::plan {
 /// What a data sheet says of a device.
 struct Device {
   std::string name{};
-  std::map<std::string, double, std::less<>> peaks{};  ///< dense FLOP/s by format: "BF16"
+  std::map<std::string, double, std::less<>> peaks{};  ///< dense FLOP/s by format: "BF16"; of INT8, OP/s
   Gigabytes memory{};
   GigabytesPerSecond bandwidth{};  ///< of its memory
 
@@ -47,6 +47,7 @@ struct MemoryFacts {
 
 // Memory and its bandwidth, from the vendors' data sheets; peaks are those of watch/peak.hpp.
 inline constexpr std::array memory_facts{
+    MemoryFacts{"H200 NVL", 141, 4800},
     MemoryFacts{"H200", 141, 4800},
     MemoryFacts{"H100 PCIe", 80, 2000},
     MemoryFacts{"H100 NVL", 94, 3900},
@@ -80,8 +81,9 @@ class DeviceTable {
       Device device{.name = std::string(facts.name),
                     .memory = Gigabytes(facts.gigabytes),
                     .bandwidth = GigabytesPerSecond(facts.gigabytes_per_second)};
-      for (char const* const format : {"FP32", "BF16", "FP16"}) {
-        if (auto const peak = watch::peak_flops(facts.name, format)) device.peaks[format] = *peak;
+      for (std::string_view const format : watch::peak_formats) {
+        auto const peak = watch::peak_flops(facts.name, format);
+        if (peak) device.peaks[std::string(format)] = *peak;
       }
       table.devices_.push_back(std::move(device));
     }
@@ -102,7 +104,8 @@ class DeviceTable {
   }
 
   /// The device of that name; otherwise the first whose words are all in `model`, so that what a
-  /// driver says ("NVIDIA A100-SXM4-80GB") finds "A100 80GB". Null if there is none.
+  /// driver says ("NVIDIA A100-SXM4-80GB") finds "A100 80GB". Null if there is none. A part of a
+  /// device ("NVIDIA H100 80GB HBM3 MIG 1g.10gb") is not the device.
   Device const* find(std::string_view model) const {
     for (Device const& each : devices_) {
       if (detail::lower(each.name) == detail::lower(model)) return &each;
@@ -110,10 +113,9 @@ class DeviceTable {
     std::vector<std::string> const words = detail::words_of(model);
     for (Device const& each : devices_) {
       std::vector<std::string> const own = detail::words_of(each.name);
-      bool const all = std::all_of(own.begin(), own.end(), [&](std::string const& word) {
-        return std::find(words.begin(), words.end(), word) != words.end();
-      });
-      if (all && !own.empty()) return &each;
+      bool const all = std::all_of(own.begin(), own.end(),
+                                   [&](std::string const& word) { return has(words, word); });
+      if (all && !own.empty() && has(words, "mig") == has(own, "mig")) return &each;
     }
     return nullptr;
   }
@@ -134,6 +136,10 @@ class DeviceTable {
   }
 
  private:
+  static bool has(std::vector<std::string> const& words, std::string_view word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  }
+
   std::vector<Device> devices_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/plan/amount_text.hpp>
 #include <frugal/store/json_text.hpp>
 
 #include <algorithm>
@@ -44,19 +45,6 @@ inline std::string scaled(double value, char const* suffix) {
   return out;
 }
 
-/// "$37,748.00"
-inline std::string dollars(double value) {
-  char digits[400];  // the largest double has 309 before the point
-  std::snprintf(digits, sizeof digits, "%.2f", std::abs(value));
-  std::string text(digits);
-  std::size_t const point = text.find('.');
-  for (std::size_t at = point; at != std::string::npos && at > 3;) {
-    at -= 3;
-    text.insert(at, ",");
-  }
-  return (value < 0 ? "-$" : "$") + text;
-}
-
 inline std::string text_of(double value, Unit unit) {
   if (!std::isfinite(value)) return value > 0 ? "never ends" : "unknown";
   char text[64];
@@ -70,9 +58,9 @@ inline std::string text_of(double value, Unit unit) {
       std::snprintf(text, sizeof text, "%.1f %%", value * 100);
       return text;
     case Unit::usd:
-      return dollars(value);
+      return dollars_text(value);
     case Unit::usd_per_hour:
-      return dollars(value) + "/h";
+      return dollars_text(value) + "/h";
     case Unit::hours:
       std::snprintf(text, sizeof text, value < 100 ? "%.2f h" : "%.0f h", value);
       return text;

@@ -41,7 +41,11 @@ class PriceFile {
   using Json = frugal::detail::Json;
 
  public:
-  PriceFile(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {}
+  /// A byte-order mark at the beginning is skipped, as editors do.
+  PriceFile(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {
+    constexpr std::string_view mark = "\xEF\xBB\xBF";
+    if (text_.starts_with(mark)) text_.remove_prefix(mark.size());
+  }
 
   PriceTable read() const {
     frugal::detail::JsonError error;
@@ -119,6 +123,7 @@ class PriceFile {
     double const value = number(entry, key);
     if (value < 0)
       fail(member(entry, key), "\"" + std::string(key) + "\" is negative: a price is 0 or more");
+    at_most(entry, key, value);
     if (per == "node") return {PricePerNode(value), devices};
     return {PricePerDevice(value), devices};
   }
@@ -176,7 +181,12 @@ class PriceFile {
   double above_zero(Json const& parent, std::string_view key) const {
     double const value = number(parent, key);
     if (!(value > 0)) fail(member(parent, key), "\"" + std::string(key) + "\" is not above 0");
+    at_most(parent, key, value);
     return value;
+  }
+  /// No device and no price is as large; what is would overflow in the arithmetic.
+  void at_most(Json const& parent, std::string_view key, double value) const {
+    if (value > 1e9) fail(member(parent, key), "\"" + std::string(key) + "\" is above 1e9");
   }
 
   [[noreturn]] void fail(Json const& value, std::string why) const {

@@ -5,6 +5,7 @@
 #include <frugal/plan/device_table.hpp>
 #include <frugal/plan/money.hpp>
 #include <frugal/plan/near_names.hpp>
+#include <frugal/plan/require.hpp>
 
 #include <cmath>
 #include <optional>
@@ -19,9 +20,11 @@ namespace frugal::plan {
 /// A price as it is listed, per device or per node, with the devices of a node.
 class Price {
  public:
+  /// Throws SettingsError for a node of 0 devices.
   Price(PricePerDevice price, unsigned devices_of_node)
-      : listed_(price), devices_(devices_of_node) {}
-  Price(PricePerNode price, unsigned devices_of_node) : listed_(price), devices_(devices_of_node) {}
+      : listed_(price), devices_(checked(devices_of_node)) {}
+  Price(PricePerNode price, unsigned devices_of_node)
+      : listed_(price), devices_(checked(devices_of_node)) {}
 
   bool is_per_node() const { return std::holds_alternative<PricePerNode>(listed_); }
   unsigned devices_of_node() const { return devices_; }
@@ -41,6 +44,11 @@ class Price {
   }
 
  private:
+  static unsigned checked(unsigned devices) {
+    detail::require_at_least_one("devices of a node", devices);
+    return devices;
+  }
+
   std::variant<PricePerDevice, PricePerNode> listed_;
   unsigned devices_;
 };

@@ -31,6 +31,12 @@ constexpr void require_not_negative(std::string_view input, double value) {
 constexpr void require_at_least_one(std::string_view input, double value) {
   if (!(value >= 1 && value <= largest)) refuse(input, value, "1 or more");
 }
+/// Devices that train together: 1 and a half cannot.
+constexpr void require_count(std::string_view input, double value) {
+  bool const whole = value >= 1 && value <= 1e9 &&
+                     static_cast<double>(static_cast<long long>(value)) == value;
+  if (!whole) refuse(input, value, "a whole number, 1 or more");
+}
 constexpr void require_share(std::string_view input, double value) {
   if (!(value > 0 && value <= 1)) refuse(input, value, "above 0, and at most 1");
 }

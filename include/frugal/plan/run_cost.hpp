@@ -29,6 +29,7 @@ struct RunCost {
 
   /// The price that a published cost of one run implies: compare it with a price list.
   static constexpr RunCost from_total(Usd one_run, double devices, double hours, double runs = 1) {
+    detail::require_not_negative("cost of a run", one_run.value());
     detail::require_positive("devices", devices);
     detail::require_positive("hours", hours);
     return RunCost{.price = PricePerDevice(one_run.value() / (devices * hours)),

@@ -44,7 +44,7 @@ struct RunInputs {
 /// Time, memory, checkpoints, communication and cost of one run.
 inline Plan plan_of(RunInputs const& in) {
   detail::require_positive("parameters", in.parameters);
-  detail::require_at_least_one("devices", in.devices);
+  detail::require_count("devices", in.devices);
   detail::require_not_negative("tokens", in.tokens);
   detail::require_not_negative("bandwidth", in.link.value());
   detail::require_not_negative("preemptions per hour", in.preemptions_per_hour);
@@ -71,6 +71,8 @@ inline Plan plan_of(RunInputs const& in) {
                            .overlap = in.overlap};
     efficiency = estimate(job).efficiency;
     plan += plan_of(job, "tokens");
+  } else if (in.link.value() > 0) {
+    about.notes = {"One device sends no gradients: the bandwidth changes nothing."};
   }
   MemoryEstimate const memory =
       estimate(MemoryInputs{.parameters = in.parameters,
@@ -104,13 +106,15 @@ inline Plan plan_of(RunInputs const& in) {
       RunCost{.price = in.on_demand->per_device(), .devices = billed, .hours = hours}.checked());
   if (in.spot) {
     plan += plan_of(SpotInputs{.hours = hours,
-                               .devices = billed,
+                               .devices = in.devices,
                                .on_demand = in.on_demand->per_device(),
                                .spot = in.spot->per_device(),
                                .preemptions_per_hour = in.preemptions_per_hour,
                                .save = save,
                                .restart = in.restart,
-                               .notice = in.notice});
+                               .notice = in.notice,
+                               .billed = billed,
+                               .spot_billed = in.spot->billed(in.devices)});
   }
   return plan;
 }

@@ -24,6 +24,10 @@ struct SpotInputs {
   Seconds restart{};                  ///< from a preemption to the next step, while the bill runs
   std::optional<Seconds> interval{};  ///< of work between two checkpoints; Daly's if not given
   bool notice = false;                ///< Spot saves within the notice: no work is lost
+  /// The devices that are paid for on demand and on spot, `devices` if not given: a price per node
+  /// bills whole nodes (Price::billed), and the two prices need not be listed alike.
+  std::optional<double> billed{};
+  std::optional<double> spot_billed{};
 };
 
 struct SpotEstimate {
@@ -44,6 +48,8 @@ inline SpotEstimate estimate(SpotInputs const& in) {
   detail::require_positive("on-demand price", in.on_demand.value());
   detail::require_not_negative("spot price", in.spot.value());
   detail::require_not_negative("preemptions per hour", in.preemptions_per_hour);
+  detail::require_positive("billed devices", in.billed.value_or(in.devices));
+  detail::require_positive("devices billed on spot", in.spot_billed.value_or(in.devices));
   detail::require_not_negative("save", in.save.value());
   detail::require_not_negative("restart", in.restart.value());
   double const work = in.hours * 3600;
@@ -74,9 +80,9 @@ inline SpotEstimate estimate(SpotInputs const& in) {
   out.preemptions = std::isinf(failures.lifetime) ? 0 : time / failures.lifetime;
   out.save_hours = (undisturbed - work) / 3600;
   out.lost_hours = (time - undisturbed) / 3600;
-  out.cost = in.spot * DeviceHours(in.devices * out.hours);
+  out.cost = in.spot * DeviceHours(in.spot_billed.value_or(in.devices) * out.hours);
   double const calm = expected_time(work, in.interval ? interval : work, save, {});
-  out.on_demand = in.on_demand * DeviceHours(in.devices * calm / 3600);
+  out.on_demand = in.on_demand * DeviceHours(in.billed.value_or(in.devices) * calm / 3600);
   return out;
 }
 
@@ -92,7 +98,9 @@ inline double break_even_rate(SpotInputs in) {
   if (dearer(0)) return 0;
   double low = 0, high = 1e-6;
   while (!dearer(high) && high < 1e9) low = std::exchange(high, high * 2);
-  if (high >= 1e9) return std::numeric_limits<double>::infinity();  // nothing is lost but a second
+  // A restart and a save that take no time: with checkpoints a second apart, the shortest interval,
+  // a preemption undoes so little that no rate makes spot dearer.
+  if (high >= 1e9) return std::numeric_limits<double>::infinity();
   for (int i = 0; i < 60; ++i) {
     double const middle = (low + high) / 2;
     (dearer(middle) ? high : low) = middle;

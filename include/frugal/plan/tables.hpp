@@ -2,7 +2,9 @@
 #pragma once
 
 #include <frugal/plan/all_reduce.hpp>
+#include <frugal/plan/amount_text.hpp>
 #include <frugal/plan/breakdown.hpp>
+#include <frugal/plan/checkpoint_cost.hpp>
 #include <frugal/plan/compute_optimal.hpp>
 #include <frugal/plan/memory.hpp>
 #include <frugal/plan/plan.hpp>
@@ -10,23 +12,41 @@
 #include <frugal/plan/spot_cost.hpp>
 
 #include <cmath>
+#include <optional>
 #include <string>
 
 /// The results of the formulas as plans.
 namespace frugal::plan {
 
-inline Plan plan_of(OptimalPlan const& got) {
+/// The devices on which a budget is spent; hours need their speed, and dollars a price.
+struct Spending {
+  Speed speed{};
+  std::optional<PricePerDevice> price{};
+};
+
+/// With `on`, the hours of devices that each allocation takes, and what they cost.
+inline Plan plan_of(OptimalPlan const& got, std::optional<Spending> const& on = {}) {
   Plan plan;
+  auto const spend = [&on](PlanSection& section, std::string const& name, double flops) {
+    if (!on) return;
+    DeviceHours const hours = time_for(flops, on->speed);
+    section.rows.push_back({name + "_device_hours", hours.value(), Unit::hours});
+    if (!on->price) return;
+    detail::require_not_negative("price", on->price->value());
+    section.rows.push_back({name + "_cost", (*on->price * hours).value(), Unit::usd});
+  };
   plan.add("Compute budget").rows = {{"compute", got.flops, Unit::flop}};
   PlanSection& rule = plan.add("By tokens per parameter, C = 6ND");
   rule.rows = {{"rule_parameters", got.rule.parameters},
                {"rule_tokens", got.rule.tokens},
                {"rule_tokens_per_parameter", got.rule.tokens_per_parameter(), Unit::ratio}};
+  spend(rule, "rule", got.rule.flops());
   PlanSection& fit = plan.add("By the coefficients of N = a C^alpha and D = b C^beta");
   fit.rows = {{"fit_parameters", got.fit.parameters},
               {"fit_tokens", got.fit.tokens},
               {"fit_tokens_per_parameter", got.fit.tokens_per_parameter(), Unit::ratio},
               {"fit_compute", got.fit.flops(), Unit::flop, "6ND"}};
+  spend(fit, "fit", got.fit.flops());
   PlanSection& both = plan.add("Where they disagree: the coefficients over the rule");
   both.rows = {{"parameters_ratio", got.parameters_ratio(), Unit::ratio},
                {"tokens_ratio", got.tokens_ratio(), Unit::ratio},
@@ -56,7 +76,7 @@ inline Plan plan_of(Breakdown const& breakdown) {
   for (BreakdownStep const& step : breakdown.steps()) {
     std::string note = step.note;
     if (step.saved != Usd(0)) {
-      note = "saves " + detail::dollars(step.saved.value()) + "; " + note;
+      note = "saves " + dollars_text(step.saved.value()) + "; " + note;
     }
     steps.rows.push_back({step.name, step.cost.total().value(), Unit::usd, note});
   }
@@ -104,6 +124,22 @@ inline Plan plan_of(MemoryEstimate const& got) {
   return plan;
 }
 
+inline Plan plan_of(CheckpointInputs const& in) {
+  CheckpointEstimate const got = estimate(in);
+  Plan plan;
+  PlanSection& section = plan.add("Checkpoint interval");
+  section.rows = {{"save_time", in.save.value(), Unit::seconds, "of a checkpoint"},
+                  {"young_interval", got.young.value(), Unit::seconds},
+                  {"daly_interval", got.daly.value(), Unit::seconds},
+                  {"overhead", got.overhead, Unit::share, "checkpoints, interruptions"}};
+  if (in.hours > 0) {
+    section.rows.push_back({"hours", got.hours, Unit::hours, "expected, at Daly's interval"});
+    section.rows.push_back({"save_hours", got.save_hours, Unit::hours, "in checkpoints"});
+    section.rows.push_back({"lost_hours", got.lost_hours, Unit::hours, "to interruptions"});
+  }
+  return plan;
+}
+
 inline Plan plan_of(SpotInputs const& in) {
   SpotEstimate const got = estimate(in);
   Plan plan;
@@ -123,6 +159,8 @@ inline Plan plan_of(SpotInputs const& in) {
     section.notes = {"Restarts take longer than the machines live: the run never ends."};
   } else if (got.cost > got.on_demand) {
     section.notes = {"On demand is cheaper at this rate."};
+  } else if (in.preemptions_per_hour == 0) {
+    section.notes = {"No preemptions are assumed: the saving is the difference of the prices."};
   }
   return plan;
 }
