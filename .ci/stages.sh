@@ -146,9 +146,19 @@ run_deduplicate_example() {
     [ "$(sort "$folder/kept" | uniq -d | wc -l)" = 0 ]
 }
 
-# Each subcommand plans something, JSON is JSON, and wrong arguments are exit code 2.
+# plan_value KEY [argument...]: the number of a key in a plan, with four digits.
+plan_value() {
+  local key=$1
+  shift
+  "$root/build/tests/examples/frugal_plan" "$@" --json | python3 -c 'import json, sys
+rows = {row["key"]: row["value"] for section in json.load(sys.stdin)["sections"] for row in section["rows"]}
+print("%.4g" % rows[sys.argv[1]])' "$key"
+}
+
+# Each subcommand plans something, its figures are those of docs/plan.md, and wrong arguments are
+# exit code 2.
 run_plan_example() {
-  local arguments rc failed=0
+  local arguments key figure rc failed=0 prices=$state/examples/prices.json
   while read -r -a arguments; do
     run_example frugal_plan "${arguments[@]}" || failed=1
   done <<'PLANS'
@@ -164,11 +174,41 @@ devices
 --help
 PLANS
   python3 -m json.tool "$state/examples/levers.json" >/dev/null || failed=1
-  for arguments in '' 'optimal --compute 0' 'cost --hours 1 --price-per-device -4' 'optimal --money 10 --device nothing'; do
+  while read -r key figure arguments; do
+    # shellcheck disable=SC2086
+    [ "$(plan_value "$key" $arguments)" = "$figure" ] || { printf '%s of frugal_plan %s\n' "$key" "$arguments" >&2 && failed=1; }
+  done <<'FIGURES'
+device_hours 813.8 optimal --money 1000 --offer p4d.24xlarge --spot-price
+rule_cost 1000 optimal --money 1000 --offer p4d.24xlarge --spot-price
+rule_parameters 2.887e+09 optimal --compute 1e21
+fit_parameters 7.776e+09 optimal --compute 1e21
+fit_over_budget 2.652 optimal --compute 1e21
+BF16 2.162e+05 levers --cost-per-run 37748 --hours 72 --devices 8 --runs 24 --lever spot:price:0.35795 --lever BF16:hours:0.66667
+efficiency 0.2368 allreduce --devices 8 --parameters 1.3e9 --gbit-per-s 600 --samples-per-s 850 --samples 32
+daly_interval 1570 checkpoint --save-s 60 --lifetime-h 6
+on_demand_cost 640.5 spot --hours 10 --devices 12 --price-per-node 32 --spot-per-device 1 --preemptions-per-h 0
+spot_cost 120.1 spot --hours 10 --devices 12 --price-per-node 32 --spot-per-device 1 --preemptions-per-h 0
+FIGURES
+  while read -r arguments; do
     # shellcheck disable=SC2086
     "$root/build/tests/examples/frugal_plan" $arguments 2>/dev/null >&2 && rc=0 || rc=$?
-    [ "$rc" = 2 ] || failed=1
-  done
+    [ "$rc" = 2 ] || { printf 'exit code %s of frugal_plan %s\n' "$rc" "$arguments" >&2 && failed=1; }
+  done <<'WRONG'
+
+optimal --compute 0
+optimal --compute 1e21 --price-per-device 4
+optimal --compute 1e21 --utilisation 0.5
+optimal --money 10 --device nothing
+optimal --money 10 --offer p4d.24xlarge --device H100
+cost --hours 1 --price-per-device -4
+cost --hours 1 --price-per-device 4 --devices-per-node 4
+cost --hours 1 --cost-per-run 0 --devices 0
+run --parameters 1e9 --device H100 --overlap 0.5
+run --parameters 1e9 --device H100 --price-per-device 4 --notice
+WRONG
+  printf '{\n  "format": "frugal prices",\n  "version": 1, "prices": [{"name": 7}]\n}\n' >"$prices"
+  "$root/build/tests/examples/frugal_plan" devices --prices "$prices" 2>"$prices.said" >&2 && rc=0 || rc=$?
+  [ "$rc" = 2 ] && grep -qF 'prices.json:3:37)' "$prices.said" || { cat "$prices.said" >&2 && failed=1; }
   return "$failed"
 }
 
@@ -183,7 +223,7 @@ run_report_example() {
 stage_examples() {
   local source name failed=0 targets=(fault_save)
   pinned_torch 2.11.0
-  configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch"
+  configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_INSTALL_PROGRAMS=ON
   for source in "$root"/examples/*.cpp; do targets+=("$(basename "$source" .cpp)"); done
   build "$root/build/tests" "${targets[@]}"
   rm -rf "$state/examples"
@@ -202,6 +242,11 @@ stage_examples() {
     image_sheet) run_example "$name" sheet.png || failed=1 ;;
     *) run_example "$name" || failed=1 ;;
     esac
+  done
+  # Installed, they find LibTorch and the libraries of the components.
+  cmake --install "$root/build/tests" --prefix "$state/programs" >"$state/log/install.log" 2>&1 || failed=1
+  for name in frugal_doctor frugal_pack frugal_plan frugal_report; do
+    if "$state/programs/bin/$name" --help >/dev/null; then count 1 0; else count 0 1 && failed=1; fi
   done
   return "$failed"
 }

@@ -71,9 +71,12 @@ install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/licenses/frugal")
 
 # The examples are at hand by now, if they are built.
 if(FRUGAL_INSTALL_PROGRAMS)
-  if(NOT TARGET frugal_pack)
-    message(FATAL_ERROR "frugal: FRUGAL_INSTALL_PROGRAMS installs frugal_pack and frugal_plan, which are built with \
-FRUGAL_BUILD_EXAMPLES=ON and FRUGAL_ARCHIVE=ON.")
-  endif()
-  install(TARGETS frugal_pack frugal_plan RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  set(frugal_programs frugal_doctor frugal_pack frugal_plan frugal_report)
+  foreach(program IN LISTS frugal_programs)
+    if(NOT TARGET ${program})
+      message(FATAL_ERROR "frugal: FRUGAL_INSTALL_PROGRAMS installs ${program} as well, which is built with \
+FRUGAL_BUILD_EXAMPLES=ON, CLI11 and FRUGAL_ARCHIVE=ON.")
+    endif()
+  endforeach()
+  install(TARGETS ${frugal_programs} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()

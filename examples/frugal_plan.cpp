@@ -55,12 +55,22 @@ plan::Offer const& offer_of(plan::PriceTable const& table, std::string const& na
       {.what = std::move(what), .where = std::move(where), .why = "", .fix = std::move(fix)});
 }
 
+bool is_given(CLI::Option const* option) { return option != nullptr && option->count() != 0; }
+
+/// Nothing that was asked for is ignored in silence.
+void refuse_without(CLI::Option const* option, std::string const& missing) {
+  if (!is_given(option)) return;
+  refuse(option->get_name() + " changes nothing without " + missing, "arguments",
+         "Give " + missing + " as well, or leave it out.");
+}
+
 /// A price by the name of an offer, per device or per node: one of the three.
 struct PriceOptions {
   std::string offer;
   double per_device = 0, per_node = 0, spot_per_device = 0, spot_per_node = 0;
   unsigned devices_per_node = 8;
   bool of_spot = false;
+  CLI::Option* has_node_size = nullptr;
   CLI::Option* has_device = nullptr;
   CLI::Option* has_node = nullptr;
   CLI::Option* has_spot_device = nullptr;
@@ -74,9 +84,10 @@ struct PriceOptions {
     has_node = app.add_option("--price-per-node", per_node, "USD per hour of a whole node")
                    ->excludes(by_name)
                    ->excludes(has_device);
-    app.add_option("--devices-per-node", devices_per_node, "of --price-per-node")
-        ->check(CLI::Range(1, 4096))
-        ->capture_default_str();
+    has_node_size =
+        app.add_option("--devices-per-node", devices_per_node, "where a price is per node")
+            ->check(CLI::Range(1, 4096))
+            ->capture_default_str();
     if (!with_spot) {
       app.add_flag("--spot-price", of_spot, "take the spot price of the offer")->needs(by_name);
       return;
@@ -87,6 +98,9 @@ struct PriceOptions {
   }
 
   std::optional<plan::Price> on_demand(plan::PriceTable const& table) const {
+    if (!is_given(has_node) && !is_given(has_spot_node)) {
+      refuse_without(has_node_size, "a price per node");
+    }
     if (!offer.empty())
       return of_spot ? spot_of(offer_of(table, offer)) : offer_of(table, offer).on_demand;
     return given(has_device, per_device, has_node, per_node);
@@ -110,11 +124,11 @@ struct PriceOptions {
   }
   std::optional<plan::Price> given(CLI::Option const* device, double by_device,
                                    CLI::Option const* node, double by_node) const {
-    if (device != nullptr && device->count() != 0) {
+    if (is_given(device)) {
       plan::detail::require_not_negative("price per device", by_device);
       return plan::Price(plan::PricePerDevice(by_device), devices_per_node);
     }
-    if (node != nullptr && node->count() != 0) {
+    if (is_given(node)) {
       plan::detail::require_not_negative("price per node", by_node);
       return plan::Price(plan::PricePerNode(by_node), devices_per_node);
     }
@@ -125,15 +139,19 @@ struct PriceOptions {
 /// A bandwidth in bits or in bytes.
 struct LinkOptions {
   double gigabits = 0, gigabytes = 0;
+  CLI::Option* has_bits = nullptr;
+  CLI::Option* has_bytes = nullptr;
 
   void add_to(CLI::App& app) {
-    auto* const bits = app.add_option("--gbit-per-s", gigabits,
-                                      "bandwidth of the slowest link, gigabits per second");
-    app.add_option("--gbyte-per-s", gigabytes, "the same in gigabytes per second")->excludes(bits);
+    has_bits = app.add_option("--gbit-per-s", gigabits,
+                              "bandwidth of the slowest link, gigabits per second");
+    has_bytes = app.add_option("--gbyte-per-s", gigabytes, "the same in gigabytes per second")
+                    ->excludes(has_bits);
   }
+  bool given() const { return is_given(has_bits) || is_given(has_bytes); }
   plan::GigabytesPerSecond bandwidth() const {
-    return gigabytes != 0 ? plan::GigabytesPerSecond(gigabytes)
-                          : plan::in_bytes(plan::GigabitsPerSecond(gigabits));
+    return is_given(has_bytes) ? plan::GigabytesPerSecond(gigabytes)
+                               : plan::in_bytes(plan::GigabitsPerSecond(gigabits));
   }
 };
 
@@ -188,18 +206,30 @@ CLI::Option* choice(CLI::App& app, char const* name, Value& value,
 struct DeviceOptions {
   std::string device, format = "BF16";
   double utilisation = 0.3;
+  CLI::Option* has_format = nullptr;
+  CLI::Option* has_utilisation = nullptr;
 
   void add_to(CLI::App& app) {
     app.add_option("--device", device, "of the table of devices, or as its driver names it");
-    app.add_option("--format", format, "of matrix products")->capture_default_str();
-    app.add_option("--utilisation", utilisation, "share of the peak that training reaches")
-        ->capture_default_str();
+    has_format = app.add_option("--format", format, "of matrix products")->capture_default_str();
+    has_utilisation =
+        app.add_option("--utilisation", utilisation, "share of the peak that training reaches")
+            ->capture_default_str();
   }
-  /// The one that is named, or that of the offer.
+  /// The one that is named, or that of the offer; null if neither is.
+  plan::Device const* find(plan::PriceTable const& table, std::string const& offer) const {
+    if (offer.empty()) return device.empty() ? nullptr : &table.devices().at(device);
+    plan::Device const& of_offer = table.devices().at(table.offer(offer).device);
+    if (device.empty() || &table.devices().at(device) == &of_offer) return &of_offer;
+    refuse("this offer has another device: " + of_offer.name, offer,
+           "Leave out --device, or give the price of your own.");
+  }
   plan::Device const& of(plan::PriceTable const& table, std::string const& offer) const {
-    if (device.empty() && !offer.empty()) return table.devices().at(table.offer(offer).device);
-    if (device.empty()) refuse("a device is missing", "arguments", "Give --device or --offer.");
-    return table.devices().at(device);
+    if (plan::Device const* const found = find(table, offer)) return *found;
+    refuse("a device is missing", "arguments", "Give --device or --offer.");
+  }
+  plan::Speed speed(plan::Device const& of_device) const {
+    return {of_device.peak(format), utilisation};
   }
 };
 
@@ -228,31 +258,42 @@ Subcommand optimal(CLI::App& all) {
   app->add_option("--tokens-per-parameter", in->ratio, "of the rule")->capture_default_str();
   in->device.add_to(*app);
   in->price.add_to(*app, false);
-  return {
-      app, [in](plan::PriceTable const& table) {
-        double flops = in->compute;
-        plan::Plan bought;
-        if (in->by_compute->count() == 0) {
-          plan::Device const& device = in->device.of(table, in->price.offer);
-          plan::Speed const speed{device.peak(in->device.format), in->device.utilisation};
-          plan::DeviceHours hours(in->device_hours);
-          plan::PlanSection& section = bought.add("Budget");
-          if (in->by_money->count() != 0) {
-            plan::detail::require_positive("money", in->money);
-            plan::PricePerDevice const price = in->price.needed(table).per_device();
-            flops = plan::flops_for(plan::Usd(in->money), price, speed);
-            hours = plan::Usd(in->money) / price;
-            section.rows = {{"money", in->money, plan::Unit::usd},
-                            {"price_per_device", price.value(), plan::Unit::usd_per_hour}};
-          } else {
-            plan::detail::require_positive("device-hours", in->device_hours);
-            flops = plan::flops_in(hours, speed);
-          }
-          section.rows.push_back({"device_hours", hours.value(), plan::Unit::hours, device.name});
-        }
-        bought += plan::plan_of(plan::optimal_plan(flops, {}, in->ratio));
-        return bought;
-      }};
+  return {app, [in](plan::PriceTable const& table) {
+            std::optional<plan::Price> const price = in->price.on_demand(table);
+            plan::Device const* const device = in->device.find(table, in->price.offer);
+            double flops = in->compute;
+            if (in->by_compute->count() != 0 && device == nullptr) {
+              if (price) refuse("a device is missing", "arguments", "The cost needs --device.");
+              refuse_without(in->device.has_format, "--device");
+              refuse_without(in->device.has_utilisation, "--device");
+              return plan::plan_of(plan::optimal_plan(flops, {}, in->ratio));
+            }
+            plan::Device const& on = in->device.of(table, in->price.offer);
+            plan::Spending spending{.speed = in->device.speed(on)};
+            if (price) spending.price = price->per_device();
+            plan::Plan made;
+            plan::PlanSection& section = made.add("Budget");
+            plan::DeviceHours hours(in->device_hours);
+            if (in->by_money->count() != 0) {
+              plan::detail::require_positive("money", in->money);
+              spending.price = in->price.needed(table).per_device();
+              flops = plan::flops_for(plan::Usd(in->money), *spending.price, spending.speed);
+              hours = plan::Usd(in->money) / *spending.price;
+              section.rows = {{"money", in->money, plan::Unit::usd}};
+            } else if (in->by_compute->count() != 0) {
+              hours = plan::time_for(flops, spending.speed);
+            } else {
+              plan::detail::require_positive("device-hours", in->device_hours);
+              flops = plan::flops_in(hours, spending.speed);
+            }
+            if (spending.price) {
+              section.rows.push_back(
+                  {"price_per_device", spending.price->value(), plan::Unit::usd_per_hour});
+            }
+            section.rows.push_back({"device_hours", hours.value(), plan::Unit::hours, on.name});
+            made += plan::plan_of(plan::optimal_plan(flops, {}, in->ratio), spending);
+            return made;
+          }};
 }
 
 Subcommand run(CLI::App& all) {
@@ -262,6 +303,7 @@ Subcommand run(CLI::App& all) {
     PriceOptions price;
     LinkOptions link;
     double restart = 300, disk = 1;
+    std::vector<CLI::Option const*> of_spot, of_link;  // change nothing without
   };
   auto const in = std::make_shared<Options>();
   auto* const app = all.add_subcommand("run", "time, memory, checkpoints and cost of one run");
@@ -269,17 +311,19 @@ Subcommand run(CLI::App& all) {
   app->add_option("--tokens", in->run.tokens, "of the training data; 20 per parameter if left out");
   app->add_option("--devices", in->run.devices, "that train together")->capture_default_str();
   app->add_option("--preemptions-per-h", in->run.preemptions_per_hour, "of the whole job, on spot");
-  app->add_option("--restart-s", in->restart, "from a preemption to the next step")
-      ->capture_default_str();
-  app->add_flag("--notice", in->run.notice, "Spot saves within the notice");
+  in->of_spot = {app->add_option("--restart-s", in->restart, "from a preemption to the next step")
+                     ->capture_default_str(),
+                 app->add_flag("--notice", in->run.notice, "Spot saves within the notice")};
   choice(*app, "--keeping", in->run.keeping, keepings, "fp32, autocast or half-and-master");
   app->add_option("--optimizer", in->run.optimizer, "AdamW, SGD, ...")->capture_default_str();
   app->add_option("--activation-bytes", in->run.activations, "at their peak");
   app->add_option("--disk-gbyte-per-s", in->disk, "at which a checkpoint is written")
       ->capture_default_str();
-  choice(*app, "--gradients", in->run.gradients, gradient_formats, "FP32, BF16 or FP16");
-  app->add_option("--overlap", in->run.overlap, "share of a step in which gradients travel");
-  app->add_option("--tokens-per-step", in->run.tokens_per_step, "of one device; with a bandwidth");
+  in->of_link = {
+      choice(*app, "--gradients", in->run.gradients, gradient_formats, "FP32, BF16 or FP16"),
+      app->add_option("--overlap", in->run.overlap, "share of a step in which gradients travel"),
+      app->add_option("--tokens-per-step", in->run.tokens_per_step,
+                      "of one device; with a bandwidth")};
   in->link.add_to(*app);
   in->device.add_to(*app);
   in->price.add_to(*app, true);
@@ -293,6 +337,12 @@ Subcommand run(CLI::App& all) {
             inputs.disk = plan::GigabytesPerSecond(in->disk);
             inputs.on_demand = in->price.on_demand(table);
             inputs.spot = in->price.spot(table);
+            if (!in->link.given()) {
+              for (auto const* each : in->of_link) refuse_without(each, "a bandwidth");
+            }
+            if (!inputs.spot) {
+              for (auto const* each : in->of_spot) refuse_without(each, "a spot price");
+            }
             if (inputs.spot && !inputs.on_demand) {
               refuse("a price on demand is missing", "arguments",
                      "Spot is compared with it: give --price-per-device or --price-per-node.");
@@ -304,20 +354,21 @@ Subcommand run(CLI::App& all) {
 /// What cost and levers have in common.
 struct CostOptions {
   double hours = 0, devices = 1, runs = 1, cost_per_run = 0;
+  CLI::Option* whole = nullptr;
   PriceOptions price;
 
   void add_to(CLI::App& app) {
     app.add_option("--hours", hours, "of one run")->required();
     app.add_option("--devices", devices, "that train together")->capture_default_str();
     app.add_option("--runs", runs, "until the model is good")->capture_default_str();
-    auto* const whole = app.add_option("--cost-per-run", cost_per_run, "USD, instead of a price");
+    whole = app.add_option("--cost-per-run", cost_per_run, "USD, instead of a price");
     price.add_to(app, false);
     for (char const* const each : {"--offer", "--price-per-device", "--price-per-node"}) {
       whole->excludes(app.get_option(each));
     }
   }
   plan::RunCost cost(plan::PriceTable const& table) const {
-    if (cost_per_run != 0) {
+    if (whole->count() != 0) {
       return plan::RunCost::from_total(plan::Usd(cost_per_run), devices, hours, runs);
     }
     plan::Price const paid = price.needed(table);
@@ -415,30 +466,21 @@ Subcommand checkpoint(CLI::App& all) {
   app->add_option("--work-h", in->work, "hours of work")->capture_default_str();
   app->add_option("--restart-s", in->restart, "from a failure to the next step")
       ->capture_default_str();
-  return {app, [in](plan::PriceTable const&) {
-            plan::detail::require_positive("seconds of a save", in->save);
-            plan::detail::require_positive("lifetime", in->lifetime);
-            plan::detail::require_positive("work", in->work);
-            plan::detail::require_not_negative("restart", in->restart);
-            double const life = in->lifetime * 3600;
-            double const daly = plan::daly_interval(in->save, life);
-            double const hours = plan::expected_time(in->work * 3600, daly, in->save,
-                                                     {.lifetime = life, .restart = in->restart}) /
-                                 3600;
-            plan::Plan out;
-            out.add("Checkpoint interval").rows = {
-                {"young_interval", plan::young_interval(in->save, life), plan::Unit::seconds},
-                {"daly_interval", daly, plan::Unit::seconds},
-                {"hours", hours, plan::Unit::hours, "expected, at Daly's interval"},
-                {"overhead", hours / in->work - 1, plan::Unit::share, "checkpoints, failures"}};
-            return out;
-          }};
+  return {
+      app, [in](plan::PriceTable const&) {
+        plan::detail::require_positive("work", in->work);
+        return plan::plan_of(plan::CheckpointInputs{.save = plan::Seconds(in->save),
+                                                    .lifetime = plan::Seconds(in->lifetime * 3600),
+                                                    .restart = plan::Seconds(in->restart),
+                                                    .hours = in->work});
+      }};
 }
 
 Subcommand spot(CLI::App& all) {
   struct Options {
     plan::SpotInputs spot;
     double save = 30, restart = 300, interval = 0;
+    CLI::Option* has_interval = nullptr;
     PriceOptions price;
   };
   auto const in = std::make_shared<Options>();
@@ -451,7 +493,8 @@ Subcommand spot(CLI::App& all) {
       ->capture_default_str();
   app->add_option("--restart-s", in->restart, "from a preemption to the next step")
       ->capture_default_str();
-  app->add_option("--interval-s", in->interval, "between checkpoints; Daly's if left out");
+  in->has_interval =
+      app->add_option("--interval-s", in->interval, "between checkpoints; Daly's if left out");
   app->add_flag("--notice", in->spot.notice, "Spot saves within the notice: no work is lost");
   in->price.add_to(*app, true);
   return {app, [in](plan::PriceTable const& table) {
@@ -461,11 +504,14 @@ Subcommand spot(CLI::App& all) {
               refuse("a spot price is missing", "arguments",
                      "Give --spot-per-device, --spot-per-node, or an --offer that has one.");
             }
-            inputs.on_demand = in->price.needed(table).per_device();
+            plan::Price const on_demand = in->price.needed(table);
+            inputs.on_demand = on_demand.per_device();
             inputs.spot = price->per_device();
+            inputs.billed = on_demand.billed(inputs.devices);
+            inputs.spot_billed = price->billed(inputs.devices);
             inputs.save = plan::Seconds(in->save);
             inputs.restart = plan::Seconds(in->restart);
-            if (in->interval != 0) inputs.interval = plan::Seconds(in->interval);
+            if (is_given(in->has_interval)) inputs.interval = plan::Seconds(in->interval);
             return plan::plan_of(inputs);
           }};
 }
@@ -485,6 +531,9 @@ plan::Plan list_of(plan::PriceTable const& table) {
       section.rows.push_back({offer.name, offer.on_demand.per_device().value(),
                               plan::Unit::usd_per_hour,
                               "a device; " + offer.source + " " + offer.as_of});
+      if (!offer.spot) continue;
+      section.rows.push_back({offer.name + " spot", offer.spot->per_device().value(),
+                              plan::Unit::usd_per_hour, "a device"});
     }
   }
   return out;

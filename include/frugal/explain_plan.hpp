@@ -62,8 +62,8 @@ std::optional<double> step_seconds_of(Trainer& trainer, PlanInputs const& given)
 inline void explain_cost(plan::RecipeRun const& run, PlanPrice const& price, std::ostream& out) {
   std::optional<double> const hours = run.hours();
   if (hours) {
-    out << "time: " << watch::duration_text(3600 * *hours) << " (" << static_cast<std::uint64_t>(*run.steps)
-        << " steps of "
+    out << "time: " << watch::duration_text(3600 * *hours) << " ("
+        << static_cast<std::uint64_t>(*run.steps) << " steps of "
         << watch::short_number(run.step->value()) << " s";
     if (run.exposed() > plan::Seconds(0)) {
       out << ", and " << watch::short_number(run.exposed().value()) << " s of communication";
@@ -130,8 +130,9 @@ void explain_run(Trainer& trainer, B const& batch, std::optional<std::uint64_t> 
   if (steps) run.steps = static_cast<double>(*steps);
   explain_cost(run, price, out);
   if (given.lifetime_seconds && !given.save_seconds && !memory.knows_optimizer) {
-    print_paragraph(out, "caution: the optimizer's state is not known, and a checkpoint takes "
-                         "longer than without it; give save_seconds");
+    print_paragraph(out,
+                    "caution: the optimizer's state is not known, and a checkpoint takes "
+                    "longer than without it; give save_seconds");
   }
   plan::Plan const plan = plan::plan_of(run);
   if (!plan.sections.empty()) out << '\n' << plan;

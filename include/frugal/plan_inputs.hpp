@@ -29,8 +29,8 @@ struct PlanInputs {
   std::optional<plan::PricePerDevice> spot{};  ///< the price where the job lives so long
   double restart_seconds = 300;                ///< from a preemption to the next step
   plan::GigabytesPerSecond disk{1};            ///< at which a checkpoint is written
-  plan::GigabytesPerSecond link{};             ///< between devices, which then average gradients; 0:
-                                               ///< no communication
+  plan::GigabytesPerSecond link{};  ///< between devices, which then average gradients; 0:
+                                    ///< no communication
   plan::GradientFormat gradients = plan::GradientFormat::FP32;  ///< as they travel
   double overlap = 0;            ///< share of a step during which gradients travel
   double tokens_per_sample = 0;  ///< of a language model, for the compute-optimal comparison
@@ -58,7 +58,7 @@ inline void require(PlanInputs const& given) {
   positive("step_seconds", given.step_seconds);
   positive("save_seconds", given.save_seconds);
   positive("lifetime_seconds", given.lifetime_seconds);
-  positive("restart_seconds", given.restart_seconds);
+  at_least_0("restart_seconds", given.restart_seconds);
   positive("disk", given.disk.value());
   at_least_0("link", given.link.value());
   if (given.overlap > 1) refuse("overlap", given.overlap, "a share of at most 1");
@@ -72,9 +72,9 @@ struct PlanPrice {
   std::optional<plan::PricePerDevice> on_demand{};
   std::optional<plan::PricePerDevice> spot{};
   int devices = 1;
-  double other_per_hour = 0;   ///< on demand and on spot alike
-  double idle_seconds = 0;     ///< billed before the start
-  bool pays_spot = false;      ///< CostMeter bills the spot price
+  double other_per_hour = 0;  ///< on demand and on spot alike
+  double idle_seconds = 0;    ///< billed before the start
+  bool pays_spot = false;     ///< CostMeter bills the spot price
   std::vector<std::string> notes{};
 
   /// With the other costs, shared out among the devices.

@@ -50,7 +50,8 @@ TEST_CASE("an unknown device is an error that names the near ones") {
       "A100 40GB. Name one of these, or describe the device in a price "
       "file.",
       frugal::SettingsError);
-  CHECK_THROWS_WITH_AS(table.at("abacus of wood"), doctest::Contains("known are H200 NVL, H200, H100 PCIe,"),
+  CHECK_THROWS_WITH_AS(table.at("abacus of wood"),
+                       doctest::Contains("known are H200 NVL, H200, H100 PCIe,"),
                        frugal::SettingsError);
 }
 
@@ -60,7 +61,8 @@ TEST_CASE("an unknown format is an error that lists the known ones") {
   CHECK(table.at("A100 80GB").peak("INT8") == 624e12);
   CHECK(table.at("H100").peak("FP8") == 1979e12);
   CHECK_THROWS_WITH_AS(table.at("A100 80GB").peak("FP64"),
-                       doctest::Contains("known are BF16, FP16, FP32, INT8, TF32"), frugal::SettingsError);
+                       doctest::Contains("known are BF16, FP16, FP32, INT8, TF32"),
+                       frugal::SettingsError);
   CHECK_THROWS_WITH_AS(table.at("A10G").peak("FP32"),
                        doctest::Contains("the table has no peak of this device"),
                        frugal::SettingsError);

@@ -6,9 +6,9 @@
 #include <frugal/policy/prometheus_endpoint.hpp>
 
 #include "support/files.hpp"
+#include "support/locales.hpp"
 #include "support/scripted.hpp"
 #include "support/sockets.hpp"
-#include "support/strange_locale.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -156,7 +156,8 @@ TEST_CASE("looking whether the endpoint listens is no scrape") {
 }
 
 TEST_CASE("a scrape has the version, a label of the user's only once, and numbers of no locale") {
-  StrangeLocale const strange;
+  GroupedLocale const grouped;
+  CommaLocale const comma;
   std::string answer;
   std::function<std::uint16_t()> port;
   auto trainer =

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -135,9 +136,10 @@ std::string written_value() {
   } else if constexpr (std::is_integral_v<T>) {
     return std::to_string(V);
   } else if constexpr (std::is_floating_point_v<T>) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.15g", static_cast<double>(V));
-    return text;
+    std::array<char, 40> text{};  // whatever the locale
+    return {text.data(), std::to_chars(text.data(), text.data() + text.size(),
+                                       static_cast<double>(V), std::chars_format::general, 15)
+                             .ptr};
   } else if constexpr (std::same_as<T, Rational>) {
     return written_rational(V);
   } else if constexpr (std::convertible_to<T, std::string_view>) {

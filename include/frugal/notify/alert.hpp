@@ -3,11 +3,11 @@
 
 #include <frugal/error.hpp>
 #include <frugal/store/json_line.hpp>
+#include <frugal/store/number_text.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -45,9 +45,7 @@ struct Alert {
             if constexpr (std::is_same_v<std::decay_t<decltype(each)>, std::string>) {
               return each;
             } else if constexpr (std::is_same_v<std::decay_t<decltype(each)>, double>) {
-              char number[32];
-              std::snprintf(number, sizeof number, "%.6g", each);
-              return std::string(number);
+              return frugal::detail::general(each, 6);
             } else {
               return std::to_string(each);
             }

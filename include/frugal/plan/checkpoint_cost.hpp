@@ -36,9 +36,9 @@ inline CheckpointEstimate estimate(CheckpointInputs const& in) {
   // The times are proportional to the work, so that an hour tells the share.
   double const interval = out.daly.value();
   double const calm = expected_time(3600, interval, save, {}) / 3600;
-  double const all = expected_time(3600, interval, save,
-                                   {.lifetime = lifetime, .restart = in.restart.value()}) /
-                     3600;
+  double const all =
+      expected_time(3600, interval, save, {.lifetime = lifetime, .restart = in.restart.value()}) /
+      3600;
   out.overhead = all - 1;
   out.hours = all * in.hours;
   out.save_hours = (calm - 1) * in.hours;

@@ -20,7 +20,8 @@ namespace frugal::plan {
 /// What a data sheet says of a device.
 struct Device {
   std::string name{};
-  std::map<std::string, double, std::less<>> peaks{};  ///< dense FLOP/s by format: "BF16"; of INT8, OP/s
+  std::map<std::string, double, std::less<>>
+      peaks{};  ///< dense FLOP/s by format: "BF16"; of INT8, OP/s
   Gigabytes memory{};
   GigabytesPerSecond bandwidth{};  ///< of its memory
 

@@ -3,12 +3,12 @@
 
 #include <frugal/plan/amount_text.hpp>
 #include <frugal/store/json_text.hpp>
+#include <frugal/store/number_text.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <iterator>
 #include <ostream>
 #include <string>
@@ -29,6 +29,9 @@ constexpr std::string_view name_of(Unit unit) {
 
 namespace detail {
 
+using frugal::detail::fixed;
+using frugal::detail::general;
+
 /// 1.3 billion as "1.3 G": powers of 1000, as the units of networks and data sheets.
 inline std::string scaled(double value, char const* suffix) {
   constexpr std::array<char const*, 9> prefixes{"", "k", "M", "G", "T", "P", "E", "Z", "Y"};
@@ -37,50 +40,38 @@ inline std::string scaled(double value, char const* suffix) {
     value /= 1000;
     ++at;
   }
-  char text[64];
-  std::snprintf(text, sizeof text, at == 0 ? "%.4g %s%s" : "%.1f %s%s", value, prefixes[at],
-                suffix);
-  std::string out(text);
+  std::string const number = at == 0 ? general(value, 4) : fixed(value, 1);
+  std::string out = number + ' ' + prefixes[at] + suffix;
   while (!out.empty() && out.back() == ' ') out.pop_back();
   return out;
 }
 
 inline std::string text_of(double value, Unit unit) {
   if (!std::isfinite(value)) return value > 0 ? "never ends" : "unknown";
-  char text[64];
   switch (unit) {
     case Unit::count:
       return scaled(value, "");
     case Unit::ratio:
-      std::snprintf(text, sizeof text, "%.4g", value);
-      return text;
+      return general(value, 4);
     case Unit::share:
-      std::snprintf(text, sizeof text, "%.1f %%", value * 100);
-      return text;
+      return fixed(value * 100, 1) + " %";
     case Unit::usd:
       return dollars_text(value);
     case Unit::usd_per_hour:
       return dollars_text(value) + "/h";
     case Unit::hours:
-      std::snprintf(text, sizeof text, value < 100 ? "%.2f h" : "%.0f h", value);
-      return text;
+      return fixed(value, value < 100 ? 2 : 0) + " h";
     case Unit::seconds:
-      if (value < 1) {
-        std::snprintf(text, sizeof text, "%.1f ms", value * 1000);
-      } else {
-        std::snprintf(text, sizeof text, value < 600 ? "%.1f s" : "%.0f s", value);
-      }
-      return text;
+      if (value < 1) return fixed(value * 1000, 1) + " ms";
+      return fixed(value, value < 600 ? 1 : 0) + " s";
     case Unit::bytes:
       return scaled(value, "B");
     case Unit::flop:
-      std::snprintf(text, sizeof text, "%.3g FLOP", value);
-      return text;
+      return general(value, 3) + " FLOP";
     case Unit::per_hour:
       break;
   }
-  std::snprintf(text, sizeof text, "%.3g per hour", value);
-  return text;
+  return general(value, 3) + " per hour";
 }
 
 }  // namespace detail

@@ -17,21 +17,21 @@ namespace frugal::plan {
 /// A run whose recipe is at hand: sizes are counted, and the time of a step is measured. What is
 /// not known is left out of its plan.
 struct RecipeRun {
-  double parameters = 0;             ///< of the model
-  double trained = 0;                ///< of these, with gradients
-  double checkpoint_bytes = 0;       ///< on disk
-  std::optional<double> steps{};     ///< of the run
-  std::optional<Seconds> step{};     ///< of one device alone, without communication
-  double samples = 1;                ///< of one device in a step
-  double tokens_per_sample = 0;      ///< 0: not a language model, and no compute-optimal one
-  double devices = 1;                ///< that train together, each with its own samples
-  GigabytesPerSecond link{};         ///< between devices; 0: communication is left out
+  double parameters = 0;          ///< of the model
+  double trained = 0;             ///< of these, with gradients
+  double checkpoint_bytes = 0;    ///< on disk
+  std::optional<double> steps{};  ///< of the run
+  std::optional<Seconds> step{};  ///< of one device alone, without communication
+  double samples = 1;             ///< of one device in a step
+  double tokens_per_sample = 0;   ///< 0: not a language model, and no compute-optimal one
+  double devices = 1;             ///< that train together, each with its own samples
+  GigabytesPerSecond link{};      ///< between devices; 0: communication is left out
   GradientFormat gradients = GradientFormat::FP32;
-  double overlap = 0;                ///< share of a step in which gradients travel
-  GigabytesPerSecond disk{1};        ///< at which a checkpoint is written
-  std::optional<Seconds> save{};     ///< that a checkpoint stops the steps; else by bytes and disk
+  double overlap = 0;                 ///< share of a step in which gradients travel
+  GigabytesPerSecond disk{1};         ///< at which a checkpoint is written
+  std::optional<Seconds> save{};      ///< that a checkpoint stops the steps; else by bytes and disk
   std::optional<Seconds> lifetime{};  ///< of the job: mean time between two interruptions
-  Seconds restart{300};              ///< from an interruption to the next step
+  Seconds restart{300};               ///< from an interruption to the next step
   std::optional<PricePerDevice> on_demand{};
   std::optional<PricePerDevice> spot{};
 
@@ -68,9 +68,10 @@ inline Plan plan_of(Allocation const& run) {
                   {"tokens_per_parameter", run.tokens_per_parameter(), Unit::ratio},
                   {"parameters_over_rule", run.parameters / best.rule.parameters, Unit::ratio}};
   double const ratio = run.parameters / best.rule.parameters;
-  section.notes = {ratio > 1.25   ? "A smaller model on more tokens is the better use of this compute."
-                   : ratio < 0.8 ? "A larger model on fewer tokens is the better use of this compute."
-                                 : "Close to the rule of 20 tokens per parameter."};
+  section.notes = {
+      ratio > 1.25  ? "A smaller model on more tokens is the better use of this compute."
+      : ratio < 0.8 ? "A larger model on fewer tokens is the better use of this compute."
+                    : "Close to the rule of 20 tokens per parameter."};
   plan += plan_of(best);
   return plan;
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/store/number_text.hpp>
 
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -12,12 +12,11 @@
 namespace frugal::plan::detail {
 
 [[noreturn]] inline void refuse(std::string_view input, double value, std::string_view rule) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%g", value);
-  throw SettingsError({.what = "an input of the plan is out of range",
-                       .where = std::string(input),
-                       .why = "it is " + std::string(text) + ", and must be " + std::string(rule),
-                       .fix = "Correct the input."});
+  throw SettingsError(
+      {.what = "an input of the plan is out of range",
+       .where = std::string(input),
+       .why = "it is " + frugal::detail::general(value, 6) + ", and must be " + std::string(rule),
+       .fix = "Correct the input."});
 }
 
 /// Inputs of a formula. NaN fails each of these, and so does infinity.
@@ -33,8 +32,8 @@ constexpr void require_at_least_one(std::string_view input, double value) {
 }
 /// Devices that train together: 1 and a half cannot.
 constexpr void require_count(std::string_view input, double value) {
-  bool const whole = value >= 1 && value <= 1e9 &&
-                     static_cast<double>(static_cast<long long>(value)) == value;
+  bool const whole =
+      value >= 1 && value <= 1e9 && static_cast<double>(static_cast<long long>(value)) == value;
   if (!whole) refuse(input, value, "a whole number, 1 or more");
 }
 constexpr void require_share(std::string_view input, double value) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include <frugal/policy/budget/limit.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/run/phases.hpp>
+#include <frugal/store/number_text.hpp>
 
 namespace frugal {
 
@@ -190,11 +190,9 @@ class Budget<Options...>::State {
   }
 
   void tell(Phase<Context> const& phase, double level, double amount, bool ends) {
-    char share[16];
-    std::snprintf(share, sizeof share, "%.4g%%", 100 * level);
     send(phase, level, amount, ends ? "stop" : "warn",
-         std::string(share) + " of " + text(limit_) + " is reached: " + text(amount) + " spent" +
-             (ends ? ", and the run ends here" : ""),
+         detail::general(100 * level, 4) + "% of " + text(limit_) + " is reached: " + text(amount) +
+             " spent" + (ends ? ", and the run ends here" : ""),
          {});
   }
 

@@ -4,7 +4,7 @@
 
 #include <frugal/policy/sink/csv_rows.hpp>
 
-#include "support/strange_locale.hpp"
+#include "support/locales.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -46,7 +46,8 @@ TEST_CASE("a record is a row for each of its fields, with every digit") {
 }
 
 TEST_CASE("no locale changes a number of a row") {
-  frugal_test::support::StrangeLocale const strange;
+  frugal_test::support::GroupedLocale const grouped;
+  frugal_test::support::CommaLocale const comma;
   MetricRecord record{RecordKind::step, "step", {.step = 1234567, .sample = 7654321}, 1234.5, {}};
   record.add("loss", 4321.5).add("seed", std::uint64_t{1000000});
   CHECK(frugal::detail::csv_rows(record) ==

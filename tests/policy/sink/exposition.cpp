@@ -4,7 +4,7 @@
 
 #include <frugal/policy/sink/exposition.hpp>
 
-#include "support/strange_locale.hpp"
+#include "support/locales.hpp"
 
 #include <string>
 
@@ -109,7 +109,8 @@ TEST_CASE("the version of frugal is a label of a gauge that is 1") {
 }
 
 TEST_CASE("no locale changes a number") {
-  frugal_test::support::StrangeLocale const strange;
+  frugal_test::support::GroupedLocale const grouped;
+  frugal_test::support::CommaLocale const comma;
   Exposition values;
   MetricRecord record{.kind = RecordKind::step, .at = {.step = 1234567}};
   values.take(record.add("loss", 1234.5));

@@ -4,7 +4,7 @@
 
 #include <frugal/policy/sink/mllog_line.hpp>
 
-#include "support/strange_locale.hpp"
+#include "support/locales.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -26,7 +26,8 @@ TEST_CASE("a line is what Python's mllog writes for the same event") {
 }
 
 TEST_CASE("no locale changes a number of a line") {
-  frugal_test::support::StrangeLocale const strange;
+  frugal_test::support::GroupedLocale const grouped;
+  frugal_test::support::CommaLocale const comma;
   CHECK(mllog_line(1556733699974, "POINT_IN_TIME", "seed", mllog_value(std::uint64_t{1234567}),
                    mllog_object({{"loss", 1234.5}})) ==
         ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1556733699974, \"event_type\": "

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <concepts>
-#include <cstdio>
 #include <ranges>
 #include <string>
 #include <type_traits>
 
+#include <frugal/store/number_text.hpp>
+
 namespace frugal::detail {
 
 inline std::string number_text(double number) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.17g,", number);  // every bit of it
-  return text.data();
+  return general(number, 17) + ",";  // every bit of it
 }
 
 /// What a transform of images is, for caches: its name, the version of its code, and its settings.
