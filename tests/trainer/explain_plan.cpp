@@ -69,8 +69,8 @@ TEST_CASE("without a price of its own it takes that of CostMeter, of a node or o
   CHECK(text.find("cost: $14.00 an hour for 4 devices, $28.00 for the run\n") != std::string::npos);
   meter.price = fr::plan::PricePerDevice(3);
   CHECK(text_of(meter, {}).find("cost: $12.00 an hour for 4 devices\n") != std::string::npos);
-  CHECK(text_of(meter, {.price = fr::plan::PricePerDevice(1)}).find("cost: $1.00 an hour\n") !=
-        std::string::npos);
+  CHECK(text_of(meter, {.price = fr::plan::PricePerDevice(1)})
+            .find("cost: $4.00 an hour for 4 devices\n") != std::string::npos);
   meter.currency = "EUR";
   CHECK(text_of(meter, {}).find("cost") == std::string::npos);
 }
