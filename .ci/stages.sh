@@ -181,9 +181,9 @@ PLANS
 device_hours 813.8 optimal --money 1000 --offer p4d.24xlarge --spot-price
 rule_cost 1000 optimal --money 1000 --offer p4d.24xlarge --spot-price
 rule_parameters 2.887e+09 optimal --compute 1e21
-fit_parameters 7.776e+09 optimal --compute 1e21
-fit_over_budget 2.652 optimal --compute 1e21
-BF16 2.162e+05 levers --cost-per-run 37748 --hours 72 --devices 8 --runs 24 --lever spot:price:0.35795 --lever BF16:hours:0.66667
+fit_parameters 7.828e+09 optimal --compute 1e21
+fit_over_budget 2.651 optimal --compute 1e21
+saved 6.898e+05 levers --cost-per-run 37748 --hours 72 --devices 8 --runs 24 --lever spot:price:0.35795 --lever BF16:hours:0.66667
 efficiency 0.2368 allreduce --devices 8 --parameters 1.3e9 --gbit-per-s 600 --samples-per-s 850 --samples 32
 daly_interval 1570 checkpoint --save-s 60 --lifetime-h 6
 on_demand_cost 640.5 spot --hours 10 --devices 12 --price-per-node 32 --spot-per-device 1 --preemptions-per-h 0
