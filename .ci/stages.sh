@@ -187,6 +187,7 @@ saved 6.898e+05 levers --cost-per-run 37748 --hours 72 --devices 8 --runs 24 --l
 efficiency 0.2368 allreduce --devices 8 --parameters 1.3e9 --gbit-per-s 600 --samples-per-s 850 --samples 32
 daly_interval 1570 checkpoint --save-s 60 --lifetime-h 6
 on_demand_cost 640.5 spot --hours 10 --devices 12 --price-per-node 32 --spot-per-device 1 --preemptions-per-h 0
+spot_cost 8.007 spot --hours 10 --devices 4 --offer g4dn.xlarge --spot-per-node 0.2 --preemptions-per-h 0
 spot_cost 120.1 spot --hours 10 --devices 12 --price-per-node 32 --spot-per-device 1 --preemptions-per-h 0
 FIGURES
   while read -r arguments; do
@@ -205,6 +206,10 @@ cost --hours 1 --price-per-device 4 --devices-per-node 4
 cost --hours 1 --cost-per-run 0 --devices 0
 run --parameters 1e9 --device H100 --overlap 0.5
 run --parameters 1e9 --device H100 --price-per-device 4 --notice
+run --parameters 1e9 --device H100 --price-per-device 4 --spot-per-device 1 --notice
+run --parameters 1e9 --device H100 --devices 8 --gbit-per-s 0 --tokens-per-step 1
+run --parameters 1e9 --device H100 --gbit-per-s 100 --overlap 0.5
+cost --hours 1 --cost-per-run 100 --devices-per-node 4
 WRONG
   printf '{\n  "format": "frugal prices",\n  "version": 1, "prices": [{"name": 7}]\n}\n' >"$prices"
   "$root/build/tests/examples/frugal_plan" devices --prices "$prices" 2>"$prices.said" >&2 && rc=0 || rc=$?

@@ -98,15 +98,20 @@ struct PriceOptions {
   }
 
   std::optional<plan::Price> on_demand(plan::PriceTable const& table) const {
+    require_node_price();
+    if (!offer.empty())
+      return of_spot ? spot_of(offer_of(table, offer)) : offer_of(table, offer).on_demand;
+    return given(has_device, per_device, has_node, per_node, devices_per_node);
+  }
+  void require_node_price() const {
     if (!is_given(has_node) && !is_given(has_spot_node)) {
       refuse_without(has_node_size, "a price per node");
     }
-    if (!offer.empty())
-      return of_spot ? spot_of(offer_of(table, offer)) : offer_of(table, offer).on_demand;
-    return given(has_device, per_device, has_node, per_node);
   }
   std::optional<plan::Price> spot(plan::PriceTable const& table) const {
-    if (auto price = given(has_spot_device, spot_per_device, has_spot_node, spot_per_node)) {
+    unsigned node = devices_per_node;
+    if (!offer.empty() && !is_given(has_node_size)) node = table.offer(offer).devices;
+    if (auto price = given(has_spot_device, spot_per_device, has_spot_node, spot_per_node, node)) {
       return price;
     }
     return offer.empty() ? std::nullopt : offer_of(table, offer).spot;
@@ -122,15 +127,16 @@ struct PriceOptions {
     if (offer.spot) return *offer.spot;
     refuse("this offer has no spot price", offer.name, "Add \"spot\" to it in a price file.");
   }
-  std::optional<plan::Price> given(CLI::Option const* device, double by_device,
-                                   CLI::Option const* node, double by_node) const {
+  static std::optional<plan::Price> given(CLI::Option const* device, double by_device,
+                                          CLI::Option const* node, double by_node,
+                                          unsigned devices_of_node) {
     if (is_given(device)) {
       plan::detail::require_not_negative("price per device", by_device);
-      return plan::Price(plan::PricePerDevice(by_device), devices_per_node);
+      return plan::Price(plan::PricePerDevice(by_device), devices_of_node);
     }
     if (is_given(node)) {
       plan::detail::require_not_negative("price per node", by_node);
-      return plan::Price(plan::PricePerNode(by_node), devices_per_node);
+      return plan::Price(plan::PricePerNode(by_node), devices_of_node);
     }
     return std::nullopt;
   }
@@ -150,6 +156,7 @@ struct LinkOptions {
   }
   bool given() const { return is_given(has_bits) || is_given(has_bytes); }
   plan::GigabytesPerSecond bandwidth() const {
+    if (given()) plan::detail::require_positive("bandwidth", gigabits + gigabytes);
     return is_given(has_bytes) ? plan::GigabytesPerSecond(gigabytes)
                                : plan::in_bytes(plan::GigabitsPerSecond(gigabits));
   }
@@ -303,14 +310,16 @@ Subcommand run(CLI::App& all) {
     PriceOptions price;
     LinkOptions link;
     double restart = 300, disk = 1;
-    std::vector<CLI::Option const*> of_spot, of_link;  // change nothing without
+    CLI::Option* has_rate = nullptr;
+    std::vector<CLI::Option const*> of_spot, of_link;  // change nothing without these
   };
   auto const in = std::make_shared<Options>();
   auto* const app = all.add_subcommand("run", "time, memory, checkpoints and cost of one run");
   app->add_option("--parameters", in->run.parameters, "of the model")->required();
   app->add_option("--tokens", in->run.tokens, "of the training data; 20 per parameter if left out");
   app->add_option("--devices", in->run.devices, "that train together")->capture_default_str();
-  app->add_option("--preemptions-per-h", in->run.preemptions_per_hour, "of the whole job, on spot");
+  in->has_rate = app->add_option("--preemptions-per-h", in->run.preemptions_per_hour,
+                                 "of the whole job, on spot");
   in->of_spot = {app->add_option("--restart-s", in->restart, "from a preemption to the next step")
                      ->capture_default_str(),
                  app->add_flag("--notice", in->run.notice, "Spot saves within the notice")};
@@ -337,11 +346,13 @@ Subcommand run(CLI::App& all) {
             inputs.disk = plan::GigabytesPerSecond(in->disk);
             inputs.on_demand = in->price.on_demand(table);
             inputs.spot = in->price.spot(table);
-            if (!in->link.given()) {
-              for (auto const* each : in->of_link) refuse_without(each, "a bandwidth");
+            for (auto const* each : in->of_link) {
+              if (!in->link.given()) refuse_without(each, "a bandwidth");
+              if (inputs.devices <= 1) refuse_without(each, "--devices above 1");
             }
-            if (!inputs.spot) {
-              for (auto const* each : in->of_spot) refuse_without(each, "a spot price");
+            for (auto const* each : in->of_spot) {
+              if (!inputs.spot) refuse_without(each, "a spot price");
+              if (!is_given(in->has_rate)) refuse_without(each, "--preemptions-per-h");
             }
             if (inputs.spot && !inputs.on_demand) {
               refuse("a price on demand is missing", "arguments",
@@ -369,6 +380,7 @@ struct CostOptions {
   }
   plan::RunCost cost(plan::PriceTable const& table) const {
     if (whole->count() != 0) {
+      price.require_node_price();
       return plan::RunCost::from_total(plan::Usd(cost_per_run), devices, hours, runs);
     }
     plan::Price const paid = price.needed(table);

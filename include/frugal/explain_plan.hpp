@@ -72,9 +72,13 @@ inline void explain_cost(plan::RecipeRun const& run, PlanPrice const& price, std
   }
   auto const& paid = price.pays_spot ? run.spot : run.on_demand;
   if (paid) {
-    plan::Usd const per_hour = *paid * plan::DeviceHours(price.devices);
+    plan::DeviceHours const hour(price.billed);
+    plan::Usd const per_hour = *paid * hour;
     std::string text = "cost: " + plan::dollars_text(per_hour.value()) + " an hour";
     if (price.devices > 1) text += " for " + std::to_string(price.devices) + " devices";
+    if (price.billed > price.devices) {
+      text += " of the " + watch::short_number(price.billed) + " that are billed";
+    }
     if (price.pays_spot) text += " on spot";
     if (hours) {
       double const billed = *hours + price.idle_seconds / 3600;
@@ -84,7 +88,7 @@ inline void explain_cost(plan::RecipeRun const& run, PlanPrice const& price, std
       }
     }
     if (price.pays_spot && run.on_demand) {
-      plan::Usd const calm = *run.on_demand * plan::DeviceHours(price.devices);
+      plan::Usd const calm = *run.on_demand * hour;
       text += "; " + plan::dollars_text(calm.value()) + " an hour on demand";
     }
     print_paragraph(out, text);
@@ -102,6 +106,7 @@ plan::RecipeRun recipe_run(Trainer& trainer, B const& batch, RecipeMemory const&
       .samples = static_cast<double>(batch_samples(batch)) * static_cast<double>(Traits::batches),
       .tokens_per_sample = given.tokens_per_sample,
       .devices = static_cast<double>(price.devices),
+      .billed = price.billed,
       .link = given.link,
       .gradients = given.gradients,
       .overlap = given.overlap,

@@ -20,7 +20,7 @@ namespace frugal {
 struct PlanInputs {
   std::optional<plan::PricePerDevice> price{};  ///< USD per hour of a device, on demand; else
                                                 ///< CostMeter's
-  std::optional<int> devices{};          ///< that train and are paid for; else CostMeter's, else 1
+  std::optional<int> devices{};                 ///< that train; else CostMeter's, else 1
   std::optional<double> step_seconds{};  ///< of a step of one device; else by Throughput's last fit
   std::optional<double> save_seconds{};  ///< for which a checkpoint stops the training; else its
                                          ///< bytes by `disk`
@@ -71,15 +71,16 @@ inline void require(PlanInputs const& given) {
 struct PlanPrice {
   std::optional<plan::PricePerDevice> on_demand{};
   std::optional<plan::PricePerDevice> spot{};
-  int devices = 1;
+  int devices = 1;            ///< that train
+  double billed = 1;          ///< devices that are paid for: an offer per node bills whole nodes
   double other_per_hour = 0;  ///< on demand and on spot alike
   double idle_seconds = 0;    ///< billed before the start
   bool pays_spot = false;     ///< CostMeter bills the spot price
   std::vector<std::string> notes{};
 
-  /// With the other costs, shared out among the devices.
+  /// With the other costs, shared out among the devices that are paid for.
   plan::PricePerDevice whole(plan::PricePerDevice price) const {
-    return price + plan::PricePerDevice(other_per_hour / devices);
+    return price + plan::PricePerDevice(other_per_hour / billed);
   }
 };
 
@@ -89,13 +90,16 @@ PlanPrice price_of(Trainer& trainer, PlanInputs const& given) {
   PlanPrice out{.on_demand = given.price,
                 .spot = given.spot,
                 .devices = given.devices.value_or(1),
+                .billed = static_cast<double>(given.devices.value_or(1)),
                 .other_per_hour = given.other_per_hour.value_or(0)};
   if constexpr (has<kinds::cost_meter, typename Trainer::policies>) {
-    auto const& meter = trainer.template policy<kinds::cost_meter>();
+    auto meter = trainer.template policy<kinds::cost_meter>();
     if (meter.currency != "USD") return out;
+    if (given.devices) meter.devices = static_cast<unsigned>(*given.devices);
     bool const on_gpu = trainer.device().is_cuda();
     auto const rate = meter.rate(on_gpu);
-    out.devices = given.devices.value_or(static_cast<int>(rate.devices));
+    out.devices = static_cast<int>(meter.devices);
+    out.billed = given.price ? out.devices : rate.devices;
     out.other_per_hour = given.other_per_hour.value_or(meter.other_per_hour);
     out.idle_seconds = meter.idle;
     if (meter.price_per_kilowatt_hour > 0) {
@@ -111,9 +115,8 @@ PlanPrice price_of(Trainer& trainer, PlanInputs const& given) {
     if (!rate.per_hour) return out;
     out.on_demand = per_device(rate);
     if (!meter.spot) return out;
-    auto calm = meter;  // the same offer on demand; a price that was set has no spot price
-    calm.spot = false;
-    auto const on_demand = calm.rate(on_gpu);
+    meter.spot = false;  // the same offer on demand; a price that was set has no spot price
+    auto const on_demand = meter.rate(on_gpu);
     if (on_demand.source == rate.source) return out;
     out.pays_spot = true;
     if (!given.spot) out.spot = out.on_demand;

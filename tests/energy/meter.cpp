@@ -77,6 +77,23 @@ TEST_CASE("the thread reads a counter that wraps in between, and tells one that 
   CHECK(sampler.stop().size() == 1);
 }
 
+TEST_CASE("a counter that vanishes is told, also if another was never read") {
+  TemporaryFolder const root;
+  for (char const* zone : {"intel-rapl:0", "intel-rapl:1"}) {
+    std::filesystem::create_directories(root / zone);
+    std::ofstream(root / (std::string(zone) + "/name")) << "package-0\n";
+  }
+  std::ofstream(root / "intel-rapl:1/energy_uj") << "1000000\n";
+  EnergySampler sampler(settings_of(root));
+  CHECK(sampler.reads());
+  CHECK(sampler.problems().size() == 2);  // of the first zone, and of NVML
+  std::filesystem::remove(root / "intel-rapl:1/energy_uj");
+  auto const since = sampler.stop();
+  CHECK(sampler.failing());
+  REQUIRE(since.size() == 1);
+  CHECK(since[0].find("intel-rapl:1") != std::string::npos);
+}
+
 TEST_CASE("without a counter there is no thread, and every reason is given") {
   TemporaryFolder const root;
   EnergySampler sampler(settings_of(root));

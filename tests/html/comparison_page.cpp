@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/html/comparison_page.hpp>
+#include <frugal/html/run_page.hpp>
 
 #include "html/run_files.hpp"
 #include "support/files.hpp"
@@ -32,6 +33,35 @@ TEST_CASE("a comparison has a row and a line per run, and the difference between
             "30 min (\xe2\x88\x92"
             "50%)</span></b>"));
   CHECK(has(html, "30 min, 1/2"));
+}
+
+TEST_CASE("a run that diverged has no best value, and no other loss in its place") {
+  TemporaryFolder const folder;
+  auto const validation = [](char const* loss) {
+    return R"({"event":"validation","step":20,"seconds":20,"loss":)" + std::string(loss) + "}\n";
+  };
+  put(folder / "good" / "metrics.jsonl",
+      std::string(head) + step(10) + validation("0.5") + validation("0.4") + step(30));
+  put(folder / "bad" / "metrics.jsonl",
+      std::string(head) + step(10) + validation("null") + step(30));
+  std::string const html = frugal::comparison_report_html({folder / "good", folder / "bad"});
+  CHECK(has(html, "<th scope=\"row\">good</th><td>30</td><td>30 s</td><td>0.4</td><td>20</td>"));
+  CHECK(has(html,
+            "<th scope=\"row\">bad</th><td>30</td><td>30 s</td><td>\xe2\x80\x93</td>"
+            "<td>\xe2\x80\x93</td><td>\xe2\x80\x93</td>"));
+  CHECK(has(html, "Validation loss"));
+}
+
+TEST_CASE("another currency is no dollars") {
+  TemporaryFolder const folder;
+  std::string euros(head);
+  euros.replace(euros.find("USD"), 3, "EUR");
+  std::string const resume = R"({"event":"resume","step":10,"seconds":10,"seconds_lost":5})"
+                             "\n";
+  put(folder / "a" / "metrics.jsonl", euros + step(10) + resume + step(20));
+  put(folder / "b" / "metrics.jsonl", euros + step(10));
+  CHECK_FALSE(has(frugal::comparison_report_html({folder / "a", folder / "b"}), "$"));
+  CHECK_FALSE(has(frugal::run_report_html(folder / "a"), "$"));
 }
 
 TEST_CASE("a comparison has the sections of its runs, and none that no run fills") {

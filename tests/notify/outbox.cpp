@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace frugal_test::notify_outbox {
@@ -156,6 +157,33 @@ TEST_CASE("a pause before the next attempt ends with the fit") {
   outbox.post({"a"});
   begun.acquire();
   CHECK(outbox.finish().failed == 1);
+}
+
+TEST_CASE("waiting for ever is waiting, and no overflow of the clock") {
+  constexpr auto ever = std::chrono::milliseconds::max();
+  Endpoint endpoint{{Attempt::Result::again, Attempt::Result::sent}};
+  // The second attempt begins unless the end has been reached meanwhile.
+  auto const pause = [](std::chrono::milliseconds, std::stop_token const& stop) {
+    for (int i = 0; i < 1000 && !stop.stop_requested(); ++i) std::this_thread::yield();
+  };
+  Outbox outbox(endpoint.send(), {.first_wait = ever, .longest_wait = ever, .at_end = ever}, pause);
+  outbox.post({"a"});
+  CHECK(outbox.finish().sent == 1);
+}
+
+TEST_CASE("a command gets numbers that a shell can compare") {
+  Alert const alert{.text = "x",
+                    .fields = {{"spent", 1234567.89},
+                               {"share", 0.5},
+                               {"limit", 20.0},
+                               {"hours", 1e-5},
+                               {"less", -3.25}}};
+  auto const words = alert.words();
+  CHECK(words.at("spent") == "1234567.89");
+  CHECK(words.at("share") == "0.5");
+  CHECK(words.at("limit") == "20");
+  CHECK(words.at("hours") == "0.00001");
+  CHECK(words.at("less") == "-3.25");
 }
 
 TEST_CASE("an alert is one JSON object, and words for a command") {

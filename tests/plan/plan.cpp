@@ -34,6 +34,7 @@ TEST_CASE("numbers are written for people, with their unit") {
   CHECK(text_of(1e21, Unit::flop) == "1e+21 FLOP");
   CHECK(text_of(0.05, Unit::per_hour) == "0.05 per hour");
   CHECK(text_of(std::numeric_limits<double>::infinity(), Unit::hours) == "never ends");
+  CHECK(text_of(std::numeric_limits<double>::infinity(), Unit::per_hour) == "none");
   CHECK(text_of(std::numeric_limits<double>::max(), Unit::usd).size() > 300);
 }
 

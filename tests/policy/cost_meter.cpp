@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <variant>
 #include <vector>
 
@@ -265,6 +266,72 @@ TEST_CASE("a run killed before its first cadence has lost money at the price of 
   CHECK(*end.cost.lost_amount == doctest::Approx(4));
   CHECK(*end.cost.amount == doctest::Approx(2 * 2 + 33 * 5));
   CHECK_FALSE(advises(end.report, "had no price"));
+}
+
+/// The machine goes between the end of training and its last save.
+struct GoneAtEnd {
+  struct kind : frugal::observer_kind {
+    static constexpr std::string_view name = "cost_meter.GoneAtEnd";
+  };
+  using listens = frugal::list<frugal::on::fit_end>;
+  using after = frugal::list<frugal::kinds::cost_meter>;
+  using before = frugal::list<frugal::kinds::checkpoint>;
+  bool dies = true;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(GoneAtEnd const& settings) : dies_(settings.dies) {}
+    void on_fit_end(frugal::FitEnd<Context>&) {
+      if (!dies_) return;
+      now += 1800;
+      throw Gone{};
+    }
+
+   private:
+    bool dies_;
+  };
+};
+
+TEST_CASE("a kill between the last step and the last save loses them") {
+  TemporaryFolder const folder;
+  Job const job{.folder = folder.path()};
+  frugal::Checkpoint<Every<1000>> const rarely;
+  CHECK(metered(meter_of(2), job, 3600, rarely, GoneAtEnd{}).died);
+  Cost const cost = metered(meter_of(2), job, 3600, rarely, GoneAtEnd{.dies = false}).cost;
+  CHECK(cost.hours == doctest::Approx(2 * 33 + 0.5));
+  CHECK(cost.lost_seconds == doctest::Approx(3600 * 33.5));
+}
+
+TEST_CASE("the bill goes on while a step, a validation or a save takes its time") {
+  TemporaryFolder const folder;
+  std::filesystem::path const file = folder / "bill";
+  int calls = 0;
+  bool grows = false;
+  auto const objective = [&](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
+    if (++calls == 3) {
+      auto const seconds = [&] { return frugal::detail::BillFile::read(file)->bill.seconds; };
+      double const before = seconds();
+      while (seconds() == before) std::this_thread::yield();  // for ever, without a thread for it
+      grows = true;
+    }
+    return frugal::CrossEntropy{}(module, batch);
+  };
+  CostMeter meter{.price = PricePerDevice(2), .refresh = 0.01};
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          objective,
+                          frugal::Settings{.run = folder.path(), .steps = 5},
+                          Optimizer{},
+                          meter,
+                          Saves{}};
+  frugal::Resident train(samples(43), {.batch = 4});
+  static_cast<void>(trainer.fit(train));
+  CHECK(grows);
+  auto const last = frugal::detail::BillFile::read(file);
+  REQUIRE(last);
+  CHECK(last->bill.seconds / 3600 ==
+        doctest::Approx(trainer.cost_meter().cost()->hours).epsilon(0.01));
 }
 
 TEST_CASE("a run that ends by an exception has its bill too") {

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <sys/resource.h>
-
-#include <csignal>
 #include <fstream>
+#include <numeric>
 #include <optional>
 
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/log.hpp>
 #include <frugal/policy/schedule.hpp>
 
+#include "support/dying_runs.hpp"
 #include "support/files.hpp"
+#include "support/full_disk.hpp"
 #include "support/scripted.hpp"
 
 namespace frugal_test::policy_log {
 
 using namespace frugal_test::support;
 using namespace frugal::literals;
+using dying_runs::Steps;
 using frugal::Epoch;
 using frugal::Every;
 using frugal::Log;
@@ -173,30 +174,17 @@ TEST_CASE("a full disk gives one line of advice, and does not end the run") {
         0);
 }
 
-/// For its lifetime, no file of this process can grow beyond a size.
-class SizeLimit {
- public:
-  explicit SizeLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    rlimit const less{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &less);
+std::vector<std::uint64_t> steps_in(std::filesystem::path const& log) {
+  std::vector<std::uint64_t> steps;
+  for (Json const& event : events_in(log)) {
+    if (event.at("event") == "step") steps.push_back(event.at("step"));
   }
-  SizeLimit(SizeLimit const&) = delete;
-  SizeLimit& operator=(SizeLimit const&) = delete;
-  ~SizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
-};
+  return steps;
+}
 
 TEST_CASE("lines that could not be written are written when there is space again, each whole") {
   TemporaryFolder const folder;
-  std::optional<SizeLimit> full;
+  std::optional<FullDisk> full;
   Spy spy{.each_step = [&](frugal::Counters const& now) {
     // In the middle of a line, wherever it ends.
     if (now.step == 3) full.emplace(std::filesystem::file_size(folder / "log") + 20);
@@ -204,11 +192,48 @@ TEST_CASE("lines that could not be written are written when there is space again
   }};
   frugal::Report const report = fit({}, Log<Every<1>>{.path = folder / "log"}, spy);
   CHECK(report.advice.size() == 1);
-  std::vector<std::uint64_t> steps;
-  for (Json const& event : events_in(folder / "log")) {
-    if (event.at("event") == "step") steps.push_back(event.at("step"));
-  }
-  CHECK(steps == std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  CHECK(steps_in(folder / "log") == Steps{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+}
+
+TEST_CASE("a log that is deleted is made again, and lines wait for a folder that is") {
+  TemporaryFolder const folder;
+  std::filesystem::path const log = folder / "logs/log";
+  Spy deletes{.each_step = [&](frugal::Counters const& now) {
+    if (now.step == 4) std::filesystem::remove(log);
+  }};
+  CHECK(fit({}, Log<Every<1>>{.path = log}, deletes).advice.empty());
+  CHECK(steps_in(log) == Steps{5, 6, 7, 8, 9, 10});
+  Spy moves{.each_step = [&](frugal::Counters const& now) {
+    if (now.step == 4) std::filesystem::remove_all(folder / "logs");
+    if (now.step == 8) std::filesystem::create_directory(folder / "logs");
+  }};
+  auto const report = fit({}, Log<Every<1>>{.path = log}, moves);
+  REQUIRE(report.advice.size() == 1);
+  CHECK(report.advice[0].find("cannot be written (No such file or directory)") !=
+        std::string::npos);
+  CHECK(steps_in(log) == Steps{5, 6, 7, 8, 9, 10});
+}
+
+TEST_CASE("a checkpoint has the lines that wait: killed and resumed, each is there once") {
+  TemporaryFolder const folder;
+  std::filesystem::path const log = folder / "log";
+  // Larger than any file of a checkpoint: only the log meets the end of the disk.
+  std::ofstream(log) << R"({"event":"old","text":")" << std::string(1 << 20, 'x') << "\"}\n";
+  std::optional<FullDisk> full;
+  Spy spy{.each_step = [&](frugal::Counters const& now) {
+    if (now.step == 2) full.emplace(std::filesystem::file_size(log) + 20);
+    if (now.step == 6) full.reset();
+  }};
+  dying_runs::Job job{.folder = folder / "run", .dies_at = 8};
+  frugal::Checkpoint<Every<4>> const saves;
+  Log<Every<1>> const logs{.path = log};
+  CHECK(dying_runs::run(job, Optimize<SGD>{}, saves, logs, spy).died);
+  CHECK(dying_runs::steps_in(folder / "run").back() == 4);
+  job.dies_at = 0;
+  CHECK(dying_runs::run(job, Optimize<SGD>{}, saves, logs).report.resumed->step == 4);
+  Steps all(33);
+  std::iota(all.begin(), all.end(), std::uint64_t{1});
+  CHECK(steps_in(log) == all);
 }
 
 }  // namespace frugal_test::policy_log

@@ -85,8 +85,11 @@ TEST_CASE("scrapes at every moment, and clients that leave, change no weight") {
   std::atomic<bool> done{false};
   std::atomic<int> answers{0};
   std::function<std::uint16_t()> listening;
-  auto watched = trainer_of({}, PrometheusEndpoint<Every<1>>{.port = 0},
-                            Each{.call = [&](std::uint64_t) { port = listening(); }});
+  auto watched =
+      trainer_of({}, PrometheusEndpoint<Every<1>>{.port = 0}, Each{.call = [&](std::uint64_t step) {
+                   port = listening();
+                   while (step == 5 && answers == 0) std::this_thread::yield();
+                 }});
   listening = [&] { return port_of(watched); };
   std::thread scraper([&] {
     while (!done) {
@@ -109,6 +112,7 @@ TEST_CASE("scrapes at every moment, and clients that leave, change no weight") {
   auto const report = watched.fit(train());
   done = true;
   scraper.join();
+  CHECK(answers > 0);
   CHECK(report.advice.empty());
   CHECK(report.steps == 10);
   CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*watched.module())));

@@ -176,6 +176,58 @@ TEST_CASE("on a full disk each event is whole or absent, and later ones follow")
   CHECK(outcome->lost == 10);  // four steps, their histograms, an epoch and its validation
 }
 
+/// The disk is full from the beginning of the fit, after the sink's file has been made, to a step.
+struct FullUntil {
+  struct kind : fr::observer_kind {
+    static constexpr std::string_view name = "tensorboard.FullUntil";
+  };
+  using listens = fr::list<fr::on::fit_begin, fr::on::step>;
+  using after = fr::list<fr::kinds::tensorboard>;
+  std::uint64_t step = 3;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(FullUntil const& settings) : until_(settings.step) {}
+    void on_fit_begin(fr::FitBegin<Context>&) { full_.emplace(); }
+    void on_step(fr::Step<Context>& phase) {
+      if (phase.counters().step == until_) full_.reset();
+    }
+
+   private:
+    std::uint64_t until_;
+    std::optional<FullDisk> full_;
+  };
+};
+
+TEST_CASE("what is void is said with the first record that can be written, and so are the texts") {
+  TemporaryFolder const folder;
+  TensorBoard<Every<1>> const board{.texts = {{"recipe", "AdamW"}}};
+  auto first = trainer_of({.run = folder.path()}, board);
+  static_cast<void>(first.fit(train(), valid()));
+  auto second = trainer_of({.run = folder.path()}, board, FullUntil{});
+  CHECK(second.fit(train(), valid()).advice.size() == 1);
+  auto const files = files_in(folder / "tensorboard");
+  REQUIRE(files.size() == 2);
+  EventsFound const found = events_in(files[1]);
+  CHECK(found.restarts == std::vector<std::int64_t>{0});
+  CHECK(found.has("recipe@4"));
+  CHECK(events_of_folder(folder / "tensorboard").steps_of("step/loss") ==
+        std::vector<std::int64_t>{4, 5, 6, 7, 8, 9, 10});
+}
+
+TEST_CASE("an optimizer that evaluates several times has one histogram of a step's gradients") {
+  TemporaryFolder const folder;
+  fr::Trainer trainer{std::make_shared<Mlp>(), fr::CrossEntropy{},
+                      fr::Settings{.run = folder.path(), .steps = 4},
+                      fr::any<torch::optim::LBFGS>(torch::optim::LBFGSOptions(1.0).max_iter(5)),
+                      TensorBoard<Every<1>, fr::GradientHistograms<Every<2>>>{}};
+  static_cast<void>(trainer.fit(train()));
+  EventsFound const found = events_in(files_in(folder / "tensorboard").at(0));
+  CHECK(found.steps_of("gradients/first.weight") == std::vector<std::int64_t>{2, 4});
+}
+
 TEST_CASE("a place that is no folder is refused, and leaves no file") {
   TemporaryFolder const folder;
   std::ofstream(folder / "tensorboard") << "in the way";

@@ -75,6 +75,24 @@ TEST_CASE("without a price of its own it takes that of CostMeter, of a node or o
   CHECK(text_of(meter, {}).find("cost") == std::string::npos);
 }
 
+TEST_CASE("a node costs the same whatever part of it trains, and a part of a node costs the node") {
+  auto const text_of = [](fr::CostMeter const& meter, fr::PlanInputs const& given) {
+    fr::Trainer trainer{torch::nn::Linear(8, 3), fr::CrossEntropy{}, fr::Settings{.steps = 200},
+                        fr::Optimize<fr::AdamW>{}, meter};
+    return explained(trainer, batch(), given);
+  };
+  std::string const node =
+      text_of({.price = fr::plan::PricePerNode(32)}, {.devices = 8, .step_seconds = 36});
+  CAPTURE(node);
+  CHECK(node.find("cost: $32.00 an hour for 8 devices, $64.00 for the run\n") != std::string::npos);
+  for (std::string const& part : {text_of({.devices = 4, .offer = "p4d.24xlarge"}, {}),
+                                  text_of({.offer = "p4d.24xlarge"}, {.devices = 4})}) {
+    CAPTURE(part);
+    CHECK(part.find("cost: $32.77 an hour for 4 devices of the 8 that are billed\n") !=
+          std::string::npos);
+  }
+}
+
 /// What plan::plan_of prints for the same numbers.
 template <class In>
 std::string printed(In const& in) {

@@ -3,19 +3,13 @@
 
 #include <frugal/energy/nvml.hpp>
 #include <frugal/energy/rapl.hpp>
-#include <frugal/store/signal_free_thread.hpp>
+#include <frugal/store/periodic_thread.hpp>
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
 namespace frugal::energy {
@@ -52,6 +46,14 @@ class EnergyMeter {
     return texts;
   }
 
+  /// Why counters that were read are not read any more, one text each.
+  std::vector<std::string> failures() const {
+    std::vector<std::string> texts;
+    if (rapl_ && !rapl_->failure().empty()) texts.push_back(rapl_->failure());
+    if (nvml_ && !nvml_->failure().empty()) texts.push_back(nvml_->failure());
+    return texts;
+  }
+
   /// Since this object was made.
   double joules() { return (rapl_ ? rapl_->joules() : 0) + (nvml_ ? nvml_->joules() : 0); }
 
@@ -66,14 +68,10 @@ class EnergySampler {
  public:
   explicit EnergySampler(EnergySettings const& settings)
       : meter_(settings),
-        // A wait of 0 would spin, one of centuries overflows the clock, and counters wrap in
-        // minutes.
-        interval_(std::clamp(settings.interval_seconds, 0.01, 1e6)),
         problems_(meter_.problems()),
-        denied_(meter_.denied()) {
-    if (!meter_.reads()) return;
-    reads_ = true;
-    thread_ = frugal::detail::signal_free_thread([this] { sample(); });
+        denied_(meter_.denied()),
+        reads_(meter_.reads()) {
+    if (reads_) thread_.emplace(settings.interval_seconds, [this] { sample(); });
   }
   EnergySampler(EnergySampler const&) = delete;
   EnergySampler& operator=(EnergySampler const&) = delete;
@@ -92,41 +90,25 @@ class EnergySampler {
 
   /// Ends the thread, and reads for the last time. Returns what has failed meanwhile.
   std::vector<std::string> stop() {
-    if (!thread_.joinable()) return {};
-    {
-      std::scoped_lock const lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-    joules_ = meter_.joules();
-    std::vector<std::string> since = meter_.problems();
-    std::erase_if(since, [this](std::string const& each) {
-      return std::find(problems_.begin(), problems_.end(), each) != problems_.end();
-    });
-    return since;
+    if (!thread_) return {};
+    thread_.reset();
+    sample();
+    return meter_.failures();
   }
 
  private:
   void sample() {
-    std::unique_lock lock(mutex_);
-    while (!wake_.wait_for(lock, interval_, [this] { return stopping_; })) {
-      joules_ = meter_.joules();
-      if (meter_.problems() != problems_) failing_ = true;
-    }
+    joules_ = meter_.joules();
+    if (!meter_.failures().empty()) failing_ = true;
   }
 
   EnergyMeter meter_;
-  std::chrono::duration<double> interval_;
   std::vector<std::string> problems_;
-  bool denied_ = false;
-  bool reads_ = false;
-  bool stopping_ = false;
+  bool denied_;
+  bool reads_;
   std::atomic<double> joules_ = 0;
   std::atomic<bool> failing_ = false;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::thread thread_;
+  std::optional<frugal::detail::PeriodicThread> thread_;
 };
 
 }  // namespace frugal::energy

@@ -102,6 +102,8 @@ class Nvml {
 
   bool reads() const { return !devices_.empty(); }
   std::string const& problem() const { return problem_; }
+  /// Why a device that was read is not read any more; empty if each still is.
+  std::string const& failure() const { return failure_; }
   std::size_t devices() const { return devices_.size(); }
 
   /// Joules of all devices since this object was made.
@@ -149,8 +151,10 @@ class Nvml {
   std::string said(int failure) const {
     return text_ != nullptr ? text_(failure) : "error " + std::to_string(failure);
   }
-  void report(std::string const& device, int failure) {
-    if (problem_.empty()) problem_ = "NVML does not read device " + device + ": " + said(failure);
+  void report(std::string const& device, int failure, bool later = false) {
+    std::string const text = "NVML does not read device " + device + ": " + said(failure);
+    if (problem_.empty()) problem_ = text;
+    if (later && failure_.empty()) failure_ = text;
   }
 
   void add(std::string const& name) {
@@ -182,7 +186,7 @@ class Nvml {
     if (device.counts) {
       unsigned long long now = 0;
       if (int const failure = energy_(device.handle, &now); failure != 0) {
-        report(device.name, failure);
+        report(device.name, failure, true);
         return false;
       }
       // A reloaded driver begins at 0.
@@ -193,7 +197,7 @@ class Nvml {
     }
     double const before = device.watts;
     if (int const failure = read_power(device); failure != 0) {
-      report(device.name, failure);
+      report(device.name, failure, true);
       return false;
     }
     double const now = clock_();
@@ -215,6 +219,7 @@ class Nvml {
   bool begun_ = false;
   std::vector<Device> devices_;
   std::string problem_;
+  std::string failure_;
   double joules_ = 0;
 };
 

@@ -47,6 +47,8 @@ class Rapl {
   bool reads() const { return !zones_.empty(); }
   /// Why counters are missing; empty if none is.
   std::string const& problem() const { return problem_; }
+  /// Why a counter that was read is not read any more; empty if each still is.
+  std::string const& failure() const { return failure_; }
   /// Whether there is a counter that this user may not read.
   bool denied() const { return denied_; }
   std::size_t zones() const { return zones_.size(); }
@@ -58,7 +60,7 @@ class Rapl {
       Zone& zone = zones_[i];
       auto const now = number_in(zone.counter);
       if (!now) {
-        report(zone.counter, errno);
+        failure_ = report(zone.counter, errno);
         zones_.erase(zones_.begin() + static_cast<std::ptrdiff_t>(i));
         continue;
       }
@@ -92,14 +94,18 @@ class Rapl {
     zones_.push_back({counter, number_in(folder / "max_energy_range_uj").value_or(0), *now});
   }
 
-  void report(std::filesystem::path const& counter, int reason) {
-    if (!problem_.empty()) return;
-    problem_ = "the RAPL counter " + counter.string() + " cannot be read: " +
-               (reason == 0 ? "it has no number" : std::generic_category().message(reason));
-    if (reason == EACCES || reason == EPERM) {
-      denied_ = true;
-      problem_ += "; since Linux 5.10 only root may read it: chmod a+r the file, or run as root";
+  std::string report(std::filesystem::path const& counter, int reason) {
+    std::string text = "the RAPL counter " + counter.string() + " cannot be read: " +
+                       (reason == 0 ? "it has no number" : std::generic_category().message(reason));
+    bool const denied = reason == EACCES || reason == EPERM;
+    if (denied) {
+      text += "; since Linux 5.10 only root may read it: chmod a+r the file, or run as root";
     }
+    if (problem_.empty()) {
+      problem_ = text;
+      denied_ = denied;
+    }
+    return text;
   }
 
   /// The first line. Sets errno to 0, or to the reason of a failure.
@@ -130,6 +136,7 @@ class Rapl {
 
   std::vector<Zone> zones_;
   std::string problem_;
+  std::string failure_;
   bool denied_ = false;
   double joules_ = 0;
 };

@@ -42,9 +42,8 @@ inline void write_runs(Page& page, std::vector<RunFolder> const& runs) {
   });
   std::string metric;  // the first that every run validates
   for (auto const& [name, series] : runs.front().log.series) {
-    bool const all = std::all_of(runs.begin(), runs.end(), [&key = name](RunFolder const& run) {
-      return run.log.find(key) != nullptr;
-    });
+    bool const all = std::all_of(runs.begin(), runs.end(),
+                                 [&key = name](RunFolder const& run) { return run.log.has(key); });
     bool const better = metric.empty() || metric == "validation/loss";
     if (name.starts_with("validation/") && all && better) metric = name;
   }
@@ -68,10 +67,13 @@ inline void write_runs(Page& page, std::vector<RunFolder> const& runs) {
       row.push_back(dollars ? money_text(*dollars) : no_value);
     }
     if (!metric.empty()) {
-      Point const best = best_of(better, *run.log.find(metric)).point;
-      row.push_back(short_number(best.value));
-      row.push_back(value_text(best.step, Unit::count));
-      row.push_back(time_text(best.seconds));
+      // A run that diverged before its first validation has no best one.
+      Series const* const values = run.log.find(metric);
+      Point const best = values == nullptr ? Point{} : best_of(better, *values).point;
+      bool const any = values != nullptr;
+      row.push_back(any ? short_number(best.value) : no_value);
+      row.push_back(any ? value_text(best.step, Unit::count) : no_value);
+      row.push_back(any ? time_text(best.seconds) : no_value);
     }
     row.push_back(time_text(lost_by(run.log).seconds));
     LogLine const* const end = run.log.event("end");

@@ -158,9 +158,7 @@ inline bool knows_dollars(std::vector<RunFolder> const& runs) {
 }
 
 inline std::string loss_title(std::vector<RunFolder> const& runs) {
-  auto const validates = [](RunFolder const& run) {
-    return run.log.find("validation/loss") != nullptr;
-  };
+  auto const validates = [](RunFolder const& run) { return run.log.has("validation/loss"); };
   return std::all_of(runs.begin(), runs.end(), validates) ? "Validation loss" : "Loss";
 }
 
@@ -203,13 +201,15 @@ inline void write_curves(Page& page, std::vector<RunFolder> const& runs) {
       if (!one) {
         // A validation is measured alike in all runs; losses of single batches are noise.
         auto const best = std::find_if(series.begin(), series.end(), [&](auto const& each) {
-          return each.first.starts_with("validation/") && runs[i].log.find(each.first) != nullptr;
+          return each.first.starts_with("validation/") && runs[i].log.has(each.first);
         });
         if (best != series.end()) std::iter_swap(series.begin(), best);
       }
       for (auto const& [name, shown] : series) {
         Series const* const found = runs[i].log.find(name);
-        if (found == nullptr || found->empty()) continue;
+        // Next to the validation losses of others, a run whose own are all NaN has no line.
+        if (found == nullptr && !one && runs[i].log.has(name)) break;
+        if (found == nullptr) continue;
         std::size_t const colour = one ? chart.lines.size() : i;
         chart.lines.push_back({.name = one ? shown : runs[i].name,
                                .points = found->points(),

@@ -6,12 +6,15 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <string>
 
 namespace frugal::html {
 
-/// Dollars per second of training, if the run knows its price: that of all its devices.
+/// Dollars per second of training, if the run knows its price in dollars: that of all its devices.
 inline std::optional<double> dollars_per_second(RunLog const& log) {
   LogLine const* const price = log.event("price");
+  std::string const currency = price == nullptr ? "" : price->text("currency");
+  if (!currency.empty() && currency != "USD") return std::nullopt;
   auto const hour = price == nullptr ? std::nullopt : price->number("per_hour");
   if (!hour || !(*hour > 0)) return std::nullopt;
   return *hour / 3600;

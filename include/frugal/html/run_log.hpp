@@ -42,16 +42,24 @@ struct RunLog {
   bool cut_off = false;               ///< the last line has no end
   double steps = 0, epochs = 0, samples = 0, seconds = 0;  ///< at the end
 
+  /// A series with at least one number; null if there is none.
   Series const* find(std::string_view name) const {
-    auto const found = std::find_if(series.begin(), series.end(),
-                                    [&](auto const& each) { return each.first == name; });
-    return found == series.end() ? nullptr : &found->second;
+    auto const found = at(name);
+    return found == series.end() || found->second.empty() ? nullptr : &found->second;
   }
+  /// Whether it was logged, be it as NaN from the first value to the last.
+  bool has(std::string_view name) const { return at(name) != series.end(); }
   /// The last event of that name.
   LogLine const* event(std::string_view name) const {
     auto const found = std::find_if(events.rbegin(), events.rend(),
                                     [&](LogLine const& each) { return each.event == name; });
     return found == events.rend() ? nullptr : &*found;
+  }
+
+ private:
+  std::vector<std::pair<std::string, Series>>::const_iterator at(std::string_view name) const {
+    return std::find_if(series.begin(), series.end(),
+                        [&](auto const& each) { return each.first == name; });
   }
 };
 

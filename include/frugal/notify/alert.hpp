@@ -5,6 +5,7 @@
 #include <frugal/store/json_line.hpp>
 #include <frugal/store/number_text.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +37,7 @@ struct Alert {
     return out;
   }
 
-  /// The same as text, by name.
+  /// The same as text, by name; numbers without an exponent, as a shell compares them.
   std::map<std::string, std::string> words() const {
     std::map<std::string, std::string> all{{"text", text}};
     for (auto const& [name, value] : fields) {
@@ -45,7 +46,11 @@ struct Alert {
             if constexpr (std::is_same_v<std::decay_t<decltype(each)>, std::string>) {
               return each;
             } else if constexpr (std::is_same_v<std::decay_t<decltype(each)>, double>) {
-              return frugal::detail::general(each, 6);
+              std::string number = frugal::detail::fixed(each, 6);
+              std::size_t const last = number.find_last_not_of('0');
+              bool const fraction = number.find('.') != std::string::npos;
+              if (fraction) number.resize(number[last] == '.' ? last : last + 1);
+              return number;
             } else {
               return std::to_string(each);
             }
@@ -89,6 +94,16 @@ struct Delivery {
     if (first_wait.count() < 0) refuse("first_wait", first_wait.count(), "0 ms");
     if (longest_wait.count() < 0) refuse("longest_wait", longest_wait.count(), "0 ms");
     if (at_end.count() < 0) refuse("at_end", at_end.count(), "0 ms");
+  }
+
+  /// With no time above a year: the clock would overflow.
+  Delivery bounded() const {
+    constexpr std::chrono::milliseconds most = std::chrono::hours(24 * 365);
+    Delivery out = *this;
+    for (auto* each : {&out.first_wait, &out.longest_wait, &out.at_end}) {
+      *each = std::min(*each, most);
+    }
+    return out;
   }
 };
 

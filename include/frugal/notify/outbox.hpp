@@ -40,7 +40,7 @@ class Outbox {
 
   Outbox(Send send, Delivery const& delivery, Pause pause = &Outbox::wait)
       : send_(std::move(send)),
-        delivery_(delivery),
+        delivery_(delivery.bounded()),
         pause_(std::move(pause)),
         thread_(frugal::detail::signal_free_thread([this] { work(); })) {}
   Outbox(Outbox const&) = delete;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <numeric>
 #include <string>
@@ -12,9 +11,12 @@
 
 namespace frugal::plan::detail {
 
+/// Whatever the locale: Turkish has another small letter for I, and MIG would not be found.
 inline std::string lower(std::string_view text) {
   std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
   return out;
 }
 
@@ -23,7 +25,7 @@ inline std::string lower(std::string_view text) {
 inline std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words(1);
   for (char const c : lower(text)) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
       words.back() += c;
     } else if (!words.back().empty()) {
       words.emplace_back();

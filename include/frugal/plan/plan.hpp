@@ -47,7 +47,10 @@ inline std::string scaled(double value, char const* suffix) {
 }
 
 inline std::string text_of(double value, Unit unit) {
-  if (!std::isfinite(value)) return value > 0 ? "never ends" : "unknown";
+  if (!std::isfinite(value)) {
+    if (!(value > 0)) return "unknown";
+    return unit == Unit::per_hour ? "none" : "never ends";
+  }
   switch (unit) {
     case Unit::count:
       return scaled(value, "");

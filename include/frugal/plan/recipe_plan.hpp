@@ -17,15 +17,16 @@ namespace frugal::plan {
 /// A run whose recipe is at hand: sizes are counted, and the time of a step is measured. What is
 /// not known is left out of its plan.
 struct RecipeRun {
-  double parameters = 0;          ///< of the model
-  double trained = 0;             ///< of these, with gradients
-  double checkpoint_bytes = 0;    ///< on disk
-  std::optional<double> steps{};  ///< of the run
-  std::optional<Seconds> step{};  ///< of one device alone, without communication
-  double samples = 1;             ///< of one device in a step
-  double tokens_per_sample = 0;   ///< 0: not a language model, and no compute-optimal one
-  double devices = 1;             ///< that train together, each with its own samples
-  GigabytesPerSecond link{};      ///< between devices; 0: communication is left out
+  double parameters = 0;           ///< of the model
+  double trained = 0;              ///< of these, with gradients
+  double checkpoint_bytes = 0;     ///< on disk
+  std::optional<double> steps{};   ///< of the run
+  std::optional<Seconds> step{};   ///< of one device alone, without communication
+  double samples = 1;              ///< of one device in a step
+  double tokens_per_sample = 0;    ///< 0: not a language model, and no compute-optimal one
+  double devices = 1;              ///< that train together, each with its own samples
+  std::optional<double> billed{};  ///< devices that are paid for; else `devices`
+  GigabytesPerSecond link{};       ///< between devices; 0: communication is left out
   GradientFormat gradients = GradientFormat::FP32;
   double overlap = 0;                 ///< share of a step in which gradients travel
   GigabytesPerSecond disk{1};         ///< at which a checkpoint is written
@@ -99,7 +100,9 @@ inline Plan plan_of(RecipeRun const& in) {
                                .spot = *in.spot,
                                .preemptions_per_hour = 3600 / in.lifetime->value(),
                                .save = in.save_time(),
-                               .restart = in.restart});
+                               .restart = in.restart,
+                               .billed = in.billed,
+                               .spot_billed = in.billed});
   }
   if (in.tokens_per_sample > 0 && in.steps && *in.steps > 0) {
     double const readers = in.communicates() ? in.devices : 1;

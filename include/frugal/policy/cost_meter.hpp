@@ -26,6 +26,8 @@
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/step_pace.hpp>
 #include <frugal/run/phases.hpp>
+#include <frugal/store/number_text.hpp>
+#include <frugal/store/periodic_thread.hpp>
 #include <frugal/watch/peak.hpp>
 
 namespace frugal {
@@ -34,14 +36,14 @@ namespace frugal {
 ///
 /// Lever   none: it shows the cost that every other lever lowers.
 /// Cost    one reading of the clock per step; about once a second a few sums. Energy is read by a
-///         thread of its own. No host sync.
+///         thread of its own, and the file is written by another. No host sync.
 /// State   the bill of all processes of the run, also in the file `bill` of its folder, so that a
 ///         kill forgets nothing that was paid. A Rollback does not take money back.
 /// Errors  SettingsError for a price that is negative or not a number, a name that the price table
 ///         lacks, and 0 devices. Energy that cannot be read is a note in Report::advice.
 struct CostMeter {
   using kind = kinds::cost_meter;
-  using listens = list<on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end>;
+  using listens = list<on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end, around::fit>;
   // Whoever shows or watches the cost sees that of the same step.
   using before = list<kinds::budget, kinds::burn_rate, kinds::csv, kinds::html_report, kinds::log,
                       kinds::mlperf_log, kinds::on_metrics, kinds::progress, kinds::prometheus,
@@ -99,6 +101,8 @@ class CostMeter::State {
   ~State() {
     // Also after an exception: a failed run is paid for too.
     try {
+      beat_.reset();
+      note();
       if (began_) settings_->outcome.set(cost_now());
     } catch (...) {  // no memory
     }
@@ -111,10 +115,10 @@ class CostMeter::State {
     total_steps_ = phase.horizon().total_steps;
     bool const cuda = phase.settings().device.is_cuda();
     rate_ = settings_->rate(cuda);
-    bill_ = {{.per_hour = rate_.per_hour,
-              .idle = settings_->idle,
-              .per_kilowatt_hour = settings_->price_per_kilowatt_hour},
-             now};
+    bill_.start({.per_hour = rate_.per_hour,
+                 .idle = settings_->idle,
+                 .per_kilowatt_hour = settings_->price_per_kilowatt_hour},
+                now);
     began_ = true;
     if (!rate_.warning.empty()) phase.advise(rate_.warning);
     if (!rate_.per_hour &&
@@ -133,12 +137,17 @@ class CostMeter::State {
     if (run.resumed) {
       double const rest = bill_.take_over(folder, run.resumed->seconds_lost, run.seconds_before);
       if (rest >= 1) {
-        phase.advise("CostMeter: " + std::to_string(rest / 3600) +
+        phase.advise("CostMeter: " + detail::general(rest / 3600, 4) +
                      " h before this resume had no price, and count at the one of now");
       }
     }
     bill_.begin(folder);
-    bill_.note(settings_->clock(), joules());
+    note();
+    // A validation or a save may take longer than a machine lives. A test's clock has no time of
+    // its own between two steps.
+    if (settings_->clock == &energy::steady_seconds && !folder.empty()) {
+      beat_.emplace(settings_->refresh, [this] { note(); });
+    }
     show(phase);
     Event event{.name = "price", .fields = {{"currency", settings_->currency}}};
     if (rate_.per_hour) event.fields.emplace_back("per_hour", *rate_.per_hour);
@@ -169,7 +178,6 @@ class CostMeter::State {
     Cost const cost = show(phase);
     // Nothing more will be spent, however far the projection went.
     project(phase, cost.hours, cost.amount, cost.kilowatt_hours);
-    bill_.end(settings_->clock(), joules());
     // A finished run that is started again has one line.
     if (ended_at_ == phase.counters().step) return;
     ended_at_ = phase.counters().step;
@@ -183,6 +191,13 @@ class CostMeter::State {
     add("lost_seconds", cost.lost_seconds);
     if (cost.currency == "USD") add("lost_dollars", cost.lost_amount);
     phase.record(std::move(event));
+  }
+
+  /// Behind the last save.
+  template <class Next>
+  void around_fit(FitRun<Context>&, Next&& next) {
+    next();
+    bill_.end(settings_->clock(), joules());
   }
 
   template <class Archive>
@@ -230,6 +245,9 @@ class CostMeter::State {
     for (std::string const& problem : energy_->problems()) phase.advise("CostMeter: " + problem);
   }
 
+  void note() const {
+    bill_.note(settings_->clock, [this] { return joules(); });
+  }
   double joules() const { return energy_ ? energy_->joules() : 0; }
   Cost cost_now() const {
     Cost cost = detail::cost_of(bill_.total(settings_->clock(), joules()),
@@ -240,7 +258,7 @@ class CostMeter::State {
 
   void update(Step<Context>& phase, double now) {
     due_ = now + settings_->refresh;
-    bill_.note(now, joules());
+    note();
     if (energy_ && energy_->failing() && !std::exchange(told_failing_, true)) {
       phase.advise(
           "CostMeter: a counter of energy cannot be read any more, so energy is too low from "
@@ -303,6 +321,7 @@ class CostMeter::State {
   bool told_failing_ = false;
   bool began_ = false;
   std::optional<std::uint64_t> ended_at_;
+  std::optional<detail::PeriodicThread> beat_;  // last: it uses the members above
 };
 
 }  // namespace frugal

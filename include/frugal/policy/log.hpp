@@ -17,6 +17,7 @@
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/log/file.hpp>
+#include <frugal/policy/log/waiting_lines.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/sink/collector.hpp>
 #include <frugal/policy/sink/record.hpp>
@@ -141,7 +142,7 @@ struct Log {
       if (!Archive::loading && file_) {
         // Events so far are part of the checkpoint.
         write_events();
-        if (cut_to_ || !first_.empty()) write({});
+        if (cut_to_ || !first_.empty() || !waiting_.empty()) write({});
         mark = file_->mark();
       }
       archive("size", mark.size);
@@ -154,10 +155,17 @@ struct Log {
       } else {
         archive("tail", mark.tail);
       }
+      std::string waiting = waiting_.text();
+      if constexpr (Archive::loading) {
+        waiting.clear();
+        if (archive.holds("waiting")) archive("waiting", waiting);
+      } else {
+        archive("waiting", waiting);
+      }
       archive("ended_at", ended_at_);
       collector_.persist(archive);
       if (!file_) return;
-      if (Archive::loading) go_to(mark);
+      if (Archive::loading) go_to(mark, std::move(waiting));
       in_run_ = true;  // a refused run saves nothing and records nothing
     }
 
@@ -176,9 +184,14 @@ struct Log {
     }
 
     /// Cuts the file with the next line: the resume may still be refused.
-    void go_to(detail::LogFile::Mark const& mark) {
+    void go_to(detail::LogFile::Mark const& mark, std::string waiting) {
       if (cut_to_) cut();
       cut_to_ = mark;
+      if (in_run_) {
+        waiting_.go_back(waiting);
+      } else {
+        waiting_.resume(std::move(waiting));
+      }
       // A resume repeats the events of the lost stretch; a Rollback does not.
       cut_keeps_events_ = in_run_;
       if (in_run_ || !file_->regular()) return;
@@ -192,35 +205,30 @@ struct Log {
     }
 
     void cut() {
-      auto const is = [](std::string_view line, std::string_view event) {
-        static constexpr std::string_view begin = R"({"event":")";
-        return line.starts_with(begin) && line.substr(begin.size()).starts_with(event) &&
-               line.substr(begin.size() + event.size()).starts_with('"');
-      };
       detail::LogFile::Mark const mark = *std::exchange(cut_to_, std::nullopt);
       bool const whole = file_->cut(mark, [&](std::string_view line) {
-        if (!cut_keeps_events_) return is(line, "resume");
-        // The log's own lines are written again, and so are the marks of Audit.
-        for (std::string_view const event :
-             {"begin", "step", "validation", "epoch", "end", "audit"}) {
-          if (is(line, event)) return false;
-        }
-        return true;
+        return cut_keeps_events_ ? !detail::is_repeated(line) : detail::is_event(line, "resume");
       });
       if (!whole) advise_of_failure("cut off");
     }
 
     void write(std::string const& lines) {
       in_run_ = true;
-      if (cut_to_) cut();
-      std::size_t const before = waiting_.size();
-      waiting_ += std::exchange(first_, {}) + lines;
-      if (file_->append(waiting_)) {
-        waiting_.clear();
-        return;
-      }
+      bool const there = !file_->removed() || reopen();
+      if (there && cut_to_) cut();
+      std::string const all = waiting_.text() + std::exchange(first_, {}) + lines;
+      if (there && file_->append(all)) return waiting_.clear();
       advise_of_failure("written");
-      if (waiting_.size() > most_waiting) waiting_.resize(before);
+      waiting_.add(std::string_view(all).substr(waiting_.text().size()), most_waiting);
+    }
+
+    /// Not its folder: who removed that does not want it back.
+    bool reopen() {
+      auto again = std::make_unique<detail::LogFile>(path_);
+      if (!again->open()) return false;
+      file_ = std::move(again);
+      cut_to_.reset();
+      return true;
     }
 
     void advise_of_failure(char const* what) {
@@ -260,7 +268,7 @@ struct Log {
     std::unique_ptr<detail::LogFile> file_;
     AnyRun* run_ = nullptr;
     std::string first_;
-    std::string waiting_;  ///< lines that could not be written
+    detail::WaitingLines waiting_;
     bool advised_ = false;
     bool in_run_ = false;  ///< the run is not refused, and what is loaded now is a return
     std::optional<detail::LogFile::Mark> cut_to_;

@@ -68,25 +68,31 @@ class TensorBoardState : public SinkState<Context, Cadence, TensorBoardSink> {
     Base::on_step(phase);
     if constexpr (!std::is_void_v<Weights>) {
       if (Weights::due_at_step(phase.counters())) {
-        histograms("weights/", phase, phase.parameters().tensors, phase.counters().step);
+        this->attempt([&] {
+          Rows const weights = rows("weights/", phase, phase.parameters().tensors);
+          this->sink().write_histograms(weights.tags, weights.rows, phase.counters().step);
+        });
       }
     }
   }
 
  protected:
+  /// Histograms on their device.
+  struct Rows {
+    std::vector<std::string> tags;
+    std::vector<at::Tensor> rows;
+  };
   template <class Tensors>
-  void histograms(std::string const& group, Phase<Context> const& phase, Tensors const& tensors,
-                  std::uint64_t step) {
-    this->attempt([&] {
-      std::vector<std::string> tags;
-      std::vector<at::Tensor> defined;
-      for (std::size_t i = 0; i < tensors.size(); ++i) {
-        if (!tensors[i].defined()) continue;
-        tags.push_back(group + phase.parameters().names[i]);
-        defined.push_back(tensors[i]);
-      }
-      this->sink().write_histograms(tags, defined, step);
-    });
+  Rows rows(std::string const& group, Phase<Context> const& phase, Tensors const& tensors) {
+    Rows out;
+    std::vector<at::Tensor> defined;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (!tensors[i].defined()) continue;
+      out.tags.push_back(group + phase.parameters().names[i]);
+      defined.push_back(tensors[i]);
+    }
+    out.rows = this->sink().histogram_rows(defined);
+    return out;
   }
 };
 
@@ -103,10 +109,26 @@ class TensorBoardGradientState : public TensorBoardState<Context, Cadence, Weigh
     Counters next = phase.counters();
     ++next.step;
     if (!Gradient::due_at_step(next)) return;
-    std::vector<at::Tensor> gradients;
-    for (at::Tensor const& each : phase.parameters().tensors) gradients.push_back(each.grad());
-    this->histograms("gradients/", phase, gradients, next.step);
+    // Of an optimizer that evaluates several times, and of a window that is skipped and repeated,
+    // the gradients that make the step are the last.
+    this->guarded([&] {
+      std::vector<at::Tensor> gradients;
+      for (at::Tensor const& each : phase.parameters().tensors) gradients.push_back(each.grad());
+      last_ = this->rows("gradients/", phase, gradients);
+      step_ = next.step;
+    });
   }
+  void on_step(Step<Context>& phase) {
+    Base::on_step(phase);
+    if (last_.rows.empty()) return;
+    typename Base::Rows const gradients = std::exchange(last_, {});
+    if (step_ != phase.counters().step) return;  // of a window that a Rollback has undone
+    this->attempt([&] { this->sink().write_histograms(gradients.tags, gradients.rows, step_); });
+  }
+
+ private:
+  typename Base::Rows last_;
+  std::uint64_t step_ = 0;  ///< that the last gradients make
 };
 
 }  // namespace detail

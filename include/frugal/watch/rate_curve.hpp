@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <ostream>
@@ -92,13 +91,12 @@ inline std::vector<std::string> drawn(std::vector<RatePoint> const& points, std:
       picture[rows - 1 - up][column] = '*';
     }
   }
-  char label[16];
   for (std::size_t row = 0; row < rows; ++row) {
-    label[0] = '\0';
-    if (row == 0) std::snprintf(label, sizeof label, "%.4g", highest);
-    if (row == rows - 1) std::snprintf(label, sizeof label, "%.4g", lowest);
-    picture[row] = std::string(9 - std::min<std::size_t>(std::string(label).size(), 9), ' ') +
-                   label + " |" + picture[row];
+    std::string label;
+    if (row == 0) label = watch::short_number(highest);
+    if (row == rows - 1) label = watch::short_number(lowest);
+    picture[row] =
+        std::string(9 - std::min<std::size_t>(label.size(), 9), ' ') + label + " |" + picture[row];
   }
   return picture;
 }

@@ -89,6 +89,17 @@ TEST_CASE("events are counted by their names") {
   CHECK(values.text({}).find("seconds_lost") == std::string::npos);
 }
 
+TEST_CASE("a validation's metric and a user's value of its name keep their values apart") {
+  Exposition values;
+  for (int i = 0; i < 2; ++i) {
+    MetricRecord validation{.kind = RecordKind::validation}, step{.kind = RecordKind::step};
+    values.take(validation.add("accuracy", 0.5));
+    values.take(step.add("validation_accuracy", 0.75));
+  }
+  CHECK(has(values.text({}), "frugal_validation_accuracy 0.5"));
+  CHECK(has(values.text({}), "frugal_validation_accuracy_2 0.75"));
+}
+
 TEST_CASE("two names that become one keep their values apart") {
   Exposition values;
   for (int i = 0; i < 2; ++i) {

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <cinttypes>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +12,11 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
+
+#include <frugal/store/number_text.hpp>
 
 namespace frugal::detail {
 
@@ -39,11 +41,13 @@ class Heartbeat {
 
   void beat(Beat now) const {
     if (descriptor_ < 0) return;
-    char text[64];
-    int const size = std::snprintf(text, sizeof text, "step %020" PRIu64 " seconds %020.6f\n",
-                                   now.step, now.seconds);
+    auto const wide = [](std::string number) {
+      return std::string(number.size() < 20 ? 20 - number.size() : 0, '0') + number;
+    };
+    std::string const text =
+        "step " + wide(std::to_string(now.step)) + " seconds " + wide(fixed(now.seconds, 6)) + "\n";
     // One write of one length at one place: a reader sees the last or the one before it.
-    if (::pwrite(descriptor_, text, static_cast<std::size_t>(size), 0) != size) return;
+    if (::pwrite(descriptor_, text.data(), text.size(), 0) < 0) return;
   }
 
   /// Nothing where there is none, or none that beat() could have written.

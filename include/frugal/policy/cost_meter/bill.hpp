@@ -1,30 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <charconv>
-#include <cmath>
+#include <frugal/plan/amount_text.hpp>
+#include <frugal/store/number_text.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <ostream>
 #include <string>
 
 namespace frugal {
-
-namespace detail {
-
-/// Cents from 1 on, and six digits below: a short run costs less than a cent.
-inline std::string amount_text(double amount) {
-  std::array<char, 340> text{};
-  bool const small = std::abs(amount) < 1;
-  // Whatever the program's locale is.
-  auto const [end, error] =
-      std::to_chars(text.data(), text.data() + text.size(), amount,
-                    small ? std::chars_format::general : std::chars_format::fixed, small ? 6 : 2);
-  return {text.data(), end};
-}
-
-}  // namespace detail
 
 /// What a run has cost, over all its processes.
 struct Cost {
@@ -39,15 +24,18 @@ struct Cost {
   std::uint64_t resumes = 0;
 
   friend std::ostream& operator<<(std::ostream& out, Cost const& cost) {
-    out << cost.hours << " h";
-    if (cost.amount) out << ", " << detail::amount_text(*cost.amount) << ' ' << cost.currency;
-    if (cost.kilowatt_hours) out << ", " << *cost.kilowatt_hours << " kWh";
-    if (cost.kg_co2) out << ", " << *cost.kg_co2 << " kg CO2";
+    auto const number = [](double value) { return detail::general(value, 6); };
+    auto const money = [&](double value) {
+      return ", " + plan::amount_text(value) + ' ' + cost.currency;
+    };
+    out << number(cost.hours) << " h";
+    if (cost.amount) out << money(*cost.amount);
+    if (cost.kilowatt_hours) out << ", " << number(*cost.kilowatt_hours) << " kWh";
+    if (cost.kg_co2) out << ", " << number(*cost.kg_co2) << " kg CO2";
     if (cost.resumes == 0) return out;
-    out << "; " << cost.resumes << " resumes, " << cost.lost_seconds << " s lost";
-    if (cost.lost_amount) {
-      out << ", " << detail::amount_text(*cost.lost_amount) << ' ' << cost.currency;
-    }
+    out << "; " << std::to_string(cost.resumes) << " resumes, " << number(cost.lost_seconds)
+        << " s lost";
+    if (cost.lost_amount) out << money(*cost.lost_amount);
     return out;
   }
 };

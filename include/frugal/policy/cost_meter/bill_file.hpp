@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -12,7 +13,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
@@ -41,16 +41,16 @@ class BillFile {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
 
-  void write(Entry entry) const {
+  void write(Entry entry) const noexcept {
     if (descriptor_ < 0) return;
-    std::string text(heading);
+    std::array<char, heading.size() + fields * width + 1> text;
+    text.fill(' ');
+    char* at = std::copy(heading.begin(), heading.end(), text.data());
     each(entry, [&](auto const& value) {
-      std::array<char, width> field{};
-      field.fill(' ');
-      std::to_chars(field.data() + 1, field.data() + width, value);
-      text.append(field.data(), width);
+      std::to_chars(at + 1, at + width, value);
+      at += width;
     });
-    text += '\n';
+    *at = '\n';
     // One write of one length at one place: a reader sees the last or the one before it.
     if (::pwrite(descriptor_, text.data(), text.size(), 0) < 0) return;
   }
@@ -74,6 +74,7 @@ class BillFile {
  private:
   static constexpr std::string_view heading = "frugal bill 1";
   static constexpr std::size_t width = 32;  ///< a space, and any double or count
+  static constexpr std::size_t fields = 11;
 
   template <class SomeEntry, class F>
   static void each(SomeEntry& entry, F&& f) {

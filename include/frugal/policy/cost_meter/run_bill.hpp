@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -14,7 +14,7 @@
 namespace frugal::detail {
 
 /// The bill of a run while one of its processes adds to it. `now` is the time of CostMeter's clock,
-/// `joules` the energy of this process.
+/// `joules` the energy of this process. After begin() several threads may call total and note.
 class RunBill {
  public:
   struct Terms {
@@ -23,8 +23,11 @@ class RunBill {
     double per_kilowatt_hour = 0;
   };
 
-  RunBill() = default;
-  RunBill(Terms const& terms, double now) : terms_(terms), begin_(now) {}
+  /// The process is paid for from now on.
+  void start(Terms const& terms, double now) {
+    terms_ = terms;
+    begin_ = now;
+  }
 
   /// Of all processes, this one included.
   Bill total(double now, double joules) const {
@@ -44,9 +47,15 @@ class RunBill {
   /// heartbeat says of it, for a run whose file is gone. `unmetered`: seconds of training before
   /// there was a meter. Returns the seconds that had no price and get that of now.
   double take_over(std::filesystem::path const& folder, double lost, double unmetered) {
-    if (!known_) before_.add(unmetered, std::nullopt);
     auto const paid = BillFile::read(folder / name);
-    if (paid && paid->bill.seconds >= before_.seconds) {
+    if (!known_) before_.add(unmetered, std::nullopt);
+    if (!known_ && paid && paid->bill.seconds < unmetered) {
+      // A meter counted, and processes without one have trained since.
+      before_ = paid->bill;
+      before_.add(unmetered - before_.seconds, std::nullopt);
+      before_.per_hour = -1;
+      before_.lose(lost);
+    } else if (paid && paid->bill.seconds >= before_.seconds) {
       Bill const saved = std::exchange(before_, paid->bill);
       // The loss of earlier processes is in it.
       before_.mark_lost(before_.seconds - std::max(saved.seconds, paid->safe_seconds),
@@ -67,19 +76,22 @@ class RunBill {
     // The boot of a resumed process is marked as lost already.
     safe_ = before_;
     safe_.add(terms_.idle, terms_.per_hour);
-    if (!folder.empty()) file_ = std::make_shared<BillFile>(folder / name);
+    if (!folder.empty()) file_.emplace(folder / name);
   }
   bool begun() const { return begun_; }
-  void note(double now, double joules) const {
-    if (file_) {
-      file_->write(
-          {.bill = total(now, joules), .safe_seconds = safe_.seconds, .safe_amount = safe_.amount});
-    }
+  /// `now` and `joules` are functions: of two threads the later one writes the later sum.
+  template <class Now, class Joules>
+  void note(Now const& now, Joules const& joules) const {
+    if (!file_) return;
+    std::scoped_lock const lock(mutex_);
+    file_->write({.bill = total(now(), joules()),
+                  .safe_seconds = safe_.seconds,
+                  .safe_amount = safe_.amount});
   }
-  /// Training has ended: a process that dies from here on loses no work.
+  /// The last checkpoint is on disk: a process that dies from here on loses no work.
   void end(double now, double joules) {
+    std::scoped_lock const lock(mutex_);
     safe_ = total(now, joules);
-    note(now, joules);
   }
 
   template <class Archive>
@@ -107,7 +119,8 @@ class RunBill {
   Bill safe_;    ///< what a kill would not undo
   bool begun_ = false;
   bool known_ = false;  ///< the checkpoint has a bill
-  std::shared_ptr<BillFile> file_;
+  std::optional<BillFile> file_;
+  mutable std::mutex mutex_;  ///< of the file and safe_, once training has begun
 };
 
 }  // namespace frugal::detail

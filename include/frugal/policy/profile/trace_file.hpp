@@ -76,7 +76,8 @@ inline void remove_parts(std::filesystem::path const& folder) {
   for (std::filesystem::directory_iterator at(folder, failure), end; !failure && at != end;
        at.increment(failure)) {
     std::string const name = at->path().filename().string();
-    if (name.ends_with(".part") || name.ends_with(".part.tmp")) parts.push_back(at->path());
+    bool const part = name.ends_with(".part") || name.ends_with(".part.tmp");
+    if (part || name == "hot_spots.json.new") parts.push_back(at->path());
   }
   for (std::filesystem::path const& each : parts) std::filesystem::remove(each, failure);
 }

@@ -102,7 +102,7 @@ class Exposition {
   void add(RecordKind kind, std::string const& field, double value) {
     if (field == "skipped" || field == "seed") return;  // a counter, and no measurement
     if (kind == RecordKind::validation) {
-      return named("validation_" + field, value, "Of the last validation: " + field);
+      return named(kind, "validation_" + field, value, "Of the last validation: " + field);
     }
     if (kind == RecordKind::epoch && field == "loss") {
       return gauge("epoch_loss", value, "Mean loss of the last epoch");
@@ -115,13 +115,13 @@ class Exposition {
         return gauge(std::string(known.name), value * known.factor, std::string(known.help));
       }
     }
-    named(field, value, "As in the log: " + field);
+    named(RecordKind::step, field, value, "As in the log: " + field);
   }
 
   /// Of a name that the user or another policy chose. Two names that become one get different
   /// numbers, in order of first appearance.
-  void named(std::string const& field, double value, std::string help) {
-    auto [found, is_new] = names_.try_emplace(field);
+  void named(RecordKind kind, std::string const& field, double value, std::string help) {
+    auto [found, is_new] = names_.try_emplace({kind, field});
     if (is_new) {
       std::string const base = prometheus_name(field);
       found->second = base;
@@ -162,7 +162,8 @@ class Exposition {
   }
 
   std::map<std::string, MetricFamily> families_;  ///< by full name
-  std::map<std::string, std::string> names_;      ///< user's names, and what they became
+  /// The user's names, and what they became.
+  std::map<std::pair<RecordKind, std::string>, std::string> names_;
 };
 
 }  // namespace frugal::detail

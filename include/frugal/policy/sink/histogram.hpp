@@ -59,35 +59,47 @@ inline HistogramSummary histogram_in(std::span<double const> row) {
 class Histograms {
  public:
   /// Of the finite values of each tensor (those that a sparse one stores, the sizes of complex
-  /// ones). A count of 0 tells that there are none.
+  /// ones): its row on its device, 12 KB, for read(). Not defined where there are no values.
   ///
-  /// One copy to the host for each device, of 12 KB a tensor. The first call also copies the
-  /// limits to the device. A sparse tensor waits for the number of its values.
-  std::vector<HistogramSummary> of(std::vector<at::Tensor> const& tensors) {
+  /// The first call copies the limits to the device. A sparse tensor waits for the number of its
+  /// values.
+  std::vector<at::Tensor> rows_of(std::vector<at::Tensor> const& tensors) {
     at::NoGradGuard const no_gradients;
-    std::vector<HistogramSummary> all(tensors.size());
-    std::vector<bool> done(tensors.size(), false);
-    for (std::size_t first = 0; first < tensors.size(); ++first) {
-      if (done[first]) continue;
-      std::vector<at::Tensor> rows;
+    std::vector<at::Tensor> rows(tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      at::Tensor const flat = values_of(tensors[i]);
+      if (flat.numel() != 0) rows[i] = row_of(flat);
+    }
+    return rows;
+  }
+
+  /// The histograms of rows; a count of 0 tells that there were no values. One copy to the host for
+  /// each device.
+  static std::vector<HistogramSummary> read(std::vector<at::Tensor> const& rows) {
+    std::vector<HistogramSummary> all(rows.size());
+    std::vector<bool> done(rows.size(), false);
+    for (std::size_t first = 0; first < rows.size(); ++first) {
+      if (done[first] || !rows[first].defined()) continue;
+      std::vector<at::Tensor> together;
       std::vector<std::size_t> places;
-      for (std::size_t i = first; i < tensors.size(); ++i) {
-        if (done[i] || tensors[i].device() != tensors[first].device()) continue;
+      for (std::size_t i = first; i < rows.size(); ++i) {
+        if (done[i] || !rows[i].defined() || rows[i].device() != rows[first].device()) continue;
         done[i] = true;
-        at::Tensor const flat = values_of(tensors[i]);
-        if (flat.numel() == 0) continue;
-        rows.push_back(row_of(flat));
+        together.push_back(rows[i]);
         places.push_back(i);
       }
-      if (rows.empty()) continue;
-      at::Tensor const host = at::cat(rows).cpu();
-      std::size_t const size = static_cast<std::size_t>(host.numel()) / rows.size();
+      at::Tensor const host = at::cat(together).cpu();
+      std::size_t const size = static_cast<std::size_t>(host.numel()) / together.size();
       auto const* const value = static_cast<double const*>(host.const_data_ptr());
-      for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (std::size_t i = 0; i < together.size(); ++i) {
         all[places[i]] = histogram_in({value + i * size, size});
       }
     }
     return all;
+  }
+
+  std::vector<HistogramSummary> of(std::vector<at::Tensor> const& tensors) {
+    return read(rows_of(tensors));
   }
 
   /// Frees the limits on devices.

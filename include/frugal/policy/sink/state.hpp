@@ -123,8 +123,7 @@ class SinkState {
   void attempt(F&& f) {
     if (guarded(std::forward<F>(f))) ++so_far_.written;
   }
-
- private:
+  /// The same for a part of one.
   template <class F>
   bool guarded(F&& f) {
     try {
@@ -138,6 +137,7 @@ class SinkState {
     return false;
   }
 
+ private:
   void enter() {
     if (std::exchange(in_run_, true)) return;
     attempt([&] { sink_.write(*begin_); });

@@ -4,8 +4,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -42,16 +44,18 @@ class TensorBoardSink {
     TfSummary summary;
     if (record.kind == RecordKind::begin) {
       if (record.at.step != 0 || resumed_) {
-        writer_.restart(record.at.step + 1);
+        void_from(record.at.step + 1);
       } else if (replaces_) {
         // TensorBoard would draw both runs as one curve, which goes back and forth.
-        writer_.restart(0);
+        void_from(0);
       }
-      for (auto const& [name, text] : *texts_) summary.text(name, text);
     } else if (record.kind == RecordKind::event || record.kind == RecordKind::end) {
       add_words(summary, record);
     }
-    mark_return();
+    mark_void();
+    if (!has_texts_) {
+      for (auto const& [name, text] : *texts_) summary.text(name, text);
+    }
     for (auto const& [name, value] : record.fields) {
       if (record.kind == RecordKind::begin) break;
       if (auto const number = MetricRecord::number_in(value)) {
@@ -59,12 +63,16 @@ class TensorBoardSink {
       }
     }
     writer_.write(summary, record.at.step);
+    has_texts_ = true;
   }
-  void write_histograms(std::vector<std::string> const& tags,
-                        std::vector<at::Tensor> const& tensors, std::uint64_t step) {
-    mark_return();
+  std::vector<at::Tensor> histogram_rows(std::vector<at::Tensor> const& tensors) const {
+    return writer_.histogram_rows(tensors);
+  }
+  void write_histograms(std::vector<std::string> const& tags, std::vector<at::Tensor> const& rows,
+                        std::uint64_t step) {
+    mark_void();
     TfSummary summary;
-    writer_.add_histograms(summary, tags, tensors);
+    TensorBoardWriter::add_histograms(summary, tags, rows);
     writer_.write(summary, step);
   }
 
@@ -75,9 +83,12 @@ class TensorBoardSink {
     archive("last_step", step);
     // A move to another device loads what it has just saved: nothing is void.
     if (!Archive::loading || destination(archive) || !writer_.is_open()) return;
-    kept_step_ = step;
     // A resume has its begin record, and a new file.
-    (now.in_run ? went_back_ : resumed_) = true;
+    if (now.in_run) {
+      void_from(step + 1);
+    } else {
+      resumed_ = true;
+    }
   }
 
  private:
@@ -90,10 +101,12 @@ class TensorBoardSink {
     return false;
   }
 
-  /// Voids what was written after the state to which the run has gone back.
-  void mark_return() {
-    if (went_back_) writer_.restart(kept_step_ + 1);
-    went_back_ = false;
+  /// What was written from this step on does not count any more.
+  void void_from(std::uint64_t step) { void_from_ = std::min(void_from_.value_or(step), step); }
+  /// Says so in the file, before the next record; if that fails, before the one after it.
+  void mark_void() {
+    if (void_from_) writer_.restart(*void_from_);
+    void_from_.reset();
   }
 
   /// The texts of an event, as one list.
@@ -109,8 +122,8 @@ class TensorBoardSink {
   std::filesystem::path path_;
   std::vector<std::pair<std::string, std::string>> const* texts_;
   TensorBoardWriter writer_;
-  std::uint64_t kept_step_ = 0;  ///< to which the run has gone back
-  bool went_back_ = false;
+  std::optional<std::uint64_t> void_from_;
+  bool has_texts_ = false;
   bool replaces_ = false;  ///< the folder has files of an earlier run
   bool resumed_ = false;   ///< perhaps from a checkpoint of step 0
 };

@@ -69,8 +69,9 @@ class TensorBoardWriter {
   /// The finite values of a tensor, wherever it is. On a device one host sync, and at the first
   /// histogram of a fit another one.
   void histogram(std::string_view tag, std::uint64_t step, at::Tensor const& tensor) const {
-    add(step,
-        [&](detail::TfSummary& summary) { add_histograms(summary, {std::string(tag)}, {tensor}); });
+    add(step, [&](detail::TfSummary& summary) {
+      add_histograms(summary, {std::string(tag)}, histogram_rows({tensor}));
+    });
   }
   /// Markdown.
   void text(std::string_view tag, std::uint64_t step, std::string_view markdown) const {
@@ -108,10 +109,14 @@ class TensorBoardWriter {
   /// Readers drop what has this step or a later one: the run has gone back to before it.
   void restart(std::uint64_t step) const { put(detail::tf_restart_event(when(step))); }
 
-  /// One copy to the host for all tensors of a device.
-  void add_histograms(detail::TfSummary& summary, std::vector<std::string> const& tags,
-                      std::vector<at::Tensor> const& tensors) const {
-    std::vector<HistogramSummary> const all = shared_->histograms.of(tensors);
+  /// For add_histograms, on the devices of the tensors.
+  std::vector<at::Tensor> histogram_rows(std::vector<at::Tensor> const& tensors) const {
+    return shared_->histograms.rows_of(tensors);
+  }
+  /// One copy to the host for all rows of a device.
+  static void add_histograms(detail::TfSummary& summary, std::vector<std::string> const& tags,
+                             std::vector<at::Tensor> const& rows) {
+    std::vector<HistogramSummary> const all = detail::Histograms::read(rows);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].count > 0) summary.histogram(tags[i], all[i]);
     }
