@@ -52,16 +52,18 @@ TEST_CASE("a run that diverged has no best value, and no other loss in its place
   CHECK(has(html, "Validation loss"));
 }
 
-TEST_CASE("another currency is no dollars") {
+TEST_CASE("what an interruption cost is in dollars, and another currency is no dollars") {
   TemporaryFolder const folder;
   std::string euros(head);
   euros.replace(euros.find("USD"), 3, "EUR");
-  std::string const resume = R"({"event":"resume","step":10,"seconds":10,"seconds_lost":5})"
+  std::string const resume = R"({"event":"resume","step":10,"seconds":10,"seconds_lost":500})"
                              "\n";
-  put(folder / "a" / "metrics.jsonl", euros + step(10) + resume + step(20));
-  put(folder / "b" / "metrics.jsonl", euros + step(10));
-  CHECK_FALSE(has(frugal::comparison_report_html({folder / "a", folder / "b"}), "$"));
-  CHECK_FALSE(has(frugal::run_report_html(folder / "a"), "$"));
+  put(folder / "a" / "metrics.jsonl", std::string(head) + step(10) + resume + step(20));
+  put(folder / "b" / "metrics.jsonl", euros + step(10) + resume + step(20));
+  CHECK(has(frugal::run_report_html(folder / "a"), "$5.00"));  // $36 an hour
+  CHECK_FALSE(has(frugal::run_report_html(folder / "b"), "$5"));
+  std::string const html = frugal::comparison_report_html({folder / "a", folder / "b"});
+  CHECK(count(html, "$5.00") == count(frugal::comparison_report_html({folder / "a"}), "$5.00"));
 }
 
 TEST_CASE("a comparison has the sections of its runs, and none that no run fills") {

@@ -219,9 +219,12 @@ TEST_CASE("what is void is said with the first record that can be written, and s
 
 TEST_CASE("an optimizer that evaluates several times has one histogram of a step's gradients") {
   TemporaryFolder const folder;
+  fr::Optimize<fr::Any> const lbfgs{.make = [](std::vector<at::Tensor> parameters) {
+    return std::make_unique<torch::optim::LBFGS>(std::move(parameters),
+                                                 torch::optim::LBFGSOptions(1.0).max_iter(5));
+  }};
   fr::Trainer trainer{std::make_shared<Mlp>(), fr::CrossEntropy{},
-                      fr::Settings{.run = folder.path(), .steps = 4},
-                      fr::any<torch::optim::LBFGS>(torch::optim::LBFGSOptions(1.0).max_iter(5)),
+                      fr::Settings{.run = folder.path(), .steps = 4}, lbfgs,
                       TensorBoard<Every<1>, fr::GradientHistograms<Every<2>>>{}};
   static_cast<void>(trainer.fit(train()));
   EventsFound const found = events_in(files_in(folder / "tensorboard").at(0));
