@@ -113,6 +113,11 @@ class PrometheusServer {
     throw std::runtime_error("nobody listens at port " + std::to_string(*listening_->get()) +
                              " any more");
   }
+  /// The server's thread looks every two seconds whether it shall end, and after each connection.
+  void close() {
+    if (socket_) socket_->shut();
+    exposer_.reset();
+  }
 
  private:
   std::string address_;

@@ -43,8 +43,9 @@ TEST_CASE("a socket listens until it is shut") {
     REQUIRE(found);
     CHECK(found->listens());
     CHECK(found->port() != 0);
-    ::shutdown(made, SHUT_RDWR);
+    found->shut();
     CHECK_FALSE(found->listens());
+    found->shut();
     ::close(made);
     CHECK_FALSE(found->listens());
   }
@@ -58,6 +59,8 @@ TEST_CASE("another socket that gets its number is not taken for it") {
   REQUIRE(::dup2(other, made) == made);
   CHECK(ListeningSocket::of(made));
   CHECK_FALSE(found->listens());
+  found->shut();
+  CHECK(ListeningSocket::of(made)->listens());
   ::close(made);
   ::close(other);
 }

@@ -40,6 +40,11 @@ class ListeningSocket {
            listens != 0;
   }
 
+  /// Nobody can connect any more, and who waits for a connection wakes.
+  void shut() const {
+    if (listens()) ::shutdown(descriptor_, SHUT_RDWR);
+  }
+
   /// 0 of a socket that has none.
   std::uint16_t port() const {
     sockaddr_storage at{};
