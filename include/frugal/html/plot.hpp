@@ -141,7 +141,7 @@ class Plot {
   }
 
   bool labelled() const { return chart_.lines.size() > 1 && chart_.lines.size() <= 4; }
-  double right() const { return labelled() ? 84 : 16; }
+  double right() const { return labelled() ? 100 : 16; }
 
   /// Each line's name at its end; names that would overlap move apart.
   template <class AtY>

@@ -51,7 +51,7 @@ p.legend { gap: .35rem; } .legend b { color: var(--text); font-variant-numeric: 
 .chart { container-type: inline-size; overflow: hidden; }
 @container (max-width: 25rem) { .tick { font-size: 13.2px; } .label { font-size: 13px; } }
 @container (max-width: 21rem) { .tick { font-size: 14.5px; } .label, .other { display: none; }
-  .labelled { width: 120.5%; } .labelled .tick { font-size: 12.2px; } }
+  .labelled { width: 126.6%; } .labelled .tick { font-size: 11.6px; } }
 .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; } .d1 { stroke-dasharray: 5 3; } .d2 { stroke-dasharray: 1.5 3; } .d3 { stroke-dasharray: 8 3 1.5 3; }
 .cross { stroke: var(--axis); } .probe { display: grid; gap: .15rem; font-size: .85rem; } .probe[hidden] { display: none; }
 .probe input { width: 100%; margin: .2rem 0 0; accent-color: var(--s0); min-height: 24px; } output { font-variant-numeric: tabular-nums; min-height: 1.5em; }
