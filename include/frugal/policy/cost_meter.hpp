@@ -163,13 +163,23 @@ class CostMeter::State {
     std::uint64_t const step = phase.counters().step;
     if (now < due_ && step < project_at_) [[likely]]
       return;
+    if (project_at_ == 0) {
+      project_at_ = step + steps_before_plan;
+    } else if (step >= project_at_ && pace_.steps() == 0) {
+      // So many steps in less than a refresh: in most of their time allocators, caches and
+      // profilers were set up. The next sum has the first projection.
+      pace_ = {};
+    }
+    if (step >= project_at_) project_at_ = Horizon::unlimited;
     pace_.step(step, now);
-    if (pace_.steps() == 0) project_at_ = step + steps_before_plan;
-    if (pace_.steps() >= steps_before_plan) project_at_ = Horizon::unlimited;
     update(phase, now);
   }
 
-  void on_epoch_end(EpochEnd<Context>& phase) { update(phase, settings_->clock()); }
+  void on_epoch_end(EpochEnd<Context>& phase) {
+    double const now = settings_->clock();
+    pace_.step(phase.counters().step, now);
+    update(phase, now);
+  }
 
   void on_fit_end(FitEnd<Context>& phase) {
     if (energy_) {
