@@ -228,6 +228,60 @@ TEST_CASE("a level that is reached when the run has ended is a warning: nobody s
   CHECK(tale == Tale{{33, 1.0, "warn"}});
 }
 
+/// Asks for the end of the process in a step, of which the end takes twenty hours.
+struct Preempts {
+  struct kind : frugal::observer_kind {
+    static constexpr std::string_view name = "budget.Preempts";
+  };
+  using listens = frugal::list<frugal::on::step>;
+  using after = frugal::list<frugal::kinds::budget>;
+
+  std::stop_source asked{};
+  std::uint64_t at = 0;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Preempts const& settings) : asked_(settings.asked), at_(settings.at) {}
+    void on_step(frugal::Step<Context>& phase) {
+      if (phase.counters().step != at_) return;
+      now += 20 * 3600;
+      asked_.request_stop();
+    }
+
+   private:
+    std::stop_source asked_;
+    std::uint64_t at_;
+  };
+};
+
+TEST_CASE("a level that is reached when a preempted run is saved is told once, after the resume") {
+  TemporaryFolder const folder;
+  Tale tale;
+  Budget<Usd<40>> budget;
+  budget.projected = false;
+  auto const fit = [&](std::uint64_t preempted_at) {
+    Preempts const preempts{.at = preempted_at};
+    frugal::Trainer trainer{
+        std::make_shared<Mlp>(),
+        frugal::CrossEntropy{},
+        frugal::Settings{.run = folder.path(), .steps = 8, .stop = preempts.asked.get_token()},
+        Optimizer{},
+        Saves{},
+        meter(),
+        budget,
+        Hourly{.tale = &tale},
+        preempts};
+    frugal::Resident train(samples(43), {.batch = 4});
+    return trainer.fit(train);
+  };
+  CHECK(fit(5).preempted);
+  CHECK(tale.empty());
+  CHECK(fit(0).resumed->step == 5);
+  CHECK(tale == Tale{{6, 0.5, "warn"}});
+}
+
 /// A channel whose alerts arrive once a checkpoint is on disk.
 struct AfterCheckpoint {
   std::filesystem::path checkpoint{};

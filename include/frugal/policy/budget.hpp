@@ -123,7 +123,8 @@ class Budget<Options...>::State {
 
   void on_fit_end(FitEnd<Context>& phase) {
     over_ = true;
-    static_cast<void>(look(phase));
+    // A preempted run is saved already: it would tell the same again when it is resumed.
+    if (!phase.preempted()) static_cast<void>(look(phase));
     webhook_.close();
     command_.close();
   }
