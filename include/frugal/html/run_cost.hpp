@@ -20,18 +20,18 @@ inline std::optional<double> dollars_per_second(RunLog const& log) {
   return *hour / 3600;
 }
 
-/// What the run has cost: of its last "cost" line, or of the last value of the gauge.
+/// The cost of the run: that of its last "cost" line, or else the last value of the gauge.
 inline std::optional<double> dollars_of(RunLog const& log) {
   if (LogLine const* const cost = log.event("cost")) {
     if (auto const dollars = cost->number("dollars"); dollars && std::isfinite(*dollars))
       return dollars;
   }
   Series const* const gauge = log.find("dollars");
-  if (gauge != nullptr && !gauge->empty()) return gauge->last().value;
+  if (gauge != nullptr) return gauge->last().value;
   return std::nullopt;
 }
 
-/// What the run took, with what it repeated if its log has that.
+/// Seconds that the run took, with those that it repeated, if its log has them.
 inline double paid_seconds(RunLog const& log) {
   LogLine const* const cost = log.event("cost");
   auto const hours = cost == nullptr ? std::nullopt : cost->number("hours");

@@ -33,13 +33,12 @@ inline std::vector<std::pair<std::string, std::string>> headline(RunFolder const
                                                (log.epochs == 1 ? " epoch" : " epochs")));
   figures.emplace_back("training time", time_text(log.seconds));
   if (auto const dollars = dollars_of(log)) figures.emplace_back("cost", money_text(*dollars));
-  if (Series const* const energy = log.find("kilowatt_hours");
-      energy != nullptr && !energy->empty()) {
+  if (Series const* const energy = log.find("kilowatt_hours")) {
     figures.emplace_back("energy", short_number(energy->last().value) + " kWh");
   }
-  if (Series const* const loss = log.find("epoch/loss"); loss != nullptr && !loss->empty()) {
+  if (Series const* const loss = log.find("epoch/loss")) {
     figures.emplace_back("training loss, last epoch", short_number(loss->last().value));
-  } else if (Series const* const some = log.find("loss"); some != nullptr && !some->empty()) {
+  } else if (Series const* const some = log.find("loss")) {
     figures.emplace_back("training loss, last", short_number(some->last().value));
   }
   std::size_t shown = 0;

@@ -46,11 +46,7 @@ struct Alert {
             if constexpr (std::is_same_v<std::decay_t<decltype(each)>, std::string>) {
               return each;
             } else if constexpr (std::is_same_v<std::decay_t<decltype(each)>, double>) {
-              std::string number = frugal::detail::fixed(each, 6);
-              std::size_t const last = number.find_last_not_of('0');
-              bool const fraction = number.find('.') != std::string::npos;
-              if (fraction) number.resize(number[last] == '.' ? last : last + 1);
-              return number;
+              return frugal::detail::fixed_short(each, 6);
             } else {
               return std::to_string(each);
             }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <charconv>
+#include <frugal/store/number_text.hpp>
+
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -12,11 +12,8 @@ namespace frugal::plan {
 /// An amount of money, whatever the locale: cents from 1 on, and six digits below, because a short
 /// run costs less than a cent.
 inline std::string amount_text(double amount) {
-  std::array<char, 340> text{};  // the largest double has 309 digits before the point
-  char* const end = text.data() + text.size();
-  bool const small = std::abs(amount) < 1;
-  auto const format = small ? std::chars_format::general : std::chars_format::fixed;
-  return {text.data(), std::to_chars(text.data(), end, amount, format, small ? 6 : 2).ptr};
+  return std::abs(amount) < 1 ? frugal::detail::general(amount, 6)
+                              : frugal::detail::fixed(amount, 2);
 }
 
 /// "$37,748.00", "-$0.25"

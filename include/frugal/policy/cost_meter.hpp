@@ -268,7 +268,7 @@ class CostMeter::State {
 
   void update(Step<Context>& phase, double now) {
     due_ = now + settings_->refresh;
-    note();
+    if (!beat_) note();  // else the thread does, as often
     if (energy_ && energy_->failing() && !std::exchange(told_failing_, true)) {
       phase.advise(
           "CostMeter: a counter of energy cannot be read any more, so energy is too low from "

@@ -16,6 +16,15 @@ inline std::string fixed(double number, int digits) {
   return {text.data(), end.ptr};
 }
 
+/// The same without zeros at the end: "20", "0.5".
+inline std::string fixed_short(double number, int digits) {
+  std::string text = fixed(number, digits);
+  if (text.find('.') == std::string::npos) return text;
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
 /// A number with at most so many significant digits, as %g prints it in the C locale.
 inline std::string general(double number, int digits) {
   std::array<char, 64> text;

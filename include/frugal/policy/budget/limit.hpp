@@ -2,10 +2,9 @@
 #pragma once
 
 #include <frugal/run/durations.hpp>
+#include <frugal/store/number_text.hpp>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <string>
@@ -116,19 +115,11 @@ struct stop {
 /// "16.5 USD", "20000 USD", "0.00002 USD": never with an exponent that a reader of a bill would
 /// have to undo.
 inline std::string amount_text(double amount, std::string_view unit) {
-  std::array<char, 400> text{};
   // Four significant digits below 1000.
   int const digits = amount > 0 && amount < 1000
                          ? std::clamp(3 - static_cast<int>(std::floor(std::log10(amount))), 0, 300)
                          : 0;
-  auto const [end, error] = std::to_chars(text.data(), text.data() + text.size(), amount,
-                                          std::chars_format::fixed, digits);
-  std::string out(text.data(), end);
-  if (out.find('.') != std::string::npos) {
-    out.erase(out.find_last_not_of('0') + 1);
-    if (out.ends_with('.')) out.pop_back();
-  }
-  return out + " " + std::string(unit);
+  return fixed_short(amount, digits) + " " + std::string(unit);
 }
 
 }  // namespace detail

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -15,13 +17,14 @@ inline bool is_event(std::string_view line, std::string_view event) {
          line.substr(begin.size() + event.size()).starts_with('"');
 }
 
-/// Whether a run that has gone back writes this line again: those of the log itself, and the marks
+/// The events that a run which has gone back writes again: those of the log itself, and the marks
 /// of Audit.
+inline constexpr std::array<std::string_view, 6> repeated_events{"begin", "step", "validation",
+                                                                 "epoch", "end",  "audit"};
+
 inline bool is_repeated(std::string_view line) {
-  for (std::string_view const event : {"begin", "step", "validation", "epoch", "end", "audit"}) {
-    if (is_event(line, event)) return true;
-  }
-  return false;
+  return std::any_of(repeated_events.begin(), repeated_events.end(),
+                     [&](std::string_view event) { return is_event(line, event); });
 }
 
 /// The lines of a log that could not be written yet.

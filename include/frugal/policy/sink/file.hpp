@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
@@ -14,6 +15,7 @@
 
 #include <frugal/error.hpp>
 #include <frugal/policy/log/file.hpp>
+#include <frugal/policy/log/waiting_lines.hpp>
 #include <frugal/store/io_error.hpp>
 
 namespace frugal::detail {
@@ -114,11 +116,8 @@ class SinkFile {
     bool const whole = file_->cut(*cut_to_, [&](std::string_view line) {
       std::string_view const event = event_of(line);
       if (!cut_keeps_events_) return event == "resume";
-      for (std::string_view const own :
-           {"", "begin", "step", "validation", "epoch", "end", "audit"}) {
-        if (event == own) return false;
-      }
-      return true;
+      return !event.empty() && std::find(repeated_events.begin(), repeated_events.end(), event) ==
+                                   repeated_events.end();
     });
     if (!whole) fail(errno);  // the next record cuts first, too
     cut_to_.reset();

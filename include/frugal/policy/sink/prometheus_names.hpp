@@ -39,7 +39,8 @@ inline std::string prometheus_name(std::string_view name) {
   return out;
 }
 
-/// What a gauge of a known name becomes: Prometheus demands base units, so hours are seconds.
+/// The name and the factor of a known gauge in Prometheus, which demands base units: hours become
+/// seconds.
 struct KnownMetric {
   std::string_view field, name;
   double factor;
