@@ -8,13 +8,13 @@ from accelerate import Accelerator
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from peers_common import LEARNING_RATE, answer, arguments, endless, fashion_mnist, network, one_thread
+from peers_common import LEARNING_RATE, answer, arguments, endless, fashion_mnist, network, prepare, scaled
 
 
 def main() -> None:
     args = arguments()
     accelerator = Accelerator(cpu=True)
-    one_thread()
+    prepare()
     images, labels = fashion_mnist(args.data)
     loader = DataLoader(
         TensorDataset(images, labels), batch_size=args.batch, shuffle=True, drop_last=True
@@ -28,7 +28,7 @@ def main() -> None:
     def train(steps: int) -> None:
         for _, (data, target) in zip(range(steps), batches):
             optimizer.zero_grad()
-            loss = criterion(net(data), target)
+            loss = criterion(net(scaled(data)), target)
             accelerator.backward(loss)
             optimizer.step()
 

@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
-from peers_common import LEARNING_RATE, answer, arguments, fashion_mnist, network, one_thread
+from peers_common import LEARNING_RATE, answer, arguments, fashion_mnist, network, prepare, scaled
 
 
 class Classifier(lightning.LightningModule):
@@ -18,7 +18,7 @@ class Classifier(lightning.LightningModule):
 
     def training_step(self, batch, batch_idx):
         data, target = batch
-        return cross_entropy(self.net(data), target)
+        return cross_entropy(self.net(scaled(data)), target)
 
     def configure_optimizers(self):
         return torch.optim.AdamW(self.parameters(), lr=LEARNING_RATE)
@@ -40,7 +40,7 @@ class Clock(lightning.Callback):
 
 def main() -> None:
     args = arguments()
-    one_thread()
+    prepare()
     images, labels = fashion_mnist(args.data)
     loader = DataLoader(
         TensorDataset(images, labels), batch_size=args.batch, shuffle=True, drop_last=True

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rival: tuned PyTorch. Fused AdamW, resident tensors gathered one batch at a time by a permutation,
-gradients set to none, no host sync in a step; --compile adds torch.compile."""
+kept as bytes and scaled per batch, gradients set to none, no host sync in a step; --compile adds
+torch.compile."""
 
 import argparse
 import time
@@ -8,7 +9,7 @@ import time
 import torch
 from torch.nn.functional import cross_entropy
 
-from peers_common import LEARNING_RATE, answer, arguments, fashion_mnist, network, one_thread
+from peers_common import LEARNING_RATE, answer, arguments, fashion_mnist, network, prepare, scaled
 
 
 def permuted(images, labels, batch: int):
@@ -23,13 +24,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--compile", action="store_true")
     args = arguments(parser)
-    one_thread()
+    prepare()
     images, labels = fashion_mnist(args.data)
     net = network()
     optimizer = torch.optim.AdamW(net.parameters(), lr=LEARNING_RATE, fused=True)
 
     def objective(data, target):
-        return cross_entropy(net(data), target)
+        return cross_entropy(net(scaled(data)), target)
 
     if args.compile:
         objective = torch.compile(objective, fullgraph=True, dynamic=False)

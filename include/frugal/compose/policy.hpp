@@ -35,10 +35,11 @@ struct conflict {
 ///    using listens = list<on::validated>;          required; list<> for a plain setting
 ///    using needs, conflicts = list<...>;           kinds, need<...>, conflict<...>
 ///    using before, after = list<...>;              kinds, where the order matters
+///    using demands = list<...>;                    on every policy: `met<P>` and a `sentence`
 ///    using source_demands = list<...>;             on the training source: `met<Source>` and a
-///    `sentence` using provides = list<...>;                   services that it provides using
-///    demands = list<...>;                    on every policy: `met<P>` and a `sentence` template
-///    <class Context> class State;         constructed from the policy's value
+///                                                  `sentence`
+///    using provides = list<...>;                   services that it provides
+///    template <class Context> class State;         constructed from the policy's value
 template <class P>
 concept Policy =
     requires {

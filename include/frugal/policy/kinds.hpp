@@ -83,10 +83,6 @@ struct curriculum : observer_kind {
   static constexpr std::string_view name = "Curriculum";
   static constexpr std::string_view page = "policy/curriculum.md";
 };
-/// A time by which a step must be complete.
-struct deadline : observer_kind {
-  static constexpr std::string_view name = "Deadline";
-};
 struct device : observer_kind {
   static constexpr std::string_view name = "Device";
   static constexpr std::string_view page = "policy/device.md";

@@ -63,9 +63,6 @@ inline bool trains_batch_norm(torch::nn::Module& module) {
 /// was given that size.
 template <>
 struct Accumulate<Auto> {
-  FRUGAL_SENTENCE(and_deadline,
-                  "frugal: Accumulate<Auto> repeats a step when memory runs out, which no deadline "
-                  "of a step can allow for. Write Accumulate<N>, or remove the deadline.");
   FRUGAL_SENTENCE(
       and_audit,
       "frugal: Accumulate<Auto> splits a step as memory allows, so two runs under Audit<BitExact> "
@@ -74,8 +71,7 @@ struct Accumulate<Auto> {
   using kind = kinds::accumulate;
   using listens = list<on::fit_begin>;
   using provides = list<service::execution>;
-  using conflicts =
-      list<conflict<kinds::deadline, and_deadline>, conflict<kinds::audit, and_audit>>;
+  using conflicts = list<conflict<kinds::audit, and_audit>>;
 
   static constexpr About about{Term::hours_per_run,
                                "per step a copy of the module's buffers and of the generators"};
