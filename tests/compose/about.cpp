@@ -51,10 +51,11 @@ TEST_CASE("a policy's About is read unchanged") {
   CHECK(about.host_syncs_per_step == 2);
 }
 
-TEST_CASE("every term of the cost of a run has a name") {
+TEST_CASE("every term has a name") {
   CHECK(frugal::name_of(frugal::Term::price_per_hour) == "price per hour");
   CHECK(frugal::name_of(frugal::Term::hours_per_run) == "hours per run");
   CHECK(frugal::name_of(frugal::Term::runs_to_convergence) == "runs to convergence");
+  CHECK(frugal::name_of(frugal::Term::memory) == "memory");
   CHECK(frugal::name_of(frugal::Term::none) == "-");
 }
 

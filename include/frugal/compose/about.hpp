@@ -6,9 +6,10 @@
 
 namespace frugal {
 
-/// Cost of training = price per hour x hours per run x runs to convergence: the factor that a
-/// policy lowers.
-enum class Term { none, price_per_hour, hours_per_run, runs_to_convergence };
+/// What a policy lowers: a factor of the cost of training, which is price per hour x hours per run
+/// x runs to convergence, or memory, which decides the machine that a job fits on and often costs
+/// hours.
+enum class Term { none, price_per_hour, hours_per_run, runs_to_convergence, memory };
 
 constexpr std::string_view name_of(Term term) {
   switch (term) {
@@ -18,6 +19,8 @@ constexpr std::string_view name_of(Term term) {
       return "hours per run";
     case Term::runs_to_convergence:
       return "runs to convergence";
+    case Term::memory:
+      return "memory";
     case Term::none:
       break;
   }

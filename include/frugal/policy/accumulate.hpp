@@ -11,7 +11,7 @@ namespace frugal {
 /// Gradient accumulation: N micro-batches make one optimizer step, which equals the step of one big
 /// batch.
 ///
-/// Lever   hours per run: an effective batch larger than memory holds.
+/// Lever   memory: an effective batch larger than memory holds.
 /// Cost    nothing per step; one multiplication of the gradients if a window is ragged or its
 ///         micro-batches have unequal weights.
 /// State   none: windows do not outlast a step.
@@ -28,7 +28,7 @@ struct Accumulate {
   using kind = kinds::accumulate;
   using listens = list<>;
 
-  static constexpr About about{Term::hours_per_run, "nothing for a full window of equal weights"};
+  static constexpr About about{Term::memory, "nothing for a full window of equal weights"};
 
   static constexpr int micro_batches = N;
 };

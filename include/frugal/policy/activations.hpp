@@ -69,7 +69,7 @@ using PackedAs = typename packed_as<Format>::type;
 
 /// Keeps the tensors that operators save for backward in half the memory, or in host memory.
 ///
-/// Lever   hours per run: a batch or a model that would not fit into memory.
+/// Lever   memory: a batch or a model that would not fit into memory.
 /// Cost    BF16, FP16: two conversions of each saved tensor. Offload: two transfers of each tensor
 ///         of at least 256 KiB, on a side stream that overlaps with compute. No host sync.
 /// State   none. With BF16, gradients differ by the rounding of activations to 8 bits; with FP16 by
@@ -92,9 +92,9 @@ struct Activations {
   using conflicts = std::conditional_t<detail::is_half_format<Format>,
                                        list<conflict<kinds::audit, half_and_audit>>, list<>>;
 
-  static constexpr About about{Term::hours_per_run, detail::is_half_format<Format>
-                                                        ? "two conversions of each saved tensor"
-                                                        : "two transfers of each saved tensor"};
+  static constexpr About about{Term::memory, detail::is_half_format<Format>
+                                                 ? "two conversions of each saved tensor"
+                                                 : "two transfers of each saved tensor"};
   // Offload allocates host memory, which is impossible within a capture.
   static constexpr bool capturable = detail::is_half_format<Format>;
 

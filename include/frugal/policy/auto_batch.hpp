@@ -25,7 +25,7 @@ namespace frugal {
 /// Finds the largest micro-batch that fits into memory, before the first step, and keeps the CPU's
 /// tensors below a limit.
 ///
-/// Lever   hours per run: no run fails because of a batch that is too large, and no memory stays
+/// Lever   memory: no run fails because of a batch that is too large, and no memory stays
 ///         unused because of one that is too small.
 /// Cost    at the beginning two trial steps for each doubling of the micro-batch and each
 ///         bisection; with a limit on the CPU, one atomic addition per allocation and per release.
@@ -43,7 +43,7 @@ struct AutoBatch {
   // Smoke makes no step, and goes before what takes longer.
   using after = list<kinds::accumulate, kinds::smoke>;
 
-  static constexpr About about{Term::hours_per_run, "some steps when fit begins"};
+  static constexpr About about{Term::memory, "some steps when fit begins"};
 
   /// Memory limit in bytes. On the CPU it limits tensors, and is required; on a device it limits
   /// what the allocator holds during the search, and 0 means all available memory.

@@ -37,7 +37,7 @@ inline constexpr bool by_module<Where<Predicate>> = true;
 /// Activation checkpointing: keeps only the activations between segments, and recomputes the others
 /// in backward.
 ///
-/// Lever   hours per run: a batch or a model that would not fit into memory.
+/// Lever   memory: a batch or a model that would not fit into memory.
 /// Cost    a second forward pass in backward, except for the last segment and for whatever follows
 ///         the last tensor that a segment saves; no host sync.
 /// State   none. Gradients, and so the run, are bit for bit the same as without it.
@@ -54,7 +54,7 @@ struct Recompute {
   using kind = kinds::recompute;
   using listens = list<on::fit_begin, around::forward>;
 
-  static constexpr About about{Term::hours_per_run, "in backward, one more forward pass"};
+  static constexpr About about{Term::memory, "in backward, one more forward pass"};
 
   template <class Context>
   class State {

@@ -49,7 +49,7 @@ inline bool trains_batch_norm(torch::nn::Module& module) {
 
 /// One batch of the source makes one optimizer step, in as many micro-batches as memory requires.
 ///
-/// Lever   hours per run: an effective batch larger than memory holds, without searching by hand
+/// Lever   memory: an effective batch larger than memory holds, without searching by hand
 ///         for the micro-batch size.
 /// Cost    per step the generators' states and, for a module with buffers, a grouped copy of them;
 ///         a window that ran out of memory is retried.
@@ -73,7 +73,7 @@ struct Accumulate<Auto> {
   using provides = list<service::execution>;
   using conflicts = list<conflict<kinds::audit, and_audit>>;
 
-  static constexpr About about{Term::hours_per_run,
+  static constexpr About about{Term::memory,
                                "per step a copy of the module's buffers and of the generators"};
 
   static constexpr int micro_batches = 0;  ///< as many as the executor makes of a batch
