@@ -73,8 +73,7 @@ struct InOrderOf {
 /// Cost    one reading of the set for its scores, and 8 bytes a sample; nothing per step.
 /// State   none: the order is a function of epoch and scores.
 /// Errors  a training source in another order, and an EarlyStop that watches before the pace is
-/// over, do
-///         not compile; those of CurriculumPass.
+///         over, do not compile; those of CurriculumPass.
 /// Source  Bengio et al., "Curriculum learning" (ICML 2009).
 ///
 ///     Curriculum<By<Length>, LinearPace<5>> const easy_first;

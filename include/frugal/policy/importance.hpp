@@ -48,8 +48,8 @@ struct DrawsByImportance {
 /// Errors  a training source that does not draw by importance does not compile, and neither does an
 ///         objective that does not weigh it; SettingsError for `uniform` outside (0, 1].
 /// Source  Katharopoulos and Fleuret, "Not all samples are created equal: deep learning with
-/// importance
-///         sampling" (ICML 2018); the share of uniform draws bounds the weights by its inverse.
+///         importance sampling" (ICML 2018); the share of uniform draws bounds the weights by its
+///         inverse.
 ///
 ///     Importance<By<Loss>> importance(set.size());
 ///     auto train = importance.source(set, {.batch = 32});

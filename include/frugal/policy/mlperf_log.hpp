@@ -184,8 +184,7 @@ class MlperfState : public SinkState<Context, Cadence, MlperfSink> {
 ///         resumed run cuts off the lines that it writes again. A file that is shorter than it was
 ///         is an advice.
 /// Errors  SettingsError without a folder to write to, or for a target that is not finite;
-/// DataError
-///         if the file cannot be opened. A failed write is an advice, once, and counted
+///         DataError if the file cannot be opened. A failed write is an advice, once, and counted
 ///         (`outcome`).
 /// Source  mlperf_logging of MLCommons (mllog.py, compliance_checker), 4.1.
 ///

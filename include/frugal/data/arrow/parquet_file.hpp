@@ -32,8 +32,7 @@ class ParquetFile {
   /// Reads the footer. `columns` are the names of the columns to read; empty means all.
   ///
   /// Errors  DataError for a file that is missing, truncated, damaged or no Parquet; SettingsError
-  /// for
-  ///         a column that it lacks.
+  ///         for a column that it lacks.
   ParquetFile(std::filesystem::path const& path, std::vector<std::string> columns, bool verify)
       : name_(path.string()), verify_(verify), columns_(std::move(columns)) {
     file_ = arrow_value(::arrow::io::ReadableFile::Open(name_), name_, "the file cannot be opened");

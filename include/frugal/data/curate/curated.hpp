@@ -29,8 +29,7 @@ struct CuratedOptions {
 /// refuses it unless overridden by name.
 ///
 /// Errors  DataError if the report belongs to another set: its size differs, or its identity,
-/// unless
-///         overridden by name.
+///         unless overridden by name.
 template <SampleSet Set>
 class Curated {
  public:

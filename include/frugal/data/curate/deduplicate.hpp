@@ -64,8 +64,7 @@ std::string identity_text(Set const& set) {
 /// threads and any limit of memory.
 ///
 /// Memory  `memory` bytes, one bit a sample, and about 250 bytes for each sample that has a twin;
-/// 16
-///         bytes of disk for a sample and a band beyond that.
+///         16 bytes of disk for a sample and a band beyond that.
 /// Errors  SettingsError for a setting out of range, and for a set that is marked as curated unless
 ///         `even_if_curated` is its name; StoreError if spilling fails; what the set throws.
 template <SampleSet Set, class Text = AsText>

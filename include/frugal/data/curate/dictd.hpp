@@ -65,8 +65,7 @@ inline std::optional<std::uint64_t> dictd_number(std::string_view digits) {
 ///
 /// Format  dictd(8), "DATABASE FILE FORMAT".
 /// Errors  DataError with `name` and the line for a line without three columns, a number that is
-/// none,
-///         or an entry that is not within the `bytes` of the dictionary.
+///         none, or an entry that is not within the `bytes` of the dictionary.
 inline std::vector<DictdEntry> parse_dictd_index(
     std::string_view text, std::string const& name,
     std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max()) {

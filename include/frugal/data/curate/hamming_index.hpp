@@ -25,8 +25,7 @@ namespace frugal {
 /// Source  Norouzi, Punjani, Fleet, "Fast search in Hamming space with multi-index hashing", CVPR
 ///         2012.
 /// Cost    24 bytes a hash and 1 MiB. A lookup reads 4 lists for k below 4, 68 below 8, 548 below
-/// 12,
-///         each with 1 / 65,536 of evenly spread hashes.
+///         12, each with 1 / 65,536 of evenly spread hashes.
 /// Errors  SettingsError for 2^32 hashes or more.
 class HammingIndex {
  public:

@@ -73,8 +73,7 @@ class RunWriter {
 /// Reads a run, a block at a time. `Input` has `read(std::span<std::byte>)`, as File has.
 ///
 /// Errors  FormatError with name and offset for a file that is cut off, too long, damaged, of
-/// another
-///         record, or not in order.
+///         another record, or not in order.
 template <RunRecord Record, class Input>
 class RunReader {
  public:

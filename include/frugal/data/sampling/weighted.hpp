@@ -99,8 +99,7 @@ inline void require_weights(std::span<double const> weights, std::string const& 
 ///
 /// Cost    16 bytes a sample; per place one number of the table and 2 random ones.
 /// Errors  SettingsError for a weight that is negative or not finite, and if all are 0; those of
-/// Pass,
-///         for the number of draws.
+///         Pass, for the number of draws.
 class WeightedPass {
  public:
   using Slice = Pass::Slice;

@@ -47,10 +47,9 @@ struct BertWord {
 /// call from several threads. Bytes that are no UTF-8 count as U+FFFD.
 ///
 /// Source  BasicTokenizer of Devlin et al., "BERT" (github.com/google-research/bert,
-/// tokenization.py),
-///         as Python's `tokenizers` has it. Unicode's tables are utf8proc's, of Unicode 15 in
-///         version 2.8; those of `tokenizers` are of Unicode 8, so a mark, a format character or a
-///         punctuation character that is younger is none there.
+///         tokenization.py), as Python's `tokenizers` has it. Unicode's tables are utf8proc's, of
+///         Unicode 15 in version 2.8; those of `tokenizers` are of Unicode 8, so a mark, a format
+///         character or a punctuation character that is younger is none there.
 class BertWords {
  public:
   explicit BertWords(BertText settings = {})

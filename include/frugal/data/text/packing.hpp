@@ -55,9 +55,9 @@ struct Packing {
 /// Cost    sequence i is found in O(log documents); building it takes O(documents log documents).
 /// Errors  SettingsError for a length below 1; DataError for a document that does not fit.
 /// Source  First fit decreasing needs at most 11/9 of the fewest sequences, and 6/9 more (Dosa,
-/// "The
-///         tight bound of first fit decreasing bin-packing algorithm", ESCAPE 2007). Ding et al.,
-///         "Fewer truncations improve language modeling" (ICML 2024), on packing without cutting.
+///         "The tight bound of first fit decreasing bin-packing algorithm", ESCAPE 2007). Ding et
+///         al., "Fewer truncations improve language modeling" (ICML 2024), on packing without
+///         cutting.
 class PackIndex {
  public:
   /// Tokens [begin, begin + count) of a document, its end token included; `count` is at most what

@@ -36,11 +36,9 @@ struct SentencePieceSettings {
 /// from several threads; copies share the model.
 ///
 /// Errors  DataError for a file that is no model, with what the library says; StoreError for one
-/// that
-///         cannot be read; SettingsError for a special token that the model does not have.
+///         that cannot be read; SettingsError for a special token that the model does not have.
 /// Source  Kudo and Richardson, "SentencePiece" (EMNLP 2018 demonstrations); the library is
-/// Debian's
-///         libsentencepiece.
+///         Debian's libsentencepiece.
 class SentencePiece {
  public:
   static SentencePiece read(std::filesystem::path const& path,

@@ -27,11 +27,9 @@ namespace frugal {
 ///
 /// Cost    8 bytes a sample, sorted once; per batch what Pass costs.
 /// Errors  DataError for a score that is not a number, and unless there is one for each sample;
-/// those of
-///         Pass.
+///         those of Pass.
 /// Source  Bengio et al., "Curriculum learning" (ICML 2009); pools that grow: Hacohen and
-/// Weinshall,
-///         "On the power of curriculum learning in training deep networks" (ICML 2019).
+///         Weinshall, "On the power of curriculum learning in training deep networks" (ICML 2019).
 template <class Pace>
 class CurriculumPass {
  public:

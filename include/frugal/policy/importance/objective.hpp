@@ -85,8 +85,7 @@ SampleLosses sample_losses(O& objective, Module& module, B const& batch) {
 ///
 /// Errors  an objective without sample_losses does not compile.
 /// Source  importance sampling; Katharopoulos and Fleuret, "Not all samples are created equal"
-/// (ICML
-///         2018).
+///         (ICML 2018).
 template <class Objective>
 struct ImportanceObjective {
   Objective objective;
