@@ -21,7 +21,7 @@ template <class Kind, class Policies>
 inline constexpr bool is_accessible<Kind, Policies> =
     !(is_null<slot_of<Kind, Policies>> && std::is_empty_v<slot_of<Kind, Policies>>);
 
-/// The policy of a kind. Where it is not accessible the sentence has been said, and what this
+/// The policy of a kind. If it is not accessible, a static_assert has failed already, and what this
 /// returns is only there so that the compiler has nothing to add.
 template <bool Accessible, class Kind, class Trainer>
 auto& policy_if(Trainer& trainer) {

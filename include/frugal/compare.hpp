@@ -253,7 +253,7 @@ Comparison compare(list<Rs...> recipes, CompareJob<Make, Objective, Train, Valid
   return detail::compare_all(recipes, job, tune);
 }
 
-/// The same for recipes, or single policies, that are listed; an illegal one does not compile.
+/// Compares the listed recipes or single policies; an illegal one does not compile.
 template <class... Rs, class SomeJob, class Tune = detail::NoTuning>
   requires detail::is_job<SomeJob>
 Comparison compare(SomeJob const& job, Tune tune = {}) {

@@ -121,9 +121,9 @@ void explain(std::ostream& out = std::cout) {
   detail::explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step);
 }
 
-/// The same for a trainer. The first line has name, parameters, length, seed, device and folder of
-/// the run. The last lines have the findings of the last fit, and the size of a checkpoint: weights
-/// and buffers, optimizer state, and averaged or best weights if a policy keeps them.
+/// Explains a trainer. The first line has name, parameters, length, seed, device and folder of the
+/// run. The last lines have the findings of the last fit, and the size of a checkpoint: weights and
+/// buffers, optimizer state, and averaged or best weights if a policy keeps them.
 template <class Trainer>
 void explain(Trainer& trainer, std::ostream& out = std::cout) {
   torch::nn::Module const& module = base_module(trainer.module());

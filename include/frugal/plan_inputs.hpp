@@ -78,7 +78,7 @@ struct PlanPrice {
   bool pays_spot = false;     ///< CostMeter bills the spot price
   std::vector<std::string> notes{};
 
-  /// With the other costs, shared out among the devices that are paid for.
+  /// Adds the other costs, divided among the devices that are paid for.
   plan::PricePerDevice whole(plan::PricePerDevice price) const {
     return price + plan::PricePerDevice(other_per_hour / billed);
   }

@@ -140,7 +140,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     requires(!std::convertible_to<Q, Settings>)
   Trainer(Module module, Objective objective, Q const& value, Qs const&... values)
       : Trainer(std::move(module), std::move(objective), Settings{}, value, values...) {}
-  /// With settings.
+  /// A trainer with settings.
   template <class... Qs>
   Trainer(Module module, Objective objective, Settings settings = {}, Qs const&... values)
       : module_(std::move(module)),
@@ -293,7 +293,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     return evaluation(settings).evaluate(source);
   }
 
-  // With the module where they say.
+  // Moves the module to the device that the settings name.
   Settings settings_in_place() {
     Settings settings = resolved_settings();
     detail::put_on(settings.device, base_module(module_));

@@ -23,8 +23,8 @@ namespace frugal {
 
 /// What all runs of a comparison have in common, next to the job itself.
 struct CompareSettings {
-  /// Of every run. Repeat r has the seed `seed + r`, for the weights as for the data. With a
-  /// folder, each run gets its own within it.
+  /// Settings of every run. Repeat r has the seed `seed + r`, for the weights as for the data. With
+  /// a folder, each run gets its own within it.
   Settings settings{};
   TargetMetric target{};
   std::size_t repeats = 3;

@@ -50,7 +50,7 @@ struct ComparisonResults {
     if (!target.given()) return row.spread(ComparedRecipe::of_fit);
     return row.reached() == row.trials.size() ? row.seconds_to_target() : std::nullopt;
   }
-  /// The same in dollars; nothing without a price.
+  /// The paid time in dollars; nothing without a price.
   std::optional<Spread> dollars(ComparedRecipe const& row) const {
     auto const seconds = paid_seconds(row);
     if (!seconds || !dollars_per_hour) return std::nullopt;

@@ -93,7 +93,7 @@ struct ComparedRecipe {
   std::optional<Spread> metric(std::string_view metric_name) const {
     return spread([&](Trial const& trial) { return trial.metric(metric_name); });
   }
-  /// Of the trials that reached the target.
+  /// Samples to the target, over the trials that reached it.
   std::optional<Spread> samples_to_target() const { return spread(of_samples); }
   std::optional<Spread> seconds_to_target() const { return spread(of_target); }
   std::size_t reached() const {

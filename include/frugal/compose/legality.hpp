@@ -226,7 +226,7 @@ constexpr bool agrees() {
   }
 }
 
-/// The same for all hooks. If a State has exactly the declared names, only these are checked: a
+/// Whether all hooks agree. If a State has exactly the declared names, only these are checked: a
 /// function for each hook, for each policy of each recipe, adds up.
 template <class P, class State, class Context, class... Listens, class... Hooks>
 constexpr bool agree(list<Listens...>, list<Hooks...>) {

@@ -186,7 +186,7 @@ auto from_dataset(D dataset, Loading loading = {}) {
   }
 }
 
-/// The same with a function that makes a batch of samples: `Stack`, `Pad`, or your own.
+/// A source with a function that makes a batch of samples: `Stack`, `Pad`, or a user-defined one.
 template <class D, class Collate>
 auto from_dataset(D dataset, Loading loading, Collate collate) {
   static_assert(detail::require_indexed<D>());
@@ -195,7 +195,7 @@ auto from_dataset(D dataset, Loading loading, Collate collate) {
       [&](std::uint64_t samples) { return Pass(samples, loading, "torch data set"); });
 }
 
-/// The same with samples of like length in one batch.
+/// A source whose batches have samples of similar length.
 template <class D, class Collate>
 auto from_dataset(D dataset, Loading loading, Collate collate, Buckets buckets) {
   static_assert(detail::require_indexed<D>());

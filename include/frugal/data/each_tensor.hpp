@@ -23,7 +23,7 @@ struct batch_traits;
 
 namespace detail {
 
-/// Stands for what is done with the tensors where the question is only whether they are shown.
+/// A visitor that ignores the tensors, to check whether a type exposes them.
 struct Ignore {
   template <class... Parts>
   void operator()(Parts&&...) const {}
@@ -137,8 +137,8 @@ auto shown(F& f) {
   }
 }
 
-/// Of maps without an order of their own in that of their keys: two of them with the same keys may
-/// iterate differently.
+/// Visits unordered maps in the order of their keys: two of them with the same keys may iterate
+/// differently.
 template <class B, class Visit>
 void each_entry(B& map, Visit&& visit) {
   if constexpr (requires { typename B::key_compare; }) {

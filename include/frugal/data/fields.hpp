@@ -61,7 +61,7 @@ auto const* entry_if(B const& map, char const* first, char const* second) {
   return found == map.end() ? nullptr : &found->second;
 }
 
-/// The same; throws DataError if there is neither.
+/// The entry of either name; throws DataError if there is neither.
 template <class B>
 auto const& entry_of(B const& batch, char const* first, char const* second) {
   if (auto const* const found = entry_if(batch, first, second)) return *found;

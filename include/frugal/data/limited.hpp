@@ -58,7 +58,7 @@ class Limited {
     return batch;
   }
 
-  /// Of an epoch.
+  /// Samples of an epoch.
   std::uint64_t samples() const
     requires SizedSource<S>
   {

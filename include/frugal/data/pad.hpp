@@ -110,7 +110,8 @@ struct Pad {
     batch.target_padded = true;
   }
 
-  /// Of stacked targets [B, ...]: class labels that are not -100; of others one a sample.
+  /// Counts labels per sample: class labels that are not -100 of stacked targets [B, ...];
+  /// otherwise one per sample.
   static void count_rows(PaddedBatch& batch) {
     batch.counts = at::ones_like(batch.lengths);
     if (batch.target.scalar_type() != at::kLong) return;

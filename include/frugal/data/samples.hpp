@@ -60,7 +60,7 @@ auto from_samples(std::vector<S> samples, Loading loading = {}, Collate collate 
   return from_dataset(Samples<S>(std::move(samples)), loading, std::move(collate));
 }
 
-/// The same with samples of like length in one batch; the lengths are measured unless they are
+/// A source whose batches have samples of similar length; the lengths are measured unless they are
 /// given.
 template <class S, class Collate>
 auto from_samples(std::vector<S> samples, Loading loading, Collate collate, Buckets buckets) {

@@ -162,7 +162,7 @@ inline Limits read_limits(std::filesystem::path const& root = "/") {
     std::string_view const cgroup = line.substr(second + 1);
     if (controllers == ",,") {
       detail::apply_version_2(limits, mount, cgroup);
-      // With both versions mounted, the second has a folder of its own.
+      // If both versions are mounted, version 2 has a folder of its own.
       detail::apply_version_2(limits, mount / "unified", cgroup);
     }
     for (std::string const controller : {"cpu", "memory"}) {

@@ -97,7 +97,7 @@ inline void write_all_interruptions(Page& page, std::vector<RunFolder> const& ru
              rows);
 }
 
-/// Of each run's last window.
+/// Writes the hot spots of each run's last profiled window.
 inline void write_all_hot_spots(Page& page, std::vector<RunFolder> const& runs) {
   if (!parts::any_run(runs, [](RunFolder const& run) { return !run.windows.empty(); })) return;
   std::vector<Page::Row> rows;

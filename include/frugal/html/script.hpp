@@ -105,7 +105,7 @@ for (const figure of document.querySelectorAll("figure.chart")) {
 })();
 )js";
 
-/// Of the script, for the page's content security policy; tests/interop/report.py checks it.
+/// Hash of the script, for the page's content security policy; tests/interop/report.py checks it.
 inline constexpr std::string_view script_hash =
     "sha256-sEeFXicL2PWgksOD1mVr6+GAwUH4oQ4unYVdrp+Isf8=";
 

@@ -45,7 +45,8 @@ class Measurement {
 
   bool empty() const { return !any_; }
 
-  /// Of this process' batches, those of all. `join(quantity, x)` is x of all, a number or a tensor.
+  /// Combines this process's sums with those of all. `join(quantity, x)` is x of all, a number or a
+  /// tensor.
   template <class Join>
   void reduce(Join&& join) {
     on_host_ = join(Quantity::loss, sum());

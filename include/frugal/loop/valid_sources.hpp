@@ -104,7 +104,7 @@ class ValidSources {
     each([&](auto& one) { found = found || static_cast<void const*>(one.source) == source; });
     return found;
   }
-  /// Of all sources; nothing if one of them does not know its size.
+  /// Batches of all sources; nothing if one of them does not know its size.
   std::optional<std::uint64_t> batches() const {
     std::optional<std::uint64_t> sum = 0;
     auto const add = [&]<class One>(One const& one) {

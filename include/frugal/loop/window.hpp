@@ -85,7 +85,7 @@ class Window {
   {
     if constexpr (N != 1) scale(gradients, unit_, weight_);
   }
-  /// The same if this is one process's share of a window with total weight `all`.
+  /// Settles one process's share of a window with total weight `all`.
   void settle(std::vector<at::Tensor> const& gradients, double all) const
     requires Shared
   {

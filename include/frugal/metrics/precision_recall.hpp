@@ -20,11 +20,11 @@ namespace frugal {
 
 // How a score of one class becomes one of all: as scikit-learn's `average` says.
 
-/// Of two classes, the score of class 1.
+/// The score of class 1 of two classes.
 struct Binary {
   static constexpr fixed_string suffix = "";
 };
-/// Of the counts of all classes together; where each label gets one decision this is Accuracy.
+/// Computed from the counts of all classes together; with one decision per label this is Accuracy.
 struct Micro {
   static constexpr fixed_string suffix = "_micro";
 };

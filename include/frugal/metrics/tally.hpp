@@ -63,8 +63,8 @@ class Tally {
   at::Tensor device_;
 };
 
-/// The same for one number a class, or a table of them: a tensor of doubles that is added up where
-/// it lies. All parts have one shape.
+/// A tally of one number per class, or of a table of them: a tensor of doubles that is added up
+/// where it lies. All parts have one shape.
 class TensorTally {
  public:
   void add(at::Tensor const& part) {

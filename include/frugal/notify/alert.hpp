@@ -37,7 +37,7 @@ struct Alert {
     return out;
   }
 
-  /// The same as text, by name; numbers without an exponent, as a shell compares them.
+  /// The values as text, by name; numbers without an exponent, because shells compare them.
   std::map<std::string, std::string> words() const {
     std::map<std::string, std::string> all{{"text", text}};
     for (auto const& [name, value] : fields) {
@@ -92,7 +92,7 @@ struct Delivery {
     if (at_end.count() < 0) refuse("at_end", at_end.count(), "0 ms");
   }
 
-  /// With no time above a year: the clock would overflow.
+  /// These settings with every time limited to a year, beyond which the clock would overflow.
   Delivery bounded() const {
     constexpr std::chrono::milliseconds most = std::chrono::hours(24 * 365);
     Delivery out = *this;

@@ -83,7 +83,7 @@ class Breakdown {
   RunCost const& before() const { return steps_.front().cost; }
   RunCost const& after() const { return steps_.back().cost; }
   Usd saved() const { return before().total() - after().total(); }
-  /// Of the cost before; 0 if that was 0.
+  /// The saving as a share of the cost before; 0 if that was 0.
   double saved_share() const { return before().total() > Usd(0) ? saved() / before().total() : 0; }
 
   /// The waterfall that report.html draws (levers.json).

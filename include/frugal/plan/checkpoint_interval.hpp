@@ -16,7 +16,7 @@ inline double young_interval(double cost, double lifetime) {
   return std::sqrt(2 * cost * lifetime);
 }
 
-/// The same of higher order, which holds for a cost near the lifetime as well. With cost <<
+/// Daly's interval of higher order, which also holds for a cost near the lifetime. For cost <<
 /// lifetime it is Young's, less the cost itself.
 ///
 /// Source  J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart

@@ -184,7 +184,7 @@ class PriceFile {
     at_most(parent, key, value);
     return value;
   }
-  /// No device and no price is as large; what is would overflow in the arithmetic.
+  /// Refuses values that no device or price reaches, and that would overflow in the arithmetic.
   void at_most(Json const& parent, std::string_view key, double value) const {
     if (value > 1e9) fail(member(parent, key), "\"" + std::string(key) + "\" is above 1e9");
   }

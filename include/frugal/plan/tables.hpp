@@ -24,7 +24,7 @@ struct Spending {
   std::optional<PricePerDevice> price{};
 };
 
-/// With `on`, the hours of devices that each allocation takes, and what they cost.
+/// Adds, if `on` is given, the device hours and the cost of each allocation.
 inline Plan plan_of(OptimalPlan const& got, std::optional<Spending> const& on = {}) {
   Plan plan;
   auto const spend = [&on](PlanSection& section, std::string const& name, double flops) {

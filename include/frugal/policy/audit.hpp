@@ -26,7 +26,7 @@
 
 namespace frugal {
 
-/// The same bits on the same machine with the same number of threads, in every run.
+/// Every run on one machine with one number of threads gives identical bits.
 struct BitExact {};
 
 /// XXH3 of every parameter and buffer of a module: names, types, shapes and bytes.

@@ -140,7 +140,7 @@ class Budget<Options...>::State {
 
   template <class Archive>
   void persist(Archive& archive) {
-    // What was told is told, whatever a Rollback goes back to.
+    // A Rollback does not re-arm warnings that were sent.
     detail::Levels told = levels_;
     detail::Levels overspend = overspend_;
     archive.scope("levels", [&](auto& inner) { told.persist(inner); });

@@ -190,7 +190,7 @@ class BurnRate<Options...>::State {
     bool const ends = stops && verdict_ == flow::proceed && rate >= limit_;
     if (ends) verdict_ = flow::stop;
     auto const level = levels_.look(rate / limit_);
-    // A stop is told whatever the levels are, and also if an earlier process has told this level.
+    // A stop is always reported, also if an earlier process has reported this level.
     if (level || ends) tell(phase, level.value_or(rate / limit_), amount, rate);
     return verdict_;
   }

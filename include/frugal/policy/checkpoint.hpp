@@ -155,7 +155,7 @@ class Checkpoint<Options...>::State {
     AnyRun& run = detail::run_of(phase);
     if (!phase.preempted() && !saver_.has_saved(run)) begin_save(phase);
     saver_.finish(run);
-    // All who show something have ended their lines.
+    // Every display has ended its line by now.
     if (interrupt_.requested()) {
       phase.interrupted_by_user();
       detail::report_interrupted(run, /*has_begun=*/true);

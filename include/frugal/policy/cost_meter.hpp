@@ -203,7 +203,7 @@ class CostMeter::State {
     phase.record(std::move(event));
   }
 
-  /// Behind the last save.
+  /// Ends the bill after the last save.
   template <class Next>
   void around_fit(FitRun<Context>&, Next&& next) {
     next();
@@ -285,7 +285,7 @@ class CostMeter::State {
     }
     std::optional<double> amount;
     if (cost.amount) {
-      // Energy goes on as it went.
+      // The projection assumes that power stays at its mean so far.
       double const power =
           cost.hours > 0 ? bill_.money_of(bill_.joules_before() + joules()) / cost.hours : 0;
       amount = *cost.amount + *left / 3600 * (*rate_.per_hour + power);

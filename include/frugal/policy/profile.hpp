@@ -137,7 +137,7 @@ class Profile<Options...>::State {
     return next();
   }
   void on_loss(LossReady<Context>&) { enter(watch::range::backward); }
-  // Of the last micro-batch of a window nothing is read any more, and the range is empty.
+  // After the last micro-batch of a window no data is read, and the range is empty.
   void on_backward(Backward<Context> const&) { enter(watch::range::data); }
   void on_gradients(Gradients<Context>&) { enter(watch::range::optimizer); }
 

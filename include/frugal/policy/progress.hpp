@@ -170,7 +170,8 @@ struct Progress {
                     at.sample - (after_step ? at.window_samples : 0));
       }
       pace_.update(now, at.step, at.sample, phase.waited_for_data());
-      // At its end an epoch is counted already; what is shown is still that one, and its mean.
+      // At the end of an epoch the counter is one further; the bar still shows the ended epoch and
+      // its mean.
       constexpr bool epoch_end = std::is_same_v<Phase, EpochEnd<Context>>;
       line_.epoch = at.epoch - (epoch_end ? 1 : 0);
       line_.step = at.step;

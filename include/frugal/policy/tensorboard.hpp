@@ -109,8 +109,8 @@ class TensorBoardGradientState : public TensorBoardState<Context, Cadence, Weigh
     Counters next = phase.counters();
     ++next.step;
     if (!Gradient::due_at_step(next)) return;
-    // Of an optimizer that evaluates several times, and of a window that is skipped and repeated,
-    // the gradients that make the step are the last.
+    // If an optimizer evaluates several times, or a window is skipped and repeated, the gradients
+    // that make the step are the last.
     this->guarded([&] {
       std::vector<at::Tensor> gradients;
       for (at::Tensor const& each : phase.parameters().tensors) gradients.push_back(each.grad());

@@ -18,7 +18,7 @@ struct LearningRate {
   /// The own rate of the first parameter group, which optimizers set at each begin: not saved.
   std::optional<double> base{};
 
-  /// Of the first parameter group in the next step; nothing if its optimizer tells none.
+  /// The rate of the first parameter group in the next step; nothing if its optimizer has none.
   std::optional<double> first() const {
     return base ? std::optional(*base * (factor * scale)) : std::nullopt;
   }

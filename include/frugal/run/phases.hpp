@@ -147,7 +147,7 @@ struct Validated : Phase<Context> {
 template <class Context>
 struct EpochEnd : Step<Context> {
   using Step<Context>::Step;
-  /// Of the epoch. No device read, and no exchange with other processes.
+  /// The epoch's mean loss. No device read, and no exchange with other processes.
   double mean_loss() const { return this->run().epoch_loss; }
 };
 

@@ -26,17 +26,17 @@ class PolicyStates {
 
   void persist(StateWriter& archive) const { save_(engine_, archive, false, {}); }
   void persist(StateReader& archive) const { load_(engine_, archive, false, {}); }
-  /// Of the slots alone.
+  /// Persists the slots alone.
   void persist_slots(StateWriter& archive) const { save_(engine_, archive, true, {}); }
   void persist_slots(StateReader& archive) const { load_(engine_, archive, true, {}); }
-  /// Of one policy, by the name of its scope.
+  /// Persists one policy, by the name of its scope.
   void persist_one(StateWriter& archive, std::string_view scope) const {
     save_(engine_, archive, false, scope);
   }
   void persist_one(StateReader& archive, std::string_view scope) const {
     load_(engine_, archive, false, scope);
   }
-  /// Those of all that persist() shows, in its order.
+  /// The scopes of all that persist() visits, in its order.
   std::vector<detail::SavedScope> scopes() const { return scopes_(); }
 
  private:

@@ -188,7 +188,7 @@ class ScalarLedger {
     std::vector<double> values;
     values.reserve(tensors.size());
     for (std::size_t first = 0; first < tensors.size();) {
-      // Those of one device together; a run may have moved meanwhile.
+      // Scalars of one device are read together; a run may have moved meanwhile.
       std::vector<at::Tensor> together;
       at::Device const device = tensors[first].device();
       for (; first < tensors.size() && tensors[first].device() == device; ++first) {

@@ -53,7 +53,7 @@ class Scalars {
   auto begin() const { return values_ ? values_->data() : nullptr; }
   auto end() const { return values_ ? values_->data() + values_->size() : nullptr; }
 
-  /// With tensors of its own.
+  /// A copy with tensors of its own.
   Scalars clone() const {
     Scalars copy(*this);
     if (!copy.values_) return copy;

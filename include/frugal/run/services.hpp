@@ -160,8 +160,8 @@ struct measure {
                   "metrics in one.");
 };
 
-/// Of the value: `c10::Device chosen(c10::Device) const`, the device of a fit with that setting,
-/// and `surround<Valid>(train, valid, fit) const`, which calls `fit` with its own sources
+/// Members of the policy: `c10::Device chosen(c10::Device) const`, the device of a fit with that
+/// setting, and `surround<Valid>(train, valid, fit) const`, which calls `fit` with its own sources
 struct placement {
   static constexpr std::string_view name = "placement";
   template <class P, class State, class Context>
@@ -176,7 +176,8 @@ struct placement {
                   "frugal: two policies of this recipe place its batches. Remove one of them.");
 };
 
-/// Of the value: `void after_fit(Report const&) const`, called as the very last part of a fit
+/// Member of the policy: `void after_fit(Report const&) const`, called as the very last part of a
+/// fit
 struct ending {
   static constexpr std::string_view name = "ending";
   template <class P, class State, class Context>

@@ -81,7 +81,7 @@ inline std::string failure_of(Command const& command, ProcessLimits const& limit
          (text.empty() ? ", and it said nothing" : ", and it said \"" + std::string(text) + "\"");
 }
 
-/// The same, with a StoreError for a failure.
+/// Runs a command; throws StoreError if it fails.
 inline void run_command(Command const& command, ProcessLimits const& limits = {}) {
   std::string why = failure_of(command, limits);
   if (why.empty()) return;

@@ -139,7 +139,7 @@ class File {
     while (!bytes.empty()) {
       ssize_t const wrote = ::write(descriptor_, bytes.data(), bytes.size());
       if (wrote < 0 && errno == EINTR) continue;
-      // O_DIRECT is a wish: a file system may accept the flag and then refuse the write.
+      // O_DIRECT is optional: a file system may accept the flag and then refuse the write.
       if (wrote < 0 && errno == EINVAL && direct_ && set_direct(false)) continue;
       // POSIX gives 0 no meaning here; without this the loop would never end.
       if (wrote <= 0) fail("write", wrote == 0 ? EIO : errno);

@@ -16,7 +16,7 @@ inline std::string fixed(double number, int digits) {
   return {text.data(), end.ptr};
 }
 
-/// The same without zeros at the end: "20", "0.5".
+/// Fixed notation without trailing zeros: "20", "0.5".
 inline std::string fixed_short(double number, int digits) {
   std::string text = fixed(number, digits);
   if (text.find('.') == std::string::npos) return text;

@@ -75,7 +75,7 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
     };
     std::vector<std::size_t> left = live;
     for (std::size_t n = 0; n < best.count; ++n) {
-      // Of equals take the first, which is the newest. A comparison with NaN is false.
+      // The first of equals is the newest. A comparison with NaN is false.
       std::size_t first = left.size();
       for (std::size_t k = 0; k < left.size(); ++k) {
         double const value = measured(left[k]);

@@ -119,7 +119,7 @@ class Display {
     static std::vector<Display*> all;
     return all;
   }
-  /// Those that are drawn on the terminal of `out`: the same file, or another that is a terminal.
+  /// The displays drawn on the terminal of `out`: the same file, or another that is a terminal.
   static std::vector<Display*> on(std::FILE* out) {
     std::vector<Display*> mine;
     for (Display* each : displays()) {

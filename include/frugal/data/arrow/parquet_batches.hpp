@@ -45,7 +45,7 @@ class ParquetBatches {
     requires std::same_as<O, ShardOrder>
       : ParquetBatches(set_of(paths, columns, settings), columns, loading, settings.cache_bytes) {}
 
-  /// The same over a set that has the columns, in a given order of its rows.
+  /// Batches over a set that has the columns, in a given order of its rows.
   ParquetBatches(ParquetSet set, BatchColumns columns, O order,
                  std::uint64_t cache_bytes = ParquetSettings{}.cache_bytes)
       : set_(std::move(set)),
@@ -166,7 +166,7 @@ class ParquetBatches {
   std::unique_ptr<Cache> cache_;
   std::vector<std::uint64_t> indices_;
   std::vector<std::int64_t> in_group_;
-  /// Of a row's data and target.
+  /// The shapes of a row's data and target.
   std::optional<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> shapes_;
 };
 

@@ -92,7 +92,7 @@ class ParquetSet {
     });
   }
 
-  /// The same past the cache.
+  /// Decodes without the cache.
   detail::ArrowTable decode(std::size_t group) const {
     Group const& which = state_->groups[group];
     return {*state_->files[which.file].read(which.group, state_->threads),

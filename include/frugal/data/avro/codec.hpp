@@ -122,7 +122,7 @@ inline std::string decompressed(AvroCodec codec, std::string packed, std::uint64
   return packed;
 }
 
-/// The same the other way.
+/// Compresses a block.
 inline std::string compressed(AvroCodec codec, std::string const& plain, std::string const& where) {
   if (codec == AvroCodec::zstandard) {
     std::string out(ZSTD_compressBound(plain.size()), '\0');

@@ -313,7 +313,7 @@ class SampleDecoder {
   Number number() {
     return load_le<Number>(take(sizeof(Number)), 0);
   }
-  /// Of items, each of which has a byte at least.
+  /// Reads the number of items that follow, each of which has at least one byte.
   std::uint64_t count() {
     auto const items = number<std::uint64_t>();
     if (items > bytes_.size()) fail("a list is longer than the sample");

@@ -97,7 +97,7 @@ Curation deduplicate(Set const& set, Deduplicate const& settings, Text const& te
   }
 }
 
-/// The same with the default settings.
+/// Deduplicates with the default settings.
 template <SampleSet Set>
 Curation deduplicate(Set const& set) {
   static_assert(!CuratedSet<Set>,

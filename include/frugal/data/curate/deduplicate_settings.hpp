@@ -29,8 +29,8 @@ struct Deduplicate {
   std::uint64_t memory = std::uint64_t{1} << 30;
   std::filesystem::path
       spill{};  ///< folder for these files; empty: the system's for temporary ones
-  /// With how many earlier samples of the same band key a sample is compared, and with the first: a
-  /// limit of work for many samples that are all alike.
+  /// The number of earlier samples of the same band key that a sample is compared with, besides the
+  /// first: a limit of work for many samples that are all alike.
   std::uint32_t bucket_reach = 32;
   Price price{};  ///< for the dollars of the report
   std::filesystem::path

@@ -153,7 +153,7 @@ class Deduplicator {
       if (last == pair) return;
       last = pair;
       ++out_.candidates;
-      // Of one group already: a comparison could add nothing.
+      // Both are in one group already: a comparison could add nothing.
       if (groups_.find(pair.a) == groups_.find(pair.b)) return;
       batch.push_back(pair);
       if (batch.size() == 4096) compare(batch);

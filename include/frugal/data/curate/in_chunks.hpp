@@ -52,7 +52,7 @@ void in_chunks(std::uint64_t size, std::uint64_t chunk, unsigned threads, Work c
       running.push_back(signal_free_thread([&run, thread] { run(thread); }));
     }
   } catch (std::system_error const&) {
-    // Those that could be started, and this one, do it all.
+    // The threads that could be started, and this one, do all the work.
   }
   run(0);
   for (std::thread& each : running) each.join();

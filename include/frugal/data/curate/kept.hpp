@@ -25,7 +25,7 @@ class Kept {
  public:
   Kept() = default;
 
-  /// Of `samples`, all but the removed ones; `index_of(r)` is the index of a removed one.
+  /// Keeps all of `samples` but the removed ones; `index_of(r)` is the index of a removed one.
   template <class Removed, class IndexOf>
   Kept(std::uint64_t samples, Removed const& removed, IndexOf const& index_of)
       : words_(static_cast<std::size_t>((samples + 63) / 64), ~std::uint64_t{0}) {

@@ -72,7 +72,7 @@ struct EightHashes {
 }
 
 #if defined(__x86_64__)
-/// The same with AVX2, which multiplies eight numbers in one instruction; SSE2 has none for that.
+/// The AVX2 form, which multiplies eight numbers in one instruction; SSE2 has none for that.
 [[gnu::target("avx2")]] inline void lower_all_minima_avx2(std::span<std::uint32_t const> shingles,
                                                           std::uint32_t const* factor,
                                                           std::uint32_t const* add,
@@ -126,7 +126,7 @@ class MinHash {
     signature(elements, out, least);
   }
 
-  /// The same with a buffer of the caller, which is resized: no allocation from the second call on.
+  /// The signature in the caller's buffer, which is resized: no allocation from the second call on.
   void signature(std::span<std::uint64_t const> elements, std::span<std::uint32_t> out,
                  std::vector<std::uint32_t>& least) const {
     least.assign(factor_.size(), 0xffffffffU);

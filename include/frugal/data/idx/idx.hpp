@@ -187,7 +187,7 @@ inline IdxArray read_idx(std::istream& input, std::string name, IdxLimits const&
   return detail::IdxParser(reader, limits).parse();
 }
 
-/// The same from a file.
+/// Reads a file.
 inline IdxArray read_idx(std::filesystem::path const& path, IdxLimits const& limits = {}) {
   std::ifstream input(path, std::ios::binary);
   int const reason = errno;

@@ -35,7 +35,7 @@ inline void check_images(at::Tensor const& images, char const* caller) {
   }
 }
 
-/// The same for a batch [B, C, H, W] with a key for each image.
+/// Checks a batch [B, C, H, W] with a key for each image.
 inline void check_images(at::Tensor const& images, std::span<SampleKey const> keys,
                          char const* caller) {
   check_images(images, caller);

@@ -68,7 +68,7 @@ inline at::Tensor decode_image(std::span<std::byte const> bytes, DecodeOptions c
   return to_tensor(decode_pixels(bytes, options, name));
 }
 
-/// The same from a file; errors name its path.
+/// Decodes a file; errors name its path.
 inline at::Tensor read_image(std::filesystem::path const& path, DecodeOptions const& options = {}) {
   return decode_image(read_image_file(path), options, path.string());
 }

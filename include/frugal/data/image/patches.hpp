@@ -27,7 +27,7 @@ struct Patch {
 
 namespace detail {
 
-/// The same by operators, for memory that the host cannot read.
+/// Pastes by operators, for memory that the host cannot read.
 inline void paste_by_operators(at::Tensor const& images_BCHW, at::Tensor const& out_NCHW,
                                std::span<Patch const> patches) {
   for (Patch const& each : patches) {

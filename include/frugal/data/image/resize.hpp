@@ -78,7 +78,7 @@ inline at::Tensor resize(at::Tensor const& images, std::int64_t height, std::int
   return batch.reshape(shape);
 }
 
-/// The same with the shorter side at `size` pixels, and the longer one in proportion, rounded down.
+/// Resizes the shorter side to `size` pixels, and the longer one in proportion, rounded down.
 inline at::Tensor resize_shorter(at::Tensor const& images, std::int64_t size,
                                  ResizeOptions const& options = {}) {
   detail::check_images(images, "resize_shorter");

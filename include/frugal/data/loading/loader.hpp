@@ -263,7 +263,7 @@ auto loader(Set set, Loading loading = {}, Collate collate = {}, LoaderSettings 
   }
 }
 
-/// The same in any order: a BucketPass, a Shared one for several processes, one of your own.
+/// A loader in any order: a BucketPass, a Shared one for several processes, a user-defined one.
 template <class Set, Order O, class Collate = Stack>
 auto loader(Set set, O order, Collate collate = {}, LoaderSettings settings = {}) {
   if constexpr (detail::require_loadable_set<Set, Collate>()) {

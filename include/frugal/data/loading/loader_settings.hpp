@@ -43,7 +43,7 @@ struct LoaderSettings {
 
 namespace detail {
 
-/// Those that this thread may run on: a container or taskset may leave few of many.
+/// The cores that this thread may run on: a container or taskset may leave few of many.
 inline int cores_here() {
 #if __has_include(<sched.h>) && defined(CPU_COUNT)
   cpu_set_t mine;

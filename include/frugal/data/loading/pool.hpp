@@ -23,14 +23,14 @@
 
 namespace frugal::detail {
 
-/// What a worker is at, for errors about one that hangs or is gone.
+/// The item that a worker is making, for errors about a worker that hangs or has died.
 struct WorkerProgress {
   static constexpr auto none = static_cast<std::uint64_t>(-1);
   std::atomic<std::uint64_t> at{none};
   std::atomic<bool> whole{false};  ///< at all that belongs together with `at`
 };
 
-/// What came of asking a pool for its next item.
+/// The result of asking a pool for its next item.
 template <class Made>
 struct Taken {
   enum Kind { item, end, failed, died, hangs };
@@ -311,7 +311,7 @@ class Pool {
     started_ = true;
   }
 
-  /// Takes leave of a thread: it ends now, or when it returns.
+  /// Dismisses a thread: it ends now, or when its current item is done.
   void dismiss(Hand* hand, std::unique_lock<std::mutex>& lock) {
     if (hand == nullptr || !hand->thread.joinable()) return;
     if (!hand->gone) {
@@ -347,7 +347,7 @@ class Pool {
   }
 
   Clock::time_point deadline() const {
-    // A year is for ever; more would overflow the clock.
+    // Patience is limited to a year, beyond which the clock would overflow.
     std::chrono::duration<double> const wait =
         std::min(patience_, std::chrono::duration<double>(std::chrono::hours(24 * 365)));
     return Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);

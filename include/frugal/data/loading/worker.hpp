@@ -61,7 +61,7 @@ class Channel {
     return !closed_;
   }
 
-  /// Producer: its last word. Null when the items ended in order.
+  /// Producer: ends the stream. `failure` is null if the items ended in order.
   void finish(std::exception_ptr failure) {
     std::lock_guard const lock(mutex_);
     failure_ = std::move(failure);
@@ -105,7 +105,7 @@ class Channel {
     return failure_;
   }
 
-  /// Consumer: wants no more. Whether the producer had its last word before the deadline.
+  /// Consumer: closes the stream. Returns whether the producer ended before the deadline.
   bool close(Deadline deadline) {
     std::unique_lock lock(mutex_);
     closed_ = true;

@@ -141,8 +141,8 @@ class Permutation {
     std::uint64_t const b = (size - 1) / a + 1;
     std::uint64_t const key =
         detail::mix64(detail::mix64(seed + 0x9e3779b97f4a7c15U) ^ epoch * 0xd1342543de82ef95U);
-    // Measured: 6 rounds show in the differences of 1,024 samples, 8 no longer; halves of a few
-    // values mix slowly and need 16. Two and four more are the margin.
+    // Measured: 6 rounds leave a pattern in the differences of 1,024 samples, 8 do not; halves of a
+    // few values mix slowly and need 16. Two and four more are the margin.
     int const rounds = size < 512 ? 20 : 10;
     narrow_ = a <= detail::Feistel<std::uint16_t, std::uint32_t>::max_half;
     if (narrow_) {

@@ -106,7 +106,7 @@ class Shared {
 
   Loading const& loading() const { return order_.loading(); }
   std::uint64_t samples() const { return static_cast<std::uint64_t>(order_.samples()); }
-  /// Of each rank, in an epoch that is read from its start.
+  /// Batches of each rank, in an epoch that is read from its start.
   std::uint64_t batches() const {
     std::uint64_t const all = static_cast<std::uint64_t>(order_.batches());
     std::uint64_t const last = samples() % batch();

@@ -34,7 +34,7 @@ class DamageLog {
   /// Names that are kept; all are counted.
   static constexpr std::size_t most_names = 100;
 
-  /// The same name again is neither counted nor kept again, as far as names are kept.
+  /// Adds one damaged sample. A name that was kept before is neither counted nor kept again.
   void add(std::string name, std::string why) const {
     std::lock_guard const lock(log_->mutex);
     auto const same = [&](Entry const& entry) { return entry.name == name; };

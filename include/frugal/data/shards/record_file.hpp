@@ -40,7 +40,7 @@ class RecordFile {
     read(file_.bytes(), verify);
   }
 
-  /// The same of bytes in memory, which must outlive it; errors call them `name`.
+  /// Parses bytes in memory, which must outlive it; errors call them `name`.
   static RecordFile parse(std::span<std::byte const> bytes, std::string name,
                           Verify verify = Verify::FirstTouch) {
     return RecordFile(bytes, std::move(name), verify);

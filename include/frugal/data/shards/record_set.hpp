@@ -74,7 +74,7 @@ class RecordSet {
     }
   }
 
-  /// Of the samples at the indices, each below size(), in their order.
+  /// A batch of the samples at the indices, each below size(), in their order.
   auto get_batch(std::span<std::uint64_t const> indices) const
     requires RecordSample<S>
   {

@@ -102,7 +102,7 @@ class ShardOrder {
   Loading const& loading() const { return loading_; }
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
-  /// Of an epoch.
+  /// Windows of an epoch.
   std::size_t windows() const { return ends_.size(); }
 
  private:

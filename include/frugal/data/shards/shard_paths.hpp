@@ -20,7 +20,7 @@ namespace frugal {
 
 namespace detail {
 
-/// Shards that one pattern may give; more are a slip of the pen.
+/// The most shards that one pattern may give; more are taken for a typing error.
 constexpr std::size_t most_shards = 1'000'000;
 
 /// The numbers of "000..146", as wide as the wider of the two if one begins with 0; nothing for

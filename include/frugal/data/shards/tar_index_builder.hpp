@@ -56,8 +56,7 @@ class TarIndexBuilder {
     members_.push_back({place, extension});
   }
 
-  /// The same for a member that cannot be read for a reason of its own: leaves its sample out, and
-  /// throws.
+  /// Leaves out the sample of a member that cannot be read for a reason of its own, and throws.
   [[noreturn]] void lose_member(std::string_view name, MemberPlace const& place, std::string why) {
     if (auto const parts = split_member_name(name); parts && unsafe_name(name).empty()) {
       if (!open_ || parts->key != key_) begin(parts->key);

@@ -73,7 +73,8 @@ class TarStream {
   struct Unsafe {
     std::string member, why;
   };
-  /// Of members with unsafe names that are remembered while a sample is read; more end the sample.
+  /// The most members with unsafe names that are remembered while a sample is read; more end the
+  /// sample.
   static constexpr std::size_t most_unsafe = 1000;
 
   /// Is there a member of a sample that next() has not taken?

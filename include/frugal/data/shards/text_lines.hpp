@@ -54,7 +54,7 @@ class TextLines {
 
   std::string get(std::uint64_t index) const { return std::string(view(index)); }
 
-  /// The same without a copy; valid as long as a copy of the set lives.
+  /// The line without a copy; valid as long as a copy of the set lives.
   std::string_view view(std::uint64_t index) const {
     TextFile const& file = file_of(index);
     std::string_view const text = file.text();

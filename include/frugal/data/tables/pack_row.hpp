@@ -21,10 +21,10 @@ namespace frugal {
 
 /// What a table's row becomes in a shard. A function of a Row, for a transform before `pack`.
 ///
-/// With `fields`, each of these columns is a field of its own: {"image", "jpg"} for the bytes of
-/// the column image. Texts and bytes are stored as they are, integers and booleans as digits, other
-/// numbers as JSON, lists of numbers as arrays of NumPy, lists of texts as JSON; a null is no
-/// field. Without, the whole row is one field "json", an object.
+/// If `fields` is given, each of these columns is a field of its own: {"image", "jpg"} for the
+/// bytes of the column image. Texts and bytes are stored as they are, integers and booleans as
+/// digits, other numbers as JSON, lists of numbers as arrays of NumPy, lists of texts as JSON; a
+/// null is no field. Without, the whole row is one field "json", an object.
 ///
 /// Errors  SettingsError for a column that the row lacks; DataError with row and column for bytes
 ///         that are no text and have no field of their own.

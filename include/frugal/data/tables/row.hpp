@@ -81,7 +81,7 @@ class Row {
     return of<std::vector<std::string>>(column, "texts");
   }
 
-  /// The same, and `fallback` for a null.
+  /// The integer, or `fallback` for a null.
   std::int64_t integer(std::string_view column, std::int64_t fallback) const {
     return is_null(column) ? fallback : integer(column);
   }

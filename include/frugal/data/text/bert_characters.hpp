@@ -46,7 +46,8 @@ inline BertKind bert_kind(char32_t c) {
   return punctuation ? BertKind::punctuation : BertKind::letter;
 }
 
-/// Of the CJK blocks that BERT names, as `tokenizers` has them: it begins extension E at U+2B920.
+/// Whether a character is in the CJK blocks that BERT names, as `tokenizers` has them: it begins
+/// extension E at U+2B920.
 inline bool bert_chinese(char32_t c) {
   struct Range {
     char32_t first, last;

@@ -9,7 +9,7 @@
 
 namespace frugal::detail {
 
-/// Something of a length that has its place in a sequence.
+/// An item with a length, placed in a sequence.
 struct Fitted {
   std::uint64_t what = 0;
   std::uint32_t length = 0;  ///< at least 1

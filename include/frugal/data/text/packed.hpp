@@ -98,7 +98,7 @@ class Packed {
     return "packed, " + packing().text() + ", of " + std::string(documents_.identity());
   }
 
-  /// What is packed how, and the counts: tokens, targets, padding.
+  /// The packing of each document, and the counts of tokens, targets and padding.
   PackIndex const& index() const { return index_; }
   Packing const& packing() const { return index_.packing(); }
   Docs const& documents() const { return documents_; }

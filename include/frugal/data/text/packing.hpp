@@ -120,7 +120,7 @@ class PackIndex {
   std::uint64_t padding() const {
     return size() * static_cast<std::uint64_t>(packing_.length) - tokens_;
   }
-  /// The same, as a share of all positions.
+  /// The padding as a share of all positions.
   double padding_share() const {
     auto const all = static_cast<double>(size()) * static_cast<double>(packing_.length);
     return size() == 0 ? 0.0 : static_cast<double>(padding()) / all;
@@ -139,7 +139,7 @@ class PackIndex {
   static constexpr int piece_bits = 24;
   static constexpr std::uint64_t most_pieces = (std::uint64_t{1} << piece_bits) - 1;
 
-  /// With the end token; an empty document has none.
+  /// A document's length with its end token; an empty document has none.
   std::uint64_t whole(std::uint64_t length) {
     if (length == 0) ++empty_;
     return length == 0 ? 0 : length + (packing_.end_of_document ? 1 : 0);

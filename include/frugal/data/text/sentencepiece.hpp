@@ -49,7 +49,7 @@ class SentencePiece {
                  path.string());
   }
 
-  /// The same of a model file's bytes; `name` is what errors call it.
+  /// Parses a model file's bytes; errors call them `name`.
   static SentencePiece parse(std::string_view bytes, SentencePieceSettings settings = {},
                              std::string const& name = "SentencePiece model") {
     auto model = std::make_shared<Model>();

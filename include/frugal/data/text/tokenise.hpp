@@ -72,7 +72,7 @@ class Chunks {
         others.push_back(signal_free_thread([&] { work(one); }));
       }
     } catch (std::system_error const&) {
-      // Those that could be started, and this one, do it all.
+      // The threads that could be started, and this one, do all the work.
     }
     work(one);
     for (std::thread& other : others) other.join();

@@ -35,8 +35,8 @@ class Vocabulary {
     return parse({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, path.string());
   }
 
-  /// The same of a file's bytes; `name` is what errors call it. Lines end in LF or CR LF, the last
-  /// may end with the text.
+  /// Parses a file's bytes; errors call them `name`. Lines end in LF or CR LF, the last may end
+  /// with the text.
   static Vocabulary parse(std::string_view text, std::string const& name = "vocabulary") {
     auto made = std::make_shared<Tokens>();
     made->text = text;

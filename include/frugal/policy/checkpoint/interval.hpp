@@ -78,7 +78,7 @@ class Interval {
     saved_ = time;
   }
 
-  /// Of a cadence in wall time.
+  /// The cadence in seconds of wall time.
   double seconds() const {
     if constexpr (automatic) {
       return automatic_interval(cost_, share_, lifetime_);

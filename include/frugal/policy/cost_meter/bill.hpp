@@ -72,7 +72,7 @@ struct Bill {
   /// not in the bill yet.
   void lose(double more_seconds) { mark_lost(more_seconds, add(more_seconds, price())); }
 
-  /// The same for what is in the bill.
+  /// Marks a part of what is in the bill as lost.
   void mark_lost(double more_seconds, double cost) {
     lost_seconds += more_seconds;
     lost_amount += cost;

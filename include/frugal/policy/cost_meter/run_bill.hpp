@@ -29,7 +29,7 @@ class RunBill {
     begin_ = now;
   }
 
-  /// Of all processes, this one included.
+  /// The bill of all processes of the run, including this one.
   Bill total(double now, double joules) const {
     Bill bill = before_;
     bill.add(now - begin_ + terms_.idle, terms_.per_hour);

@@ -73,7 +73,7 @@ class ImportanceTable {
   /// Whether begin() was called.
   bool has_begun() const { return draws() != nullptr; }
 
-  /// Those of the epoch that has begun.
+  /// The draws of the epoch that has begun.
   std::shared_ptr<ImportanceDraws const> draws() const {
     std::lock_guard const lock(mutex_);
     return draws_;

@@ -49,10 +49,10 @@ class LogFile {
   }
 
   bool open() const { return descriptor_ >= 0; }
-  /// Does it keep what is written, and can it be cut?
+  /// Whether it is a regular file, which keeps what is written and can be cut.
   bool regular() const { return regular_; }
 
-  /// Has it been deleted? What is written then is lost when it is closed.
+  /// Whether it was deleted. What is written after that is lost when it is closed.
   bool removed() const {
     struct stat status{};
     return regular_ && ::fstat(descriptor_, &status) == 0 && status.st_nlink == 0;
@@ -64,9 +64,9 @@ class LogFile {
     return static_cast<std::uint64_t>(status.st_size);
   }
 
-  /// Of its end; of a pipe one that cuts nothing.
+  /// The mark of the file's end; that of a pipe cuts nothing.
   Mark mark() const { return mark_at(size()); }
-  /// Of any place, for a length of which no more is known.
+  /// The mark of any place, from its length alone.
   Mark mark_at(std::uint64_t length) const { return {.size = length, .tail = tail_before(length)}; }
 
   /// All of the lines, or none of them where the file is a regular one; false with the reason in

@@ -17,8 +17,8 @@ namespace frugal::detail {
 /// Parameters with equal counts share one tensor, so that counting costs one operation instead of
 /// one per tensor. A parameter without a gradient does not count that step (as in PyTorch), and the
 /// counters split. The host tracks which parameters have begun: no step reads them from a device.
-/// With an overflow flag on the device, the host is certain only after the counters are read, as a
-/// save does.
+/// If the overflow flag is on the device, the host is certain only after the counters are read, as
+/// a save does.
 class StepCounters {
  public:
   void add(at::Tensor const& parameter) {

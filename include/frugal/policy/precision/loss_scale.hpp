@@ -51,7 +51,7 @@ class LossScale {
 
   /// The scaled seed of a backward pass.
   at::Tensor scaled(at::Tensor const& seed) const { return seed * scaled_one(seed.scalar_type()); }
-  /// The same for a seed of 1.
+  /// The scaled seed for a seed of 1.
   at::Tensor scaled_one(at::ScalarType type) const {
     return type == at::kFloat ? scale_ : scale_.to(type);
   }

@@ -97,7 +97,7 @@ class KinetoWindow {
 
   void add(torch::autograd::profiler::KinetoEvent const& event, watch::Trace& trace) const {
     using Where = watch::TracedEvent::Where;
-    // Of libkineto's ActivityType: ranges as the host saw them, and as the device did.
+    // Values of libkineto's ActivityType: ranges as the host saw them, and as the device did.
     constexpr std::uint8_t annotation = 1;
     constexpr std::uint8_t gpu_annotation = 2;
     std::string name = event.name();

@@ -67,7 +67,7 @@ inline std::string csv_rows(MetricRecord const& record) {
   return rows;
 }
 
-/// Of a row as above.
+/// The event of such a row.
 inline std::string_view csv_event(std::string_view row) { return row.substr(0, row.find(',')); }
 
 }  // namespace frugal::detail

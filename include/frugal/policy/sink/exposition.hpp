@@ -118,8 +118,8 @@ class Exposition {
     named(RecordKind::step, field, value, "As in the log: " + field);
   }
 
-  /// Of a name that the user or another policy chose. Two names that become one get different
-  /// numbers, in order of first appearance.
+  /// Adds a value under a name that the user or another policy chose. Two names that become one get
+  /// different numbers, in order of first appearance.
   void named(RecordKind kind, std::string const& field, double value, std::string help) {
     auto [found, is_new] = names_.try_emplace({kind, field});
     if (is_new) {

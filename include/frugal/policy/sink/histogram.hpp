@@ -58,7 +58,7 @@ inline HistogramSummary histogram_in(std::span<double const> row) {
 /// Makes histograms of tensors, each on its device. From any thread.
 class Histograms {
  public:
-  /// Of the finite values of each tensor (those that a sparse one stores, the sizes of complex
+  /// Counts the finite values of each tensor (those that a sparse one stores, the sizes of complex
   /// ones): its row on its device, 12 KB, for read(). Not defined where there are no values.
   ///
   /// The first call copies the limits to the device. A sparse tensor waits for the number of its

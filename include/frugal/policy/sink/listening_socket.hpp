@@ -40,12 +40,12 @@ class ListeningSocket {
            listens != 0;
   }
 
-  /// Nobody can connect any more, and who waits for a connection wakes.
+  /// Refuses further connections, and wakes the thread that waits for one.
   void shut() const {
     if (listens()) ::shutdown(descriptor_, SHUT_RDWR);
   }
 
-  /// 0 of a socket that has none.
+  /// The port; 0 if the socket has none.
   std::uint16_t port() const {
     sockaddr_storage at{};
     socklen_t size = sizeof at;

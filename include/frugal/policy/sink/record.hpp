@@ -45,12 +45,12 @@ struct MetricRecord {
                                     [&](Field const& each) { return each.first == field; });
     return found == fields.end() ? nullptr : &found->second;
   }
-  /// Of a field that is a number; nothing if there is none of that name.
+  /// The value of a numeric field; nothing if there is none of that name.
   std::optional<double> number(std::string_view field) const {
     Event::Value const* const value = find(field);
     return value == nullptr ? std::nullopt : number_in(*value);
   }
-  /// Of a field that is a text; empty if there is none of that name.
+  /// The value of a text field; empty if there is none of that name.
   std::string_view text(std::string_view field) const {
     Event::Value const* const value = find(field);
     auto const* const found = value == nullptr ? nullptr : std::get_if<std::string>(value);

@@ -123,7 +123,7 @@ class SinkState {
   void attempt(F&& f) {
     if (guarded(std::forward<F>(f))) ++so_far_.written;
   }
-  /// The same for a part of one.
+  /// Guards a part of a record.
   template <class F>
   bool guarded(F&& f) {
     try {

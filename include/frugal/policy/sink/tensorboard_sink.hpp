@@ -78,7 +78,7 @@ class TensorBoardSink {
 
   template <class Archive>
   void persist(Archive& archive, SinkMoment const& now) {
-    // Of the run, and not of the last record: histograms and the user's values may come later.
+    // The run's step, not the last record's: histograms and the user's values may come later.
     std::uint64_t step = now.step;
     archive("last_step", step);
     // A move to another device loads what it has just saved: nothing is void.

@@ -39,7 +39,7 @@ namespace frugal {
 /// again. ShapeError for a tensor that is no image, whether a file is open or not.
 class TensorBoardWriter {
  public:
-  /// Of the names of event files, as TensorBoard finds them.
+  /// The prefix of event files' names, by which TensorBoard finds them.
   static constexpr std::string_view prefix = "events.out.tfevents.";
 
   TensorBoardWriter() : shared_(std::make_shared<Shared>()) {}
@@ -48,7 +48,7 @@ class TensorBoardWriter {
   void open(std::filesystem::path const& folder) const;
   void close() const {
     std::scoped_lock const lock(shared_->guard);
-    // Of a run that was refused.
+    // A run that was refused leaves an empty file.
     if (shared_->file && shared_->file->size() == 0) ::unlink(shared_->path.c_str());
     shared_->file.reset();
     shared_->histograms.clear();

@@ -48,7 +48,7 @@ inline void add_self_times(std::vector<TracedEvent const*> events, Tallies& tall
     ++tally.calls;
     tally.nanoseconds += each->span.length();
     if (!open.empty()) {
-      // Of an event that outlasts its parent, only what is within it.
+      // Only the part within the parent counts of an event that outlasts it.
       std::uint64_t const end = std::min(each->span.end, open.back().first->span.end);
       std::uint64_t const inner = Span{each->span.begin, end}.length();
       open.back().second->nanoseconds -= std::min(inner, open.back().second->nanoseconds);
