@@ -64,7 +64,7 @@ struct trainer_of_job<CompareJob<Make, Objective, Train, Valid, Ps...>> {
   }
 };
 
-/// A failure in one line: LibTorch's have a stack behind the first.
+/// A failure in one line: LibTorch's have a stack after the first.
 inline std::string failure_text(std::exception const& error) {
   std::string_view const text = error.what();
   return std::string(text.substr(0, text.find('\n')));

@@ -38,10 +38,10 @@ struct MetadataRequest {
 ///
 /// A stop request on the token ends a pending request, even if the service hangs.
 ///
-/// Errors  UnreachableError if nobody answers at the address (refused, no route, no such host, no
+/// Errors  UnreachableError if nothing answers at the address (refused, no route, no such host, no
 ///         connection within `connect_timeout`); MetadataError if the connection breaks, the
 ///         request times out, the response is too long or not HTTP, or a stop was requested. A
-///         response with any status is no error.
+///         response with any status is returned.
 /// Source  https://curl.se/libcurl/c/libcurl-multi.html
 class MetadataClient {
  public:

@@ -21,7 +21,7 @@ inline std::string figure_text(double value) {
   double const size = std::abs(value);
   int digits = 0;
   if (size > 0 && size < 1000) {
-    // 0.000123 needs seven digits behind the point to show three.
+    // 0.000123 needs seven digits after the point to show three.
     digits = std::min(10, static_cast<int>(std::ceil(3 - std::log10(size))));
   }
   return fixed(value, std::max(0, digits));

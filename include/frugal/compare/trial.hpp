@@ -27,7 +27,7 @@ struct Trial {
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
   double seconds = 0;                         ///< wall time of the fit, validations included
-  std::optional<double> step_seconds{};       ///< mean of the steps behind the first, without
+  std::optional<double> step_seconds{};       ///< mean of the steps after the first, without
                                               ///< validations; nothing for a run of one step
   std::optional<double> processor_seconds{};  ///< likewise, of all threads of the process
   std::optional<std::int64_t> peak_bytes{};  ///< of tensors, above those before the module was made

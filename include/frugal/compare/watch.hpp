@@ -114,7 +114,7 @@ struct CompareWatch {
     std::uint64_t last_ = 0;
     Clocks begin_, end_;
     Clocks outside_;         ///< time of validations since begin_
-    Clocks outside_at_end_;  ///< likewise, up to end_: one behind the last step is not in between
+    Clocks outside_at_end_;  ///< likewise, up to end_: one after the last step is not in between
   };
 };
 

@@ -84,7 +84,7 @@ inline PaddedRows pad(std::vector<at::Tensor> const& rows, double value = 0,
   at::Tensor padded = at::pad_sequence(rows, /*batch_first=*/true, value);
   if (whole > longest) {
     std::vector<std::int64_t> more(2 * static_cast<std::size_t>(padded.dim() - 1), 0);
-    more.back() = whole - longest;  // pairs from the last dimension on: behind the positions
+    more.back() = whole - longest;  // pairs from the last dimension on: after the positions
     padded = at::constant_pad_nd(padded, more, value);
   }
   at::Tensor mask = at::arange(whole, at::kLong).unsqueeze(0).lt(lengths.unsqueeze(1));

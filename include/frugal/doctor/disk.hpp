@@ -142,7 +142,7 @@ inline void read_probe(Disk& disk, std::filesystem::path const& path, int descri
 
 /// Writes a file with an fsync into a folder and reads it back, bypassing the page cache where the
 /// file system can. The file has no name while it is used, so that an interrupted program leaves
-/// nothing. A folder that cannot be measured is no error: `why_not` has the reason.
+/// nothing. For a folder that cannot be measured, `why_not` has the reason.
 inline Disk probe_disk(std::filesystem::path const& folder, DiskProbe probe = {}) {
   Disk disk{.folder = folder.string()};
   struct statfs status{};

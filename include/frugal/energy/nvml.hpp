@@ -18,7 +18,7 @@ namespace frugal::energy {
 
 /// Devices that this process sees, as NVML names them: "0", or "GPU-..." for a UUID.
 /// `listed` is CUDA_VISIBLE_DEVICES; null: nothing, which stands for every device.
-/// An invalid entry hides the ones behind it, as in CUDA.
+/// An invalid entry hides the ones after it, as in CUDA.
 inline std::optional<std::vector<std::string>> visible_devices(char const* listed) {
   if (listed == nullptr) return {};
   std::vector<std::string> devices;

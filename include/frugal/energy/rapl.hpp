@@ -64,7 +64,7 @@ class Rapl {
         zones_.erase(zones_.begin() + static_cast<std::ptrdiff_t>(i));
         continue;
       }
-      // The counter restarts at 0 behind its range.
+      // The counter wraps to 0 at the end of its range.
       std::uint64_t const more =
           *now >= zone.last ? *now - zone.last
                             : (zone.range >= zone.last ? zone.range - zone.last + *now : *now);

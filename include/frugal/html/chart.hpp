@@ -34,7 +34,7 @@ struct ChartLine {
   std::string name;
   std::vector<Point> points;
   std::size_t colour = 0;   ///< of the page's eight
-  std::size_t pattern = 0;  ///< of four kinds of dashes, which tell lines apart without colours
+  std::size_t pattern = 0;  ///< of four kinds of dashes, which distinguish lines without colours
 };
 
 /// What a chart shows.
@@ -45,7 +45,7 @@ struct Chart {
   std::vector<Axis> axes{Axis::step};
   bool from_zero = false;           ///< for amounts, whose height is compared
   bool may_be_logarithmic = false;  ///< if the values span more than a factor of 30
-  std::string note{};               ///< beside the title
+  std::string note{};               ///< next to the title
   std::vector<Point> marks{};       ///< interruptions: dotted lines
 };
 

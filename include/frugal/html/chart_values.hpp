@@ -17,7 +17,7 @@
 
 namespace frugal::html {
 
-/// The values of a chart, beside its picture: as a table for readers, and as JSON for the script.
+/// The values of a chart, next to its picture: as a table for readers, and as JSON for the script.
 class ChartValues {
  public:
   ChartValues(std::string& out, Chart const& chart) : out_(out), chart_(chart) {}

@@ -23,7 +23,7 @@ namespace frugal {
 
 namespace html {
 
-/// Runs of one folder name are told apart by as much of their paths as that takes.
+/// Runs of one folder name are distinguished by as much of their paths as that takes.
 inline void name_apart(std::vector<RunFolder>& runs) {
   std::vector<std::string> const names = [&] {
     std::vector<std::string> all;

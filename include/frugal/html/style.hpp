@@ -5,7 +5,7 @@
 
 namespace frugal::html {
 
-/// The page's style. Text has a contrast of at least 4.5 with what is behind it, and lines one of 3
+/// The page's style. Text has a contrast of at least 4.5 with its background, and lines one of 3
 /// (WCAG 2.2, 1.4.3 and 1.4.11), in light and in dark; tests/interop/report.py computes both.
 inline constexpr std::string_view style = R"css(
 :root { color-scheme: light dark; --page: #f5f6f8; --card: #ffffff; --text: #1a1f27; --soft: #57606d;

@@ -63,7 +63,7 @@ class MetaMeter final : public c10::Allocator {
 
 /// For its lifetime a module's parameters and buffers are on the meta device, without gradients.
 /// Its tensors stay what they are for whoever holds them, because a module has its own handles of
-/// them, which nobody else can find: they refer to other storage for a while.
+/// them, which cannot be found otherwise: they refer to other storage for a while.
 class [[nodiscard]] OnMeta {
  public:
   explicit OnMeta(torch::nn::Module& module) {

@@ -45,7 +45,7 @@ class Outbox {
         thread_(frugal::detail::signal_free_thread([this] { work(); })) {}
   Outbox(Outbox const&) = delete;
   Outbox& operator=(Outbox const&) = delete;
-  /// After an exception nobody waits for an endpoint.
+  /// After an exception the run does not wait for an endpoint.
   ~Outbox() { end({}); }
 
   void post(Alert alert) {

@@ -110,7 +110,7 @@ class PriceTable {
   }
 
   /// What is known for a device, named as the table or as a driver names it. Examples are left out:
-  /// nobody who did not ask for an example gets a bill from one.
+  /// no bill comes from an example that was not asked for.
   std::vector<Offer const*> offers_of(std::string_view model) const {
     std::vector<Offer const*> found;
     Device const* const device = devices_.find(model);

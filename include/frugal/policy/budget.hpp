@@ -26,7 +26,7 @@ namespace frugal {
 ///
 /// Lever   hours per run: with Stop, no run costs more than its budget.
 /// Cost    per step one look at a value of CostMeter. Alerts are sent by a thread of their own.
-/// State   the levels that were told; a resumed run does not repeat them.
+/// State   the levels that were reported; a resumed run does not repeat them.
 /// Errors  SettingsError for a limit, a level or a channel that cannot be meant, and if CostMeter
 ///         does not know what the limit is measured in. A channel that fails is a note in
 ///         Report::advice.
@@ -67,9 +67,9 @@ struct Budget {
   using command_type = detail::option_of<detail::option::command, detail::NoChannel, Options...>;
 
   double limit = traits::amount;                 ///< in the unit of the type
-  std::vector<double> levels = {0.5, 0.8, 1.0};  ///< shares of the limit that are told
+  std::vector<double> levels = {0.5, 0.8, 1.0};  ///< shares of the limit at which it warns
   double hysteresis = 0.05;                      ///< share by which a level must be left
-  bool projected = true;                         ///< whether a projected overspend is told
+  bool projected = true;                         ///< whether it warns of a projected overspend
   webhook_type webhook{};
   command_type command{};
 
@@ -123,7 +123,7 @@ class Budget<Options...>::State {
 
   void on_fit_end(FitEnd<Context>& phase) {
     over_ = true;
-    // A preempted run is saved already: it would tell the same again when it is resumed.
+    // A preempted run is saved already: it would report the same again when it is resumed.
     if (!phase.preempted()) static_cast<void>(look(phase));
     webhook_.close();
     command_.close();
@@ -153,7 +153,7 @@ class Budget<Options...>::State {
  private:
   static constexpr double share_before_projection = 0.01;
 
-  /// A stop is always told, whatever levels are set.
+  /// A stop is always reported, whatever levels are set.
   static std::vector<double> told_levels(std::vector<double> levels) {
     bool const has_all = std::find(levels.begin(), levels.end(), 1.0) != levels.end();
     if (stops && !has_all) levels.push_back(1.0);
@@ -173,8 +173,8 @@ class Budget<Options...>::State {
     if (amount == seen_) return verdict(amount);
     seen_ = amount;
     auto const level = levels_.look(amount / limit_);
-    // A run that has ended by itself is stopped by nobody. A stop is told also if its level was
-    // told before: by a run without Stop, or at a lower limit.
+    // A run that has ended by itself is not stopped. A stop is reported also if its level was
+    // reported before: by a run without Stop, or at a lower limit.
     bool const ends = !over_ && verdict(amount) == flow::stop && !std::exchange(stopped_, true);
     if (level || ends) tell(phase, level.value_or(1.0), amount, ends);
     if (projected_) look_ahead(phase, amount);
@@ -223,8 +223,8 @@ class Budget<Options...>::State {
   detail::Levels overspend_;
   bool projected_;
   bool ready_ = false;
-  bool stopped_ = false;  ///< the stop is told
-  bool over_ = false;     ///< the last step is behind
+  bool stopped_ = false;  ///< the stop is reported
+  bool over_ = false;     ///< the last step is over
   double seen_ = -1;
   detail::AlertLine<webhook_type> webhook_;
   detail::AlertLine<command_type> command_;

@@ -65,7 +65,7 @@ class SlidingRate {
 ///
 /// Lever   none: it finds a run on too large a machine, or on more devices than it should have.
 /// Cost    per step one look at a value of CostMeter. Alerts are sent by a thread of their own.
-/// State   the levels that were told. The window begins again with each process.
+/// State   the levels that were reported. The window begins again with each process.
 /// Errors  as Budget; SettingsError for a window that is not above 0.
 template <class... Options>
 struct BurnRate {
@@ -103,7 +103,7 @@ struct BurnRate {
 
   double limit = traits::amount;       ///< in the units of the type
   double window = 600;                 ///< seconds over which the rate is the mean
-  std::vector<double> levels = {1.0};  ///< shares of the limit that are told
+  std::vector<double> levels = {1.0};  ///< shares of the limit at which it warns
   double hysteresis = 0.1;             ///< share by which a level must be left
   webhook_type webhook{};
   command_type command{};

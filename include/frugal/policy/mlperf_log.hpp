@@ -79,7 +79,7 @@ class MlperfSink {
 
  private:
   /// Milliseconds since 1970. The machine's clock may be set back during a run, and intervals must
-  /// not be negative: it is read once, and the steady clock tells the time since then.
+  /// not be negative: it is read once, and the steady clock has the time since then.
   static std::uint64_t now() {
     using Milliseconds = std::chrono::milliseconds;
     static auto const first = std::chrono::system_clock::now().time_since_epoch();

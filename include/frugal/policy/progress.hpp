@@ -39,7 +39,7 @@ namespace frugal {
 ///         drawn, four times a second on a terminal and every 10 s elsewhere, the loss is read,
 ///         with one host sync if it is on a device. A validation's bar reads nothing.
 /// State   the best metric, which survives a resume.
-/// Errors  none: a run does not fail because nobody can watch it.
+/// Errors  none: a closed terminal does not end a run.
 template <class... Options>
 struct Progress {
  private:

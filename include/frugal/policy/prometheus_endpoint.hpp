@@ -140,7 +140,7 @@ class PrometheusServer {
 /// State   the means since the last record.
 /// Errors  SettingsError at the begin if the address cannot be listened at: a port in use is found
 ///         before anything is spent. A socket that dies later is an advice, once, and the records
-///         that nobody can scrape are counted (`outcome`). Nothing later ends the run.
+///         that cannot be scraped are counted (`outcome`). Nothing later ends the run.
 ///
 /// Anyone who reaches the address can read the values: there is no password and no encryption, so
 /// the default is this machine alone.

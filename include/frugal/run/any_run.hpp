@@ -187,7 +187,7 @@ struct AnyRun {
     if constexpr (Archive::loading) {
       if (archive.moves_to()) return;
       train_metrics = {};
-      if (!archive.has("train_metrics")) return;  // nobody had measured
+      if (!archive.has("train_metrics")) return;  // nothing was measured
     } else {
       if (train_metrics.metrics.empty()) return;
     }

@@ -141,7 +141,7 @@ class ChildProcess {
 
   static void tell(int pipe, ProcessEnd::How how, int code) {
     Message const message{.how = how, .code = code};
-    (void)!::write(pipe, &message, sizeof message);  // on failure nobody reads it
+    (void)!::write(pipe, &message, sizeof message);  // on failure it is not read
   }
 
   /// The watcher, and in its child the program. Between fork and exec only async-signal-safe calls
@@ -177,7 +177,7 @@ class ChildProcess {
     int status = 0;
     while (::waitpid(program, &status, 0) < 0 && errno == EINTR) {
     }
-    // If the program did not start, this is the second message, and nobody reads it.
+    // If the program did not start, this is the second message, which is not read.
     if (WIFSIGNALED(status)) {
       tell(ends, ProcessEnd::How::killed, WTERMSIG(status));
     } else {

@@ -112,7 +112,7 @@ inline std::vector<std::filesystem::path> entries_of(std::filesystem::path const
   return entries;
 }
 
-/// Removes a file, or a folder with its contents. A missing path is no error.
+/// Removes a file, or a folder with its contents. A missing path is ignored.
 inline void remove_tree(std::filesystem::path const& path) {
   std::error_code failure;
   do {

@@ -138,7 +138,7 @@ class RunDirectory {
       try {
         rename_path(checkpoint.folder, to);
         std::error_code ignored;
-        // Check again under the new name, which nobody else uses, so that a mark made a moment ago
+        // Check again under the new name, which no other process uses, so that a mark made a moment ago
         // is not overlooked.
         if (std::filesystem::exists(to / detail::gold_name, ignored)) {
           rename_path(to, checkpoint.folder);

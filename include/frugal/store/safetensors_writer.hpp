@@ -178,7 +178,7 @@ class SafetensorsWriter {
   }
 
   std::string name_;
-  std::string header_;  ///< with its length in front
+  std::string header_;  ///< preceded by its length
   std::vector<std::span<std::byte const>> data_;
   std::uint64_t data_size_ = 0;
 };

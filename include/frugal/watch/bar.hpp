@@ -49,7 +49,7 @@ struct BarLine {
   std::optional<Share> in_epoch{};    ///< steps of the epoch
   std::optional<Share> validation{};  ///< batches of the validation that is running
   std::vector<std::pair<std::string, double>> gauges{};  ///< dollars and the like, by name
-  std::vector<std::pair<std::string, double>> more{};    ///< behind all that, by name
+  std::vector<std::pair<std::string, double>> more{};    ///< after the others, by name
 };
 
 namespace detail {

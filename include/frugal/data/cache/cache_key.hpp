@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <typeinfo>
 
-// What tells the samples of one transform of one set from those of any other.
+// Distinguishes the samples of one transform of one set from those of any other.
 namespace frugal {
 namespace detail {
 

@@ -101,7 +101,7 @@ class Cached {
   }
 
   CacheReport report() const { return kept_->report(); }
-  /// The folder of this key. remove_unused_keys() removes those that nobody uses.
+  /// The folder of this key. remove_unused_keys() removes unused ones.
   std::filesystem::path const& folder() const noexcept { return kept_->folder(); }
 
  private:

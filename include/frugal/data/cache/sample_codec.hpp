@@ -22,7 +22,7 @@
 #include <frugal/data/tensor_dtype.hpp>
 #include <frugal/error.hpp>
 
-// Samples as bytes: for a cache, which keeps them beside their hash. Not a format for exchange.
+// Samples as bytes: for a cache, which keeps them next to their hash. Not a format for exchange.
 namespace frugal {
 namespace detail {
 

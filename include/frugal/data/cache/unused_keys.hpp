@@ -48,7 +48,7 @@ inline bool is_key_folder(std::filesystem::path const& folder) {
   }
 }
 
-/// Under another name first: then nobody finds half of a key, and a crash leaves what the next call
+/// Under another name first: then half of a key is never found, and a crash leaves what the next call
 /// knows.
 inline void remove_key(std::filesystem::path const& folder) {
   std::uint64_t drawn = 0;
@@ -64,7 +64,7 @@ inline void remove_key(std::filesystem::path const& folder) {
 
 }  // namespace detail
 
-/// Removes the keys of a cache folder (CacheSettings::folder) that nobody uses: those of earlier
+/// Removes the keys of a cache folder (CacheSettings::folder) that are unused: those of earlier
 /// versions, settings and data. A key is in use as long as a Cached or an Offline of it exists, in
 /// this or in another process of any machine that shares the folder's locks.
 ///

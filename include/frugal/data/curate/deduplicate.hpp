@@ -19,7 +19,7 @@
 
 namespace frugal {
 
-/// A set whose samples somebody has chosen. `curated()` is its name, empty if nobody has.
+/// A set that was curated. `curated()` is its name, empty if it was not.
 template <class S>
 concept CuratedSet = SampleSet<S> && requires(S const& set) {
   { set.curated() } -> std::convertible_to<std::string>;

@@ -145,7 +145,7 @@ class RunReader {
 
   Input input_;
   std::string name_;
-  std::uint64_t left_ = 0;    // records behind the block
+  std::uint64_t left_ = 0;    // records after the block
   std::uint64_t count_ = 0;   // records read
   std::uint64_t offset_ = 0;  // bytes read
   Hash hash_;

@@ -52,7 +52,7 @@ class Shingler {
     std::size_t const count = begins_.size();
     if (count == 0) return {};
     std::size_t const length = std::min<std::size_t>(settings_.length, count);
-    std::size_t const gap = settings_.of == ShingleOf::words ? 1 : 0;  // the space behind a word
+    std::size_t const gap = settings_.of == ShingleOf::words ? 1 : 0;  // the space after a word
     begins_.push_back(folded_.size() + gap);
     for (std::size_t i = 0; i + length <= count; ++i) {
       std::size_t const size = begins_[i + length] - gap - begins_[i];

@@ -76,7 +76,7 @@ class InflateReader {
     return end < begin ? 0 : static_cast<std::uint64_t>(end - begin);
   }
 
-  /// Offset in the stored input of the next byte that nobody has looked at.
+  /// Offset in the stored input of the next byte that was not read.
   std::uint64_t stored_offset() const { return fetched_ - held_.size(); }
 
   void refill() {

@@ -144,7 +144,7 @@ class Augment {
     }
   }
 
-  /// The first transform draws as it would by itself. Those behind it have keys of another seed.
+  /// The first transform draws as it would by itself. Later ones have keys of another seed.
   template <std::size_t I>
   static auto keys_at(std::span<SampleKey const> keys) {
     if constexpr (I == 0) {

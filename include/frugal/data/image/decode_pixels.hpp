@@ -28,7 +28,7 @@ inline bool begins_with(std::span<std::byte const> bytes, std::string_view text)
   return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
 }
 
-/// The format of a file that is no JPEG and no PNG, as far as its first bytes tell.
+/// The format of a file that is no JPEG and no PNG, by its first bytes.
 inline std::string other_format(std::span<std::byte const> bytes) {
   if (bytes.empty()) return "it is empty";
   if (begins_with(bytes, "GIF8")) return "it is a GIF";
@@ -45,7 +45,7 @@ inline std::string other_format(std::span<std::byte const> bytes) {
 
 }  // namespace detail
 
-/// Decodes a JPEG or PNG file, which its first bytes tell apart. Errors call it `name`.
+/// Decodes a JPEG or PNG file, which its first bytes distinguish. Errors call it `name`.
 /// Errors  those of decode_jpeg and decode_png; DataError for another format, which it names.
 inline RawImage decode_pixels(std::span<std::byte const> bytes, DecodeOptions const& options = {},
                               std::string const& name = "image") {

@@ -47,7 +47,7 @@ class Channel {
 
   explicit Channel(std::size_t depth) : depth_(depth) {}
 
-  /// Producer: waits for room, and while it is paused. False once nobody wants more.
+  /// Producer: waits for room, and while it is paused. False once the consumer has closed.
   bool push(T item) {
     std::unique_lock lock(mutex_);
     busy_ = false;

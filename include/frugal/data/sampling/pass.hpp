@@ -25,7 +25,7 @@ struct Loading {
 /// over a resume. Knows nothing of tensors; every source that picks samples by index has one.
 ///
 /// Errors  SettingsError for a batch below 1; EmptySourceError where no batch can be made;
-///         StateError for a cursor behind the last sample.
+///         StateError for a cursor after the last sample.
 class Pass {
  public:
   /// `name` is what errors call the source.

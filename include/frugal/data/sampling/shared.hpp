@@ -101,7 +101,7 @@ class Shared {
   /// Whether there are other processes, which would wait for a batch that this one leaves out.
   bool is_shared() const { return world_ > 1; }
 
-  /// Global position behind the last batch, whoever had the samples.
+  /// Global position after the last batch, whichever rank had the samples.
   std::uint64_t consumed() const { return consumed_; }
 
   Loading const& loading() const { return order_.loading(); }

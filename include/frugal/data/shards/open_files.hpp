@@ -60,7 +60,7 @@ class OpenFiles {
     }
     order_.push_back(which);
     std::shared_ptr<File const> out = open_[which];
-    // The oldest is closed as soon as nobody reads it.
+    // The oldest is closed as soon as it is not being read.
     if (order_.size() > most_) {
       open_[order_.front()].reset();
       order_.pop_front();

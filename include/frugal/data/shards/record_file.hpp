@@ -57,7 +57,7 @@ class RecordFile {
   /// The bytes of a record below size(), as long as this object lives.
   std::span<std::byte const> record(std::uint64_t record) const { return records(record, 1); }
 
-  /// The bytes of `count` records, from `first` on, one behind the other.
+  /// The bytes of `count` records, from `first` on, one after the other.
   std::span<std::byte const> records(std::uint64_t first, std::uint64_t count) const {
     std::uint64_t const begin = index_.begin(first);
     std::uint64_t const end = index_.begin(first + count);

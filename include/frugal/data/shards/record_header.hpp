@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-// The front of a record file:
+// The header of a record file:
 //
 //   bytes  0 to  7   "FRGLREC" and a line feed
 //   bytes  8 to 11   version of the format, 1
@@ -48,7 +48,7 @@ constexpr std::uint64_t record_aligned(std::uint64_t at) {
                    .fix = std::move(fix)});
 }
 
-/// What the front of a record file says.
+/// The header of a record file.
 struct RecordHeader {
   RecordLayout layout;
   std::uint64_t block_bytes = 1U << 16;  ///< bytes under one hash
@@ -90,7 +90,7 @@ struct RecordHeader {
   }
 };
 
-/// Reads the front of a file that errors call `name`; DataError for every violation.
+/// Reads the header of a file that errors call `name`; DataError for every violation.
 class RecordHeaderReader {
  public:
   RecordHeaderReader(std::span<std::byte const> file, std::string const& name)

@@ -107,8 +107,8 @@ class ShardOrder {
 
  private:
   struct End {
-    std::uint64_t place = 0;  // of the epoch, behind the window's last
-    std::size_t shard = 0;    // in the shuffled order, behind the window's last
+    std::uint64_t place = 0;  // of the epoch, after the window's last
+    std::size_t shard = 0;    // in the shuffled order, after the window's last
   };
 
   static std::vector<std::uint64_t> sums(std::vector<std::uint64_t> const& sizes) {
@@ -160,7 +160,7 @@ class ShardOrder {
     return detail::mix64(cursor_.seed ^ detail::mix64(which + 0x5aed5));
   }
 
-  /// The first window whose end is behind `place`.
+  /// The first window whose end is after `place`.
   static std::size_t part(std::vector<End> const& ends, std::uint64_t place) {
     auto const at = std::partition_point(ends.begin(), ends.end(),
                                          [&](End const& end) { return end.place <= place; });
@@ -192,7 +192,7 @@ class ShardOrder {
   Pass pass_;                          // checks cursors, and cuts batches
   Cursor cursor_{};
   std::vector<std::uint64_t> shards_;  // in the epoch's order
-  std::vector<std::uint64_t> places_;  // behind the last sample of each of these
+  std::vector<std::uint64_t> places_;  // after the last sample of each of these
   std::vector<End> ends_;              // of the windows
 };
 

@@ -22,7 +22,7 @@ namespace frugal {
 /// what else this libarchive can): to pack them. Training reads a TarSet.
 ///
 /// Errors  DataError naming file and member, for what TarSet refuses. After one of a member, next()
-///         goes on behind its sample; after one of the file it gives nothing more.
+///         continues after its sample; after one of the file it gives nothing more.
 class TarStream {
  public:
   /// A member above `most` bytes is refused: it is read into memory.
@@ -80,7 +80,7 @@ class TarStream {
   /// Is there a member of a sample that next() has not taken?
   bool ahead(bool begun) {
     while (!ahead_ && !end_) {
-      // The sample that is being read is whole, perhaps with members behind: it is given first.
+      // The sample that is being read is whole, perhaps with members after it: it is given first.
       if (!unsafe_.empty() && (!begun || unsafe_.size() == most_unsafe)) break;
       end_ = !or_end([&] { return members_.next(); });
       if (end_) break;

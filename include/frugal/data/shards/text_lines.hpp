@@ -129,7 +129,7 @@ class TextLines {
     return line.find_first_not_of(" \t\r\f\v") == std::string_view::npos;
   }
 
-  /// The first unit at or behind `at`.
+  /// The first unit at or after `at`.
   static Unit unit_at(std::string_view text, std::size_t at, TextUnit unit) {
     if (unit == TextUnit::line) return line_at(text, at);
     if (unit == TextUnit::file) {

@@ -13,7 +13,7 @@
 
 namespace frugal {
 
-/// Documents as token ids, one behind the other in memory: 4 bytes a token and 8 a document. A
+/// Documents as token ids, one after the other in memory: 4 bytes a token and 8 a document. A
 /// SampleSet of `std::span<std::int32_t const>`, valid for as long as the object is.
 class Documents {
  public:

@@ -124,7 +124,7 @@ class Packed {
         packing);
   }
 
-  /// Writes a piece of a document behind what is there.
+  /// Writes a piece of a document after what is there.
   void put(PackIndex::Piece const& piece, std::uint64_t index, Place& place) const {
     auto const& document = documents_.get(piece.document);
     std::uint64_t const tokens = detail::token_count(document);

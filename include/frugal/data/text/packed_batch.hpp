@@ -20,7 +20,7 @@ inline constexpr std::int64_t no_document = -1;
 
 /// Sequences that several documents share; made by `StackPacked` from what `Packed` gives.
 ///
-/// Lengths and counts stay on the host, so that nobody waits for a device to read them.
+/// Lengths and counts stay on the host, so that reading them needs no device sync.
 struct PackedBatch {
   at::Tensor data{};  ///< [B, T] int64: token ids
   at::Tensor
@@ -76,7 +76,7 @@ struct StackPacked {
 
 /// The attention mask of packed sequences: [B, 1, T, T] bool from `documents` [B, T], true where
 /// the position of a row may attend to that of a column: both in one document and, if `causal`, the
-/// column's not behind the row's. Block-diagonal; for scaled_dot_product_attention's `attn_mask`.
+/// column's not after the row's. Block-diagonal; for scaled_dot_product_attention's `attn_mask`.
 /// No row is without a true element: padding attends to padding.
 inline at::Tensor document_mask(at::Tensor const& documents, bool causal = true) {
   at::Tensor mask = documents.unsqueeze(-1).eq(documents.unsqueeze(-2));

@@ -16,7 +16,7 @@ namespace frugal {
 
 /// How documents become sequences of one length.
 enum class Pack {
-  Cut,                 ///< one behind the other, and cut every T tokens: no padding
+  Cut,                 ///< one after the other, and cut every T tokens: no padding
   FirstFit,            ///< each document whole, in the first sequence with room for it
   FirstFitDecreasing,  ///< the same, the longest documents first: less padding
 };
@@ -33,7 +33,7 @@ struct Packing {
   std::int64_t length = 1024;  ///< T, positions of a sequence
   Pack pack = Pack::Cut;
   LongDocuments longer = LongDocuments::Refuse;  ///< without effect on Pack::Cut
-  /// The token behind each document, such as `</s>` or `<|endoftext|>`; the document's last token
+  /// The token after each document, such as `</s>` or `<|endoftext|>`; the document's last token
   /// is then trained to predict it.
   std::optional<std::int32_t> end_of_document{};
   std::int32_t padding = 0;  ///< the token of positions that no document has

@@ -46,7 +46,7 @@ struct SentencePieceTraining {
 
 namespace detail {
 
-/// Texts, one behind the other, as SentencePiece reads them.
+/// Texts, one after the other, as SentencePiece reads them.
 template <class Texts>
 class TextIterator : public ::sentencepiece::SentenceIterator {
  public:

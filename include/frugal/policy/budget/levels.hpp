@@ -12,7 +12,7 @@
 
 namespace frugal::detail {
 
-/// Tells each level once. A level is told again only after the share has fallen below it by the
+/// Reports each level once. A level is reported again only after the share has fallen below it by the
 /// hysteresis, so that a share that wavers around a level gives one warning.
 class Levels {
  public:
@@ -37,7 +37,7 @@ class Levels {
     std::sort(levels_.begin(), levels_.end());
   }
 
-  /// The highest level that is reached now and was not told; of several, only that one is told.
+  /// The highest level that is reached now and was not reported; of several, only that one is reported.
   std::optional<double> look(double share) {
     while (told_ > 0 && share < told_ - hysteresis_) told_ = below(told_);
     double highest = 0;
@@ -65,7 +65,7 @@ class Levels {
 
   std::vector<double> levels_;
   double hysteresis_ = 0;
-  double told_ = 0;  ///< the highest level that was told; 0: none
+  double told_ = 0;  ///< the highest level that was reported; 0: none
 };
 
 }  // namespace frugal::detail

@@ -22,7 +22,7 @@ namespace frugal::detail {
 
 /// The progress of a run: the file `heartbeat` of its folder, written about twice a second. After a
 /// kill it tells how far the run was beyond its last checkpoint, so that the next start can report
-/// the loss. Nothing else depends on it: a failure to write it is no error, and it is not fsynced.
+/// the loss. Nothing else depends on it: a failure to write it is ignored, and it is not fsynced.
 class Heartbeat {
  public:
   struct Beat {

@@ -24,7 +24,7 @@ namespace frugal::detail {
 /// The bill of a run between its checkpoints: the file `bill` of its folder, written at each sum. A
 /// checkpoint alone would forget what was paid after it, and a run that is killed again and again
 /// before its next save would cost nothing. As a heartbeat it is not fsynced, and a failure to
-/// write it is no error.
+/// write it is ignored.
 class BillFile {
  public:
   struct Entry {

@@ -80,7 +80,7 @@ class LogFile {
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) {
         int const why = errno;
-        // The next line would otherwise begin behind half of one.
+        // The next line would otherwise begin after half of one.
         if (regular_ && size() > before) truncate(before);
         errno = why;
         return false;
