@@ -29,7 +29,7 @@ long clock_divisor = 1;
 // malloc below, this definition takes precedence over the C library's.
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   int const result = static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
-  if (result == 0 && clock == CLOCK_MONOTONIC && clock_divisor != 1) {
+  if (result == 0 && (clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME) && clock_divisor != 1) {
     constexpr long second = 1'000'000'000;
     long const slow = (time->tv_sec * second + time->tv_nsec) / clock_divisor;
     *time = {.tv_sec = slow / second, .tv_nsec = slow % second};
