@@ -183,6 +183,8 @@ class Saver {
     if (start.is_fork) {
       returned_to_.clear();
       saved_.reset();  // not in this folder
+    } else if (!start.checkpoint->manifest.metrics.empty()) {
+      snapshot_.resumed_judged(start.checkpoint->step());
     }
     if (!start.returned_to.empty()) returned_to_ = start.returned_to;
     if (start.lost.empty()) return;

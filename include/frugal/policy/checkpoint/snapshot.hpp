@@ -61,6 +61,9 @@ class StoredSnapshot {
     }
   }
 
+  /// The checkpoint that the run has resumed from has metrics.
+  void resumed_judged(std::uint64_t step) { judged_step_ = step; }
+
   /// Writes the copy, in any thread; no step has to wait.
   SavedCheckpoint write(RunDirectory& directory) {
     directory.require_lock();  // before the files below are looked for where they no longer are
@@ -77,6 +80,7 @@ class StoredSnapshot {
     std::vector<TensorView> rest;
     for (auto const& [name, tensor] : state_.module.tensors) {
       weights.push_back(stored_view(name, tensor));
+      if (averages_.empty()) continue;
       auto const average = averages_.find(name);
       averaged.push_back(average == averages_.end()
                              ? weights.back()
