@@ -21,9 +21,12 @@
 #include <frugal/compare/order.hpp>
 #include <frugal/compare/peak_memory.hpp>
 #include <frugal/compare/watch.hpp>
+#include <frugal/compose/composition.hpp>
 #include <frugal/compose/recipe.hpp>
 #include <frugal/policy/audit.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/recipe_name.hpp>
+#include <frugal/run/judged.hpp>
 #include <frugal/trainer.hpp>
 
 namespace frugal {
@@ -81,6 +84,10 @@ bool run_trial(Job const& job, Tune& tune, Settings const& settings, TargetMetri
   watch.target = &target;
   watch.trial = &trial;
   tune(trainer);
+  // A trial is judged by the weights that validations measure, wherever it ends.
+  if constexpr (has<kinds::average, typename decltype(trainer)::policies>) {
+    trainer.template policy<kinds::average>().at_end = Weights::validated;
+  }
   auto& module = base_module(trainer.module());
   memory.begin(trainer.device(), module);
   Report const report = [&] {
@@ -99,10 +106,13 @@ bool run_trial(Job const& job, Tune& tune, Settings const& settings, TargetMetri
   trial.stopped_by = report.stopped_by;
   trial.weights = hash_of_tensors(module);
   if constexpr (Job::validates) {
-    bool const measured =
-        !report.validations.empty() && report.validations.back().step == report.steps;
-    Metrics const metrics = measured ? report.last() : trainer.evaluate(*job.valid);
-    for (auto const& [name, value] : metrics) trial.metrics.emplace_back(name, value);
+    bool const restored = report.restored_step.value_or(report.steps) != report.steps;
+    if (trial.metrics.empty() || restored) {
+      trial.metrics.clear();
+      for (auto const& [name, value] : trainer.evaluate(*job.valid)) {
+        trial.metrics.emplace_back(name, value);
+      }
+    }
   }
   return report.preempted || report.interrupted;
 }

@@ -7,10 +7,13 @@
 #include "support/files.hpp"
 #include "support/running.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace frugal_test::compare_compare {
 
@@ -63,6 +66,54 @@ TEST_CASE("each trial ends in the bits of a trainer that is written by hand") {
   CHECK(trial.metric("accuracy") == report.last()["accuracy"]);
   CHECK(trial.metric("loss") == report.last()["loss"]);
   CHECK(trial.train_loss == report.train_loss);
+}
+
+TEST_CASE(
+    "a recipe that averages is judged by its average, whether its last step validates or not") {
+  Data data;
+  using Averaged = Plain::with<fr::Average<>>;
+  for (std::uint64_t const steps : {16U, 17U}) {  // 8 per epoch, and a validation at its end
+    CAPTURE(steps);
+    fr::Comparison const found = fr::compare<Averaged>(
+        job_of(data, {.settings = {.steps = steps, .seed = 7}, .repeats = 1}), [](auto& trainer) {
+          trainer.optimizer().lr = 0.5;
+          trainer.average().at_end = fr::Weights::trained;
+        });
+    torch::manual_seed(7);
+    torch::nn::Linear net = make();
+    fr::Trainer<torch::nn::Linear, fr::CrossEntropy, Averaged, fr::Validate<fr::Accuracy>> trainer{
+        net, {.steps = steps, .seed = 7}};
+    trainer.optimizer().lr = 0.5;
+    static_cast<void>(trainer.fit(data.train));
+    trainer.average().copy_into(net);
+    at::NoGradGuard const no_gradients;
+    double const loss =
+        at::cross_entropy_loss(net->forward(data.valid.data()), data.valid.target()).item<double>();
+    REQUIRE(found.rows[0].trials.size() == 1);
+    CHECK(*found.rows[0].trials[0].metric("loss") == doctest::Approx(loss).epsilon(1e-6));
+    CHECK(found.rows[0].trials[0].weights == fr::hash_of_tensors(*net));
+  }
+}
+
+TEST_CASE("a recipe that restores its best weights is judged by them, wherever it ends") {
+  Data data;
+  using Stops = Plain::with<fr::EarlyStop<fr::Patience<9>>>;
+  std::vector<double> losses;
+  fr::Comparison const found = fr::compare<Stops>(
+      job_of(data, {.settings = {.epochs = 6, .seed = 7}, .repeats = 1}), [](auto& trainer) {
+        trainer.optimizer().lr = 3;  // jumps about
+        trainer.early_stop().restore_best = true;
+      });
+  torch::manual_seed(7);
+  fr::Trainer<torch::nn::Linear, fr::CrossEntropy, Stops, fr::Validate<fr::Accuracy>> trainer{
+      make(), {.epochs = 6, .seed = 7}};
+  trainer.optimizer().lr = 3;
+  fr::Report const report = trainer.fit(data.train, data.valid);
+  for (auto const& each : report.validations) losses.push_back(each.metrics["loss"]);
+  double const best = *std::ranges::min_element(losses);
+  REQUIRE(best != losses.back());
+  REQUIRE(found.rows[0].trials.size() == 1);
+  CHECK(found.rows[0].trials[0].metric("loss") == best);
 }
 
 TEST_CASE("the order of the recipes changes no result except time") {

@@ -123,7 +123,25 @@ struct row_of {
   using type = decltype(flat(std::make_index_sequence<axes>{}));
 };
 
-/// Trains 30 steps and returns their losses.
+template <class P>
+inline constexpr bool keeps_best = std::same_as<
+    P, frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Async, frugal::KeepBest<>>>;
+
+/// The weights of the best checkpoint, evaluated, give the metrics in its manifest.
+template <class Trainer, class Source>
+void best_checkpoint_has_its_metrics(std::filesystem::path const& run, Trainer& trainer,
+                                     Source& valid) {
+  auto const best = frugal::best_checkpoint(run);
+  frugal::load_weights(trainer.module(), best);
+  auto const metrics = frugal::read_checkpoint(best).manifest.metrics;
+  for (auto const& [name, value] : trainer.evaluate(valid)) {
+    CAPTURE(name);
+    REQUIRE(metrics.contains(name));
+    CHECK(metrics.at(name) == value);
+  }
+}
+
+/// Trains 30 steps.
 template <class... Ps>
 void train(frugal::list<Ps...> policies) {
   static_assert(frugal::Recipe<Ps...>::legal);
@@ -134,8 +152,9 @@ void train(frugal::list<Ps...> policies) {
       module, {.run = folder.path(), .epochs = 100, .steps = 30}};
   prepare_all(trainer, policies);
   auto const before = tensors_of(*module);
-  auto const report = trainer.fit(frugal::Resident(samples(22), {.batch = 4, .shuffle = true}),
-                                  frugal::Resident(samples(9, 92), {.batch = 4}));
+  frugal::Resident valid(samples(9, 92), {.batch = 4});
+  auto const report =
+      trainer.fit(frugal::Resident(samples(22), {.batch = 4, .shuffle = true}), valid);
   CHECK(report.steps == 30);
   CHECK(report.stopped_by == "");
   CHECK(std::isfinite(report.train_loss));
@@ -146,6 +165,9 @@ void train(frugal::list<Ps...> policies) {
   CHECK(at::equal(before.at("first.weight"), tensors_of(*module).at("first.weight")) == !learns);
   bool const logs = (std::same_as<typename Ps::kind, frugal::kinds::log> || ...);
   CHECK(std::filesystem::exists(folder / "metrics.jsonl") == logs);
+  if constexpr ((keeps_best<Ps> || ...)) {
+    best_checkpoint_has_its_metrics(folder.path(), trainer, valid);
+  }
 }
 
 /// Trains a third of the rows: all of them in one file take more memory than a compiler may.

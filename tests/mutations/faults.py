@@ -54,8 +54,8 @@ FAULTS = (
         name="name-before-contents",
         breaks="A checkpoint gets its name before the disk has the entries of its folder.",
         file="include/frugal/store/commit.hpp",
-        old="    sync_folder(temporary_);\n    auto const folder = publish();\n",
-        new="    auto const folder = publish();\n    sync_folder(folder);\n",
+        old="    sync_folder(temporary_);\n    auto const folder = publish(replaces);\n",
+        new="    auto const folder = publish(replaces);\n    sync_folder(folder);\n",
         check=ORDER_OF_CALLS,
     ),
     Fault(
@@ -402,6 +402,22 @@ FAULTS = (
         old="    saved_.reset();\n    bears(run,",
         new="    bears(run,",
         check=test("^policy: checkpoint/saver$"),
+    ),
+    Fault(
+        name="returns-again",
+        breaks="A run that has returned to an older checkpoint does so at each start, and loses what it has made.",
+        file="include/frugal/policy/checkpoint/saver.hpp",
+        old="    if (!start.returned_to.empty()) returned_to_ = start.returned_to;\n",
+        new="",
+        check=test("^policy: checkpoint/start$"),
+    ),
+    Fault(
+        name="metrics-of-another-average",
+        breaks="A checkpoint has the metrics of an average that has changed since.",
+        file="include/frugal/run/any_run.hpp",
+        old="judged.micro_batch == counters.micro_batch &&\n           judged.averaged == averaged;",
+        new="judged.micro_batch == counters.micro_batch;",
+        check=test("^policy: average$"),
     ),
     Fault(
         name="snapshot-overwritten",

@@ -5,9 +5,19 @@
 
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/checkpoint.hpp>
+#include <frugal/policy/checkpoint/find.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
 #include <frugal/store/safetensors.hpp>
 #include <frugal/trainer.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
 
 #include "support/files.hpp"
 #include "support/running.hpp"
@@ -25,6 +35,7 @@ using frugal::Optimize;
 using frugal::Resident;
 using frugal::SGD;
 using frugal::Swa;
+using frugal::Weights;
 namespace k = frugal::kinds;
 
 /// The job of tests/reference/average.json.
@@ -152,7 +163,8 @@ TEST_CASE("a validation uses the averaged weights, without a copy, and training 
     std::vector<at::Tensor> seen;
     std::vector<void const*> places;
     frugal::Trainer trainer{module, Look{&seen, &places}, frugal::Settings{.epochs = 2},
-                            Optimize<SGD>{.lr = 0.5}, Average<Ema<0.5_r>>{.validate = validate}};
+                            Optimize<SGD>{.lr = 0.5},
+                            Average<Ema<0.5_r>>{.validate = validate, .at_end = Weights::trained}};
     static_cast<void>(trainer.fit(Resident(samples(16), {.batch = 4}), Resident(samples(8, 92))));
     at::Tensor const average = trainer.policy<k::average>().weights().tensors.at("first.weight");
     REQUIRE(seen.size() == 2);
@@ -191,8 +203,59 @@ TEST_CASE("a run that averages ends with the same bits as one that does not") {
                                   Resident(samples(9, 92))));
     return tensors_of(*module);
   };
-  CHECK(same_bits(trained(), trained(Average<>{})));
-  CHECK(same_bits(trained(), trained(Average<Swa<From<3>, Every<2>>>{})));
+  CHECK(same_bits(trained(), trained(Average<>{.at_end = Weights::trained})));
+  CHECK(same_bits(trained(), trained(Average<Swa<From<3>, Every<2>>>{.at_end = Weights::trained})));
+  CHECK(same_bits(trained(), trained(Average<>{.validate = false})));
+}
+
+TEST_CASE("the run ends with the weights that were validated, or with those that at_end names") {
+  for (bool const validate : {true, false}) {
+    for (Weights const at_end : {Weights::validated, Weights::trained, Weights::averaged}) {
+      auto const module = std::make_shared<Mlp>(Mlp::Shape{.norm = true});
+      void const* const place = module->first->weight.const_data_ptr();
+      frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
+                              Optimize<SGD>{.lr = 0.5},
+                              Average<Ema<0.8_r>>{.validate = validate, .at_end = at_end}};
+      Resident valid(samples(9, 92), {.batch = 4});
+      auto const report = trainer.fit(Resident(samples(32), {.batch = 4}), valid);
+      auto const& average = trainer.average().weights().tensors;
+      bool const averaged =
+          at_end == Weights::averaged || (at_end == Weights::validated && validate);
+      CAPTURE(validate);
+      CAPTURE(averaged);
+      CHECK(same_bits(tensors_of(*module), average) == averaged);
+      CHECK(module->first->weight.const_data_ptr() == place);
+      // What was validated is what is evaluated, unless at_end says otherwise.
+      CHECK((trainer.evaluate(valid) == report.last()) == (averaged == validate));
+    }
+  }
+}
+
+TEST_CASE("a preempted run keeps its trained weights, and ends as an undisturbed one") {
+  TemporaryFolder const folder;
+  auto const run = [&](std::string const& name, std::uint64_t stop_at) {
+    auto const module = std::make_shared<Mlp>();
+    std::stop_source stop;
+    Spy spy{.each_step = [&](frugal::Counters const& now) {
+      if (now.step == stop_at) stop.request_stop();
+    }};
+    frugal::Trainer trainer{
+        module,
+        frugal::CrossEntropy{},
+        frugal::Settings{.run = folder / name, .epochs = 2, .stop = stop.get_token()},
+        Optimize<SGD>{.lr = 0.5},
+        Average<Ema<0.8_r>>{},
+        frugal::Checkpoint<Every<100>>{},
+        spy};
+    auto const report = trainer.fit(Resident(samples(32), {.batch = 4}), Resident(samples(8, 92)));
+    CHECK(report.preempted == (stop_at != 0));
+    bool const averaged = same_bits(tensors_of(*module), trainer.average().weights().tensors);
+    CHECK(averaged == (stop_at == 0));
+    return tensors_of(*module);
+  };
+  auto const whole = run("whole", 0);
+  run("stopped", 5);
+  CHECK(same_bits(run("stopped", 0), whole));
 }
 
 TEST_CASE("a validation that throws restores the weights") {
@@ -278,13 +341,93 @@ TEST_CASE("averages are in the checkpoint by name, and a resumed run has the sam
   TemporaryFolder const parts;
   run(parts.path(), 5);
   auto const file =
+      frugal::Safetensors::open(parts / "checkpoints/step-00000005" / "averaged.safetensors");
+  CHECK(file.size() == 4);
+  CHECK(file.find("first.weight").has_value());
+  CHECK((file.metadata("format") == std::string_view("pt")));
+  CHECK((file.metadata("validated") == std::string_view("true")));
+  auto const rest =
       frugal::Safetensors::open(parts / "checkpoints/step-00000005" / "optimizer.safetensors");
-  CHECK(file.find("policies/Average/weights/first.weight").has_value());
+  for (std::size_t i = 0; i < rest.size(); ++i) {
+    CHECK(rest[i].name.find("Average") == std::string_view::npos);
+  }
   auto const expected = run(whole.path(), 12);
   auto const found = run(parts.path(), 12);
   CHECK(expected.taken == 5);
   CHECK(found.taken == 5);
   CHECK(same_bits(expected.tensors, found.tensors));
+}
+
+/// Evaluates each checkpoint of a run that has metrics; returns how many these are.
+template <class Trainer>
+std::size_t metrics_are_those_of_the_weights(std::filesystem::path const& run, Trainer& trainer,
+                                             Resident& valid) {
+  std::size_t count = 0;
+  for (auto const& each : frugal::RunDirectory(run, frugal::Access::read).list().whole) {
+    if (each.manifest.metrics.empty()) continue;
+    CAPTURE(each.folder);
+    frugal::load_weights(trainer.module(), each.folder);
+    CHECK(trainer.evaluate(valid)["loss"] == each.manifest.metrics.at("loss"));
+    ++count;
+  }
+  return count;
+}
+
+template <class AnAverage, class Validates>
+std::size_t saves_what_it_validates(AnAverage const& average, Validates validates) {
+  TemporaryFolder const folder;
+  frugal::Trainer trainer{
+      std::make_shared<Mlp>(Mlp::Shape{.norm = true}),
+      frugal::CrossEntropy{},
+      frugal::Settings{.run = folder.path(), .epochs = 3},
+      Optimize<SGD>{.lr = 0.5},
+      average,
+      validates,
+      frugal::Checkpoint<Every<1, Epoch>, frugal::Keep<20>, frugal::KeepBest<>>{}};
+  Resident valid(samples(9, 92), {.batch = 4});
+  static_cast<void>(trainer.fit(Resident(samples(32), {.batch = 8}), valid));
+  return metrics_are_those_of_the_weights(folder.path(), trainer, valid);
+}
+
+TEST_CASE("the metrics of a checkpoint are those of the weights that load_weights takes from it") {
+  using PerEpoch = frugal::Validate<Every<1, Epoch>>;
+  CHECK(saves_what_it_validates(Average<Ema<0.9_r>>{}, PerEpoch{}) == 3);
+  CHECK(saves_what_it_validates(Average<Ema<0.9_r>>{.validate = false}, PerEpoch{}) == 3);
+  CHECK(saves_what_it_validates(Average<Swa<From<2, Epoch>>>{}, PerEpoch{}) == 3);
+}
+
+TEST_CASE("an average that changes after its validation is saved without metrics, and apart") {
+  // Four steps per epoch: the fourth validates, and the epoch's end then changes the average.
+  using AtSteps = frugal::Validate<Every<4>>;
+  CHECK(saves_what_it_validates(Average<Swa<From<1, Epoch>>>{}, AtSteps{}) >= 1);
+  CHECK(saves_what_it_validates(Average<Swa<From<1, Epoch>>>{.validate = false}, AtSteps{}) == 3);
+}
+
+TEST_CASE("a file of averages has them under all names of a tied tensor") {
+  struct Tied : torch::nn::Module {
+    torch::nn::Linear in{6, 6}, out{6, 3};
+    Tied() {
+      register_module("in", in);
+      register_module("out", out);
+      register_parameter("again", in->weight);
+    }
+    at::Tensor forward(at::Tensor const& x) { return out->forward(in->forward(x).relu()); }
+  };
+  TemporaryFolder const folder;
+  frugal::Trainer trainer{std::make_shared<Tied>(),
+                          frugal::CrossEntropy{},
+                          frugal::Settings{.run = folder.path()},
+                          Optimize<SGD>{.lr = 0.5},
+                          Average<>{},
+                          frugal::Checkpoint<Every<100>>{}};
+  static_cast<void>(trainer.fit(Resident(samples(32), {.batch = 8})));
+  auto const newest = frugal::latest_checkpoint(folder.path());
+  auto const file = frugal::Safetensors::open(newest / "averaged.safetensors");
+  CHECK(file.size() == 5);
+  CHECK(std::ranges::equal(file.at("again").bytes, file.at("in.weight").bytes));
+  Tied other;
+  CHECK(frugal::load_weights(other, newest).complete());
+  CHECK(other.in->weight.equal(trainer.average().weights().tensors.at("again")));
 }
 
 TEST_CASE("a run that ends before the first average reports that, and has none") {

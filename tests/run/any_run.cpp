@@ -86,6 +86,90 @@ TEST_CASE("a run saves its progress and its policies' states, and another one lo
   CHECK(saved(other) == memory);
 }
 
+TEST_CASE("a run keeps its newest 1000 validations, and the tables of the last one") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  States mine;
+  AnyRun run{.root = *module, .settings = settings};
+  run.policies = PolicyStates::of(mine);
+  for (std::uint64_t step = 1; step <= 1003; ++step) {
+    run.counters.step = step;
+    frugal::Metrics metrics;
+    metrics.set("loss", 1.0 / static_cast<double>(step));
+    metrics.set_table("confusion_matrix", at::eye(3));
+    run.add_validation(metrics);
+  }
+  auto const check = [](AnyRun const& found) {
+    REQUIRE(found.validations.size() == 1000);
+    CHECK(found.validations.front().step == 4);
+    CHECK(found.validations.back().step == 1003);
+    CHECK(found.judged.validations == 1003);
+    CHECK_FALSE(found.validations[998].metrics.has_table("confusion_matrix"));
+    CHECK(found.validations[999].metrics.has_table("confusion_matrix"));
+  };
+  check(run);
+  StateDict const memory = saved(run);
+  CHECK(memory.tensors.size() == 1);
+  AnyRun other{.root = *module, .settings = settings};
+  other.policies = PolicyStates::of(mine);
+  StateReader reader(memory);
+  other.persist(reader);
+  CHECK_FALSE(reader.unread());
+  check(other);
+}
+
+TEST_CASE("a validation is of the current weights until training or the average goes on") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  States mine;
+  AnyRun run{.root = *module, .settings = settings};
+  run.policies = PolicyStates::of(mine);
+  CHECK_FALSE(run.is_judged());
+  run.counters.micro_batch = 6;
+  run.averaged = 2;
+  run.add_validation({});
+  CHECK(run.is_judged());
+  AnyRun other{.root = *module, .settings = settings};
+  other.policies = PolicyStates::of(mine);
+  StateDict const memory = saved(run);
+  StateReader reader(memory);
+  other.persist(reader);
+  CHECK_FALSE(other.is_judged());  // it is at another average
+  other.averaged = 2;
+  CHECK(other.is_judged());
+  run.averaged = 3;
+  CHECK_FALSE(run.is_judged());
+  run.averaged = 2;
+  ++run.counters.micro_batch;  // of a window that was skipped: buffers have moved
+  CHECK_FALSE(run.is_judged());
+}
+
+TEST_CASE(
+    "validations of a checkpoint of an earlier version are bounded, and judged by their step") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  States mine;
+  AnyRun run{.root = *module, .settings = settings};
+  run.policies = PolicyStates::of(mine);
+  run.counters.step = 5;
+  run.counters.micro_batch = 9;
+  for (std::uint64_t step : {4U, 5U}) {
+    run.validations.push_back({.epoch = 0, .step = step, .metrics = {}});
+    run.validations.back().metrics.set_table("confusion_matrix", at::eye(3));
+  }
+  StateDict memory = saved(run);
+  std::erase_if(memory.values,
+                [](auto const& entry) { return entry.first.starts_with("run/judged/"); });
+  AnyRun other{.root = *module, .settings = settings};
+  other.policies = PolicyStates::of(mine);
+  StateReader reader(memory);
+  other.persist(reader);
+  CHECK(other.judged.validations == 2);
+  CHECK(other.is_judged());
+  CHECK_FALSE(other.validations[0].metrics.has_table("confusion_matrix"));
+  CHECK(other.validations[1].metrics.has_table("confusion_matrix"));
+}
+
 TEST_CASE("a recommendation is given once, and an event has its step and time") {
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;

@@ -93,6 +93,16 @@ TEST_CASE("a table is not a number: it is read by its own name, and not gone ove
                        MetricError);
 }
 
+TEST_CASE("tables that were dropped are an error that says which ones a run keeps") {
+  Metrics metrics = two();
+  metrics.set_table("confusion_matrix", at::eye(2, at::kLong));
+  metrics.drop_tables();
+  CHECK((metrics == two()));
+  CHECK_THROWS_WITH_AS(metrics.table("confusion_matrix"),
+                       doctest::Contains("a run keeps the tables of its last validation alone"),
+                       MetricError);
+}
+
 TEST_CASE("metrics are added with something before their names") {
   Metrics metrics = two();
   Metrics other;

@@ -104,6 +104,20 @@ TEST_CASE("an older save of a step is deleted and does not count among the last"
   CHECK(gone[0].manifest.serial == 2);
 }
 
+TEST_CASE("an older save of a step is kept if it is the best and the newer one has no metrics") {
+  Retention const keep{.last = 1, .best = {{.metric = "loss"}}};
+  std::vector<SavedCheckpoint> const apart = {at(3, {{"loss", 0.1}}, false, 2), at(3, {}, false, 3),
+                                              at(4, {{"loss", 0.5}}, false, 4)};
+  auto const gone = plan_retention(apart, keep);
+  REQUIRE(steps_of(gone) == Steps{3});
+  CHECK(gone[0].manifest.serial == 3);
+  // A newer one with metrics supersedes it, even if it is worse.
+  std::vector<SavedCheckpoint> const again = {at(3, {{"loss", 0.1}}, false, 2),
+                                              at(3, {{"loss", 0.9}}, false, 3),
+                                              at(4, {{"loss", 0.5}}, false, 4)};
+  CHECK(steps_of(plan_retention(again, keep)) == Steps{3, 3});
+}
+
 TEST_CASE("a retention that keeps nothing is refused") {
   CHECK_THROWS_AS(plan_retention({at(1)}, {.last = 0, .best = {}}), frugal::SettingsError);
 }

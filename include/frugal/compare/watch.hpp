@@ -13,6 +13,7 @@
 #include <frugal/compare/trial.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/any_run.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal::detail {
@@ -38,7 +39,8 @@ struct Clocks {
 };
 
 /// Times the steps of a trial, and notes when the target is reached. compare() adds it to every
-/// recipe. It waits for a device after the first step, before validations and at the end.
+/// recipe. It waits for a device after the first step, before validations and at the end. Takes the
+/// metrics of the last validation if they are those of the final weights.
 struct CompareWatch {
   struct kind : observer_kind {
     static constexpr std::string_view name = "CompareWatch";
@@ -88,6 +90,12 @@ struct CompareWatch {
     }
 
     void on_fit_end(FitEnd<Context>& phase) {
+      AnyRun const& run = run_of(phase);
+      if (run.is_judged()) {
+        for (auto const& [name, value] : run.validations.back().metrics) {
+          trial_->metrics.emplace_back(name, value);
+        }
+      }
       if (!first_ || last_ <= *first_) return;
       if (!phase.settings().device.is_cpu()) {
         settle(phase);

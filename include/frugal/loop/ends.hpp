@@ -49,7 +49,8 @@ inline Report report_of(AnyRun const& run, double seconds) {
           .train_metrics = run.train_metrics.metrics,
           .unsaved = run.unsaved,
           .interrupted = run.interrupted,
-          .restored_step = run.restored_step};
+          .restored_step = run.restored_step,
+          .validation_count = run.judged.validations};
 }
 
 }  // namespace frugal::detail

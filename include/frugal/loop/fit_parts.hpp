@@ -90,7 +90,7 @@ class FitParts : public LoopCalls {
       return flow::proceed;
     } else {
       if (valid_ == nullptr) return flow::proceed;
-      run_.validations.push_back({run_.counters.epoch, run_.counters.step, measure_now()});
+      run_.add_validation(measure_now());
       Validated<Context> validated(run_, run_.validations.back().metrics);
       return engine_.template emit<on::validated>(validated, stopper());
     }

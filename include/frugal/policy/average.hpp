@@ -19,6 +19,7 @@
 #include <frugal/policy/average/rules.hpp>
 #include <frugal/policy/average/weights.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/judged.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal {
@@ -29,9 +30,10 @@ namespace frugal {
 /// Lever   runs to convergence: the average of the last steps is close to where a lower learning
 ///         rate would have taken the weights, at no extra training.
 /// Cost    memory for a second copy of the parameters; at its cadence one grouped operator, no host
-///         sync. A validation with the averages exchanges pointers, and copies nothing.
-/// State   the averages and the number of weights in them; they survive a resume, and are stored in
-///         the checkpoint under the parameters' names.
+///         sync. A validation with the averages exchanges pointers, and copies nothing. The end of
+///         the run copies the averages into the module.
+/// State   the averages and the number of weights in them; they survive a resume. A checkpoint has
+///         them in averaged.safetensors, a state dict of the whole module.
 /// Errors  a decay that is not between 0 and 1 does not compile, or throws SettingsError if it is
 ///         given at run time. weights() throws StateError if there is no average.
 /// Source  Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992);
@@ -40,14 +42,17 @@ namespace frugal {
 ///         get_swa_multi_avg_fn: the first update takes the weights as they are.
 ///
 /// Averages parameters only: a validation, and weights(), use the module's own buffers.
+///
+/// The module has the trained weights during the run, and at its end the weights that validations
+/// have measured: see at_end.
 template <class Rule = Ema<>>
 struct Average {
   static_assert(AverageRule<Rule>,
                 "frugal: Average<...>: unknown rule. Options: Ema<decay>, Swa<From<N, Epoch>>, or "
                 "an AverageRule of your own.");
   using kind = kinds::average;
-  using listens =
-      list<on::fit_begin, on::update, on::step, around::validate, on::epoch_end, on::fit_end>;
+  using listens = list<around::fit, on::fit_begin, on::update, on::step, around::validate,
+                       on::epoch_end, on::fit_end>;
   // The average that is validated includes this step.
   using after = list<kinds::optimizer>;
   using before = list<kinds::validate>;
@@ -60,6 +65,9 @@ struct Average {
   Rule rule{};
   bool validate = true;  ///< validate the averaged weights once there are some; otherwise the
                          ///< trained ones
+  /// The weights in the module when the run has ended; weights() has the averages in any case. The
+  /// best weights of EarlyStop take precedence. After a preemption always the trained ones.
+  Weights at_end = Weights::validated;
   Outcome<AveragedWeights> averaged{};  ///< set by fit
 
   /// The averaged weights of the last completed fit.
@@ -94,11 +102,28 @@ class Average<Rule>::State {
 
  public:
   explicit State(Average const& settings)
-      : rule_(settings.rule), validate_(settings.validate), averaged_(&settings.averaged) {}
+      : rule_(settings.rule),
+        validate_(settings.validate),
+        at_end_(settings.at_end),
+        averaged_(&settings.averaged) {}
+
+  /// After the last save, so that a finished run with more epochs continues from the trained
+  /// weights.
+  template <class Next>
+  void around_fit(FitRun<Context>& phase, Next&& next) {
+    next();
+    AnyRun const& run = detail::run_of(phase);
+    bool const wanted =
+        at_end_ == Weights::averaged || (at_end_ == Weights::validated && validate_);
+    if (!wanted || taken_ == 0 || run.preempted || run.restored_step) return;
+    at::NoGradGuard const no_gradients;
+    at::_foreach_copy_(parameters_, averages_);
+  }
 
   void on_fit_begin(FitBegin<Context>& phase) {
     rule_.check();
     averaged_->clear();
+    run_ = &detail::run_of(phase);
     Parameters const& all = phase.parameters();
     for (std::size_t i = 0; i < all.size(); ++i) {
       // Integers have no mean of their own type, so they are not averaged.
@@ -111,7 +136,7 @@ class Average<Rule>::State {
   void on_update(Update<Context>& phase) {
     if constexpr (within_step) {
       average();
-      phase.on_host([this](Update<Context>&) { ++taken_; });
+      phase.on_host([this](Update<Context>&) { count(taken_ + 1); });
     }
   }
 
@@ -153,8 +178,10 @@ class Average<Rule>::State {
   template <class Archive>
   void persist(Archive& archive) {
     archive("taken", taken_);
+    if (Archive::loading) count(taken_);
     if (taken_ == 0) return;
     if (Archive::loading) make_room();
+    // Checkpoint writes them to a file of their own: see detail::averages_path.
     archive.scope("weights", [&](auto& inner) {
       for (std::size_t i = 0; i < names_.size(); ++i) inner(names_[i], averages_[i]);
     });
@@ -164,7 +191,13 @@ class Average<Rule>::State {
   void take(Counters const& now) {
     if (!rule_.begun(now)) return;
     average();
-    ++taken_;
+    count(taken_ + 1);
+  }
+
+  void count(std::uint64_t taken) {
+    taken_ = taken;
+    // A dry run loads before there is a run.
+    if (run_ != nullptr) run_->averaged = validate_ ? taken : 0;
   }
 
   void average() {
@@ -188,6 +221,8 @@ class Average<Rule>::State {
 
   Rule rule_;
   bool validate_;
+  Weights at_end_;
+  AnyRun* run_ = nullptr;
   Outcome<AveragedWeights> const* averaged_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;

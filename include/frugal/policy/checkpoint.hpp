@@ -23,6 +23,7 @@
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/saver.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/run/judged.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal {
@@ -73,9 +74,14 @@ struct Checkpoint {
                                               : "at its cadence the writing of the state"};
 
   Resume resume = Resume::Exact;
-  /// With Resume::Weights: a run's folder, a checkpoint's, or a .safetensors file. Empty:
-  /// Settings::run.
+  /// A run's folder or a checkpoint's; with Resume::Weights also a .safetensors file. Empty:
+  /// Settings::run. It is for the first start alone: a run with a checkpoint of its own continues
+  /// from that, unless `from` is one of its own.
   std::filesystem::path from{};
+  /// With Resume::Exact, if `from` is not the newest checkpoint of this run.
+  OnNewer on_newer = OnNewer::Refuse;
+  /// With Resume::Weights: which ones of a checkpoint with averages.
+  Weights weights = Weights::validated;
   /// With Resume::Exact: use of a checkpoint that another recipe has saved.
   ChangedRecipe changed_recipe = ChangedRecipe::Refuse;
   /// With KeepWhatFits: kinds, such as "Schedule", whose state starts fresh where it does not fit.
@@ -108,6 +114,8 @@ class Checkpoint<Options...>::State {
         saver_({.resume = settings.resume,
                 .rules = {settings.changed_recipe, settings.start_fresh},
                 .from = settings.from,
+                .on_newer = settings.on_newer,
+                .which = settings.weights,
                 .on_failure = settings.on_failure,
                 .retention = options::retention(),
                 .async = options::async,

@@ -21,6 +21,7 @@
 #include <frugal/run/gauges.hpp>
 #include <frugal/run/gradient_norm.hpp>
 #include <frugal/run/horizon.hpp>
+#include <frugal/run/judged.hpp>
 #include <frugal/run/learning_rate.hpp>
 #include <frugal/run/ledger.hpp>
 #include <frugal/run/loop_calls.hpp>
@@ -48,9 +49,13 @@ struct AnyRun {
   GradientList gradients{};
   GradientNorm gradient_norm{};
   Overflow overflow{};
-  std::optional<Speed> speed{};  ///< the last measurement of a policy
-  Gauges gauges{};               ///< the last values that policies have measured
-  std::vector<Validation> validations{};
+  std::optional<Speed> speed{};           ///< the last measurement of a policy
+  Gauges gauges{};                        ///< the last values that policies have measured
+  std::vector<Validation> validations{};  ///< the newest: see add_validation()
+  Judged judged{};                        ///< the weights that the last of them measured
+  /// Number of weights in the average that a validation would measure now; 0: it would measure the
+  /// trained weights.
+  std::uint64_t averaged = 0;
   Validation train_metrics{};  ///< the last of the training batches; empty without TrainMetrics
   std::string stopped_by{};    ///< kind of the first policy that asked to stop
   double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, or the
@@ -80,6 +85,20 @@ struct AnyRun {
   PolicyStates policies{};
   LoopCalls* loop = nullptr;  ///< set before the first event
   at::Tensor window_loss{};   ///< only for optimizers that reevaluate
+
+  /// Every checkpoint has all validations that the run keeps, so their number is bounded.
+  static constexpr std::size_t most_validations = 1000;
+
+  void add_validation(Metrics metrics) {
+    validations.push_back({counters.epoch, counters.step, std::move(metrics)});
+    judged = {judged.validations + 1, counters.micro_batch, averaged};
+    bound_validations();
+  }
+  /// Whether the metrics of the last validation are those of the current weights.
+  bool is_judged() const {
+    return judged.validations != 0 && judged.micro_batch == counters.micro_batch &&
+           judged.averaged == averaged;
+  }
 
   /// Wall time of training, including that before a resume.
   double seconds() const {
@@ -182,6 +201,29 @@ struct AnyRun {
   }
 
  private:
+  /// Only the last validation keeps its tables: a confusion matrix takes 8 bytes for each pair of
+  /// classes.
+  void bound_validations() {
+    if (validations.size() > most_validations) {
+      validations.erase(validations.begin(), validations.end() - most_validations);
+    }
+    for (std::size_t i = 0; i + 1 < validations.size(); ++i) validations[i].metrics.drop_tables();
+  }
+
+  template <class Archive>
+  void persist_judged(Archive& archive) {
+    if constexpr (Archive::loading) {
+      if (archive.moves_to()) return;
+      bound_validations();  // an earlier version kept all
+      judged = {.validations = validations.size()};
+      if (!validations.empty() && validations.back().step == counters.step) {
+        judged.micro_batch = counters.micro_batch;
+      }
+      if (!archive.has("judged")) return;  // the checkpoint of an earlier version
+    }
+    archive.scope("judged", [&](auto& inner) { judged.persist(inner); });
+  }
+
   template <class Archive>
   void persist_train_metrics(Archive& archive) {
     if constexpr (Archive::loading) {
@@ -224,6 +266,7 @@ struct AnyRun {
       archive.scope("validation." + std::to_string(i),
                     [&](auto& inner) { validations[i].persist(inner); });
     }
+    persist_judged(archive);
   }
 };
 

@@ -39,14 +39,17 @@ class [[nodiscard]] Metrics {
   double operator[](std::string_view name) const {
     double const* const value = found(values_, name);
     if (value != nullptr) return *value;
-    refuse("metric", name, names_of(values_));
+    refuse("metric", name, names_of(values_), "nothing was");
   }
   /// In host memory. Throws MetricError, which lists the tables that exist.
   at::Tensor const& table(std::string_view name) const {
     at::Tensor const* const table = found(tables_, name);
     if (table != nullptr) return *table;
-    refuse("table", name, names_of(tables_));
+    refuse("table", name, names_of(tables_),
+           "there is none here; a run keeps the tables of its last validation alone");
   }
+
+  void drop_tables() { tables_.clear(); }
 
   auto begin() const { return values_.begin(); }
   auto end() const { return values_.end(); }
@@ -107,12 +110,12 @@ class [[nodiscard]] Metrics {
     for (auto const& entry : entries) known += (known.empty() ? "" : ", ") + entry.first;
     return known;
   }
-  [[noreturn]] static void refuse(char const* what, std::string_view name,
-                                  std::string const& known) {
+  [[noreturn]] static void refuse(char const* what, std::string_view name, std::string const& known,
+                                  char const* none) {
     throw MetricError(
         {.what = std::string("no ") + what + " '" + std::string(name) + "' was measured",
          .where = "validation",
-         .why = known.empty() ? "nothing was" : "there are: " + known,
+         .why = known.empty() ? none : "there are: " + known,
          .fix = "Add the metric to Validate<...>, or watch one of those."});
   }
 

@@ -87,6 +87,7 @@ struct SafePoint : Phase<Context> {
   using Phase<Context>::Phase;
 
   Horizon const& horizon() const { return this->run().horizon; }
+  /// The newest 1000; AnyRun::add_validation says what is kept.
   std::vector<Validation> const& validations() const { return this->run().validations; }
   /// Loads or saves training progress and every policy's state (not the module's tensors).
   void persist(StateWriter& archive) {

@@ -19,18 +19,20 @@ struct [[nodiscard]] Report {
   double seconds = 0;         ///< wall time of this fit alone, validation included
   double train_loss = 0;      ///< weighted mean over the last epoch, or what there was of it
   std::string stopped_by;     ///< kind of the policy that ended the run; empty: it ran to its end
-  std::vector<Validation> validations;  ///< every validation, oldest first
-  std::vector<std::string> advice;      ///< recommendations, each once
-  std::optional<Resumed> resumed{};     ///< the checkpoint it resumed from, and the repeated work
-  bool preempted = false;               ///< saved before its end: start it again to resume
-  std::uint64_t skipped = 0;            ///< windows whose gradients overflowed, not in `steps`
-  double seconds_before = 0;            ///< of training, before the checkpoint it resumed from
-  Metrics train_metrics{};              ///< of the training batches, the last ones (TrainMetrics)
+  /// The newest 1000 validations, oldest first; only the last one has its tables.
+  std::vector<Validation> validations;
+  std::vector<std::string> advice;   ///< recommendations, each once
+  std::optional<Resumed> resumed{};  ///< the checkpoint it resumed from, and the repeated work
+  bool preempted = false;            ///< saved before its end: start it again to resume
+  std::uint64_t skipped = 0;         ///< windows whose gradients overflowed, not in `steps`
+  double seconds_before = 0;         ///< of training, before the checkpoint it resumed from
+  Metrics train_metrics{};           ///< of the training batches, the last ones (TrainMetrics)
   std::string unsaved{};  ///< why the end is not saved; empty: it is, or there is no Checkpoint
   /// The user pressed Ctrl-C. `preempted` is set as well, unless the run had ended.
   bool interrupted = false;
   /// The step of the best weights, if EarlyStop has restored them.
   std::optional<std::uint64_t> restored_step{};
+  std::uint64_t validation_count = 0;  ///< of the whole run, those not in `validations` included
 
   /// Wall time of the whole run, without steps lost by a kill. `samples` divided by it is the run's
   /// rate.

@@ -102,9 +102,9 @@ class CheckpointWriter {
 
   /// Publishes the checkpoint. If this throws, the existing checkpoints are unchanged.
   ///
-  /// An older save of the same step is replaced atomically. If that one is marked gold, it stays,
-  /// and the new one gets a numbered name.
-  SavedCheckpoint commit(std::map<std::string, double> const& metrics = {}) {
+  /// An older save of the same step is replaced atomically. If that one is marked gold, or `replaces`
+  /// is false, it stays, and the new one gets a numbered name.
+  SavedCheckpoint commit(std::map<std::string, double> const& metrics = {}, bool replaces = true) {
     require_open();
     // Store metrics as they will read again: JSON has no infinities and no text outside UTF-8.
     for (auto const& [name, value] : metrics) {
@@ -117,19 +117,19 @@ class CheckpointWriter {
     file.sync();
     file.close();
     sync_folder(temporary_);
-    auto const folder = publish();
+    auto const folder = publish(replaces);
     return {.folder = folder, .manifest = manifest_, .gold = false};
   }
 
  private:
-  std::filesystem::path publish() {
+  std::filesystem::path publish(bool replaces) {
     auto usual = checkpoints_ / name_;
     if (rename_to_free(temporary_, usual)) {
       sync_or([&] { rename_path(usual, temporary_); });
       temporary_.clear();
       return usual;
     }
-    bool const ours = is_replaceable(usual);
+    bool const ours = replaces && is_replaceable(usual);
     if (ours && exchange_paths(temporary_, usual)) {
       sync_or([&] { exchange_paths(temporary_, usual); });
       detail::try_remove_tree(std::exchange(temporary_, {}));  // now the older save

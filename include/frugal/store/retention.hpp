@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,8 +38,8 @@ struct Retention {
 
 /// The checkpoints to delete, newest first. A pure function of its arguments.
 ///
-/// Of two saves of one step, the older is superseded: only a gold mark keeps it. SettingsError if
-/// nothing at all would be kept.
+/// Of two saves of one step, the older is superseded: only a gold mark keeps it, or that it is among
+/// the best and the newer has no metrics. SettingsError if nothing at all would be kept.
 inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> checkpoints,
                                                    Retention const& retention) {
   if (retention.last == 0) {
@@ -51,13 +52,17 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
     if (detail::newer(a.manifest, b.manifest)) return true;
     return !detail::newer(b.manifest, a.manifest) && a.folder < b.folder;
   });
-  std::vector<std::size_t> live;  // the newest save of each step, unless it is gold
-  std::vector<std::uint64_t> steps;
+  // The newest save of each step, and the newest with metrics, unless they are gold.
+  std::vector<std::size_t> live;
+  std::vector<std::size_t> judged;
+  std::set<std::uint64_t> steps;
+  std::set<std::uint64_t> judged_steps;
   for (std::size_t i = 0; i < checkpoints.size(); ++i) {
-    std::uint64_t const step = checkpoints[i].step();
-    bool const superseded = std::find(steps.begin(), steps.end(), step) != steps.end();
-    if (!superseded) steps.push_back(step);
-    if (!superseded && !checkpoints[i].gold) live.push_back(i);
+    SavedCheckpoint const& each = checkpoints[i];
+    bool const newest = steps.insert(each.step()).second;
+    bool const measured = !each.manifest.metrics.empty() && judged_steps.insert(each.step()).second;
+    if (newest && !each.gold) live.push_back(i);
+    if (measured && !each.gold) judged.push_back(i);
   }
   std::vector<bool> kept(checkpoints.size());
   for (std::size_t n = 0; n < std::min(retention.last, live.size()); ++n) kept[live[n]] = true;
@@ -73,7 +78,7 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
       if (found == metrics.end()) return std::numeric_limits<double>::quiet_NaN();
       return best.highest ? -found->second : found->second;
     };
-    std::vector<std::size_t> left = live;
+    std::vector<std::size_t> left = judged;
     for (std::size_t n = 0; n < best.count; ++n) {
       // The first of equals is the newest. A comparison with NaN is false.
       std::size_t first = left.size();

@@ -111,9 +111,9 @@ class RunDirectory {
   }
 
   SavedCheckpoint commit(CheckpointWriter& writer,
-                         std::map<std::string, double> const& metrics = {}) {
+                         std::map<std::string, double> const& metrics = {}, bool replaces = true) {
     require_lock();
-    SavedCheckpoint checkpoint = writer.commit(metrics);
+    SavedCheckpoint checkpoint = writer.commit(metrics, replaces);
     verified_.remember(checkpoint);
     return checkpoint;
   }

@@ -406,6 +406,24 @@ TEST_CASE("a state with another step than its manifest is refused") {
         std::string::npos);
 }
 
+TEST_CASE("counters that no run reaches are refused, with their bound") {
+  std::uint64_t const beyond = std::uint64_t{1} << 63;
+  CHECK(said_of_forged(edited("counters/epoch", beyond))
+            .find("counters/epoch is 9223372036854775808, and can be at most 11") !=
+        std::string::npos);
+  // Eleven micro-batches make eleven steps at most, and these eleven epochs.
+  CHECK(said_of_forged(edited("counters/epoch", 12)).find("can be at most 11") !=
+        std::string::npos);
+  for (std::string const name :
+       {"position", "micro_batch", "sample", "token", "skipped", "passed_over",
+        "window_micro_batches", "window_samples", "window_tokens", "window_skipped"}) {
+    CAPTURE(name);
+    std::string const text = said_of_forged(edited("counters/" + name, beyond));
+    CAPTURE(text);
+    CHECK(text.find("counters/" + name + " is 9223372036854775808") != std::string::npos);
+  }
+}
+
 TEST_CASE("a checkpoint with a state of version 1 resumes with the same bits") {
   TemporaryFolder const folder;
   using Saves = frugal::Checkpoint<Every<4>, frugal::KeepBest<>>;

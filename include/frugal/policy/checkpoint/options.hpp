@@ -67,9 +67,16 @@ struct WeightsIn {
 
 /// Use of the checkpoints that exist when a run begins.
 enum class Resume {
-  Exact,    ///< continues from the newest complete one, as if the run had never stopped
+  Exact,    ///< continues from the newest complete one, or from Checkpoint::from, as if the run had
+            ///< never stopped
   Weights,  ///< loads the weights alone, by name, and begins at step 0
   Never,    ///< begins at step 0; retention removes the old ones in time
+};
+
+/// Use of a run's checkpoints that are newer than the one in Checkpoint::from, with Resume::Exact.
+enum class OnNewer {
+  Refuse,  ///< StateError: going back would lose them
+  Remove,  ///< removes them, but for gold ones, and continues from the older one
 };
 
 /// Use of a checkpoint that another recipe has saved.

@@ -4,8 +4,11 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +25,7 @@
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/run/any_run.hpp>
+#include <frugal/run/counters.hpp>
 #include <frugal/state/module_tensors.hpp>
 #include <frugal/state/state_dict.hpp>
 #include <frugal/state/state_reader.hpp>
@@ -31,6 +35,7 @@
 #include <frugal/store/mapped_file.hpp>
 #include <frugal/store/run_directory.hpp>
 #include <frugal/store/safetensors.hpp>
+#include <frugal/store/tensor_view.hpp>
 
 namespace frugal::detail {
 
@@ -139,6 +144,51 @@ inline void require_generators(StateDict const& memory, c10::Device device,
   }
 }
 
+inline at::Tensor state_tensor(Safetensors const& file, TensorView const& view) {
+  at::Tensor tensor = tensor_in_file(view);
+  if (!tensor.defined()) {
+    refuse_file(file.name(), "tensor '" + std::string(view.name) +
+                                 "' is of a type that LibTorch lacks, " +
+                                 std::string(dtype_name(view.dtype)));
+  }
+  return tensor;
+}
+
+/// Takes the averages that the state has out of their file.
+inline void read_averages(StateDict& memory, Safetensors const& file) {
+  for (auto each = memory.values.lower_bound(std::string(averages_path));
+       each != memory.values.end() && each->first.starts_with(averages_path); ++each) {
+    std::string const name = each->first.substr(averages_path.size());
+    auto const view = file.find(name);
+    if (!view) refuse_file(file.name(), "it has no tensor '" + name + "'");
+    memory.tensors.insert_or_assign(each->first, state_tensor(file, *view));
+  }
+}
+
+/// FormatError for counters that no run reaches. Beyond these an epoch would be the last of all
+/// epochs, and a count could overflow.
+inline void require_counters(Counters const& counters, std::filesystem::path const& where) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  auto const require = [&](char const* name, std::uint64_t value, std::uint64_t limit) {
+    if (value <= limit) return;
+    refuse_file(where, std::string("counters/") + name + " is " + std::to_string(value) +
+                           ", and can be at most " + std::to_string(limit));
+  };
+  require("sample", counters.sample, most);
+  require("token", counters.token, most);
+  require("passed_over", counters.passed_over, most);
+  require("micro_batch", counters.micro_batch, most);
+  require("position", counters.position, most);
+  // Each step has a micro-batch, and so has each epoch, unless a policy passed its windows over.
+  require("step", counters.step, counters.micro_batch);
+  require("skipped", counters.skipped, counters.micro_batch - counters.step);
+  require("epoch", counters.epoch, counters.micro_batch + counters.passed_over);
+  require("window_micro_batches", counters.window_micro_batches, counters.micro_batch);
+  require("window_samples", counters.window_samples, counters.sample);
+  require("window_tokens", counters.window_tokens, counters.token);
+  require("window_skipped", counters.window_skipped, 1);
+}
+
 /// The result of a resume.
 struct LoadedRun {
   double seconds = 0;                      ///< of training, until the checkpoint
@@ -167,13 +217,12 @@ inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& r
   StateDict memory;
   memory.values = state.values;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    at::Tensor tensor = tensor_in_file(tensors[i]);
-    if (!tensor.defined()) {
-      refuse_file(tensors.name(), "tensor '" + std::string(tensors[i].name) + "' is of a type " +
-                                      "that LibTorch lacks, " +
-                                      std::string(dtype_name(tensors[i].dtype)));
-    }
-    memory.tensors.emplace(tensors[i].name, std::move(tensor));
+    memory.tensors.emplace(tensors[i].name, state_tensor(tensors, tensors[i]));
+  }
+  std::optional<Safetensors> averages;  // lies in the file, as `tensors` does
+  if (has_file(checkpoint, averages_file)) {
+    averages.emplace(Safetensors::open(checkpoint.folder / averages_file));
+    read_averages(memory, *averages);
   }
   auto const saved_on = forget_other_generators(memory, run.settings.device);
   require_generators(memory, run.settings.device, tensors.name());
@@ -203,6 +252,7 @@ inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& r
     refuse_file(state_path, "it is of step " + std::to_string(run.counters.step) +
                                 ", and the manifest says " + std::to_string(checkpoint.step()));
   }
+  require_counters(run.counters, state_path);
   if (auto const unread = reader.unread()) {
     refuse_value(state_path, *unread, "it has '" + *unread + "', ",
                  "for which this recipe has no place");

@@ -20,10 +20,15 @@
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/resume.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
+#include <frugal/policy/checkpoint/start.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/checkpoint/writer.hpp>
 #include <frugal/run/any_run.hpp>
+#include <frugal/run/judged.hpp>
 #include <frugal/state/state_writer.hpp>
+#include <frugal/store/checkpoint.hpp>
+#include <frugal/store/checkpoint_list.hpp>
+#include <frugal/store/removal.hpp>
 #include <frugal/store/retention.hpp>
 #include <frugal/store/run_directory.hpp>
 
@@ -39,6 +44,8 @@ class Saver {
     Resume resume;
     RecipeRules rules;
     std::filesystem::path from;
+    OnNewer on_newer;
+    Weights which;
     OnFailure on_failure;
     Retention retention;
     bool async;
@@ -112,6 +119,7 @@ class Saver {
 
   template <class Archive>
   void persist(Archive& archive) {
+    persist_return(archive);
     std::uint64_t failures = failures_;  // NOLINT(misc-const-correctness): loading fills it
     if constexpr (Archive::loading) {
       if (!archive.holds("failures")) return;  // the checkpoint of an earlier version
@@ -122,33 +130,67 @@ class Saver {
   }
 
  private:
+  template <class Archive>
+  void persist_return(Archive& archive) {
+    if constexpr (Archive::loading) {
+      if (!archive.has("returned")) return;
+    } else {
+      if (returned_to_.empty()) return;
+    }
+    archive.scope("returned", [&](auto& inner) {
+      bool dispensable = true;
+      inner("dispensable", dispensable);
+      inner("to", returned_to_);
+    });
+  }
+
   /// The moment of the run that a save contains: two saves at one place are identical.
   struct Moment {
     Counters counters;
     std::string unfinished;
-    std::size_t validations;
+    std::uint64_t validations;
     bool operator==(Moment const&) const = default;
   };
   static Moment moment_of(AnyRun const& run) {
-    return {run.counters, run.unfinished.hook, run.validations.size()};
+    return {run.counters, run.unfinished.hook, run.judged.validations};
   }
 
   void resume(AnyRun& run, bool moves) {
     if (options_.resume == Resume::Never) return;
-    // Weights of another run are for the first start alone: later starts use the run's own.
-    bool const elsewhere = options_.resume == Resume::Weights && !options_.from.empty();
     NewestValid newest = directory_->newest_valid();
     std::vector<std::string> damaged;
-    for (Damage const& damage : newest.damaged) {
-      damaged.push_back(damage.folder.string() + ": " + damage.why);
-      run.advise("a checkpoint is damaged and was not used: " + damaged.back());
+    auto const report = [&](std::vector<Damage> const& all) {
+      for (Damage const& damage : all) {
+        damaged.push_back(damage.folder.string() + ": " + damage.why);
+        run.advise("a checkpoint is damaged and was not used: " + damaged.back());
+      }
+    };
+    report(newest.damaged);
+    // Weights of another run are for the first start alone: later starts use the run's own.
+    bool const elsewhere = !options_.from.empty();
+    if (options_.resume == Resume::Weights && !(elsewhere && newest.checkpoint)) {
+      if (elsewhere) return take_weights(run, weights_in(options_.from, options_.which));
+      if (newest.checkpoint) take_weights(run, weights_of(*newest.checkpoint, options_.which));
+      return;
     }
-    if (newest.checkpoint && (options_.resume == Resume::Exact || elsewhere)) {
-      return resume_exactly(run, moves, *newest.checkpoint, std::move(damaged));
+    Start const start = options_.resume == Resume::Weights
+                            ? Start{.checkpoint = std::move(newest.checkpoint)}
+                            : choose_start(*directory_, std::move(newest.checkpoint), options_.from,
+                                           options_.on_newer);
+    if (!start.checkpoint) return;
+    report(start.damaged);
+    resume_exactly(run, moves, *start.checkpoint, std::move(damaged));
+    if (start.is_fork) {
+      returned_to_.clear();
+      saved_.reset();  // not in this folder
+    } else if (!start.checkpoint->manifest.metrics.empty()) {
+      snapshot_.resumed_judged(start.checkpoint->step());
     }
-    if (options_.resume != Resume::Weights) return;
-    if (elsewhere) return take_weights(run, weights_in(options_.from));
-    if (newest.checkpoint) take_weights(run, file_of(*newest.checkpoint, "model.safetensors"));
+    if (!start.returned_to.empty()) returned_to_ = start.returned_to;
+    if (start.lost.empty()) return;
+    Removal const done = directory_->remove(start.lost);
+    run.advise("the run returned to " + start.checkpoint->folder.string() + ": " +
+               std::to_string(done.removed.size()) + " newer checkpoints were removed");
   }
 
   void resume_exactly(AnyRun& run, bool moves, SavedCheckpoint const& checkpoint,
@@ -236,6 +278,7 @@ class Saver {
   SaveCost cost_{};
   std::string failure_;         ///< the last one
   std::uint64_t failures_ = 0;  ///< that were borne, those before a resume included
+  std::string returned_to_;     ///< the checkpoint of this run that it has returned to
   std::optional<Moment> saved_;
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<Heartbeat> heartbeat_;

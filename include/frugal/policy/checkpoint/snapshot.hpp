@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -13,13 +14,16 @@
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/run/any_run.hpp>
+#include <frugal/state/module_tensors.hpp>
 #include <frugal/state/snapshot.hpp>
 #include <frugal/state/state_dict.hpp>
 #include <frugal/state/state_writer.hpp>
 #include <frugal/store/commit.hpp>
 #include <frugal/store/run_directory.hpp>
 #include <frugal/store/safetensors_writer.hpp>
+#include <frugal/store/tensor_view.hpp>
 
 namespace frugal::detail {
 
@@ -46,11 +50,19 @@ class StoredSnapshot {
     if (auto const type = stored_type(weights_)) header_.weights = dtype_name(*type);
     step_ = run.counters.step;
     files_ = run.files;
+    note_averages(run);
+    // The weights of a step may change after its validation, at the epoch's end: an average, or the
+    // statistics of a window that was skipped. The save of those that were validated stays.
+    replaces_ = run.is_judged() || judged_step_ != step_;
+    if (run.is_judged()) judged_step_ = step_;
     metrics_.clear();
-    if (!run.validations.empty() && run.validations.back().step == step_) {
+    if (run.is_judged()) {
       for (auto const& [name, value] : run.validations.back().metrics) metrics_[name] = value;
     }
   }
+
+  /// The checkpoint that the run has resumed from has metrics.
+  void resumed_judged(std::uint64_t step) { judged_step_ = step; }
 
   /// Writes the copy, in any thread; no step has to wait.
   SavedCheckpoint write(RunDirectory& directory) {
@@ -63,22 +75,56 @@ class StoredSnapshot {
     }
     CheckpointWriter writer = directory.begin(step_);
     require_finite();
-    add_tensors(writer, "model.safetensors", state_.module);
-    add_tensors(writer, "optimizer.safetensors", state_.run);
+    std::vector<TensorView> weights;
+    std::vector<TensorView> averaged;
+    std::vector<TensorView> rest;
+    for (auto const& [name, tensor] : state_.module.tensors) {
+      weights.push_back(stored_view(name, tensor));
+      if (averages_.empty()) continue;
+      auto const average = averages_.find(name);
+      averaged.push_back(average == averages_.end()
+                             ? weights.back()
+                             : stored_view(name, state_.run.tensors.at(average->second)));
+    }
+    for (auto const& [path, tensor] : state_.run.tensors) {
+      if (!path.starts_with(averages_path)) rest.push_back(stored_view(path, tensor));
+    }
+    add_tensors(writer, "model.safetensors", std::move(weights));
+    add_tensors(writer, "optimizer.safetensors", std::move(rest));
+    if (!averages_.empty()) {
+      add_tensors(writer, averages_file, std::move(averaged),
+                  {{validated_key, validated_ ? "true" : "false"}});
+    }
     header_.values = std::move(state_.run.values);
     std::string const text = header_.text();
     writer.add(StateFile::file_name, [&](auto& sink) { sink.write(bytes_of(text)); }, text.size());
-    return directory.commit(writer, metrics_);
+    return directory.commit(writer, metrics_, replaces_);
   }
 
  private:
+  /// The averages' paths in the state, by the names of the module's tensors: both names of a tied
+  /// tensor have its average.
+  void note_averages(AnyRun& run) {
+    averages_.clear();
+    validated_ = run.averaged != 0;
+    auto const first = state_.run.tensors.lower_bound(std::string(averages_path));
+    if (first == state_.run.tensors.end() || !first->first.starts_with(averages_path)) return;
+    std::map<at::TensorImpl const*, std::string> paths;
+    visit_tensors(run.root, [&](std::string const& name, at::Tensor const& tensor) {
+      std::string path = std::string(averages_path) + name;
+      if (state_.run.tensors.contains(path)) {
+        paths.emplace(tensor.unsafeGetTensorImpl(), std::move(path));
+      }
+      auto const average = paths.find(tensor.unsafeGetTensorImpl());
+      if (average != paths.end()) averages_.emplace(name, average->second);
+    });
+  }
+
   static void add_tensors(CheckpointWriter& writer, std::string const& name,
-                          StateDict const& memory) {
-    std::vector<TensorView> views;
-    views.reserve(memory.tensors.size());
-    for (auto const& [path, tensor] : memory.tensors) views.push_back(stored_view(path, tensor));
+                          std::vector<TensorView> views, SafetensorsWriter::Metadata about = {}) {
     // "pt": the format key that tools of PyTorch's users look for.
-    SafetensorsWriter const file(std::move(views), {{"format", "pt"}}, name);
+    about.emplace("format", "pt");
+    SafetensorsWriter const file(std::move(views), about, name);
     writer.add(name, [&](auto& sink) { file.write(sink); }, file.size());
   }
 
@@ -101,6 +147,10 @@ class StoredSnapshot {
   std::uint64_t step_ = 0;
   std::vector<std::filesystem::path> files_;
   std::map<std::string, double> metrics_;
+  std::optional<std::uint64_t> judged_step_;  ///< of the last save with metrics
+  bool replaces_ = true;
+  std::map<std::string, std::string> averages_;
+  bool validated_ = false;  ///< validations measure the averages
 };
 
 }  // namespace frugal::detail

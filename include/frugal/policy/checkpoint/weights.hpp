@@ -4,29 +4,36 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
+#include <map>
 #include <ostream>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <frugal/error.hpp>
 #include <frugal/libtorch/parameters.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/run/judged.hpp>
 #include <frugal/state/module_tensors.hpp>
 #include <frugal/store/checkpoint.hpp>
 #include <frugal/store/checkpoint_list.hpp>
 #include <frugal/store/manifest.hpp>
 #include <frugal/store/run_directory.hpp>
 #include <frugal/store/safetensors.hpp>
+#include <frugal/store/tensor_view.hpp>
 
 namespace frugal {
 
 /// The result of load_weights(), by the names of parameters and buffers.
 struct LoadedWeights {
   std::filesystem::path file{};
-  std::vector<std::string> matched{};  ///< copied, in the module's order
+  std::vector<std::string> matched{};  ///< filled, in the module's order; with all names of a tied
+                                       ///< tensor
   std::vector<std::string>
       missing{};  ///< of the module, and not in the file: they keep their values
   std::vector<std::string> unexpected{};  ///< of the file, and not in the module
@@ -76,25 +83,88 @@ inline std::filesystem::path file_of(SavedCheckpoint const& checkpoint, std::str
   refuse_file(checkpoint.folder / Manifest::file_name, "it does not list " + name);
 }
 
-/// The file of weights at a path: a .safetensors file, a checkpoint's folder, or a run's folder, of
-/// which it takes the newest complete checkpoint. StoreError without one.
-inline std::filesystem::path weights_in(std::filesystem::path const& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return path;
-  if (std::filesystem::exists(path / Manifest::file_name, ignored)) {
-    SavedCheckpoint const checkpoint = read_checkpoint(path);
-    auto file = file_of(checkpoint, "model.safetensors");
-    verify(checkpoint);
-    return file;
+/// Averages of the weights (Average) lie in a file of their own, under the names of the module's
+/// parameters and together with its other tensors.
+inline constexpr char const* averages_file = "averaged.safetensors";
+/// Their scope in the state of a run.
+inline constexpr std::string_view averages_path = "policies/Average/weights/";
+/// The key in that file's metadata for whether validations measure these weights: "true", "false".
+inline constexpr char const* validated_key = "validated";
+
+inline bool has_file(SavedCheckpoint const& checkpoint, std::string_view name) {
+  return std::ranges::any_of(checkpoint.manifest.files,
+                             [&](FileEntry const& entry) { return entry.name == name; });
+}
+
+/// The file with these weights of a checkpoint. StoreError if it has no averages and they are asked
+/// for, or if it is of an earlier version that did not note which weights it has validated.
+inline std::filesystem::path weights_of(SavedCheckpoint const& checkpoint, Weights which) {
+  auto const trained = file_of(checkpoint, "model.safetensors");
+  if (which == Weights::trained) return trained;
+  auto const fail = [&](std::string why, std::string fix) {
+    throw StoreError(
+        {.what = which == Weights::averaged
+                     ? "the checkpoint has no file of averaged weights"
+                     : "it is not known which weights of the checkpoint were validated",
+         .where = checkpoint.folder.string(),
+         .why = std::move(why),
+         .fix = std::move(fix)});
+  };
+  if (!has_file(checkpoint, averages_file)) {
+    auto const state = checkpoint.folder / "optimizer.safetensors";
+    if (has_file(checkpoint, state.filename().string())) {
+      Safetensors const tensors = Safetensors::open(state);
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
+        if (!tensors[i].name.starts_with(averages_path)) continue;
+        fail("an earlier version of frugal wrote it, and keeps the averages in " + state.string(),
+             "Give Weights::trained, or resume the run: Average then has the averages.");
+      }
+    }
+    if (which == Weights::validated) return trained;
+    fail("its recipe had no Average, or no average yet", "Give Weights::validated.");
   }
-  auto file = path / "model.safetensors";
-  if (std::filesystem::exists(file, ignored)) return file;
-  auto const newest = RunDirectory(path, Access::read).newest_valid();
-  if (newest.checkpoint) return file_of(*newest.checkpoint, "model.safetensors");
-  throw StoreError({.what = "there are no weights",
+  auto const averaged = checkpoint.folder / averages_file;
+  bool const validated = Safetensors::open(averaged).metadata(validated_key) == "true";
+  return which == Weights::averaged || validated ? averaged : trained;
+}
+
+/// The checkpoint at a path: a checkpoint's folder, or a run's folder, of which it is the newest
+/// complete one. Every file matches its hash. StoreError without one. `damaged` gets those of the run
+/// that are newer and damaged.
+inline SavedCheckpoint checkpoint_at(std::filesystem::path const& path,
+                                     std::vector<Damage>* damaged = nullptr) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path / Manifest::file_name, ignored)) {
+    SavedCheckpoint checkpoint = read_checkpoint(path);
+    verify(checkpoint);
+    return checkpoint;
+  }
+  auto newest = RunDirectory(path, Access::read).newest_valid();
+  if (damaged != nullptr) *damaged = std::move(newest.damaged);
+  if (newest.checkpoint) return std::move(*newest.checkpoint);
+  throw StoreError({.what = "there is no checkpoint",
                     .where = path.string(),
                     .why = "it has no complete checkpoint",
-                    .fix = "Give a run, a checkpoint or a .safetensors file."});
+                    .fix = "Give the folder of a run or of a checkpoint."});
+}
+
+/// The file of weights at a path: a .safetensors file, a checkpoint's folder, or a run's folder, of
+/// which it takes the newest complete checkpoint. StoreError without one.
+inline std::filesystem::path weights_in(std::filesystem::path const& path, Weights which) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return path;
+  // The files of a checkpoint, copied without the manifest.
+  auto const trained = path / "model.safetensors";
+  if (!std::filesystem::exists(path / Manifest::file_name, ignored) &&
+      std::filesystem::exists(trained, ignored)) {
+    SavedCheckpoint copied{.folder = path, .manifest = {}};
+    copied.manifest.files.push_back({.name = "model.safetensors"});
+    if (std::filesystem::exists(path / averages_file, ignored)) {
+      copied.manifest.files.push_back({.name = averages_file});
+    }
+    return weights_of(copied, which);
+  }
+  return weights_of(checkpoint_at(path), which);
 }
 
 [[noreturn]] inline void refuse_weights(std::string const& file, std::string why) {
@@ -105,15 +175,19 @@ inline std::filesystem::path weights_in(std::filesystem::path const& path) {
                            "have these names and shapes."});
 }
 
-/// StateError if a name fits and a shape does not, or if no name does.
+/// StateError if a name fits and a shape does not, if no name does, or if the names of one tied
+/// tensor have different values.
 inline LoadedWeights copy_weights(torch::nn::Module& module, Safetensors const& file) {
   at::NoGradGuard const no_gradients;
   LoadedWeights loaded;
   loaded.file = file.name();
   std::vector<std::pair<at::Tensor, at::Tensor>> pairs;
+  std::vector<std::pair<std::string, at::TensorImpl const*>> names;
+  std::map<at::TensorImpl const*, TensorView> filled;
   visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+    names.emplace_back(name, tensor.unsafeGetTensorImpl());
     auto const view = file.find(name);
-    if (!view) return loaded.missing.push_back(name);
+    if (!view) return;
     at::Tensor const saved = tensor_in_file(*view);
     if (!saved.defined() || saved.sizes() != tensor.sizes()) {
       refuse_weights(file.name(), "'" + name + "' is " +
@@ -121,9 +195,19 @@ inline LoadedWeights copy_weights(torch::nn::Module& module, Safetensors const& 
                                                        : std::string(dtype_name(view->dtype))) +
                                       " there and " + type_and_shape(tensor) + " here");
     }
-    loaded.matched.push_back(name);
-    pairs.emplace_back(tensor, saved);
+    auto const [tied, first] = filled.emplace(tensor.unsafeGetTensorImpl(), *view);
+    if (first) {
+      pairs.emplace_back(tensor, saved);
+    } else if (tied->second.dtype != view->dtype ||
+               !std::ranges::equal(tied->second.bytes, view->bytes)) {
+      refuse_weights(file.name(), "'" + std::string(tied->second.name) + "' and '" + name +
+                                      "' differ there and are one tied tensor here");
+    }
   });
+  // Programs that store a tied tensor once, under one of its names, fill the others with it.
+  for (auto& [name, tensor] : names) {
+    (filled.contains(tensor) ? loaded.matched : loaded.missing).push_back(std::move(name));
+  }
   if (pairs.empty()) {
     refuse_weights(file.name(), "no tensor there has the name of a tensor here");
   }
@@ -139,14 +223,17 @@ inline LoadedWeights copy_weights(torch::nn::Module& module, Safetensors const& 
 ///
 /// `path`   a .safetensors file, a checkpoint's folder, or a run's folder, of which it
 ///          takes the newest complete checkpoint.
+/// `which`  of a checkpoint with averages (Average); by default those that its metrics are of.
 /// Returns  the names that matched, and those that did not: a replaced head keeps its values.
 /// Errors   StateError if a name fits and a shape does not, or if no name fits; StoreError and
 ///          FormatError for a file that is missing or damaged. The module is then unchanged.
 ///
 ///     LoadedWeights const loaded = load_weights(net, best_checkpoint<WatchAccuracy>("runs/demo"));
 template <class Module>
-LoadedWeights load_weights(Module& module, std::filesystem::path const& path) {
-  return detail::copy_weights(base_module(module), Safetensors::open(detail::weights_in(path)));
+LoadedWeights load_weights(Module& module, std::filesystem::path const& path,
+                           Weights which = Weights::validated) {
+  return detail::copy_weights(base_module(module),
+                              Safetensors::open(detail::weights_in(path, which)));
 }
 
 }  // namespace frugal

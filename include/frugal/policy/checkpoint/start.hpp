@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <frugal/error.hpp>
+#include <frugal/policy/checkpoint/options.hpp>
+#include <frugal/policy/checkpoint/resume.hpp>
+#include <frugal/policy/checkpoint/state_file.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
+#include <frugal/store/checkpoint.hpp>
+#include <frugal/store/run_directory.hpp>
+
+namespace frugal::detail {
+
+/// The checkpoint that a start with Resume::Exact continues from.
+struct Start {
+  std::optional<SavedCheckpoint> checkpoint{};
+  bool is_fork = false;                 ///< it is another run's, and this run has saved nothing yet
+  std::vector<Damage> damaged{};        ///< newer ones of that run
+  std::string returned_to{};            ///< its folder's name, if `from` names it in this run
+  std::vector<SavedCheckpoint> lost{};  ///< newer ones of this run, which are to be removed
+};
+
+/// The value that names the checkpoint to which a run has returned, in later ones of that run.
+inline constexpr char const* returned_path = "policies/Checkpoint/returned/to";
+
+/// Whether a path is in this run's folder of checkpoints.
+inline bool is_own(RunDirectory const& directory, std::filesystem::path const& path) {
+  std::error_code failure;
+  return std::filesystem::equivalent(path.parent_path(), directory.checkpoints_folder(), failure);
+}
+
+/// A run that goes on from one of its own checkpoints. Once it has saved, that checkpoint is behind
+/// it, and later starts with the same settings continue from the newest one.
+inline Start return_to(RunDirectory const& directory, std::optional<SavedCheckpoint> newest,
+                       std::filesystem::path const& from, OnNewer on_newer) {
+  std::string const name = from.filename().string();
+  if (newest) {
+    StateFile const state = read_state(*newest);
+    auto const found = state.values.find(returned_path);
+    auto const* const to =
+        found == state.values.end() ? nullptr : std::get_if<std::string>(&found->second);
+    if (to != nullptr && *to == name) {
+      return {.checkpoint = std::move(newest)};
+    }
+  }
+  SavedCheckpoint chosen = checkpoint_at(from);
+  std::vector<SavedCheckpoint> lost = directory.list().whole;
+  std::erase_if(
+      lost, [&](SavedCheckpoint const& each) { return !newer(each.manifest, chosen.manifest); });
+  if (!lost.empty() && on_newer == OnNewer::Refuse) {
+    throw StateError(
+        {.what = "the run has newer checkpoints than the one that it should resume from",
+         .where = "Checkpoint::from, " + from.string(),
+         .why = std::to_string(lost.size()) + " are newer; the newest is " +
+                lost.front().folder.filename().string(),
+         .fix = "Set Checkpoint::on_newer to OnNewer::Remove to remove them, or give another "
+                "Settings::run to continue there and keep this run as it is."});
+  }
+  return {.checkpoint = std::move(chosen), .returned_to = name, .lost = std::move(lost)};
+}
+
+/// `newest`: the newest valid checkpoint of the run. `from`: see Checkpoint::from. StoreError and
+/// FormatError if a checkpoint there cannot be read or is damaged.
+inline Start choose_start(RunDirectory const& directory, std::optional<SavedCheckpoint> newest,
+                          std::filesystem::path from, OnNewer on_newer) {
+  if (!from.empty() && !from.has_filename()) from = from.parent_path();  // "runs/demo/"
+  if (!from.empty() && is_own(directory, from)) {
+    return return_to(directory, std::move(newest), from, on_newer);
+  }
+  std::error_code failure;
+  bool const is_run = std::filesystem::equivalent(from, directory.folder(), failure);
+  // Another run's is for the first start alone: later starts use the run's own.
+  if (newest || from.empty() || is_run) return {.checkpoint = std::move(newest)};
+  if (std::filesystem::is_regular_file(from, failure)) {
+    throw SettingsError({.what = "a run cannot resume exactly from a file of weights",
+                         .where = "Checkpoint::from, " + from.string(),
+                         .why = "it has neither counters nor the optimizer's state",
+                         .fix = "Give the folder of a run or of a checkpoint, or set "
+                                "Checkpoint::resume to Resume::Weights."});
+  }
+  Start start{.checkpoint = {}, .is_fork = true};
+  start.checkpoint = checkpoint_at(from, &start.damaged);
+  return start;
+}
+
+}  // namespace frugal::detail
