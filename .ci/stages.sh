@@ -367,7 +367,7 @@ stage_package() {
   local clone=$state/tmp/clone
   rm -rf "$state/installed" "$clone"
   mkdir -p "$clone/.frugal"
-  (cd "$root" && git ls-files -z | tar -c --null -T -) | tar -x -C "$clone"
+  tar -C "$root" -c dev CMakeLists.txt CMakePresets.json LICENSE cmake include requirements | tar -x -C "$clone"
   cp -al "$(realpath "$state/torch-2.11.0")" "$clone/.frugal/torch-2.11.0" 2>/dev/null ||
     cp -a "$(realpath "$state/torch-2.11.0")" "$clone/.frugal/torch-2.11.0"
   env -u FRUGAL_LIBTORCH FRUGAL_TORCH_VERSION=2.11.0 "$clone/dev" install "$state/installed"
@@ -400,6 +400,17 @@ stage_faults() {
   configure release "$root/build/release" -DFRUGAL_LIBTORCH="$torch"
   build "$root/build/release" fault_train fault_save frugal_fault
   FRUGAL_FAULT_EVERY=1 python3 "$root/bench/faults.py" --build "$root/build/release" --torch "$torch" --dry-run >&2 && count 1 0
+}
+
+# All tests on a machine with nothing on it: .ci/bare says what that is.
+stage_bare() {
+  need_packages debootstrap
+  pinned_torch 2.11.0
+  data_wheels
+  local log=$state/log/bare.log rc=0
+  "$root/.ci/bare" "$state/bare" >"$log" 2>&1 || rc=$?
+  if [ "$rc" = 0 ]; then count 1 0; else tail -n 200 "$log" >&2; fi
+  return "$rc"
 }
 
 # clang-tidy: no warning in the headers, and no header with an unused include.
@@ -551,6 +562,7 @@ stages_of_release() {
     stage "$preset, torch 2.11.0: built and run whole" stage_whole "$preset" 2.11.0
     stage "$preset, torch 2.15.0: built and run whole" stage_whole "$preset" 2.15.0
   done
+  stage "bare machine: ./dev test in Debian's minimal system" stage_bare
   stage "faults: every one" stage_faults
   FRUGAL_FUZZ_SECONDS=600 stage "fuzz: every parser, ten minutes each" stage_fuzz
   stage "FetchContent, compiled" stage_fetch

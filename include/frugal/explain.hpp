@@ -18,6 +18,7 @@
 #include <frugal/libtorch/parameters.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/recipe_name.hpp>
+#include <frugal/run/horizon.hpp>
 #include <frugal/run/settings.hpp>
 #include <frugal/watch/bytes.hpp>
 #include <frugal/watch/columns.hpp>
@@ -67,6 +68,19 @@ void explain_cautions(std::ostream& out) {
     std::string const caution = P::caution();
     if (!caution.empty()) print_paragraph(out, "caution: " + caution);
   }
+}
+
+/// What a run of this length does not come to, such as the end of a warm-up.
+template <class Trainer, class... Ps>
+void explain_outlook(Trainer& trainer, Horizon const& horizon, std::ostream& out, list<Ps...>) {
+  auto const print = [&]<class P>(std::type_identity<P>) {
+    if constexpr (requires(P const& policy) { policy.outlook(horizon); }) {
+      std::string const text = trainer.template policy<typename P::kind>().outlook(horizon);
+      if (text.empty()) return;
+      print_paragraph(out, "caution: " + std::string(P::kind::name) + ": " + text);
+    }
+  };
+  (print(std::type_identity<Ps>{}), ...);
 }
 
 /// The findings of the last fit, such as a batch size.
@@ -121,50 +135,64 @@ void explain(std::ostream& out = std::cout) {
   detail::explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step);
 }
 
-/// Explains a trainer. The first line has name, parameters, length, seed, device and folder of the
-/// run. The last lines have the findings of the last fit, and the size of a checkpoint: weights and
-/// buffers, optimizer state, and averaged or best weights if a policy keeps them.
+namespace detail {
+
 template <class Trainer>
-void explain(Trainer& trainer, std::ostream& out = std::cout) {
+void explain_trainer(Trainer& trainer, Horizon const& horizon, std::ostream& out) {
   torch::nn::Module const& module = base_module(trainer.module());
   std::int64_t count = 0;
   double weights = 0;
   double trained = 0;
   double averages = 0;
   double kept = 0;
-  constexpr bool averaged = detail::has<kinds::average, typename Trainer::policies>;
+  constexpr bool averaged = has<kinds::average, typename Trainer::policies>;
   for (at::Tensor const& tensor : Parameters::of(module).tensors) {
     count += tensor.numel();
     weights += static_cast<double>(tensor.nbytes());
     if (tensor.requires_grad()) trained += static_cast<double>(tensor.nbytes());
     if (averaged && tensor.is_floating_point()) averages += static_cast<double>(tensor.nbytes());
   }
-  detail::print_paragraph(out, detail::run_line(trainer, count));
-  detail::explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step);
-  detail::explain_findings(trainer, out, typename Trainer::policies{});
+  print_paragraph(out, run_line(trainer, count));
+  explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step);
+  explain_outlook(trainer, horizon, out, typename Trainer::policies{});
+  explain_findings(trainer, out, typename Trainer::policies{});
   for (at::Tensor const& buffer : module.buffers()) weights += static_cast<double>(buffer.nbytes());
   double state = 0;
   auto const& optimizer = trainer.template policy<kinds::optimizer>();
   constexpr bool keeps_moments = requires { optimizer.moment_count(); };
   if constexpr (keeps_moments) state = trained * static_cast<double>(optimizer.moment_count());
-  std::string extra = averaged ? ", " + detail::bytes_text(averages) + " average" : "";
-  if constexpr (detail::has<kinds::early_stop, typename Trainer::policies>) {
+  std::string extra = averaged ? ", " + bytes_text(averages) + " average" : "";
+  if constexpr (has<kinds::early_stop, typename Trainer::policies>) {
     auto const& stop = trainer.template policy<kinds::early_stop>();
     if constexpr (requires { stop.restore_best; }) {
       if (stop.restore_best) {
         kept = weights;
-        extra += ", " + detail::bytes_text(kept) + " best weights";
+        extra += ", " + bytes_text(kept) + " best weights";
       }
     }
   }
-  if constexpr (keeps_moments || detail::is_null<std::remove_cvref_t<decltype(optimizer)>>) {
-    out << "checkpoint: " << detail::bytes_text(weights + state + averages + kept) << " ("
-        << detail::bytes_text(weights) << " weights and buffers, " << detail::bytes_text(state)
-        << " optimizer" << extra << ")\n";
+  if constexpr (keeps_moments || is_null<std::remove_cvref_t<decltype(optimizer)>>) {
+    out << "checkpoint: " << bytes_text(weights + state + averages + kept) << " ("
+        << bytes_text(weights) << " weights and buffers, " << bytes_text(state) << " optimizer"
+        << extra << ")\n";
   } else {
-    out << "checkpoint: " << detail::bytes_text(weights) << " weights and buffers" << extra
+    out << "checkpoint: " << bytes_text(weights) << " weights and buffers" << extra
         << ", and what the optimizer keeps\n";
   }
+}
+
+}  // namespace detail
+
+/// The same for a trainer. The first line has name, parameters, length, seed, device and folder of
+/// the run. Cautions say what the run does not come to, such as the end of a warm-up, as far as
+/// Settings tell its length. The last lines have the findings of the last fit, and the size of a checkpoint: weights
+/// and buffers, optimizer state, and averaged or best weights if a policy keeps them.
+template <class Trainer>
+void explain(Trainer& trainer, std::ostream& out = std::cout) {
+  Settings const& settings = trainer.settings();
+  Horizon horizon = detail::limits_of(settings);
+  horizon.total_steps = settings.steps;  // at most
+  detail::explain_trainer(trainer, horizon, out);
 }
 
 }  // namespace frugal

@@ -162,12 +162,16 @@ void explain(Trainer& trainer, Data&& data, PlanInputs const& given = {},
   using Module = std::remove_reference_t<decltype(trainer.module())>;
   using Objective = std::remove_reference_t<decltype(trainer.objective())>;
   detail::require(given);
-  explain(trainer, out);
   if constexpr (ObjectiveFor<Objective, Module, std::remove_cvref_t<Data>>) {
+    explain(trainer, out);
     detail::explain_run(trainer, data, trainer.settings().steps, given, out);
   } else {
     auto&& source = as_source(std::forward<Data>(data));
     using Source = std::remove_cvref_t<decltype(source)>;
+    using Traits = detail::RecipeTraits<typename Trainer::policies>;
+    Horizon const horizon =
+        detail::horizon_of(trainer.settings(), static_cast<Source const&>(source), Traits::batches);
+    detail::explain_trainer(trainer, horizon, out);
     Cursor const start{trainer.settings().seed, 0, 0};
     source.seek(start);
     auto batch = source.next();
@@ -178,11 +182,7 @@ void explain(Trainer& trainer, Data&& data, PlanInputs const& given = {},
                        .why = "the memory of a recipe depends on the shapes of its batches",
                        .fix = "Give a source that is not empty, or a batch."});
     }
-    using Traits = detail::RecipeTraits<typename Trainer::policies>;
-    auto const steps =
-        detail::horizon_of(trainer.settings(), static_cast<Source const&>(source), Traits::batches)
-            .total_steps;
-    detail::explain_run(trainer, *batch, steps, given, out);
+    detail::explain_run(trainer, *batch, horizon.total_steps, given, out);
   }
 }
 

@@ -25,7 +25,7 @@ cuda_flavour() {
 # gpu_pack FILE: runs here, without a GPU.
 gpu_pack() {
   [ $# = 1 ] || die "gpu pack needs a file: ./dev gpu pack frugal-gpu.tar.gz"
-  need_packages "${basic_packages[@]}" "${test_packages[@]}" binutils
+  need_packages "${basic_packages[@]}" "${test_packages[@]}" binutils git
   cuda_flavour 2.11.0 tests "$root/build/cuda-2.11.0"
   build "$root/build/cuda-2.11.0" gpu_programs
   # Benchmarks are optimised.

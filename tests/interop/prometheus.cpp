@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   fr::Resident train(torch::randn({64, 8}), torch::randint(0, 3, {64}), {.batch = 8});
   fr::Resident valid(torch::randn({32, 8}), torch::randint(0, 3, {32}), {.batch = 8});
-  fr::PrometheusLabels const labels{{"job", "a \"quoted\" \\ job\n"}, {"bytes", "\xff"}};
+  fr::PrometheusLabels const labels{{"model", "a \"quoted\" \\ job\n"}, {"bytes", "\xff"}};
   std::function<std::uint16_t()> port;
   fr::Trainer trainer{torch::nn::Linear(8, 3),
                       fr::CrossEntropy{},

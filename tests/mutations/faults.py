@@ -351,7 +351,7 @@ FAULTS = (
         name="log-not-cut",
         breaks="The log of a resumed run has the lines of the lost stretch twice.",
         file="include/frugal/policy/log.hpp",
-        old="      cut_to_ = mark;\n",
+        old="      cut_to_ = std::move(place);\n",
         new="",
         check=test("^policy: checkpoint/saver$"),
     ),

@@ -72,6 +72,27 @@ TEST_CASE("a failed attempt is repeated after pauses that double up to the longe
   CHECK(status.first_failure == "no route");
 }
 
+TEST_CASE("a pause is as long as the server asks, up to an hour") {
+  Pauses pauses;
+  std::vector<std::chrono::milliseconds> asked{1ms, 90s, 24h, 0ms};
+  Delivery delivery = patient;
+  delivery.attempts = 5;
+  delivery.first_wait = 100ms;
+  delivery.longest_wait = 300ms;
+  Outbox outbox(
+      [&](Alert const&, std::stop_token const&) {
+        if (asked.empty()) return Attempt{};
+        Attempt const attempt{Attempt::Result::again, "HTTP status 429", asked.front()};
+        asked.erase(asked.begin());
+        return attempt;
+      },
+      delivery,
+      [&](std::chrono::milliseconds time, std::stop_token const&) { pauses.push_back(time); });
+  outbox.post({"a"});
+  CHECK(outbox.finish().sent == 1);
+  CHECK(pauses == Pauses{100ms, 90s, 1h, 300ms});
+}
+
 TEST_CASE("an attempt that succeeds ends the repetition, and one that is refused too") {
   Endpoint endpoint{{Attempt::Result::again, Attempt::Result::sent, Attempt::Result::refused}};
   Outbox outbox(endpoint.send(), patient, endpoint.pause());

@@ -55,6 +55,21 @@ TEST_CASE("a busy server is tried again, and one that refuses is not") {
   }
 }
 
+TEST_CASE("a server that says when to come again is not asked before") {
+  std::string header;
+  LoopbackServer server([&](HttpRequest const&) { return answer(429, "", header); });
+  auto const wait_for = [&](std::string const& value) {
+    header = "Retry-After: " + value + "\r\n";
+    return send({.url = server.base()}).wait;
+  };
+  CHECK(send({.url = server.base()}).wait == 0ms);
+  CHECK(wait_for("7") == 7s);
+  CHECK(wait_for("0") == 0s);
+  CHECK(wait_for("Wed, 21 Oct 2015 07:28:00 GMT") == 0s);  // that is over
+  CHECK(wait_for("Fri, 31 Dec 9999 23:59:59 GMT") == 24h);
+  CHECK(wait_for("soon") == 0s);
+}
+
 TEST_CASE("an endpoint that is gone, hangs or breaks off is a failure that may pass") {
   int port = 0;
   int const nobody = LoopbackServer::bound(port);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace frugal_test::plan_tables {
 
@@ -25,7 +26,15 @@ TEST_CASE("both allocations are there, how far they are from each other, and whi
   CHECK(plan["rule_parameters"] * plan["rule_tokens"] * 6 == Approx(1e21));
   CHECK(plan["fit_over_budget"] == Approx(2.651).epsilon(1e-3));
   CHECK(plan["parameters_ratio"] * plan["tokens_ratio"] == Approx(plan["fit_over_budget"]));
-  CHECK(text_of(plan).find("Plan with the rule.") != std::string::npos);
+  // The warning is next to the numbers that it is about, not after the comparison.
+  PlanSection const& fit = plan.sections.at(2);
+  CHECK(fit.rows.front().key == "fit_parameters");
+  CHECK(fit.notes == std::vector<std::string>{"These coefficients ask for 2.651 times the compute "
+                                              "that there is. Plan with the rule."});
+  CHECK(fit.rows.back().note == "6ND: 2.651 of the budget");
+  // Coefficients that can be afforded have no warning: a b = 1/6, and the exponents add up to 1.
+  Plan const own = plan_of(optimal_plan(1e21, {.a = 0.1, .alpha = 0.5, .b = 1 / 0.6, .beta = 0.5}));
+  CHECK(own.sections.at(2).notes.empty());
 }
 
 TEST_CASE("with devices both allocations have their hours, and with a price their cost") {

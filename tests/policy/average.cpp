@@ -434,8 +434,11 @@ TEST_CASE("a run that ends before the first average reports that, and has none")
   frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
                           Optimize<SGD>{}, Average<Swa<From<5, Epoch>>>{}};
   auto const report = trainer.fit(Resident(samples(8)));
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0] == "Average: the run ended before the first average");
+  REQUIRE(report.advice.size() == 2);
+  // Before the first step, with both numbers.
+  CHECK(report.advice[0] ==
+        "Average: Swa averages from epoch 5 on, and the run ends after epoch 1");
+  CHECK(report.advice[1] == "Average: the run ended before the first average");
   CHECK_THROWS_AS(trainer.policy<k::average>().weights(), frugal::StateError);
 }
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace frugal_test::policy_prometheus {
 
@@ -53,10 +54,10 @@ frugal::SinkOutcome failing(Policy const& policy, frugal::Settings const& settin
 TEST_CASE("the file is in the run's folder, and has the values of the end") {
   TemporaryFolder const folder;
   auto trainer =
-      trainer_of({.run = folder / "run"}, Prometheus<Every<2>>{.labels = {{"job", "a\"b"}}});
+      trainer_of({.run = folder / "run"}, Prometheus<Every<2>>{.labels = {{"model", "a\"b"}}});
   auto const report = trainer.fit(train(), valid());
   std::string const text = text_of(folder / "run" / "metrics.prom");
-  std::string const labels = "{job=\"a\\\"b\",run=\"" + (folder / "run").string() + "\"} ";
+  std::string const labels = "{model=\"a\\\"b\",run=\"" + (folder / "run").string() + "\"} ";
   CHECK(text.find("# TYPE frugal_steps_total counter\nfrugal_steps_total" + labels + "10\n") !=
         std::string::npos);
   CHECK(text.find("frugal_running" + labels + "0\n") != std::string::npos);
@@ -80,6 +81,45 @@ TEST_CASE("a finished run that is started again is not running when it has ended
     CHECK(text.find("frugal_running{run=\"" + folder.path().string() + "\"} 0\n") !=
           std::string::npos);
   }
+}
+
+/// The series of a file, but for those that belong to the process and not to the run.
+std::vector<std::string> of_the_run(std::filesystem::path const& file) {
+  std::vector<std::string> lines;
+  for (std::string const& line : lines_of(text_of(file))) {
+    bool other = line.starts_with("#");
+    for (char const* const part : {"_total", "last_update", "run_training_seconds"}) {
+      other = other || line.find(part) != std::string::npos;
+    }
+    if (!other) lines.push_back(line);
+  }
+  return lines;
+}
+
+TEST_CASE("a finished run that is started again keeps its last values, and its counters are 0") {
+  TemporaryFolder const folder;
+  auto const start = [&] {
+    auto trainer =
+        trainer_of({.run = folder.path()}, Prometheus<Every<2>>{.labels = {{"run", "x"}}},
+                   frugal::Checkpoint<Every<1, frugal::Epoch>>{});
+    static_cast<void>(trainer.fit(train(), valid()));
+    return of_the_run(folder / "metrics.prom");
+  };
+  auto const first = start();
+  CHECK(first.size() > 10);
+  CHECK(start() == first);
+  std::string const text = text_of(folder / "metrics.prom");
+  CHECK(text.find("frugal_steps_total{run=\"x\"} 0\n") != std::string::npos);
+  CHECK(text.find("frugal_run_steps{run=\"x\"} 10\n") != std::string::npos);
+  CHECK(text.find("frugal_loss{run=\"x\"} ") != std::string::npos);
+}
+
+TEST_CASE("a label of the scrape's own is told before the first step") {
+  TemporaryFolder const folder;
+  auto trainer = trainer_of({}, Prometheus<>{.file = folder / "a.prom", .labels = {{"job", "x"}}});
+  auto const report = trainer.fit(train(), valid());
+  REQUIRE(report.advice.size() == 1);
+  CHECK(report.advice[0].starts_with("Prometheus has the label job, "));
 }
 
 TEST_CASE("a file of one's own is replaced, and its folder is made") {

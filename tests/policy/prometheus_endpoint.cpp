@@ -64,7 +64,7 @@ TEST_CASE("a scrape during training has the values of the last record") {
   std::string answer;
   std::function<std::uint16_t()> port;
   auto trainer =
-      trainer_of({}, PrometheusEndpoint<Every<2>>{.port = 0, .labels = {{"job", "a\"b"}}},
+      trainer_of({}, PrometheusEndpoint<Every<2>>{.port = 0, .labels = {{"model", "a\"b"}}},
                  Each{.call = [&](std::uint64_t step) {
                    if (step == 5) answer = got(port());
                  }});
@@ -73,8 +73,8 @@ TEST_CASE("a scrape during training has the values of the last record") {
   CHECK(answer.starts_with("HTTP/1.1 200"));
   CHECK(answer.find("# TYPE frugal_steps_total counter") != std::string::npos);
   // Step 5 ends the epoch; the record of step 4 is the last so far.
-  CHECK(answer.find("frugal_steps_total{job=\"a\\\"b\"} 4") != std::string::npos);
-  CHECK(answer.find("frugal_running{job=\"a\\\"b\"} 1") != std::string::npos);
+  CHECK(answer.find("frugal_steps_total{model=\"a\\\"b\"} 4") != std::string::npos);
+  CHECK(answer.find("frugal_running{model=\"a\\\"b\"} 1") != std::string::npos);
   CHECK(got(port_of(trainer)).empty());  // nobody listens after the fit
 }
 

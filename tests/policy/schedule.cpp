@@ -126,6 +126,64 @@ TEST_CASE("a run shorter than its fixed curves follows them as far as it goes") 
               {0.125, 0.25, 0.375});
 }
 
+/// What a run of so many steps is told by the schedule, before it begins.
+template <class S>
+std::string told(S const& schedule, std::uint64_t steps) {
+  frugal::Trainer trainer{std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})}),
+                          Objective{}, frugal::Settings{.steps = steps}, Optimize<SGD>{.lr = 1.0},
+                          schedule};
+  std::string text;
+  for (std::string const& each : trainer.fit(std::vector<Table>(3, one)).advice) text += each;
+  std::string const foreseen = schedule.outlook({.steps = steps, .total_steps = steps});
+  CHECK(text == (foreseen.empty() ? "" : "Schedule: " + foreseen));
+  return text;
+}
+
+TEST_CASE("a curve that is longer than the run is told before the first step, with both numbers") {
+  CHECK(told(Schedule<Warmup<2000>, Constant<>>{}, 12) ==
+        "Schedule: Warmup ends at step 2000, and the run ends at step 12: its last step has the "
+        "factor 0.006");
+  CHECK(told(frugal::WarmupStableDecay<2, 10>{}, 8) ==
+        "Schedule: Ramp ends at step 13, and the run ends at step 8: its last step has the factor "
+        "0.6");
+  CHECK(told(Schedule<Warmup<12>, Constant<>>{}, 12) == "");
+  Schedule<Warmup<2>, Cosine> changed;
+  std::get<0>(changed.parts).steps = 9;
+  CHECK(told(changed, 8).starts_with("Schedule: Warmup ends at step 9, "));
+  CHECK(told(changed, 9) ==
+        "Schedule: the curves before CosineDecay take 9 steps, and the run ends at step 9: its "
+        "last step has the factor 1");
+  CHECK(told(changed, 10) == "");
+}
+
+TEST_CASE("a decay to nothing long before the end of the run is told") {
+  CHECK(told(Schedule<LinearDecay<0_r, 5>>{}, 20) ==
+        "Schedule: Ramp ends at step 5, and the run ends at step 20: all steps in between have the "
+        "factor 0");
+  CHECK(told(Schedule<LinearDecay<0_r, 18>>{}, 20) == "");   // a tenth is left
+  CHECK(told(Schedule<LinearDecay<0.1_r, 5>>{}, 20) == "");  // and trains on
+  CHECK(told(Schedule<Warmup<5>>{}, 20) == "");
+}
+
+TEST_CASE("milestones and restarts beyond the end of the run are told") {
+  using frugal::CosineRestarts;
+  using frugal::MultiStepDecay;
+  CHECK(told(Schedule<Warmup<2>, StepDecay<30>>{}, 12) ==
+        "Schedule: StepDecay needs 31 steps from step 2 on to have its effect, and the run ends at "
+        "step 12");
+  CHECK(told(Schedule<MultiStepDecay<0.1_r, 4, 12>>{}, 12)
+            .starts_with("Schedule: MultiStepDecay needs 13 steps from step 0 on"));
+  CHECK(told(Schedule<MultiStepDecay<0.1_r, 4, 11>>{}, 12) == "");
+  CHECK(told(Schedule<CosineRestarts<13>>{}, 12)
+            .starts_with("Schedule: CosineRestarts needs 13 steps"));
+  CHECK(told(Schedule<CosineRestarts<12>>{}, 12) == "");
+}
+
+TEST_CASE("of a run of unknown length nothing is told, nor of a schedule that fit refuses") {
+  CHECK(Schedule<Warmup<2000>, Constant<>>{}.outlook({}) == "");
+  CHECK(Schedule<Constant<>, Cosine>{}.outlook({.total_steps = 12}) == "");
+}
+
 /// A list determines the validation losses.
 struct Scripted {
   std::vector<double>* losses;

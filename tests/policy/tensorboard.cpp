@@ -2,7 +2,9 @@
 // needs: tensorboard
 #include <doctest/doctest.h>
 
+#include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/tensorboard.hpp>
 
 #include "support/event_file.hpp"
@@ -10,11 +12,13 @@
 #include "support/full_disk.hpp"
 #include "support/scripted.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace frugal_test::policy_tensorboard {
@@ -132,6 +136,79 @@ TEST_CASE("a resumed run has another file, which voids what came after the check
   CHECK(found.restarts == std::vector<std::int64_t>{5});
   CHECK(found.has("step/loss@5"));
   CHECK_FALSE(found.has("step/loss@4"));
+}
+
+/// Requests preemption after a step, as Spot does; 0: never.
+struct PreemptedAt {
+  struct kind : fr::observer_kind {
+    static constexpr std::string_view name = "tensorboard.PreemptedAt";
+  };
+  using listens = fr::list<fr::on::step, fr::query::stop_requested>;
+  std::uint64_t step = 0;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(PreemptedAt const& settings) : at_(settings.step) {}
+    void on_step(fr::Step<Context>& phase) { step_ = phase.counters().step; }
+    bool stop_requested(fr::Phase<Context> const&) const { return at_ != 0 && step_ == at_; }
+
+   private:
+    std::uint64_t at_;
+    std::uint64_t step_ = 0;
+  };
+};
+
+TEST_CASE("a run that is preempted twice has one end") {
+  TemporaryFolder const folder;
+  for (std::uint64_t const at : {3U, 6U, 0U}) {
+    auto trainer = trainer_of({.run = folder.path()}, TensorBoard<Every<1>>{}, fr::Checkpoint<>{},
+                              PreemptedAt{.step = at});
+    CHECK(trainer.fit(train()).preempted == (at != 0));
+  }
+  EventsFound const found = events_of_folder(folder / "tensorboard");
+  CHECK(found.steps_of("step/loss") == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  CHECK(std::count_if(found.tags.begin(), found.tags.end(),
+                      [](std::string const& tag) { return tag.starts_with("end/text@"); }) <= 1);
+}
+
+TEST_CASE("a resumed run's file comes after the earlier ones, whatever the clock says") {
+  TemporaryFolder const folder;
+  // Ahead by some decades; with a carry; all nines; more digits than the clock has.
+  for (auto const& [there, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"4000000000.host.9.0", "4000000001"},
+           {"4000000999.host.1.0.v2", "4000001000"},
+           {"9999999999.host", "99999999990"},
+           {"99999999990123.host", "99999999990124"}}) {
+    std::string const name = std::string(TensorBoardWriter::prefix) + there;
+    std::ofstream(folder / name) << "x";
+    TensorBoardWriter const writer;
+    writer.open(folder.path());
+    writer.scalar("x", 1, 1);
+    writer.close();
+    std::string const made = writer.path().filename().string();
+    CHECK(made > name);
+    CHECK(made.starts_with(std::string(TensorBoardWriter::prefix) + expected + "."));
+    CHECK(files_in(folder.path()).back().filename() == made);
+    std::filesystem::remove(writer.path());
+  }
+}
+
+TEST_CASE("the file of a process that starts within the same second comes after its predecessor") {
+  TemporaryFolder const folder;
+  TensorBoardWriter const first, second;
+  for (TensorBoardWriter const* const each : {&first, &second}) {
+    each->open(folder.path());
+    each->scalar("x", 1, 1);
+    each->close();
+  }
+  auto const number = [](TensorBoardWriter const& writer) {
+    return writer.path().filename().string().substr(TensorBoardWriter::prefix.size(), 10);
+  };
+  // Ten digits, as in PyTorch: the second one is larger, whatever host and process are.
+  CHECK(number(second) > number(first));
+  CHECK(number(first).find_first_not_of("0123456789") == std::string::npos);
 }
 
 TEST_CASE("a second run in the same folder without a checkpoint voids the first one's curves") {

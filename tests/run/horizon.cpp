@@ -54,6 +54,17 @@ TEST_CASE("more epochs than fit a counter end with the limit on steps") {
   CHECK(horizon.total_steps == 30);
 }
 
+TEST_CASE("steps that end within an epoch complete fewer epochs than they begin") {
+  Horizon const within = horizon_of({.epochs = 5, .steps = 25}, ten_batches(), 1);
+  CHECK(within.complete_epochs() == 2);
+  CHECK(within.begun_epochs() == 3);
+  Horizon const whole = horizon_of({.epochs = 3}, ten_batches(), 1);
+  CHECK(whole.complete_epochs() == 3);
+  CHECK(whole.begun_epochs() == 3);
+  CHECK(horizon_of({.epochs = 3}, Stream{}, 1).complete_epochs() == 3);
+  CHECK(horizon_of({.steps = 7}, Stream{}, 1).begun_epochs() == Horizon::unlimited);
+}
+
 TEST_CASE("no epochs and no steps are limits like others") {
   CHECK(horizon_of({.epochs = 0}, ten_batches(), 1).total_steps == 0);
   CHECK(horizon_of({.steps = 0}, ten_batches(), 1).total_steps == 0);

@@ -141,6 +141,45 @@ TEST_CASE("the plan of a trainer says first what the run is") {
   CHECK(first_line({.device = "cuda:99"}).ends_with(", on cuda:99"));
 }
 
+TEST_CASE("what the run does not come to is a caution, from the settings or from the source") {
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          frugal::CrossEntropy{},
+                          frugal::Settings{.epochs = 2},
+                          frugal::Optimize<frugal::SGD>{},
+                          frugal::Schedule<frugal::Warmup<200>, frugal::Constant<>>{},
+                          frugal::Average<frugal::Swa<frugal::From<3, frugal::Epoch>>>{},
+                          frugal::Checkpoint<frugal::KeepEvery<1000>>{},
+                          frugal::EarlyStop<frugal::GraceEpochs<2>>{}};
+  auto const text_of = [](auto&& print) {
+    std::ostringstream out;
+    print(out);
+    std::string text = out.str();
+    // Long lines are wrapped.
+    for (std::size_t at; (at = text.find("\n    ")) != std::string::npos;) text.replace(at, 5, " ");
+    return text;
+  };
+  std::string const by_epochs = text_of([&](auto& out) { frugal::explain(trainer, out); });
+  CHECK(by_epochs.find("caution: Schedule") == std::string::npos);
+  CHECK(by_epochs.find("caution: Average: Swa averages from epoch 3 on, and the run ends after "
+                       "epoch 2\n") != std::string::npos);
+  CHECK(by_epochs.find("caution: EarlyStop: its grace period is 2 epochs, and the run ends with "
+                       "its epoch 2: it watches no validation\n") != std::string::npos);
+  frugal::Resident train(samples(18), {.batch = 4});
+  std::string const by_source =
+      text_of([&](auto& out) { frugal::explain(trainer, train, {}, out); });
+  std::string const warm_up =
+      "caution: Schedule: Warmup ends at step 200, and the run ends at step 10: its last step has "
+      "the factor 0.05\n";
+  CHECK(by_source.find(warm_up) != std::string::npos);
+  CHECK(by_source.find("caution: Schedule", by_source.find(warm_up) + 1) == std::string::npos);
+  CHECK(
+      by_source.find("caution: Checkpoint: KeepEvery keeps the checkpoints of each step that is a "
+                     "multiple of 1000, and the run ends at step 10\n") != std::string::npos);
+  trainer.settings().steps = 10;
+  CHECK(text_of([&](auto& out) { frugal::explain(trainer, out); }).find(warm_up) !=
+        std::string::npos);
+}
+
 template <class... Ps>
 std::string plan(Mlp::Shape const& shape, Ps const&... policies) {
   std::ostringstream out;

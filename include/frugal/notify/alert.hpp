@@ -67,13 +67,15 @@ struct Attempt {
 
   Result result = Result::sent;
   std::string why{};  ///< of a failure
+  /// The least time before the next attempt, if the server has asked for one.
+  std::chrono::milliseconds wait{0};
 };
 
 /// How alerts are sent.
 struct Delivery {
   int attempts = 5;                               ///< per alert
   std::chrono::milliseconds first_wait{500};      ///< before the second attempt; then doubled,
-  std::chrono::milliseconds longest_wait{60000};  ///< up to this
+  std::chrono::milliseconds longest_wait{60000};  ///< up to this, or longer if the server asks
   std::size_t most_waiting = 64;                  ///< alerts beyond these are dropped
   std::chrono::milliseconds at_end{10000};        ///< for what still waits when fit ends
 

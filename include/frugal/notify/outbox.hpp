@@ -135,7 +135,7 @@ class Outbox {
           stop.stop_requested()) {
         return attempt;
       }
-      pause_(pause, stop);
+      pause_(std::max(pause, std::min(attempt.wait, longest_asked)), stop);
       if (stop.stop_requested()) return attempt;
       pause = std::min(2 * pause, delivery_.longest_wait);
     }
@@ -148,6 +148,9 @@ class Outbox {
       return {Attempt::Result::again, error.what()};
     }
   }
+
+  /// A server that asks for more is asked again after this: one request an hour is no burden.
+  static constexpr std::chrono::milliseconds longest_asked = std::chrono::hours(1);
 
   Send send_;
   Delivery delivery_;

@@ -22,7 +22,8 @@ namespace frugal {
 
 /// An option of Budget and BurnRate: sends each alert as a POST of one JSON object, by libcurl.
 /// http:// and https://; the proxy settings of the environment hold. A response of 2xx is a
-/// success; 408, 429, 5xx and a failed connection are tried again.
+/// success; 408, 429, 5xx and a failed connection are tried again, not before the response's
+/// Retry-After (at most an hour).
 struct Webhook {
   std::string url{};
   std::vector<std::string> headers{};        ///< "Name: value", such as an Authorization
@@ -100,10 +101,19 @@ class Webhook::Sender {
     curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &status);
     if (status >= 200 && status < 300) return {};
     bool const later = status == 408 || status == 429 || status >= 500;
-    return {later ? Result::again : Result::refused, "HTTP status " + std::to_string(status)};
+    if (!later) return {Result::refused, "HTTP status " + std::to_string(status)};
+    return {Result::again, "HTTP status " + std::to_string(status), asked_wait(easy.get())};
   }
 
  private:
+  /// The response's Retry-After, in either of its forms (RFC 9110, section 10.2.3); 0 without one.
+  static std::chrono::milliseconds asked_wait(CURL* easy) {
+    curl_off_t seconds = 0;
+    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
+    constexpr curl_off_t day = 24 * 60 * 60;
+    return std::chrono::seconds(std::clamp(seconds, curl_off_t{0}, day));
+  }
+
   static CURLM* opened() {
     // Never cleaned up: other code in the process may use libcurl by then.
     static bool const ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;

@@ -19,10 +19,13 @@ struct Allocation {
   constexpr double tokens_per_parameter() const { return tokens / parameters; }
 };
 
-/// N = a C^alpha and D = b C^beta, for a compute budget of C FLOP. The defaults are coefficients as
-/// they circulate; their exponents fit the first approach of Hoffmann et al., "Training
-/// Compute-Optimal Large Language Models" (2022): 0.50 and 0.50. They are no solution of C = 6ND:
-/// they multiply to a b = 0.4419, where it asks for 1/6 = 0.1667. docs/plan.md has more.
+/// N = a C^alpha and D = b C^beta, for a compute budget of C FLOP.
+///
+/// Do not plan with the defaults: the model and tokens that they name cost 2.65 times the budget.
+/// They are coefficients as they circulate, for comparison; their exponents fit the first approach
+/// of Hoffmann et al., "Training Compute-Optimal Large Language Models" (2022): 0.50 and 0.50. They
+/// are no solution of C = 6ND: they multiply to a b = 0.4419, where it asks for 1/6 = 0.1667. Give
+/// your own, or use by_tokens_per_parameter. docs/plan.md has more.
 struct ScalingFit {
   double a = 0.2536;
   double alpha = 0.4995;
@@ -30,6 +33,8 @@ struct ScalingFit {
   double beta = 0.5005;
 };
 
+/// With the default coefficients 2.65 times as expensive as the budget (see ScalingFit); compare
+/// Allocation::flops with it.
 inline Allocation compute_optimal(double flops, ScalingFit const& fit = {}) {
   detail::require_positive("compute", flops);
   return {.parameters = fit.a * std::pow(flops, fit.alpha),

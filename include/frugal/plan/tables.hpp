@@ -45,15 +45,18 @@ inline Plan plan_of(OptimalPlan const& got, std::optional<Spending> const& on = 
   fit.rows = {{"fit_parameters", got.fit.parameters},
               {"fit_tokens", got.fit.tokens},
               {"fit_tokens_per_parameter", got.fit.tokens_per_parameter(), Unit::ratio},
-              {"fit_compute", got.fit.flops(), Unit::flop, "6ND"}};
+              {"fit_compute", got.fit.flops(), Unit::flop,
+               "6ND: " + detail::text_of(got.fit_over_budget(), Unit::ratio) + " of the budget"}};
+  if (got.fit_over_budget() > 1.01) {
+    fit.notes = {"These coefficients ask for " +
+                 detail::text_of(got.fit_over_budget(), Unit::ratio) +
+                 " times the compute that there is. Plan with the rule."};
+  }
   spend(fit, "fit", got.fit.flops());
   PlanSection& both = plan.add("Where they disagree: the coefficients over the rule");
   both.rows = {{"parameters_ratio", got.parameters_ratio(), Unit::ratio},
                {"tokens_ratio", got.tokens_ratio(), Unit::ratio},
                {"fit_over_budget", got.fit_over_budget(), Unit::ratio, "6ND over the budget"}};
-  if (got.fit_over_budget() > 1.01) {
-    both.notes = {"The coefficients ask for more compute than there is. Plan with the rule."};
-  }
   return plan;
 }
 

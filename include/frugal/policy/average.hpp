@@ -85,6 +85,12 @@ struct Average {
     weights().copy_into(module);
   }
 
+  /// What a run of this length does not come to; empty if there is nothing to say.
+  std::string outlook(Horizon const& horizon) const {
+    if constexpr (requires { rule.outlook(horizon); }) return rule.outlook(horizon);
+    return {};
+  }
+
   template <class Context>
   class State;
 };
@@ -122,6 +128,10 @@ class Average<Rule>::State {
 
   void on_fit_begin(FitBegin<Context>& phase) {
     rule_.check();
+    if constexpr (requires { rule_.outlook(phase.horizon()); }) {
+      std::string const text = rule_.outlook(phase.horizon());
+      if (!text.empty()) phase.advise("Average: " + text);
+    }
     averaged_->clear();
     run_ = &detail::run_of(phase);
     Parameters const& all = phase.parameters();

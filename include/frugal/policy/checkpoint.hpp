@@ -92,6 +92,15 @@ struct Checkpoint {
   /// Every<Auto>: mean lifetime of a machine, in seconds. If set, the interval is Daly's.
   std::optional<double> machine_lifetime{};
 
+  /// What a run of this length does not come to; empty if there is nothing to say.
+  std::string outlook(Horizon const& horizon) const {
+    std::uint64_t const every = options::retention().every;
+    if (every == 0 || !horizon.total_steps || *horizon.total_steps >= every) return {};
+    return "KeepEvery keeps the checkpoints of each step that is a multiple of " +
+           std::to_string(every) + ", and the run ends at step " +
+           std::to_string(*horizon.total_steps);
+  }
+
   template <class Context>
   class State;
 };
@@ -124,6 +133,8 @@ class Checkpoint<Options...>::State {
   void on_fit_begin(FitBegin<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
     detail::require_checkpoint_settings(run.settings, share_, machine_lifetime_);
+    std::string const outlook = Checkpoint{}.outlook(run.horizon);
+    if (!outlook.empty()) run.advise("Checkpoint: " + outlook);
     if (on_interrupt_ == OnInterrupt::Save) interrupt_.take();
     // The step looks at nothing but the counter, so a failure makes the counter due.
     saver_.begin(run, detail::slots_of(Policies{}), detail::has<kinds::start_on, Policies>,

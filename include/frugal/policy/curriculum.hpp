@@ -123,19 +123,27 @@ struct Curriculum {
                                                       std::move(collate), std::move(settings));
   }
 
+  /// What a run of this length does not come to; empty if there is nothing to say.
+  std::string outlook(Horizon const& horizon) const {
+    std::uint64_t const epochs = horizon.begun_epochs();
+    if (epochs > static_cast<std::uint64_t>(Pace::epochs)) return {};
+    return "the run ends with its epoch " + std::to_string(epochs) +
+           ", and its pace gives all samples only after epoch " + std::to_string(Pace::epochs);
+  }
+
   template <class Context>
   class State {
    public:
     using transient = void;
-    explicit State(Curriculum const&) {}
+    explicit State(Curriculum const& settings) : settings_(settings) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
-      std::uint64_t const epochs = phase.horizon().epochs;
-      if (epochs > static_cast<std::uint64_t>(Pace::epochs)) return;
-      phase.advise("Curriculum: the run ends with its epoch " + std::to_string(epochs) +
-                   ", and its pace gives all samples only after epoch " +
-                   std::to_string(Pace::epochs));
+    void on_fit_begin(FitBegin<Context>& phase) const {
+      std::string const text = settings_.outlook(phase.horizon());
+      if (!text.empty()) phase.advise("Curriculum: " + text);
     }
+
+   private:
+    [[no_unique_address]] Curriculum settings_;
   };
 };
 

@@ -78,6 +78,19 @@ struct EarlyStop {
   /// validation. Not after a preemption: the run will be resumed.
   bool restore_best = false;
 
+  /// What a run of this length does not come to; empty if there is nothing to say.
+  std::string outlook(Horizon const& horizon) const { return outlook_of(horizon); }
+
+ private:
+  static std::string outlook_of(Horizon const& horizon) {
+    std::uint64_t const epochs = horizon.begun_epochs();
+    if (grace_epochs == 0 || epochs > static_cast<std::uint64_t>(grace_epochs)) return {};
+    return "its grace period is " + std::to_string(grace_epochs) +
+           " epochs, and the run ends with its epoch " + std::to_string(epochs) +
+           ": it watches no validation";
+  }
+
+ public:
   template <class Context>
   class State {
    public:
@@ -108,7 +121,9 @@ struct EarlyStop {
       best_weights_.restore(run);
     }
 
-    void on_fit_begin(FitBegin<Context>&) {
+    void on_fit_begin(FitBegin<Context>& phase) {
+      std::string const text = outlook_of(phase.horizon());
+      if (!text.empty()) phase.advise("EarlyStop: " + text);
       if (min_delta_ >= 0) return;
       throw SettingsError({.what = "min_delta is " + std::to_string(min_delta_),
                            .where = "EarlyStop",

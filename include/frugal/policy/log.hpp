@@ -137,23 +137,19 @@ struct Log {
 
     template <class Archive>
     void persist(Archive& archive) {
-      detail::LogFile::Mark mark{};
+      detail::LogFile::Place place{};
       // A dry run saves and loads before there is a file.
       if (!Archive::loading && file_) {
         // Events so far are part of the checkpoint.
         write_events();
         if (cut_to_ || !first_.empty() || !waiting_.empty()) write({});
-        mark = file_->mark();
+        place = file_->place(archive.of_a_snapshot ? detail::LogFile::Mark{} : base_);
       }
-      archive("size", mark.size);
+      place.persist(archive);
+      base_ = archive.of_a_snapshot ? place.mark : place.base;
       if constexpr (Archive::loading) {
-        if (archive.holds("tail")) {
-          archive("tail", mark.tail);
-        } else if (file_) {
-          mark = file_->mark_at(mark.size);  // the checkpoint of an earlier version
-        }
-      } else {
-        archive("tail", mark.tail);
+        // The checkpoint of an earlier version.
+        if (file_ && !archive.holds("tail")) place.mark = file_->mark_at(place.mark.size);
       }
       std::string waiting = waiting_.text();
       if constexpr (Archive::loading) {
@@ -165,7 +161,7 @@ struct Log {
       archive("ended_at", ended_at_);
       collector_.persist(archive);
       if (!file_) return;
-      if (Archive::loading) go_to(mark, std::move(waiting));
+      if (Archive::loading) go_to(std::move(place), std::move(waiting));
       in_run_ = true;  // a refused run saves nothing and records nothing
     }
 
@@ -184,9 +180,11 @@ struct Log {
     }
 
     /// Cuts the file with the next line: the resume may still be refused.
-    void go_to(detail::LogFile::Mark const& mark, std::string waiting) {
+    void go_to(detail::LogFile::Place place, std::string waiting) {
       if (cut_to_) cut();
-      cut_to_ = mark;
+      std::uint64_t const size = place.mark.size;
+      bool const branch = file_->fits(place.base);
+      cut_to_ = std::move(place);
       if (in_run_) {
         waiting_.go_back(waiting);
       } else {
@@ -197,16 +195,16 @@ struct Log {
       if (in_run_ || !file_->regular()) return;
       // A copied run may lack its log. Then this log gets its own "begin" line.
       std::uint64_t const here = file_->mark().size;
-      if (mark.size != 0 && here != 0) first_.clear();  // it has begun before
-      if (mark.size > here) {
-        run_->advise("the log " + path_.string() + " lacks " + std::to_string(mark.size - here) +
+      if (size != 0 && here != 0) first_.clear();  // it has begun before
+      if (size > here && !branch) {
+        run_->advise("the log " + path_.string() + " lacks " + std::to_string(size - here) +
                      " bytes that it had at the checkpoint: its lines from then are missing");
       }
     }
 
     void cut() {
-      detail::LogFile::Mark const mark = *std::exchange(cut_to_, std::nullopt);
-      bool const whole = file_->cut(mark, [&](std::string_view line) {
+      detail::LogFile::Place const place = *std::exchange(cut_to_, std::nullopt);
+      bool const whole = file_->cut(place, [&](std::string_view line) {
         return cut_keeps_events_ ? !detail::is_repeated(line) : detail::is_event(line, "resume");
       });
       if (!whole) advise_of_failure("cut off");
@@ -271,7 +269,8 @@ struct Log {
     detail::WaitingLines waiting_;
     bool advised_ = false;
     bool in_run_ = false;  ///< the run is not refused, and what is loaded now is a return
-    std::optional<detail::LogFile::Mark> cut_to_;
+    std::optional<detail::LogFile::Place> cut_to_;
+    detail::LogFile::Mark base_;  ///< of the last state in memory, to which a Rollback returns
     bool cut_keeps_events_ = false;
     std::size_t events_ = 0;  ///< that are written
     std::optional<std::uint64_t> ended_at_;

@@ -48,6 +48,7 @@ class PrometheusFile {
                            .fix = "Set Prometheus::file to a path that ends in .prom."});
     }
     labels_ = checked_labels(labels_, run.string(), "Prometheus::labels");
+    if (auto const text = label_advice(labels_, "Prometheus"); !text.empty()) phase.advise(text);
   }
 
   void write(MetricRecord const& record) {
@@ -58,6 +59,11 @@ class PrometheusFile {
     // stall training. The name of what is being written ends in .new: node_exporter reads only
     // *.prom.
     write_whole_file(path_, exposition_.text(labels_), Durable::no);
+  }
+
+  template <class Archive>
+  void persist(Archive& archive, SinkMoment const& now) {
+    exposition_.persist(archive, now.in_run);
   }
 
  private:
@@ -74,7 +80,8 @@ class PrometheusFile {
 ///         does not fall.
 /// Cost    at its cadence one small file and, with the losses on a device, one host sync; between
 ///         times one comparison of a counter.
-/// State   the means since the last record.
+/// State   the means since the last record, and the last values: the file of a run that is started
+///         again has them before the first step.
 /// Errors  SettingsError without a file, for one that is no regular file, and for an invalid label.
 ///         A write that fails later is an advice, and counted (`outcome`).
 /// Source  https://prometheus.io/docs/instrumenting/exposition_formats/

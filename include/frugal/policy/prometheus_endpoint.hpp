@@ -45,6 +45,12 @@ class ScrapedValues : public prometheus::Collectable {
     exposition_.stamp(unix_time());
   }
 
+  template <class Archive>
+  void persist(Archive& archive, bool keeps) {
+    std::lock_guard const lock(mutex_);
+    exposition_.persist(archive, keeps);
+  }
+
   std::vector<prometheus::MetricFamily> Collect() const override {
     std::lock_guard const lock(mutex_);
     std::vector<prometheus::MetricFamily> all;
@@ -87,6 +93,9 @@ class PrometheusServer {
   template <class Context>
   void open(FitBegin<Context>& phase) {
     listening_->clear();
+    if (auto const text = label_advice(labels_, "PrometheusEndpoint"); !text.empty()) {
+      phase.advise(text);
+    }
     values_ = std::make_shared<ScrapedValues>(
         checked_labels(labels_, phase.settings().run.string(), "PrometheusEndpoint::labels"));
     std::string const at = address_ + ":" + std::to_string(port_);
@@ -113,6 +122,10 @@ class PrometheusServer {
     throw std::runtime_error("nobody listens at port " + std::to_string(*listening_->get()) +
                              " any more");
   }
+  template <class Archive>
+  void persist(Archive& archive, SinkMoment const& now) {
+    if (values_) values_->persist(archive, now.in_run);
+  }
   /// The server's thread looks every two seconds whether it shall end, and after each connection.
   void close() {
     if (socket_) socket_->shut();
@@ -137,7 +150,7 @@ class PrometheusServer {
 /// Cost    at its cadence one copy of the values and, with the losses on a device, one host sync.
 ///         A scrape runs on a thread of the server, and waits for no device. Two system calls tell
 ///         whether the server still listens.
-/// State   the means since the last record.
+/// State   the means since the last record, and the last values.
 /// Errors  SettingsError at the begin if the address cannot be listened at: a port in use is found
 ///         before anything is spent. A socket that dies later is an advice, once, and the records
 ///         that cannot be scraped are counted (`outcome`). Nothing later ends the run.

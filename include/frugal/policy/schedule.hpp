@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -11,6 +13,7 @@
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/compose/watching.hpp>
+#include <frugal/compose/written_name.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/schedule/curves.hpp>
 #include <frugal/policy/schedule/plateau.hpp>
@@ -103,10 +106,61 @@ class CurveState {
     return value;
   }
 
+  /// What the run does not come to, or comes to long before its end; empty if there is nothing to
+  /// say. Call lay_over before.
+  std::string outlook(Horizon const& horizon) const {
+    std::uint64_t const total = horizon.total_steps.value_or(0);
+    if (total == 0) return {};
+    std::string text;
+    std::uint64_t begin = 0;
+    std::size_t at = 0;
+    each_curve([&](auto const& curve) {
+      std::uint64_t const end = ends_[at++];
+      if (text.empty()) text = outlook_of(curve, begin, end, total);
+      begin = end;
+    });
+    return text;
+  }
+
  protected:
   std::tuple<Parts...> const& parts() const { return parts_; }
 
  private:
+  static std::string number(double value) {
+    char digits[32];
+    return {
+        digits,
+        std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 3).ptr};
+  }
+
+  /// The outlook of one curve: [begin, end) of a run of `total` steps.
+  template <class Curve>
+  std::string outlook_of(Curve const& curve, std::uint64_t begin, std::uint64_t end,
+                         std::uint64_t total) const {
+    std::string const name = template_name(type_name<Curve>());
+    std::string const run = ", and the run ends at step " + std::to_string(total);
+    std::string const last = ": its last step has the factor " + number(factor(total - 1));
+    [[maybe_unused]] constexpr bool endless = requires { curve.endless; };
+    if (curve.steps != to_end) {
+      if (end > total) return name + " ends at step " + std::to_string(end) + run + last;
+      // The learning rate has been next to nothing for more than the last tenth of the run.
+      bool const is_last = end == ends_.back();
+      if (is_last && total - end > total / 10 && factor(total - 1) <= 0.01) {
+        return name + " ends at step " + std::to_string(end) + run +
+               ": all steps in between have the factor " + number(factor(total - 1));
+      }
+    } else if constexpr (requires { Curve::effect; }) {
+      std::uint64_t const effect = begin + Curve::effect;
+      if (effect > total) {
+        return name + " needs " + std::to_string(Curve::effect) + " steps from step " +
+               std::to_string(begin) + " on to have its effect" + run;
+      }
+    } else if (!endless && begin >= total) {
+      return "the curves before " + name + " take " + std::to_string(begin) + " steps" + run + last;
+    }
+    return {};
+  }
+
   template <class F>
   void each_curve(F&& f) const {
     auto const visit = [&](auto const& part) {
@@ -124,6 +178,11 @@ class CurveState {
   std::vector<std::uint64_t> ends_;
 };
 
+template <class Context>
+void advise_of(std::string const& outlook, FitBegin<Context>& phase) {
+  if (!outlook.empty()) phase.advise("Schedule: " + outlook);
+}
+
 template <class Context, class... Parts>
 class ScheduleState : CurveState<Parts...> {
  public:
@@ -135,6 +194,7 @@ class ScheduleState : CurveState<Parts...> {
 
   void on_fit_begin(FitBegin<Context>& phase) {
     this->lay_over(phase.horizon());
+    advise_of(this->outlook(phase.horizon()), phase);
     phase.set_learning_rate_factor(this->factor(phase.counters().step));
   }
   void on_step(Step<Context>& phase) {
@@ -152,11 +212,18 @@ class PlateauState : CurveState<Parts...> {
 
   void on_fit_begin(FitBegin<Context>& phase) {
     this->lay_over(phase.horizon());
+    advise_of(this->outlook(phase.horizon()), phase);
     set(phase);
   }
   void on_step(Step<Context>& phase) { set(phase); }
   void on_validated(Validated<Context>& phase) {
-    std::get<Plateau>(this->parts()).observe(phase.metrics[Plateau::watches::name], memory_);
+    Plateau const& plateau = std::get<Plateau>(this->parts());
+    plateau.observe(phase.metrics[Plateau::watches::name], memory_);
+    if (plateau.misjudges(memory_)) {
+      phase.advise("Plateau: \"" + std::string(Plateau::watches::name) +
+                   "\" is negative, and a threshold relative to it takes a slightly worse value as "
+                   "better, as in PyTorch: set by_magnitude, or relative = false");
+    }
     set(phase);
   }
 
@@ -235,6 +302,17 @@ struct Schedule {
   static constexpr About about{Term::runs_to_convergence, "one curve on the host per step"};
 
   std::tuple<Parts...> parts{};
+
+  /// What a run of this length does not come to, for explain; empty if there is nothing to say.
+  std::string outlook(Horizon const& horizon) const {
+    detail::CurveState<Parts...> laid(parts);
+    try {
+      laid.lay_over(horizon);
+    } catch (SettingsError const&) {
+      return {};  // fit refuses it
+    }
+    return laid.outlook(horizon);
+  }
 
   template <class Context>
   using State = std::conditional_t<plateaus != 0, detail::PlateauState<Context, Parts...>,

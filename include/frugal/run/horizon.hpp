@@ -20,6 +20,18 @@ struct Horizon {
   std::optional<std::uint64_t> steps_per_epoch{};    ///< nothing for a source of unknown size
   std::optional<std::uint64_t> total_steps{};        ///< nothing if unknown
   std::optional<std::uint64_t> samples_per_epoch{};  ///< like steps_per_epoch
+
+  /// Epochs that the run completes at most.
+  std::uint64_t complete_epochs() const { return epochs_in(0); }
+  /// Epochs that it begins at most.
+  std::uint64_t begun_epochs() const { return epochs_in(steps_per_epoch.value_or(1) - 1); }
+
+ private:
+  std::uint64_t epochs_in(std::uint64_t more) const {
+    std::uint64_t const each = steps_per_epoch.value_or(0);
+    if (each == 0 || !total_steps || *total_steps > unlimited - more) return epochs;
+    return std::min(epochs, (*total_steps + more) / each);
+  }
 };
 
 namespace detail {

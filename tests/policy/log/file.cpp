@@ -41,7 +41,7 @@ TEST_CASE("lines after a mark are cut off, except kept ones, and more are append
   REQUIRE(file.append("a\n"));
   LogFile::Mark const mark = file.mark();
   REQUIRE(file.append("b\nkeep this\nc\nkeep that\nhalf a li"));
-  CHECK(file.cut(mark, [](std::string_view line) { return line.starts_with("keep"); }));
+  CHECK(file.cut({.mark = mark}, [](std::string_view line) { return line.starts_with("keep"); }));
   CHECK(text_of(folder / "log") == "a\nkeep this\nkeep that\n");
   CHECK(file.append("d\n"));
   CHECK(text_of(folder / "log") == "a\nkeep this\nkeep that\nd\n");
@@ -57,7 +57,7 @@ TEST_CASE("another process cuts at the mark of the previous one") {
     REQUIRE(first.append("lost\n"));
   }
   LogFile second(folder / "log");
-  CHECK(second.cut(mark, none));
+  CHECK(second.cut({.mark = mark}, none));
   CHECK(text_of(folder / "log") == "a\n");
 }
 
@@ -70,11 +70,43 @@ TEST_CASE("another file with that name is not cut, however long it is") {
   LogFile second(folder / "log");
   REQUIRE(second.append("lines of a new file, more of them than the mark is long\n"));
   std::string const before = text_of(folder / "log");
-  CHECK(second.cut(mark, none));
+  CHECK(second.cut({.mark = mark}, none));
   CHECK(text_of(folder / "log") == before);
   // The first one continues in the moved file.
   REQUIRE(first.append("on\n"));
   CHECK(text_of(folder / "log.1") == "the first line\non\n");
+}
+
+TEST_CASE("a place in a branch that a return has replaced gets its own lines again") {
+  TemporaryFolder const folder;
+  auto const resumes = [](std::string_view line) { return line.starts_with("resume"); };
+  LogFile file(folder / "log");
+  REQUIRE(file.append("begin\n"));
+  LogFile::Mark const base = file.mark();
+  REQUIRE(file.append("1\nresume a\n2\n"));
+  LogFile::Place const place = file.place(base);
+  CHECK(place.since == "1\nresume a\n2\n");
+  // The return keeps events, and its branch is shorter first and then longer than the place.
+  REQUIRE(file.cut({.mark = base}, resumes));
+  REQUIRE(file.append("rollback\n"));
+  for (char const* const more : {"", "1 again\n2 again\n3 again\n"}) {
+    REQUIRE(file.append(more));
+    std::string const branch = text_of(folder / "log");
+    std::filesystem::copy_file(folder / "log", folder / "copy");
+    LogFile copy(folder / "copy");
+    REQUIRE(copy.append("resume b\n"));
+    CHECK(copy.cut(place, resumes));
+    CHECK(text_of(folder / "copy") == "begin\n1\nresume a\n2\nresume b\n");
+    CHECK(copy.cut(place, resumes));
+    CHECK(text_of(folder / "copy") == "begin\n1\nresume a\n2\nresume b\n");
+    std::filesystem::remove(folder / "copy");
+  }
+  // Another file is left alone, and has no place to return to.
+  std::ofstream(folder / "other") << "longer than all of those lines together, by far\n";
+  LogFile other(folder / "other");
+  CHECK(other.cut(place, resumes));
+  CHECK(text_of(folder / "other") == "longer than all of those lines together, by far\n");
+  CHECK(other.place(base).base.size == 0);
 }
 
 TEST_CASE("a mark of an empty file cuts nothing: which file that was is unknown") {
@@ -82,7 +114,7 @@ TEST_CASE("a mark of an empty file cuts nothing: which file that was is unknown"
   LogFile file(folder / "log");
   LogFile::Mark const mark = file.mark();
   REQUIRE(file.append("a\n"));
-  CHECK(file.cut(mark, none));
+  CHECK(file.cut({.mark = mark}, none));
   CHECK(text_of(folder / "log") == "a\n");
 }
 
@@ -90,9 +122,9 @@ TEST_CASE("a length without further information is trusted") {
   TemporaryFolder const folder;
   LogFile file(folder / "log");
   REQUIRE(file.append("a\nb\n"));
-  CHECK(file.cut(file.mark_at(2), none));
+  CHECK(file.cut({.mark = file.mark_at(2)}, none));
   CHECK(text_of(folder / "log") == "a\n");
-  CHECK(file.cut(file.mark_at(100), none));  // the file is shorter
+  CHECK(file.cut({.mark = file.mark_at(100)}, none));  // the file is shorter
   CHECK(text_of(folder / "log") == "a\n");
 }
 
@@ -107,7 +139,7 @@ TEST_CASE("a pipe is appended to and never cut") {
   CHECK_FALSE(file.regular());
   LogFile::Mark const mark = file.mark();
   CHECK(file.append("a\nb\n"));
-  CHECK(file.cut(mark, none));
+  CHECK(file.cut({.mark = mark}, none));
   char text[16];
   CHECK(::read(reader, text, sizeof text) == 4);
   ::close(reader);

@@ -48,22 +48,47 @@ TEST_CASE("a parameter that no group selects uses the optimizer's own settings")
   CHECK(rates({selecting("p1", 0.5)}) == std::vector<double>{1.0, 0.5, 1.0});
 }
 
-TEST_CASE("the first of several groups that select a parameter applies") {
-  CHECK(rates({selecting("p1", 0.5),
-               {.name = "all",
-                .selects = [](std::string_view, at::Tensor const&) { return true; },
-                .lr = 0.25}}) == std::vector<double>{0.25, 0.5, 0.25});
+/// Every parameter.
+ParameterGroup all(std::string name) {
+  return {.name = std::move(name),
+          .selects = [](std::string_view, at::Tensor const&) { return true; }};
+}
+
+TEST_CASE("two groups that give a parameter two rates are refused, and both are named") {
+  ParameterGroup other = all("all");
+  other.lr = 0.25;
+  std::string const text = refusal({selecting("p1", 0.5), other});
+  CHECK(contains(text, "parameter groups 'p1' and 'all' both give 'p1' its lr"));
+  CHECK(contains(text, "0.500000 and 0.250000"));
+  other.lr = 0.5;
+  CHECK(rates({selecting("p1", 0.5), other}) == std::vector<double>{0.5, 0.5, 0.5});
+}
+
+TEST_CASE("a parameter in two groups has what each of them sets, in either order") {
+  // SGD's L2: (gradient 1 + decay * weight 1) * rate. Without the second group, a decay of 0.
+  ParameterGroup decays = all("all");
+  decays.weight_decay = 0.5;
+  for (auto const& groups : {std::vector<ParameterGroup>{selecting("p1", 0.5), decays},
+                             std::vector<ParameterGroup>{decays, selecting("p1", 0.5)}}) {
+    auto const module =
+        std::make_shared<Parts>(std::vector<at::Tensor>{at::ones({1}), at::ones({1})});
+    frugal::Trainer trainer{module, Linear{}, frugal::Settings{},
+                            Optimize<SGD>{.lr = 1.0, .groups = groups}};
+    static_cast<void>(trainer.fit(std::vector<Table>{{{at::ones({1}), at::ones({1})}}}));
+    CHECK(module->parameters()[0].item<double>() == 1 - 1.5);
+    CHECK(module->parameters()[1].item<double>() == 1 - 1.5 * 0.5);
+  }
 }
 
 TEST_CASE("a group without its own rate has the optimizer's") {
-  CHECK(rates({frugal::group_by_prefix("p")}) == std::vector<double>{1.0, 1.0, 1.0});
+  CHECK(rates({all("every one")}) == std::vector<double>{1.0, 1.0, 1.0});
 }
 
 TEST_CASE("loggers show the rate of the first parameter's group") {
   CHECK(shown({}) == 1.0);
   CHECK(shown({selecting("p1", 0.5)}) == 1.0);
   CHECK(shown({selecting("p1", 0.5), selecting("p0", 0.25)}) == 0.25);
-  CHECK(shown({frugal::group_by_prefix("p")}) == 1.0);
+  CHECK(shown({all("every one")}) == 1.0);
 }
 
 TEST_CASE("a group that selects nothing is refused, with the names that there are") {
@@ -88,6 +113,17 @@ TEST_CASE("a prefix selects the parameters whose names begin with it") {
   CHECK(group.selects("head.weight", {}));
   CHECK_FALSE(group.selects("heads", {}));
   CHECK_FALSE(group.selects("a.head.weight", {}));
+}
+
+TEST_CASE("a prefix selects by whole components of a name") {
+  auto const layer = frugal::group_by_prefix("1");
+  CHECK(layer.selects("1.weight", {}));
+  CHECK(layer.selects("1", {}));
+  CHECK_FALSE(layer.selects("10.weight", {}));
+  CHECK_FALSE(layer.selects("0.1.weight", {}));
+  CHECK(frugal::group_by_prefix("head.weight").selects("head.weight", {}));
+  CHECK_FALSE(frugal::group_by_prefix("head.weight").selects("head.weight_g", {}));
+  CHECK(frugal::group_by_prefix("").selects("head.weight", {}));
 }
 
 TEST_CASE("biases and norms have at most one dimension, and no weight decay") {

@@ -16,6 +16,9 @@ struct Waits {
   static constexpr int validations = N;
 };
 
+using Lower = Watch<"x", Better::lower>;
+using Higher = Watch<"x", Better::higher>;
+
 template <class Limit, class Metric, Rational Factor>
 void follow(Json const& which) {
   Json const& arguments = which.at("arguments");
@@ -45,8 +48,6 @@ void follow(Json const& which) {
 
 template <class Limit>
 void follow_patient(Json const& which) {
-  using Lower = Watch<"x", Better::lower>;
-  using Higher = Watch<"x", Better::higher>;
   Json const& arguments = which.at("arguments");
   bool const lower = arguments.at("mode") == "min";
   double const factor = arguments.at("factor");
@@ -85,6 +86,36 @@ TEST_CASE("Plateau lowers the rate where ReduceLROnPlateau does, on every record
     }
   }
   CHECK(cases == 17);
+}
+
+/// The number of values that a plateau takes as better, of values that each become worse by 1e-5.
+template <class Metric>
+int taken_as_better(double first, double change, bool by_magnitude) {
+  Plateau<0.1_r, Patience<10>, Metric> plateau;
+  plateau.by_magnitude = by_magnitude;
+  typename Plateau<0.1_r, Patience<10>, Metric>::Memory memory;
+  plateau.observe(first, memory);
+  int better = 0;
+  for (double value = first + change; better < 5 && memory.bad < 5; value += change) {
+    int const before = memory.bad;
+    plateau.observe(value, memory);
+    better += memory.bad <= before ? 1 : 0;
+  }
+  CHECK(plateau.misjudges(memory) == (first < 0 && !by_magnitude));
+  return better;
+}
+
+TEST_CASE(
+    "by magnitude, a negative metric that becomes worse does not improve, as it does in PyTorch") {
+  CHECK(taken_as_better<Lower>(-1.0, 1e-5, false) == 5);  // PyTorch's: -0.99999 "improves" on -1
+  CHECK(taken_as_better<Lower>(-1.0, 1e-5, true) == 0);
+  CHECK(taken_as_better<Higher>(-1.0, -1e-5, false) == 5);
+  CHECK(taken_as_better<Higher>(-1.0, -1e-5, true) == 0);
+  // Positive metrics are judged alike, and real improvements are seen in any sign.
+  CHECK(taken_as_better<Lower>(1.0, 1e-5, false) == 0);
+  CHECK(taken_as_better<Lower>(1.0, 1e-5, true) == 0);
+  CHECK(taken_as_better<Lower>(-1.0, -1e-2, true) == 5);
+  CHECK(taken_as_better<Higher>(-1.0, 1e-2, true) == 5);
 }
 
 TEST_CASE("a reduction of less than a hundred-millionth does not count, as in PyTorch") {

@@ -29,7 +29,7 @@ TEST_CASE("a record becomes counters and gauges with HELP and TYPE") {
   record.add("text", std::string("no number"));
   values.take(record);
   std::string const text = values.text({{"job", "a"}});
-  CHECK(has(text, "# HELP frugal_steps_total Optimizer steps"));
+  CHECK(has(text, "# HELP frugal_steps_total Optimizer steps of this process"));
   CHECK(has(text, "# TYPE frugal_steps_total counter"));
   CHECK(has(text, "frugal_steps_total{job=\"a\"} 20"));
   CHECK(has(text, "frugal_training_seconds_total{job=\"a\"} 2.5"));
@@ -110,6 +110,55 @@ TEST_CASE("two names that become one keep their values apart") {
   CHECK(has(values.text({}), "frugal_a_b_2 2"));
   CHECK(has(values.text({}), "frugal_loss 3"));
   CHECK(has(values.text({}), "frugal_loss_2 4"));
+}
+
+MetricRecord at(RecordKind kind, std::uint64_t step, double seconds) {
+  MetricRecord record{.kind = kind, .name = "x", .at = {.step = step, .sample = 4 * step}};
+  record.seconds = seconds;
+  return record;
+}
+
+TEST_CASE("a counter begins at 0 in each process and never falls; how far the run is, is a gauge") {
+  Exposition values;
+  values.take(at(RecordKind::begin, 1000, 60));  // a resume
+  CHECK(has(values.text({}), "frugal_steps_total 0"));
+  CHECK(has(values.text({}), "frugal_run_steps 1000"));
+  CHECK(has(values.text({}), "frugal_training_seconds_total 0"));
+  CHECK(has(values.text({}), "# TYPE frugal_run_steps gauge"));
+  values.take(at(RecordKind::step, 1010, 70));
+  values.take(at(RecordKind::event, 1004, 70));  // a rollback, and its steps again
+  CHECK(has(values.text({}), "frugal_steps_total 10"));
+  CHECK(has(values.text({}), "frugal_run_steps 1004"));
+  values.take(at(RecordKind::step, 1012, 80));
+  CHECK(has(values.text({}), "frugal_steps_total 18"));
+  CHECK(has(values.text({}), "frugal_samples_total 72"));
+  CHECK(has(values.text({}), "frugal_run_samples 4048"));
+  CHECK(has(values.text({}), "frugal_training_seconds_total 20"));
+  CHECK(has(values.text({}), "frugal_run_training_seconds 80"));
+}
+
+TEST_CASE("a metric has one help, whatever the names of the log that became its name") {
+  auto const help_of = [](RecordKind kind, std::string const& field, std::string const& metric) {
+    Exposition values;
+    MetricRecord record{.kind = kind};
+    values.take(record.add(field, 1.0));
+    std::string const text = values.text({});
+    std::size_t const begin = text.find("# HELP " + metric + ' ');
+    REQUIRE(begin != std::string::npos);
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  CHECK(help_of(RecordKind::step, "topK@5", "frugal_top_k_5") ==
+        help_of(RecordKind::step, "top_k_5", "frugal_top_k_5"));
+  CHECK(help_of(RecordKind::validation, "accuracy", "frugal_validation_accuracy") ==
+        help_of(RecordKind::step, "validation_accuracy", "frugal_validation_accuracy"));
+}
+
+TEST_CASE("a user's name is no counter's without _total: OpenMetrics has one metric of a name") {
+  Exposition values;
+  MetricRecord record{.kind = RecordKind::step};
+  values.take(record.add("tokens", 3.0).add("events", 4.0));
+  CHECK(has(values.text({}), "frugal_tokens_2 3"));
+  CHECK(has(values.text({}), "frugal_events_2 4"));
 }
 
 TEST_CASE("the version of frugal is a label of a gauge that is 1") {

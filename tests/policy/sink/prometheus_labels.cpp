@@ -23,6 +23,14 @@ TEST_CASE("the run's folder is a label, unless the user has set that one") {
   CHECK(checked_labels({{"job", "x"}}, "", "here") == PrometheusLabels{{"job", "x"}});
 }
 
+TEST_CASE("a label that each scrape has is told, since Prometheus renames it") {
+  using frugal::detail::label_advice;
+  CHECK(label_advice({{"model", "x"}, {"run", "y"}}, "Prometheus").empty());
+  CHECK(label_advice({{"job", "x"}}, "Prometheus").starts_with("Prometheus has the label job, "));
+  CHECK(label_advice({{"job", "x"}, {"instance", "y"}}, "Prometheus")
+            .starts_with("Prometheus has the label instance and job, "));
+}
+
 TEST_CASE("a label that promtool complains of is refused, with the reason") {
   CHECK_THROWS_WITH_AS(static_cast<void>(checked_labels({{"le", "1"}}, "", "Prometheus::labels")),
                        doctest::Contains("belong to histograms and summaries"),

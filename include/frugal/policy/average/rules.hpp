@@ -9,6 +9,7 @@
 #include <frugal/error.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/run/counters.hpp>
+#include <frugal/run/horizon.hpp>
 
 namespace frugal {
 
@@ -116,6 +117,22 @@ struct Swa {
   bool begun(Counters const& now) const { return Start::reached(now); }
   double weight(std::uint64_t taken) const { return 1.0 / (static_cast<double>(taken) + 1.0); }
   void check() const {}
+
+  /// For a start in steps or epochs that the run does not reach; otherwise empty.
+  std::string outlook(Horizon const& horizon) const {
+    using Unit = typename Start::unit;
+    std::string const from = std::to_string(Start::count);
+    if constexpr (std::same_as<Unit, OptimizerStep>) {
+      if (!horizon.total_steps || *horizon.total_steps >= Start::count) return {};
+      return "Swa averages from step " + from + " on, and the run ends at step " +
+             std::to_string(*horizon.total_steps);
+    } else if constexpr (std::same_as<Unit, Epoch>) {
+      if (horizon.complete_epochs() >= Start::count) return {};
+      return "Swa averages from epoch " + from + " on, and the run ends after epoch " +
+             std::to_string(horizon.complete_epochs());
+    }
+    return {};
+  }
 };
 
 }  // namespace frugal

@@ -31,6 +31,34 @@ class LogFile {
     std::uint64_t tail = 0;  ///< hash of the last bytes before it; 0 where there are none
   };
 
+  /// A place to which a run may come back, by a return within it (Rollback) or by a resume.
+  ///
+  /// A return cuts the file, perhaps to before a checkpoint, and the run writes another branch over
+  /// the lines that this checkpoint counts on. If the run is killed then, it resumes the branch that
+  /// is gone. So a checkpoint has the lines since the last place to which the run could return.
+  struct Place {
+    Mark mark{};
+    Mark base{};          ///< where the run could return to; no size if it could not
+    std::string since{};  ///< the lines from there to the mark
+
+    template <class Archive>
+    void persist(Archive& archive) {
+      archive("size", mark.size);
+      if (!Archive::loading || holds(archive, "tail")) archive("tail", mark.tail);
+      if (Archive::loading ? !holds(archive, "base_size") : base.size == 0) return;
+      archive("base_size", base.size);
+      archive("base_tail", base.tail);
+      archive("since", since);
+    }
+
+   private:
+    template <class Archive>
+    static bool holds(Archive const& archive, char const* name) {
+      if constexpr (Archive::loading) return archive.holds(name);
+      return true;
+    }
+  };
+
   /// Opens or makes the file. Where it is not open() then, errno says why.
   explicit LogFile(std::filesystem::path const& path) {
     struct stat status{};
@@ -69,6 +97,19 @@ class LogFile {
   /// The mark of any place, from its length alone.
   Mark mark_at(std::uint64_t length) const { return {.size = length, .tail = tail_before(length)}; }
 
+  /// Whether this stands before the mark. False for a mark before which there is nothing.
+  bool fits(Mark const& mark) const {
+    return mark.tail != 0 && tail_before(mark.size) == mark.tail;
+  }
+  /// Its end, for a run that can return to `base` meanwhile.
+  Place place(Mark const& base) const {
+    Place here{.mark = mark()};
+    if (base.size > here.mark.size || !fits(base)) return here;
+    here.base = base;
+    here.since = read(base.size, here.mark.size - base.size);
+    return here;
+  }
+
   /// All of the lines, or none of them where the file is a regular one; false with the reason in
   /// errno.
   bool append(std::string_view lines) {
@@ -90,25 +131,28 @@ class LogFile {
     return true;
   }
 
-  /// Cuts off what is beyond the mark, but for those lines of which `keep(line)` is true. False
-  /// with the reason in errno. Nothing is done to a shorter file, to one of which something else
-  /// stands before the mark, nor for a mark before which there is nothing.
+  /// Cuts off what is beyond the place, but for those lines of which `keep(line)` is true. Where
+  /// another branch of the run stands at the place, its own lines replace that. False with the
+  /// reason in errno. Nothing is done to another file, nor for a mark before which there is nothing.
   template <class Keep>
-  bool cut(Mark const& to, Keep&& keep) {
-    bool const same = to.tail != 0 && tail_before(to.size) == to.tail;
-    if (!same || size() <= to.size) return true;
-    std::string const beyond = read(to.size, size() - to.size);
-    std::string kept;
+  bool cut(Place const& to, Keep&& keep) {
+    bool const there = fits(to.mark);
+    if (there ? size() <= to.mark.size : !fits(to.base)) return true;
+    std::uint64_t const from = there ? to.mark.size : to.base.size;
+    std::string const again = there ? std::string() : to.since;
+    std::string const beyond = read(from, size() - from);
+    std::string kept = again;
     for (std::size_t begin = 0, end = 0; begin < beyond.size(); begin = end) {
       end = std::min(beyond.find('\n', begin), beyond.size() - 1) + 1;
       std::string_view const line = std::string_view(beyond).substr(begin, end - begin);
-      if (line.back() == '\n' && keep(line)) kept += line;
+      if (line.back() != '\n' || again.find(line) != std::string::npos) continue;
+      if (keep(line)) kept += line;
     }
     // Over what goes, and only then is the rest cut off: a kill in between loses no kept line. A
     // descriptor that appends would write them to the end.
     int const flags = ::fcntl(descriptor_, F_GETFL);
     if (flags < 0 || ::fcntl(descriptor_, F_SETFL, flags & ~O_APPEND) != 0) return false;
-    bool const done = put(kept, to.size) && truncate(to.size + kept.size());
+    bool const done = put(kept, from) && truncate(from + kept.size());
     int const why = errno;
     bool const appends = ::fcntl(descriptor_, F_SETFL, flags) == 0;
     errno = done ? errno : why;

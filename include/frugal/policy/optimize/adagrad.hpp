@@ -16,11 +16,11 @@ struct Adagrad {};
 /// Adagrad: learning rates that decrease with the accumulated squared gradients.
 ///
 /// Lever   hours per run: one kernel per step, while torch::optim dispatches several per tensor.
-/// Cost    one fused ATen kernel per group, device and dtype; no host sync.
+/// Cost    one fused ATen kernel per group's settings, device and dtype; no host sync.
 /// State   the sum of squared gradients, of each parameter's shape, and step counts; saved under
 ///         the parameters' names.
-/// Errors  SettingsError for settings out of range, a group that selects nothing, a sparse
-///         gradient.
+/// Errors  SettingsError for settings out of range, a group that selects nothing, two groups that
+///         give a parameter two values, a sparse gradient.
 /// Source  Duchi, Hazan and Singer, "Adaptive subgradient methods for online learning and
 ///         stochastic optimization" (2011); torch.optim.Adagrad(fused=True).
 template <>

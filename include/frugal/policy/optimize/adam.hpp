@@ -49,11 +49,11 @@ void apply_adam(Policy const& policy, FusedStep<Rate> const& step, Kernel&& kern
 /// Adam with decoupled weight decay.
 ///
 /// Lever   hours per run: one kernel per step, while torch::optim dispatches a dozen per tensor.
-/// Cost    one fused ATen kernel per group, device and dtype; no host sync.
+/// Cost    one fused ATen kernel per group's settings, device and dtype; no host sync.
 /// State   two moments (three with amsgrad) of each parameter's shape, and step counts; saved under
 ///         the parameters' names.
-/// Errors  SettingsError for settings out of range, a group that selects nothing, a sparse
-///         gradient.
+/// Errors  SettingsError for settings out of range, a group that selects nothing, two groups that
+///         give a parameter two values, a sparse gradient.
 /// Source  Loshchilov and Hutter, "Decoupled weight decay regularization" (2019);
 ///         torch.optim.AdamW(fused=True).
 template <>
@@ -93,11 +93,11 @@ struct Optimize<AdamW> {
 /// Adam, with weight decay added to the gradient.
 ///
 /// Lever   hours per run: one kernel per step, while torch::optim dispatches a dozen per tensor.
-/// Cost    one fused ATen kernel per group, device and dtype; no host sync.
+/// Cost    one fused ATen kernel per group's settings, device and dtype; no host sync.
 /// State   two moments (three with amsgrad) of each parameter's shape, and step counts; saved under
 ///         the parameters' names.
-/// Errors  SettingsError for settings out of range, a group that selects nothing, a sparse
-///         gradient.
+/// Errors  SettingsError for settings out of range, a group that selects nothing, two groups that
+///         give a parameter two values, a sparse gradient.
 /// Source  Kingma and Ba, "Adam: a method for stochastic optimization" (2015), amsgrad of Reddi et
 ///         al. (2018); torch.optim.Adam(fused=True).
 template <>

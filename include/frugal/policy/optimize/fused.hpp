@@ -25,16 +25,18 @@ class FusedState {
   void on_fit_begin(FitBegin<Context>& phase) {
     rule_.check();
     Parameters const& parameters = phase.parameters();
-    auto const group_of = assign_groups(rule_.groups, parameters);
-    using Key = std::tuple<std::size_t, std::string, c10::ScalarType>;
+    auto const settings = group_settings(rule_.groups, parameters);
+    using Key = std::tuple<double, double, std::string, c10::ScalarType>;
     std::map<Key, std::size_t> bucket_of;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       at::Tensor const& parameter = parameters.tensors[i];
-      Key const key{group_of[i], parameter.device().str(), parameter.scalar_type()};
+      double const rate = settings[i].lr.value_or(rule_.lr);
+      double const decay = settings[i].weight_decay.value_or(rule_.weight_decay);
+      Key const key{rate, decay, parameter.device().str(), parameter.scalar_type()};
       auto const [entry, is_new] = bucket_of.try_emplace(key, buckets_.size());
       if (is_new) {
-        buckets_.push_back(bucket(group_of[i]));
-        if (buckets_.size() == 1) phase.report_learning_rate(rate_of(group_of[i]));
+        buckets_.emplace_back(rate, decay, rule_.moment_count());
+        if (buckets_.size() == 1) phase.report_learning_rate(rate);
       }
       require_dense(parameters.names[i], parameter);
       buckets_[entry->second].add(parameters.names[i], parameter);
@@ -78,17 +80,6 @@ class FusedState {
                          .where = "Optimize",
                          .why = "a fused kernel reads a parameter's memory from end to end",
                          .fix = "Register a copy: parameter.contiguous(), or clone()."});
-  }
-
-  double rate_of(std::size_t group) const {
-    return group < rule_.groups.size() ? rule_.groups[group].lr.value_or(rule_.lr) : rule_.lr;
-  }
-  FusedBucket bucket(std::size_t group) const {
-    double weight_decay = rule_.weight_decay;
-    if (group < rule_.groups.size()) {
-      weight_decay = rule_.groups[group].weight_decay.value_or(weight_decay);
-    }
-    return {rate_of(group), weight_decay, rule_.moment_count()};
   }
 
   Rule rule_;

@@ -18,7 +18,7 @@
 
 namespace frugal::detail {
 
-/// Parameters that one kernel call updates: one group, one device, one dtype.
+/// Parameters that one kernel call updates: one rate and weight decay, one device, one dtype.
 ///
 /// The kernels process parameter, gradient and moments in memory order, so all four must have the
 /// same layout.

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cstddef>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -16,8 +17,9 @@
 
 namespace frugal {
 
-/// Parameters with their own optimizer settings. The first group that selects a parameter applies;
-/// parameters without a group use the optimizer's settings.
+/// Parameters with their own optimizer settings. A parameter takes each setting from the group that
+/// selects it and sets it, or else from the optimizer. SettingsError if two groups give it two
+/// values.
 struct ParameterGroup {
   std::string name;  ///< for error messages
   /// Whether this parameter (its name as in named_parameters(), and its tensor) is in the group.
@@ -35,11 +37,14 @@ inline ParameterGroup no_decay_for_biases_and_norms() {
       .weight_decay = 0.0};
 }
 
-/// Parameters whose name begins with a prefix, such as "head.".
+/// The parameters of a submodule, such as "head", or one parameter, "head.weight". Names match by
+/// whole components: "1" selects "1.weight", and not "10.weight".
 inline ParameterGroup group_by_prefix(std::string prefix) {
   return {.name = prefix,
           .selects = [prefix = std::move(prefix)](std::string_view name, at::Tensor const&) {
-            return name.substr(0, prefix.size()) == prefix;
+            if (!name.starts_with(prefix)) return false;
+            return prefix.empty() || prefix.ends_with('.') || name.size() == prefix.size() ||
+                   name[prefix.size()] == '.';
           }};
 }
 
@@ -67,11 +72,29 @@ inline void require_fraction(char const* name, double value, char const* optimiz
                        .fix = "Give a number from 0 up to, but not including, 1."});
 }
 
-/// The group index of each parameter; groups.size() for none. SettingsError for a group that
-/// selects nothing, which is usually a misspelt name, and for group settings out of range.
-inline std::vector<std::size_t> assign_groups(std::vector<ParameterGroup> const& groups,
-                                              Parameters const& parameters) {
-  std::vector<std::size_t> group_of(parameters.size(), groups.size());
+/// What a parameter has of its own; nothing: the optimizer's.
+struct GroupSettings {
+  std::optional<double> lr{};
+  std::optional<double> weight_decay{};
+};
+
+[[noreturn]] inline void refuse_two_groups(char const* setting, std::string const& parameter,
+                                           ParameterGroup const& first, double one,
+                                           ParameterGroup const& second, double other) {
+  throw SettingsError({.what = "parameter groups '" + first.name + "' and '" + second.name +
+                               "' both give '" + parameter + "' its " + setting,
+                       .where = "Optimize::groups",
+                       .why = "they are " + std::to_string(one) + " and " + std::to_string(other),
+                       .fix = "Let only one of them select it, or set it in one of them alone."});
+}
+
+/// The settings of each parameter. SettingsError for a group that selects nothing, which is usually
+/// a misspelt name, for two groups that give a parameter two values of a setting, and for settings
+/// out of range.
+inline std::vector<GroupSettings> group_settings(std::vector<ParameterGroup> const& groups,
+                                                 Parameters const& parameters) {
+  std::vector<GroupSettings> settings(parameters.size());
+  std::vector<std::size_t> rate_from(parameters.size()), decay_from(parameters.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::string const where = "Optimize::groups[" + std::to_string(g) + "]";
     require_learning_rate(groups[g].lr.value_or(0), where);
@@ -82,7 +105,17 @@ inline std::vector<std::size_t> assign_groups(std::vector<ParameterGroup> const&
         continue;
       }
       used = true;
-      if (group_of[i] == groups.size()) group_of[i] = g;
+      auto const give = [&](char const* name, std::optional<double> const& value,
+                            std::optional<double>& to, std::size_t& from) {
+        if (!value) return;
+        if (to && *to != *value) {
+          refuse_two_groups(name, parameters.names[i], groups[from], *to, groups[g], *value);
+        }
+        to = value;
+        from = g;
+      };
+      give("lr", groups[g].lr, settings[i].lr, rate_from[i]);
+      give("weight_decay", groups[g].weight_decay, settings[i].weight_decay, decay_from[i]);
     }
     if (!used) {
       std::string known;
@@ -93,7 +126,7 @@ inline std::vector<std::size_t> assign_groups(std::vector<ParameterGroup> const&
                            .fix = "Fix its `selects`, or remove the group."});
     }
   }
-  return group_of;
+  return settings;
 }
 
 }  // namespace detail

@@ -16,10 +16,10 @@ struct SGD {};
 /// Stochastic gradient descent, with momentum, Nesterov's variant and dampening.
 ///
 /// Lever   hours per run: one kernel per step, while torch::optim dispatches several per tensor.
-/// Cost    one fused ATen kernel per group, device and dtype; no host sync.
+/// Cost    one fused ATen kernel per group's settings, device and dtype; no host sync.
 /// State   with momentum one buffer of each parameter's shape, under the parameters' names.
-/// Errors  SettingsError for settings out of range, a group that selects nothing, a sparse
-///         gradient.
+/// Errors  SettingsError for settings out of range, a group that selects nothing, two groups that
+///         give a parameter two values, a sparse gradient.
 /// Source  Sutskever et al., "On the importance of initialization and momentum in deep learning"
 ///         (2013); torch.optim.SGD(fused=True).
 template <>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
@@ -16,7 +17,8 @@ inline constexpr std::uint64_t to_end = 0;
 
 // Curves. Each gives the learning-rate factor at step t of its own length T, with t from 0. Values
 // are those of the torch.optim.lr_scheduler class named next to it. An `endless` curve does not
-// depend on its length, and may be the last one in a run without a known end.
+// depend on its length, and may be the last one in a run without a known end. `effect` is the number
+// of its own steps that an endless curve needs to show what its arguments ask for.
 
 /// A constant factor (ConstantLR).
 template <std::uint64_t Steps = to_end, Rational Factor = Rational{1, 1}>
@@ -88,6 +90,7 @@ struct CosineRestarts {
                 "frugal: CosineRestarts<first, growth>: the first period is 1 step or more, the "
                 "growth is 1 or more. Write CosineRestarts<1000, 2>.");
   static constexpr bool endless = true;
+  static constexpr std::uint64_t effect = First;  // the first cosine; it need not restart
   std::uint64_t steps = to_end;
   double floor = Floor.value();
 
@@ -125,6 +128,7 @@ struct StepDecay {
                 "frugal: StepDecay<N>: N is the number of steps between two decays, at least 1. "
                 "Write StepDecay<1>.");
   static constexpr bool endless = true;
+  static constexpr std::uint64_t effect = N + 1;
   std::uint64_t steps = to_end;
   double gamma = Gamma.value();
 
@@ -138,6 +142,7 @@ struct StepDecay {
 template <Rational Gamma, std::uint64_t... Milestones>
 struct MultiStepDecay {
   static constexpr bool endless = true;
+  static constexpr std::uint64_t effect = std::max({std::uint64_t{0}, Milestones...}) + 1;
   std::uint64_t steps = to_end;
   double gamma = Gamma.value();
 

@@ -14,7 +14,9 @@ namespace frugal {
 /// curves it multiplies. Values are those of ReduceLROnPlateau.
 ///
 /// A metric improves when it passes `best * (1 -+ threshold)`, or `best -+ threshold` if `relative`
-/// is false. A NaN never improves, and uses up patience.
+/// is false. A NaN never improves, and uses up patience. Of a negative metric the first form, which
+/// is PyTorch's, takes a slightly worse value as better: with `by_magnitude` a metric of any sign
+/// improves when it passes `best -+ threshold * |best|`.
 ///
 /// Options after the factor, in any order: Patience<10>, and the watched metric, WatchLoss.
 template <Rational Factor = Rational{1, 10}, class... Options>
@@ -40,6 +42,7 @@ struct Plateau {
 
   double threshold = 1e-4;        ///< a change must be larger than this
   bool relative = true;           ///< whether the threshold is a fraction of the best value
+  bool by_magnitude = false;      ///< the fraction is of the best value's magnitude
   int cooldown = 0;               ///< validations after a reduction before patience counts again
   double min_factor = 0.0;        ///< lower bound of the factor
   double smallest_change = 1e-8;  ///< smaller reductions of the factor are skipped
@@ -79,6 +82,12 @@ struct Plateau {
     }
   }
 
+  /// Whether the threshold takes a worse value as better, as in PyTorch: the best one is negative.
+  bool misjudges(Memory const& memory) const {
+    return relative && !by_magnitude && threshold > 0 && std::isfinite(memory.best) &&
+           memory.best < 0;
+  }
+
  private:
   static constexpr double worst() {
     constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -88,6 +97,7 @@ struct Plateau {
     if (!relative || std::isinf(best)) {
       return Metric::improves(value, best, relative ? 0 : threshold);
     }
+    if (by_magnitude) return Metric::improves(value, best, threshold * std::fabs(best));
     double const bar =
         Metric::better == Better::lower ? best * (1 - threshold) : best * (1 + threshold);
     return Metric::improves(value, bar, 0);

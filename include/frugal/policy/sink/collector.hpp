@@ -69,11 +69,15 @@ class MetricCollector {
   static MetricRecord end(FitEnd<Context> const& phase) {
     MetricRecord record = at(RecordKind::end, "end", phase);
     record.add("stopped_by", phase.stopped_by());
+    record.preempted = phase.preempted();
     return record;
   }
 
   static MetricRecord event(Event const& event) {
-    return {RecordKind::event, event.name, event.at, event.seconds, event.fields};
+    MetricRecord record{.kind = RecordKind::event, .name = event.name, .at = event.at};
+    record.seconds = event.seconds;
+    record.fields = event.fields;
+    return record;
   }
 
   template <class Archive>
@@ -86,7 +90,9 @@ class MetricCollector {
  private:
   template <class Context>
   static MetricRecord at(RecordKind kind, std::string_view name, Phase<Context> const& phase) {
-    return {kind, std::string(name), phase.counters(), phase.seconds(), {}};
+    MetricRecord record{.kind = kind, .name = std::string(name), .at = phase.counters()};
+    record.seconds = phase.seconds();
+    return record;
   }
 
   /// The objective's scalars, metrics of the training batches and the speed as far as they are new,

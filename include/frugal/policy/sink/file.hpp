@@ -64,7 +64,7 @@ class SinkFile {
   /// Whether a run that begins at this step continues what is in the file: it comes from a
   /// checkpoint, be it one of step 0.
   bool continues(std::uint64_t step) const {
-    return file_->size() != 0 && (step != 0 || (cut_to_ && cut_to_->size != 0));
+    return file_->size() != 0 && (step != 0 || (cut_to_ && cut_to_->mark.size != 0));
   }
 
   /// Appends lines, and before the first of the file its header. All or nothing; throws if it
@@ -88,16 +88,19 @@ class SinkFile {
 
   template <class Archive>
   void persist(Archive& archive, bool in_run) {
-    LogFile::Mark mark{};
-    // A cut that is due has a mark that is still the end.
-    if (!Archive::loading && file_) mark = cut_to_ ? *cut_to_ : file_->mark();
-    archive("size", mark.size);
-    archive("tail", mark.tail);
+    LogFile::Place place{};
+    // A cut that is due has a place that is still the end.
+    if (!Archive::loading && file_) {
+      place = cut_to_ ? *cut_to_ : file_->place(archive.of_a_snapshot ? LogFile::Mark{} : base_);
+    }
+    place.persist(archive);
+    base_ = archive.of_a_snapshot ? place.mark : place.base;
     if (!Archive::loading || !file_) return;
-    cut_to_ = mark;
-    cut_keeps_events_ = in_run;
     std::uint64_t const here = file_->size();
-    lacking_ = !in_run && file_->regular() && mark.size > here ? mark.size - here : 0;
+    bool const whole = in_run || !file_->regular() || file_->fits(place.base);
+    lacking_ = !whole && place.mark.size > here ? place.mark.size - here : 0;
+    cut_to_ = std::move(place);
+    cut_keeps_events_ = in_run;
   }
 
  private:
@@ -130,7 +133,8 @@ class SinkFile {
   std::filesystem::path path_;
   std::unique_ptr<LogFile> file_;
   bool has_header_ = false;
-  std::optional<LogFile::Mark> cut_to_;
+  std::optional<LogFile::Place> cut_to_;
+  LogFile::Mark base_;  ///< of the last state in memory, to which a Rollback returns
   bool cut_keeps_events_ = false;
   std::uint64_t lacking_ = 0;  ///< bytes that it had when it was saved
 };

@@ -10,7 +10,7 @@
 
 namespace frugal {
 
-/// Labels of every series, such as {{"job", "resnet"}}.
+/// Labels of every series, such as {{"model", "resnet"}}.
 using PrometheusLabels = std::map<std::string, std::string>;
 
 }  // namespace frugal
@@ -42,6 +42,18 @@ inline PrometheusLabels checked_labels(PrometheusLabels labels, std::string cons
   }
   if (!run.empty()) labels.try_emplace("run", run);
   return labels;
+}
+
+/// What a run is told of labels that Prometheus attaches to every scrape itself; empty: it has none.
+inline std::string label_advice(PrometheusLabels const& labels, std::string_view policy) {
+  std::string found;
+  for (char const* const name : {"instance", "job"}) {
+    if (labels.contains(name)) found += (found.empty() ? "" : " and ") + std::string(name);
+  }
+  if (found.empty()) return found;
+  return std::string(policy) + " has the label " + found +
+         ", which Prometheus attaches to what it scrapes: it renames this one to exported_" +
+         "<label>, unless the scrape has honor_labels: true. Choose another name, such as model";
 }
 
 }  // namespace frugal::detail

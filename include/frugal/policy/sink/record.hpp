@@ -34,6 +34,7 @@ struct MetricRecord {
   Counters at{};
   double seconds = 0;           ///< of training
   std::vector<Field> fields{};  ///< numbers and, in "end" and events, texts; in order of writing
+  bool preempted = false;       ///< of "end": the run is not at its end, and may be resumed
 
   MetricRecord& add(std::string_view field, Event::Value value) {
     fields.emplace_back(std::string(field), std::move(value));

@@ -41,6 +41,8 @@ class TensorBoardSink {
   void close() { writer_.close(); }
 
   void write(MetricRecord const& record) {
+    // The mark of a resume voids later steps, and would leave one "end" for each preemption.
+    if (record.preempted) return;
     TfSummary summary;
     if (record.kind == RecordKind::begin) {
       if (record.at.step != 0 || resumed_) {

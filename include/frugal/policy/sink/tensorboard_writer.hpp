@@ -5,9 +5,11 @@
 #include <ATen/ATen.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -30,6 +32,37 @@
 #include <frugal/store/io_error.hpp>
 
 namespace frugal {
+
+namespace detail {
+
+/// The number for the name of a new event file: seconds since 1970 in ten digits, as in PyTorch, or
+/// the next number after those in the folder. Readers take files in the order of their names, and
+/// the clock of a machine that resumes a run may be behind.
+inline std::string later_stamp(std::filesystem::path const& folder, std::string_view prefix) {
+  std::string stamp = std::to_string(static_cast<std::uint64_t>(std::max(unix_time(), 0.0)));
+  if (stamp.size() < 10) stamp.insert(0, 10 - stamp.size(), '0');
+  std::error_code failure;
+  for (std::filesystem::directory_iterator each(folder, failure), end; !failure && each != end;
+       each.increment(failure)) {
+    std::string const name = each->path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    std::string taken = name.substr(prefix.size());
+    taken.resize(std::min(taken.find_first_not_of("0123456789"), taken.size()));
+    if (taken < stamp) continue;
+    // The digits behind its last one below 9 are all 9.
+    std::size_t const last = taken.find_last_not_of('9');
+    if (last == std::string::npos) {
+      stamp = taken + '0';
+      continue;
+    }
+    ++taken[last];
+    std::fill(taken.begin() + static_cast<std::ptrdiff_t>(last) + 1, taken.end(), '0');
+    stamp = taken;
+  }
+  return stamp;
+}
+
+}  // namespace detail
 
 /// Writes TensorBoard's event files. The policy TensorBoard opens one for each fit; a program may
 /// hold a copy of its `writer`, which shares the file, and add histograms, texts and images from
@@ -208,10 +241,9 @@ inline void TensorBoardWriter::open(std::filesystem::path const& folder) const {
   }
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') host = {"host"};
-  // Readers take files in the order of their names.
-  std::string const name =
-      std::string(prefix) + std::to_string(static_cast<std::uint64_t>(detail::unix_time())) + "." +
-      host.data() + "." + std::to_string(::getpid()) + "." + std::to_string(files++);
+  std::string const name = std::string(prefix) + detail::later_stamp(folder, prefix) + "." +
+                           host.data() + "." + std::to_string(::getpid()) + "." +
+                           std::to_string(files++);
   std::scoped_lock const lock(shared_->guard);
   shared_->path = folder / name;
   shared_->file = std::make_unique<detail::LogFile>(shared_->path);
