@@ -206,8 +206,8 @@ class Exposition {
     named(RecordKind::step, field, value);
   }
 
-  /// Adds a value under a name that the user or another policy chose. Two names that become one get different
-  /// numbers, in order of first appearance.
+  /// Adds a value under a name that the user or another policy chose. Two names that become one get
+  /// different numbers, in order of first appearance.
   void named(RecordKind kind, std::string const& field, double value) {
     auto [found, is_new] = names_.try_emplace({kind, field});
     if (is_new) {
