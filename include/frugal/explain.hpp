@@ -184,8 +184,8 @@ void explain_trainer(Trainer& trainer, Horizon const& horizon, std::ostream& out
 }  // namespace detail
 
 /// Explains a trainer. The first line has name, parameters, length, seed, device and folder of the
-/// run. Cautions name what the run does not come to, such as the end of a warm-up, as far as Settings
-/// determine its length. The last lines have the findings of the last fit, and the size of a
+/// run. Cautions name what the run does not come to, such as the end of a warm-up, as far as
+/// Settings determine its length. The last lines have the findings of the last fit, and the size of a
 /// checkpoint: weights and buffers, optimizer state, and averaged or best weights if a policy keeps
 /// them.
 template <class Trainer>

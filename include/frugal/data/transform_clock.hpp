@@ -7,7 +7,7 @@
 // How a loader learns what part of reading a sample is transforming it.
 namespace frugal::detail {
 
-/// Where transforms of this thread add up their time. Null outside of a loader: then no transform reads a
+/// Where transforms of this thread add up their time. Null outside of a loader: then none reads a
 /// clock.
 struct TransformClock {
   double seconds = 0;

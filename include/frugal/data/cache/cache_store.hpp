@@ -183,7 +183,7 @@ class CacheStore {
     auto const changed = std::filesystem::last_write_time(folder_, failure);
     if (failure || changed != seen_ || unfinished_) open_segments();
     // A segment that is made within the clock tick of the last change leaves the folder's time as
-    // it is. So a time is only trusted once it lies well in the past; two seconds is the coarsest tick.
+    // it is. So a time is only trusted once it is well past; two seconds is the coarsest tick.
     using Clock = std::filesystem::file_time_type::clock;
     bool const settled = !failure && changed + std::chrono::seconds(2) < Clock::now();
     seen_ = settled ? changed : std::filesystem::file_time_type::min();

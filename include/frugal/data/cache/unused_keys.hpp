@@ -48,7 +48,7 @@ inline bool is_key_folder(std::filesystem::path const& folder) {
   }
 }
 
-/// Under another name first: then half of a key is never found, and a crash leaves what the next call
+/// Renames first: then half of a key is never found, and a crash leaves what the next call
 /// knows.
 inline void remove_key(std::filesystem::path const& folder) {
   std::uint64_t drawn = 0;
