@@ -74,6 +74,20 @@ class Interop(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
+    def test_frugal_reads_int96_times_as_pyarrow_does(self):
+        path = self.folder / "int96.parquet"
+        chance = np.random.default_rng(5)
+        nanoseconds = chance.integers(np.iinfo("int64").min, np.iinfo("int64").max, N)
+        when = pa.array(nanoseconds, pa.int64(), mask=chance.random(N) < 0.2)
+        lists = [nanoseconds[: i % 3] for i in range(N)]
+        table = pa.table({"when": when.cast(pa.timestamp("ns")), "list": pa.array(
+            [each.astype("datetime64[ns]") for each in lists], pa.list_(pa.timestamp("ns")))})  # fmt: skip
+        pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+        self.assertEqual(pq.ParquetFile(path).schema.column(0).physical_type, "INT96")
+        self.assertEqual(pq.read_table(path)["when"].cast(pa.int64()).to_pylist(), when.to_pylist())
+        wanted = [{"when": cell(value), "list": cell(each, "int64")} for value, each in zip(when.to_pylist(), lists)]
+        self.assertEqual(rows(run(program, "rows", path)), wanted)
+
     def test_frugal_reads_every_type_codec_and_version_of_pyarrow(self):
         wrote, lists = table()
         wanted = expected(wrote, lists)

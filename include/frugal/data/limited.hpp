@@ -80,7 +80,7 @@ class Limited {
     return source_.waited();
   }
   std::string advice() const
-    requires WaitedSource<S>
+    requires AdvisingSource<S>
   {
     return source_.advice();
   }

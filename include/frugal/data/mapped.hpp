@@ -65,7 +65,7 @@ class Mapped {
     return source_.waited();
   }
   std::string advice() const
-    requires WaitedSource<S>
+    requires AdvisingSource<S>
   {
     return source_.advice();
   }

@@ -51,15 +51,20 @@ concept ConsumingSource = Source<S> && requires(S const& source) {
   { source.consumed() } -> std::convertible_to<std::uint64_t>;
 };
 
-/// A source that measures how long it is waited for.
+/// A source that knows what the user should change.
+///
+/// `advice()`  one sentence, or nothing: a fit ends with it in its Report.
+template <class S>
+concept AdvisingSource = Source<S> && requires(S const& source) {
+  { source.advice() } -> std::convertible_to<std::string>;
+};
+
+/// A source that measures how long it is waited for, and has advice about it.
 ///
 /// `waited()`  seconds spent in `next()` so far: Throughput makes the share of a stretch of it.
-/// `advice()`  what the user should change, one sentence, or nothing: a fit ends with it in its
-///             Report.
 template <class S>
-concept WaitedSource = Source<S> && requires(S const& source) {
+concept WaitedSource = AdvisingSource<S> && requires(S const& source) {
   { source.waited() } -> std::convertible_to<double>;
-  { source.advice() } -> std::convertible_to<std::string>;
 };
 
 /// A source that works ahead in the background and can be paused.

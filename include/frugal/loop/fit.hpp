@@ -53,7 +53,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       auto fit = [this] {
         if (!begin()) return;
         while (going()) epoch();
-        if constexpr (WaitedSource<Train>) {
+        if constexpr (AdvisingSource<Train>) {
           if (std::string const text = train_.advice(); !text.empty()) run_.advise(text);
         }
         FitEnd<Context> ended(run_);

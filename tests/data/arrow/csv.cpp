@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -90,6 +91,165 @@ TEST_CASE("two columns of one name are refused, unless neither is asked for") {
                     frugal::DataError);
   }
   CHECK(frugal::read_csv(path, {.columns = {"y"}}).get(0).integer("y") == 2);
+}
+
+TEST_CASE("a number that would be read as another number is refused, and its row named") {
+  TemporaryFolder const folder;
+  auto const convert = [&](fs::path const& from, frugal::CsvSettings const& settings = {}) {
+    fs::remove(folder / "a.parquet");
+    return frugal::csv_to_parquet(from, folder / "a.parquet", settings);
+  };
+  for (char const* const text :
+       {"a,b\n1,x\n18446744073709551615,y\n", "a,b\n0.5,x\n9007199254740993,y\n",
+        "b,a\nx,1\ny,\"-9007199254740993\"\nz,0.5\n", "a,b\n1,x\n1e400,y\n"}) {
+    CAPTURE(text);
+    auto const path = file(folder, text);
+    CHECK_THROWS_WITH_AS(read_csv(path), doctest::Contains("a.csv, row 1, column a"),
+                         frugal::DataError);
+    CHECK_THROWS_WITH_AS(convert(path), doctest::Contains("a.csv, row 1, column a"),
+                         frugal::DataError);
+    CHECK_NOTHROW(read_csv(path, {.columns = {"b"}}));
+    CHECK(read_csv(path, {.types = {{"a", ColumnType::text}}}).get(1).text("a").size() > 4);
+    CHECK_NOTHROW(read_csv(path, {.types = {{"a", ColumnType::real}}}));
+  }
+  auto const exact = file(folder, "a\n0.5\n18446744073709551616\n-inf\n1e300\n");
+  CHECK(read_csv(exact).get(1).real("a") == 18446744073709551616.0);
+  CHECK(convert(exact) == 4);
+}
+
+TEST_CASE("a wrong number in a later block is found") {
+  TemporaryFolder const folder;
+  std::string text = "n,x\n";
+  for (int i = 0; i < 200000; ++i) text += "0.5," + std::to_string(i) + "\n";
+  REQUIRE(text.size() > std::size_t{3} << 19);
+  auto const path = file(folder, text + "9007199254740993,1\n");
+  CHECK_THROWS_WITH_AS(read_csv(path), doctest::Contains("row 200000, column n"),
+                       frugal::DataError);
+  CHECK_THROWS_WITH_AS(frugal::csv_to_parquet(path, folder / "a.parquet"),
+                       doctest::Contains("row 200000, column n"), frugal::DataError);
+}
+
+TEST_CASE("nan is a float, and NA is null") {
+  TemporaryFolder const folder;
+  auto const set = read_csv(file(folder, "x,y\nnan,1\nNaN,2\nNA,3\n,4\n0.5,5\n"));
+  CHECK(std::isnan(set.get(0).real("x")));
+  CHECK(std::isnan(set.get(1).real("x")));
+  CHECK(set.get(2).is_null("x"));
+  CHECK(set.get(3).is_null("x"));
+  CHECK(set.get(4).real("x") == 0.5);
+}
+
+TEST_CASE("a column without any value needs a type, or to be left out") {
+  TemporaryFolder const folder;
+  for (char const* const text : {"x,y\n,1\n,2\n", "x,y\nNA,1\nNA,2\n"}) {
+    auto const path = file(folder, text);
+    CHECK_THROWS_WITH_AS(read_csv(path), doctest::Contains("column x): it has no value"),
+                         frugal::DataError);
+    CHECK_THROWS_WITH_AS(frugal::csv_to_parquet(path, folder / "a.parquet"),
+                         doctest::Contains("column x): it has no value in the first 2 rows"),
+                         frugal::DataError);
+    CHECK(read_csv(path, {.columns = {"y"}}).get(1).integer("y") == 2);
+    CHECK(read_csv(path, {.types = {{"x", ColumnType::real}}}).get(0).is_null("x"));
+    CHECK_FALSE(read_csv(path, {.types = {{"x", ColumnType::text}}}).get(0).is_null("x"));
+  }
+}
+
+TEST_CASE("a blank line is a row in a file of one column, and none in others") {
+  TemporaryFolder const folder;
+  auto const labels = file(folder, "label\n1\n\n3\n");
+  CHECK(read_csv(labels).size() == 3);
+  CHECK(read_csv(labels).get(1).is_null("label"));
+  CHECK(read_csv(labels).get(2).integer("label") == 3);
+  CHECK(read_csv(labels, {.types = {{"label", ColumnType::text}}}).get(1).text("label").empty());
+  CHECK(read_csv(labels, {.header = false, .names = {"x"}}).size() == 4);
+  CHECK(frugal::csv_to_parquet(labels, folder / "a.parquet") == 3);
+  CHECK(frugal::ParquetSet(folder / "a.parquet").get(2).integer("label") == 3);
+  CHECK(read_csv(file(folder, "x,y\n1,2\n\n3,4\n")).size() == 2);
+}
+
+TEST_CASE("a column of times says its unit, and may be given one") {
+  TemporaryFolder const folder;
+  // 2026-01-31 12:00:00 UTC is 1769860800 s, and 20484 days and a half.
+  auto const whole = file(folder, "t,d,n\n2026-01-31 12:00:00,2026-01-31,1\n");
+  auto const set = read_csv(whole);
+  CHECK((set.unit("t") == frugal::TimeUnit::second));
+  CHECK((set.unit("d") == frugal::TimeUnit::day));
+  CHECK((set.unit("n") == frugal::TimeUnit::none));
+  CHECK((set.get(0).unit("t") == frugal::TimeUnit::second));
+  CHECK(set.get(0).integer("t") == 1769860800);
+  CHECK(set.get(0).integer("d") == 20484);
+  CHECK_THROWS_AS(static_cast<void>(set.unit("u")), frugal::SettingsError);
+  // A fraction anywhere makes it nanoseconds; a given unit stays.
+  frugal::CsvSettings const given{.types = {{"t", ColumnType::milliseconds}}};
+  CHECK(read_csv(whole, given).get(0).integer("t") == 1769860800000);
+  auto const part = file(folder, "t,n\n2026-01-31 12:00:00.5,1\n");
+  CHECK((read_csv(part).unit("t") == frugal::TimeUnit::nanosecond));
+  CHECK(read_csv(part).get(0).integer("t") == 1769860800500000000);
+  CHECK((read_csv(part, given).unit("t") == frugal::TimeUnit::millisecond));
+  CHECK(read_csv(part, given).get(0).integer("t") == 1769860800500);
+  CHECK_THROWS_AS(read_csv(part, {.types = {{"t", ColumnType::seconds}}}), frugal::DataError);
+  auto const zoned = file(folder, "t,n\n2026-01-31T13:00:00+01:00,1\n");
+  CHECK(read_csv(zoned, given).get(0).integer("t") == 1769860800000);
+}
+
+TEST_CASE("types and names that fit no column are refused") {
+  TemporaryFolder const folder;
+  auto const path = file(folder, "x,y\n1,2\n");
+  frugal::CsvSettings const settings{.types = {{"z", ColumnType::text}}};
+  CHECK_THROWS_WITH_AS(read_csv(path, settings), doctest::Contains("the columns are x, y"),
+                       frugal::SettingsError);
+  CHECK_THROWS_WITH_AS(frugal::csv_to_parquet(path, folder / "a.parquet", settings),
+                       doctest::Contains("the columns are x, y"), frugal::SettingsError);
+  CHECK_THROWS_WITH_AS(read_csv(path, {.names = {"a", "b"}}), doctest::Contains("Set `header`"),
+                       frugal::SettingsError);
+  CHECK_THROWS_AS(frugal::csv_to_parquet(path, folder / "a.parquet", {.names = {"a", "b"}}),
+                  frugal::SettingsError);
+  CHECK_THROWS_AS(frugal::csv_to_parquet(path, folder / "a.parquet", {}, {.binary = {"x"}}),
+                  frugal::SettingsError);
+  // A type of a column that is not read is no error.
+  CHECK_NOTHROW(read_csv(path, {.columns = {"x"}, .types = {{"y", ColumnType::text}}}));
+}
+
+TEST_CASE("a row longer than the reader's blocks is read, up to the limit") {
+  TemporaryFolder const folder;
+  std::string const word(3U << 20, 'x');
+  auto const path = file(folder, "n,s\n1,a\n2,\"" + word + "\"\n3,b\n");
+  auto const set = read_csv(path);
+  REQUIRE(set.size() == 3);
+  CHECK(set.get(1).text("s") == word);
+  CHECK(set.get(2).integer("n") == 3);
+  CHECK(frugal::csv_to_parquet(path, folder / "a.parquet") == 3);
+  CHECK(frugal::ParquetSet(folder / "a.parquet").get(1).text("s") == word);
+  frugal::CsvSettings const small{.most_record_bytes = 1U << 20};
+  CHECK_THROWS_WITH_AS(read_csv(path, small), doctest::Contains("Raise most_record_bytes"),
+                       frugal::DataError);
+  CHECK_THROWS_WITH_AS(frugal::csv_to_parquet(path, folder / "b.parquet", small),
+                       doctest::Contains("Raise most_record_bytes"), frugal::DataError);
+}
+
+TEST_CASE("a value that its type does not hold is named with its row, and so is the way out") {
+  TemporaryFolder const folder;
+  auto const path = file(folder, "a\n1\nx\n");
+  CHECK_THROWS_WITH_AS(read_csv(path, {.types = {{"a", ColumnType::integer}}}),
+                       doctest::Contains("Row #3: CSV conversion error to int64"),
+                       frugal::DataError);
+  CHECK_THROWS_WITH_AS(read_csv(path, {.types = {{"a", ColumnType::integer}}}),
+                       doctest::Contains("give the column a type in `types`"), frugal::DataError);
+}
+
+TEST_CASE("row groups of a converted file are limited in bytes") {
+  TemporaryFolder const folder;
+  std::string text = "s,t\n";
+  for (int i = 0; i < 100; ++i) text += std::string(1000, 'a') + std::to_string(i) + ",x\n";
+  auto const path = file(folder, text);
+  CHECK(frugal::csv_to_parquet(path, folder / "a.parquet", {}, {.bytes_per_group = 10500}) == 100);
+  frugal::ParquetSet const set(folder / "a.parquet");
+  // Ten rows of 1002 bytes and more do not fit with their offsets, nine do.
+  for (std::uint64_t const size : set.shard_sizes()) CHECK(size < 11);
+  CHECK(set.groups() < 30);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    CHECK(set.get(i).text("s") == std::string(1000, 'a') + std::to_string(i));
+  }
 }
 
 TEST_CASE("a file above the limit names the way to read it") {

@@ -69,6 +69,113 @@ TEST_CASE("a field and a field of an object that get one name are refused") {
                        frugal::DataError);
 }
 
+TEST_CASE("an integer that would be read as another one is refused, and its line named") {
+  TemporaryFolder const folder;
+  auto const convert = [&](fs::path const& from, frugal::JsonlSettings const& settings = {}) {
+    fs::remove(folder / "a.parquet");
+    return frugal::jsonl_to_parquet(from, folder / "a.parquet", settings);
+  };
+  struct Case {
+    char const* text;
+    char const* column;
+  };
+  for (Case const& each :
+       {Case{"{\"a\": 1}\n{\"a\": 9223372036854775809}\n", "a"},
+        Case{"{\"a\": 0.5}\n{\"a\": 9007199254740993}\n", "a"},
+        Case{"{\"a\": 0.5}\n{\"a\": -9007199254740993 }\n{\"a\": 18446744073709551615}\n", "a"},
+        Case{"{\"b\": {\"\\u0063\": [0.5]}}\n{\"b\": {\"c\": [1, 9007199254740993]}}\n", "b.c"}}) {
+    CAPTURE(each.text);
+    auto const path = file(folder, each.text);
+    std::string const where = std::string("a.jsonl, line 2, column ") + each.column;
+    CHECK_THROWS_WITH_AS(read_jsonl(path), doctest::Contains(where.c_str()), frugal::DataError);
+    CHECK_THROWS_WITH_AS(convert(path), doctest::Contains(where.c_str()), frugal::DataError);
+  }
+  auto const path = file(folder, "{\"a\": 18446744073709551615, \"b\": 1}\n");
+  CHECK(read_jsonl(path, {.types = {{"a", ColumnType::real}}}).get(0).real("a") ==
+        18446744073709551616.0);
+  CHECK(read_jsonl(path, {.columns = {"b"}}).get(0).integer("b") == 1);
+  auto const exact = file(folder,
+                          "{\"a\": 0.5, \"b\": 9007199254740993, \"s\": \"9007199254740993\"}\n"
+                          "{\"a\": 18446744073709551616, \"b\": -1, \"s\": \"\"}\n");
+  CHECK(read_jsonl(exact).get(0).integer("b") == 9007199254740993);
+  CHECK(read_jsonl(exact).get(1).real("a") == 18446744073709551616.0);
+  CHECK(convert(exact) == 2);
+}
+
+TEST_CASE("a null in a list is refused where its row is read, and other columns are not") {
+  TemporaryFolder const folder;
+  for (char const* const line :
+       {"{\"n\": 1, \"l\": [\"a\", null]}\n", "{\"n\": 1, \"l\": [1, null]}\n"}) {
+    auto const path = file(folder, line);
+    CHECK_THROWS_WITH_AS(static_cast<void>(read_jsonl(path).get(0)),
+                         doctest::Contains("a.jsonl, row 0, column l): item 1 of 2"),
+                         frugal::DataError);
+    CHECK(read_jsonl(path, {.columns = {"n"}}).get(0).integer("n") == 1);
+  }
+}
+
+TEST_CASE("fields of objects may have types, and so may names that have a dot themselves") {
+  TemporaryFolder const folder;
+  auto const path =
+      file(folder, "{\"o\": {\"when\": \"2026-01-31 12:00:00\", \"p\": {\"x\": 1}}, \"a.b\": 2}\n");
+  auto const set = read_jsonl(path, {.types = {{"o.when", ColumnType::text},
+                                               {"o.p.x", ColumnType::real},
+                                               {"a.b", ColumnType::real}}});
+  CHECK(set.get(0).text("o.when") == "2026-01-31 12:00:00");
+  CHECK(set.get(0).cell("o.p.x") == Cell(1.0));
+  CHECK(set.get(0).cell("a.b") == Cell(2.0));
+  CHECK((read_jsonl(path).unit("o.when") == frugal::TimeUnit::second));
+  CHECK(read_jsonl(path, {.types = {{"o.when", ColumnType::microseconds}}})
+            .get(0)
+            .integer("o.when") == 1769860800000000);
+  CHECK_THROWS_AS(read_jsonl(path, {.types = {{"o", ColumnType::text}, {"o.p", ColumnType::real}}}),
+                  frugal::SettingsError);
+  CHECK_THROWS_AS(read_jsonl(path, {.types = {{"o.when", ColumnType::days}}}),
+                  frugal::SettingsError);
+}
+
+TEST_CASE("a type for a column that no line has is refused, one for a column of nulls is not") {
+  TemporaryFolder const folder;
+  auto const path = file(folder, "{\"a\": 1, \"b\": null, \"o\": {\"c\": 2}}\n");
+  for (char const* const wrong : {"z", "o.z", "a.z.y"}) {
+    CAPTURE(wrong);
+    frugal::JsonlSettings const settings{.types = {{wrong, ColumnType::text}}};
+    CHECK_THROWS_AS(read_jsonl(path, settings), frugal::Error);
+    CHECK_THROWS_AS(frugal::jsonl_to_parquet(path, folder / "a.parquet", settings), frugal::Error);
+  }
+  CHECK_THROWS_WITH_AS(
+      read_jsonl(path, {.types = {{"z", ColumnType::text}, {"b", ColumnType::text}}}),
+      doctest::Contains("a.jsonl, `types`): the columns are b, a, o.c"), frugal::SettingsError);
+  auto const set = read_jsonl(path, {.types = {{"b", ColumnType::real}}});
+  CHECK(set.get(0).is_null("b"));
+  CHECK_THROWS_WITH_AS(frugal::jsonl_to_parquet(path, folder / "a.parquet"),
+                       doctest::Contains("column b): it has no value"), frugal::DataError);
+  CHECK(frugal::jsonl_to_parquet(path, folder / "a.parquet",
+                                 {.types = {{"b", ColumnType::real}}}) == 1);
+}
+
+TEST_CASE("a line longer than the reader's blocks is read, up to the limit") {
+  TemporaryFolder const folder;
+  std::string const word(3U << 20, 'x');
+  auto const path = file(folder, "{\"s\": \"a\"}\n{\"s\": \"" + word + "\"}\n{\"s\": \"b\"}\n");
+  auto const set = read_jsonl(path);
+  REQUIRE(set.size() == 3);
+  CHECK(set.get(1).text("s") == word);
+  CHECK(frugal::jsonl_to_parquet(path, folder / "a.parquet") == 3);
+  CHECK(frugal::ParquetSet(folder / "a.parquet").get(1).text("s") == word);
+  CHECK_THROWS_WITH_AS(read_jsonl(path, {.most_record_bytes = 1U << 20}),
+                       doctest::Contains("Raise most_record_bytes"), frugal::DataError);
+}
+
+TEST_CASE("an error in a later block counts its row from the beginning of the file") {
+  TemporaryFolder const folder;
+  std::string text;
+  for (int i = 0; i < 200000; ++i) text += "{\"a\": 12345}\n";
+  REQUIRE(text.size() > std::size_t{2} << 20);
+  auto const path = file(folder, text + "{\"a\": \"x\"}\n");
+  CHECK_THROWS_WITH_AS(read_jsonl(path), doctest::Contains("in row 200000"), frugal::DataError);
+}
+
 TEST_CASE("lines that are nested too deep are refused, and do not end the process") {
   TemporaryFolder const folder;
   fs::path const path = folder / "a.jsonl";

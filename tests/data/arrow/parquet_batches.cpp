@@ -6,13 +6,18 @@
 
 #include <support/files.hpp>
 
+#include <arrow/api.h>
+#include <arrow/io/file.h>
+#include <arrow/util/float16.h>
 #include <doctest/doctest.h>
+#include <parquet/arrow/writer.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace fs = std::filesystem;
@@ -97,7 +102,7 @@ TEST_CASE(
   TemporaryFolder const folder;
   write(folder / "a.parquet", 0, 50, 8);
   ParquetBatches batches({folder / "a.parquet"}, {.data = {"x"}, .target = "label"}, {.batch = 6},
-                         {.cache_bytes = 1});
+                         {.cache_bytes = 1}, frugal::ShuffleWindow{.shards = 1});
   auto const order = labels(batches, {.seed = 1, .epoch = 3});
   CHECK(batches.decoded() == 7);
   auto sorted = order;
@@ -151,6 +156,65 @@ TEST_CASE("lists of one length are a matrix, and a batch may have no target") {
   CHECK_FALSE(batch->target.defined());
 }
 
+TEST_CASE("a shuffled batch of a sorted table has rows of several row groups") {
+  TemporaryFolder const folder;
+  // Row group g has the labels 10 g to 10 g + 9, as a table sorted by class.
+  write(folder / "a.parquet", 0, 200, 10);
+  auto const groups_of_first = [&](auto... window) {
+    ParquetBatches batches({folder / "a.parquet"}, {.data = {"x"}, .target = "label"},
+                           {.batch = 10}, {}, window...);
+    batches.seek({.seed = 1});
+    auto const batch = batches.next();
+    CHECK(at::equal(batch->data * 4, batch->target.to(at::kFloat)));
+    auto const label = batch->target.div(10, "floor");
+    return std::get<0>(at::_unique(label)).numel();
+  };
+  CHECK(groups_of_first(frugal::ShuffleWindow{.shards = 1}) == 1);
+  CHECK(groups_of_first(frugal::ShuffleWindow{.shards = 2}) == 2);
+  // 10 of 160 rows of 16 groups: one or two groups alone would be a miracle.
+  CHECK(groups_of_first() > 4);
+  // Each row comes once, each row group is decoded once, and any place may be sought.
+  ParquetBatches batches({folder / "a.parquet"}, {.data = {"x"}, .target = "label"}, {.batch = 7});
+  auto const order = labels(batches, {.seed = 1});
+  CHECK(batches.decoded() == 20);
+  CHECK(batches.advice().empty());
+  auto sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  for (std::int64_t i = 0; i < 200; ++i) CHECK(sorted[static_cast<std::size_t>(i)] == i);
+  auto const tail = labels(batches, {.seed = 1, .position = 101});
+  CHECK(std::equal(tail.begin(), tail.end(), order.begin() + 101, order.end()));
+}
+
+TEST_CASE("a cache that holds fewer row groups than the window is advised against") {
+  TemporaryFolder const folder;
+  write(folder / "a.parquet", 0, 200, 10);
+  ParquetBatches batches({folder / "a.parquet"}, {.data = {"x"}, .target = "label"}, {.batch = 10},
+                         {.cache_bytes = 100}, frugal::ShuffleWindow{.shards = 4});
+  CHECK(batches.advice().empty());
+  static_cast<void>(labels(batches, {.seed = 1}));
+  CHECK(batches.decoded() > 20);
+  CHECK(batches.advice().find("reads from 4 groups of rows at a time") != std::string::npos);
+}
+
+TEST_CASE("after an error next() tries the same batch again, and leaves none out") {
+  TemporaryFolder const folder;
+  frugal::ParquetWriter writer(folder / "a.parquet", {.rows_per_group = 4});
+  for (std::int64_t i = 0; i < 12; ++i) {
+    Numbers const list{.dtype = frugal::Dtype::u8,
+                       .bytes = std::string(i / 4 == 1 ? 3 : 2, static_cast<char>(i))};
+    writer.add(Row({{"list", Cell(list)}}));
+  }
+  writer.close();
+  ParquetBatches batches({folder / "a.parquet"}, {.data = {"list"}},
+                         {.batch = 4, .shuffle = false});
+  CHECK(batches.next()->data[0][0].item<int>() == 0);
+  CHECK_THROWS_AS(batches.next(), frugal::DataError);
+  CHECK_THROWS_AS(batches.next(), frugal::DataError);
+  batches.seek({.position = 8});
+  CHECK(batches.next()->data[0][0].item<int>() == 8);
+  CHECK_FALSE(batches.next());
+}
+
 TEST_CASE("row groups whose lists differ in length are refused, in one batch and in several") {
   TemporaryFolder const folder;
   frugal::ParquetWriter writer(folder / "a.parquet", {.rows_per_group = 4});
@@ -184,6 +248,63 @@ TEST_CASE("rows collate to the batch that the columns make") {
     CHECK((collated.data.scalar_type() == batch->data.scalar_type()));
     CHECK(at::equal(collated.target, batch->target));
   }
+}
+
+TEST_CASE("an integer of more bits than float32 has is refused among several columns") {
+  TemporaryFolder const folder;
+  {
+    frugal::ParquetWriter writer(folder / "a.parquet");
+    for (std::int64_t i = 0; i < 4; ++i) {
+      writer.add(Row({{"id", Cell(std::int64_t{16777215} + i)}, {"x", Cell(0.5)}}));
+    }
+    writer.close();
+  }
+  auto const batches = [&](std::vector<std::string> data) {
+    return ParquetBatches({folder / "a.parquet"}, {.data = std::move(data)}, {.batch = 4});
+  };
+  CHECK_THROWS_WITH_AS(batches({"x", "id"}).next(),
+                       doctest::Contains("from row 0 on, column id): it is 16777218"),
+                       frugal::DataError);
+  CHECK((batches({"id"}).next()->data.scalar_type() == at::kLong));
+}
+
+TEST_CASE("rows collate to the types of whole columns") {
+  TemporaryFolder const folder;
+  {
+    auto const table = arrow::Table::Make(
+        arrow::schema({arrow::field("i8", arrow::int8()), arrow::field("u16", arrow::uint16()),
+                       arrow::field("i32", arrow::int32()), arrow::field("f16", arrow::float16()),
+                       arrow::field("u8", arrow::uint8()), arrow::field("f64", arrow::float64())}),
+        {*arrow::MakeArrayFromScalar(arrow::Int8Scalar(-3), 4),
+         *arrow::MakeArrayFromScalar(arrow::UInt16Scalar(65535), 4),
+         *arrow::MakeArrayFromScalar(arrow::Int32Scalar(7), 4),
+         *arrow::MakeArrayFromScalar(arrow::HalfFloatScalar(arrow::util::Float16::FromBits(0x3800)),
+                                     4),
+         *arrow::MakeArrayFromScalar(arrow::UInt8Scalar(200), 4),
+         *arrow::MakeArrayFromScalar(arrow::DoubleScalar(0.25), 4)});
+    auto const out = *arrow::io::FileOutputStream::Open((folder / "a.parquet").string());
+    REQUIRE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), out).ok());
+    REQUIRE(out->Close().ok());
+  }
+  ParquetSet const set(folder / "a.parquet");
+  std::vector<Row> rows;
+  for (std::uint64_t i = 0; i < 4; ++i) rows.push_back(set.get(i));
+  auto const check = [&](char const* column, at::Tensor const& wanted) {
+    CAPTURE(column);
+    BatchColumns const columns{.data = {column}};
+    auto const whole = ParquetBatches({folder / "a.parquet"}, columns, {.batch = 4}).next()->data;
+    auto const collated = columns(rows).data;
+    CHECK((whole.scalar_type() == wanted.scalar_type()));
+    CHECK((collated.scalar_type() == wanted.scalar_type()));
+    CHECK(at::equal(whole, wanted));
+    CHECK(at::equal(collated, wanted));
+  };
+  check("i8", at::full({4}, -3, at::kChar));
+  check("u16", at::full({4}, 65535, at::kInt));
+  check("i32", at::full({4}, 7, at::kInt));
+  check("f16", at::full({4}, 0.5, at::kHalf));
+  check("u8", at::full({4}, 200, at::kByte));
+  check("f64", at::full({4}, 0.25, at::kFloat));
 }
 
 TEST_CASE("a batch outlives the set that it views") {

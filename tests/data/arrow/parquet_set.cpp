@@ -7,7 +7,11 @@
 
 #include <support/files.hpp>
 
+#include <arrow/api.h>
+#include <arrow/io/file.h>
 #include <doctest/doctest.h>
+#include <parquet/arrow/writer.h>
+#include <parquet/properties.h>
 
 #include <atomic>
 #include <cstdint>
@@ -203,6 +207,92 @@ TEST_CASE("a flipped bit in a page is found by its checksum, and the other row g
   CHECK(found > 0);
   CHECK(read > 0);
   CHECK(wrong == 0);
+}
+
+/// A file of the old INT96 times, these microseconds since 1970; a null for INT64_MIN.
+void write_int96(fs::path const& path, std::vector<std::int64_t> const& microseconds) {
+  arrow::TimestampBuilder builder(arrow::timestamp(arrow::TimeUnit::MICRO),
+                                  arrow::default_memory_pool());
+  for (std::int64_t const value : microseconds) {
+    REQUIRE((value == INT64_MIN ? builder.AppendNull() : builder.Append(value)).ok());
+  }
+  auto const table = arrow::Table::Make(arrow::schema({arrow::field("when", builder.type())}),
+                                        {*builder.Finish()});
+  auto const out = *arrow::io::FileOutputStream::Open(path.string());
+  auto const how = parquet::ArrowWriterProperties::Builder().enable_deprecated_int96_timestamps();
+  REQUIRE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), out, 1000,
+                                     parquet::default_writer_properties(), how->build())
+              .ok());
+  REQUIRE(out->Close().ok());
+}
+
+TEST_CASE("INT96 times are read exactly in their unit, or refused") {
+  TemporaryFolder const folder;
+  // 2300-01-01 is day 120529.
+  std::int64_t const late = std::int64_t{120529} * 86400000000;
+  write_int96(folder / "a.parquet", {1500000, INT64_MIN, -1000000, late});
+  ParquetSet const set(folder / "a.parquet");
+  CHECK((set.unit("when") == frugal::TimeUnit::nanosecond));
+  CHECK_THROWS_WITH_AS(static_cast<void>(set.get(0)),
+                       doctest::Contains("row group 0, row 3 of the row group, column when"),
+                       frugal::DataError);
+  ParquetSet const micro(folder / "a.parquet", {.int96_unit = frugal::TimeUnit::microsecond});
+  CHECK((micro.get(0).unit("when") == frugal::TimeUnit::microsecond));
+  CHECK(micro.get(0).integer("when") == 1500000);
+  CHECK(micro.get(1).is_null("when"));
+  CHECK(micro.get(2).integer("when") == -1000000);
+  CHECK(micro.get(3).integer("when") == late);
+  ParquetSet const seconds(folder / "a.parquet", {.int96_unit = frugal::TimeUnit::second});
+  CHECK_THROWS_WITH_AS(static_cast<void>(seconds.get(0)), doctest::Contains("no whole number"),
+                       frugal::DataError);
+  CHECK_THROWS_AS(ParquetSet(folder / "a.parquet", {.int96_unit = frugal::TimeUnit::day}),
+                  frugal::SettingsError);
+  write_int96(folder / "b.parquet", {1500000, -1000000});
+  CHECK(ParquetSet(folder / "b.parquet").get(1).integer("when") == -1000000000);
+}
+
+TEST_CASE("what no cell holds is refused with its row and column, and can be left out") {
+  TemporaryFolder const folder;
+  arrow::UInt64Builder numbers;
+  REQUIRE(numbers.AppendValues({7, std::uint64_t{1} << 63}).ok());
+  arrow::ListBuilder words(arrow::default_memory_pool(), std::make_shared<arrow::StringBuilder>());
+  auto& items = static_cast<arrow::StringBuilder&>(*words.value_builder());
+  for (bool const null : {false, true}) {
+    REQUIRE(words.Append().ok());
+    REQUIRE(items.Append("a").ok());
+    REQUIRE((null ? items.AppendNull() : items.Append("")).ok());
+  }
+  auto const table = arrow::Table::Make(
+      arrow::schema({arrow::field("n", arrow::uint64()), arrow::field("w", words.type())}),
+      {*numbers.Finish(), *words.Finish()});
+  auto const out = *arrow::io::FileOutputStream::Open((folder / "a.parquet").string());
+  REQUIRE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), out).ok());
+  REQUIRE(out->Close().ok());
+  ParquetSet const n(folder / "a.parquet", {.columns = {"n"}});
+  CHECK(n.get(0).integer("n") == 7);
+  CHECK_THROWS_WITH_AS(static_cast<void>(n.get(1)),
+                       doctest::Contains("a.parquet, row 1, column n): it is 9223372036854775808"),
+                       frugal::DataError);
+  ParquetSet const w(folder / "a.parquet", {.columns = {"w"}});
+  CHECK(w.get(0).texts("w") == std::vector<std::string>{"a", ""});
+  CHECK_THROWS_WITH_AS(static_cast<void>(w.get(1)),
+                       doctest::Contains("a.parquet, row 1, column w): item 1 of 2"),
+                       frugal::DataError);
+}
+
+TEST_CASE("a cache that holds fewer row groups than are read at a time is advised against") {
+  TemporaryFolder const folder;
+  write(folder / "a.parquet", 0, 40);
+  ParquetSet const small(folder / "a.parquet", {.columns = {"label"}, .cache_bytes = 1});
+  ParquetSet const large(folder / "a.parquet", {.columns = {"label"}});
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    static_cast<void>(small.get(i * 7 % 40));
+    static_cast<void>(large.get(i * 7 % 40));
+  }
+  CHECK(small.decoded() > small.groups());
+  CHECK(small.group_advice(10).find("raise cache_bytes to 1 MiB") != std::string::npos);
+  CHECK(small.group_advice(1).empty());
+  CHECK(large.group_advice(10).empty());
 }
 
 TEST_CASE("files of other columns do not make one set") {

@@ -75,7 +75,7 @@ TEST_CASE("a column that is null at first gets its type from the first value of 
 TEST_CASE("what no reader would take is refused: bytes as text, two columns of one name") {
   TemporaryFolder const folder;
   auto const refused = [&](Row row, char const* what) {
-    frugal::ParquetWriter writer(folder / "a.parquet", {.binary = {"bytes"}});
+    frugal::ParquetWriter writer(folder / "a.parquet");
     writer.add(std::move(row));
     CHECK_THROWS_WITH_AS(writer.close(), doctest::Contains(what), frugal::DataError);
   };
@@ -88,6 +88,38 @@ TEST_CASE("what no reader would take is refused: bytes as text, two columns of o
   writer.add(Row({{"bytes", Cell(wrong)}, {"word", Cell(std::string("\xc3\xa9"))}}));
   writer.close();
   CHECK(frugal::ParquetSet(folder / "b.parquet").get(0).text("bytes") == wrong);
+}
+
+TEST_CASE("an integer that a column of floats does not hold is refused") {
+  TemporaryFolder const folder;
+  ParquetWriter writer(folder / "a");
+  writer.add(Row({{"x", Cell(0.5)}}));
+  writer.add(Row({{"x", Cell(std::int64_t{9007199254740993})}}));
+  CHECK_THROWS_WITH_AS(writer.close(),
+                       doctest::Contains("row 1, column x): it is 9007199254740993"),
+                       frugal::DataError);
+}
+
+TEST_CASE("a row group ends before it exceeds its bytes, and a row above them is a group") {
+  TemporaryFolder const folder;
+  ParquetWriter writer(folder / "a", {.bytes_per_group = 1000});
+  // Each cell counts its bytes and eight.
+  for (std::size_t const size : {492U, 492U, 493U, 492U, 5000U, 1U}) {
+    writer.add(Row({{"s", Cell(std::string(size, 'x'))}}));
+  }
+  writer.close();
+  frugal::ParquetSet const set(folder / "a");
+  CHECK(set.shard_sizes() == std::vector<std::uint64_t>{2, 1, 1, 1, 1});
+  CHECK(set.get(4).text("s").size() == 5000);
+  CHECK_THROWS_AS(ParquetWriter(folder / "b", {.bytes_per_group = 0}), frugal::SettingsError);
+}
+
+TEST_CASE("a column of bytes that does not exist is refused") {
+  TemporaryFolder const folder;
+  ParquetWriter writer(folder / "a", {.binary = {"pixel"}});
+  writer.add(Row({{"pixels", Cell(std::string("x"))}}));
+  CHECK_THROWS_WITH_AS(writer.close(), doctest::Contains("there is no column pixel"),
+                       frugal::SettingsError);
 }
 
 TEST_CASE("rows of other columns are refused") {

@@ -129,4 +129,28 @@ TEST_CASE("nothing is left of a file that was not closed, and none is replaced")
   CHECK_THROWS_AS(AvroWriter(folder / "a", R"("long")"), frugal::StoreError);
 }
 
+TEST_CASE("a number that its column would change is refused") {
+  TemporaryFolder const folder;
+  int n = 0;
+  auto const write = [&](char const* type, Cell cell) {
+    return written(folder / std::to_string(n++), type, std::move(cell));
+  };
+  std::int64_t const large = (std::int64_t{1} << 53) + 1;
+  CHECK_THROWS_AS(write(R"("double")", Cell(large)), frugal::DataError);
+  CHECK(write(R"("double")", Cell(large - 1)) == Cell(9007199254740992.0));
+  CHECK_THROWS_AS(write(R"("float")", Cell(std::int64_t{16777217})), frugal::DataError);
+  CHECK(write(R"("float")", Cell(std::int64_t{16777216})) == Cell(16777216.0));
+  CHECK_THROWS_AS(write(R"("float")", Cell(1e300)), frugal::DataError);
+  CHECK(write(R"("float")", Cell(0.1)) == Cell(static_cast<double>(0.1F)));  // as the schema says
+  // A branch that holds it exactly comes before one that rounds.
+  CHECK(write(R"(["float", "double"])", Cell(0.1)) == Cell(0.1));
+  CHECK(write(R"(["float", "double"])", Cell(0.5)) == Cell(0.5));
+  CHECK(write(R"(["float", "double"])", Cell(1e300)) == Cell(1e300));
+  CHECK_THROWS_AS(write(R"(["null", "double"])", Cell(large)), frugal::DataError);
+  std::int64_t const items[] = {1, large};
+  Numbers const list{.dtype = Dtype::i64,
+                     .bytes = std::string(reinterpret_cast<char const*>(items), sizeof items)};
+  CHECK_THROWS_AS(write(R"({"type": "array", "items": "double"})", list), frugal::DataError);
+}
+
 }  // namespace frugal_test::avro_writer

@@ -5,6 +5,7 @@
 #include <frugal/data/limited.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/transformed.hpp>
+#include <frugal/data/resident.hpp>
 #include <frugal/data/sampling/draw.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/checkpoint.hpp>
@@ -19,8 +20,10 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace frugal_test::data_loading_fit {
 
@@ -127,6 +130,21 @@ TEST_CASE("a damaged sample ends a run at its batch, with the module as it was b
     CHECK(error.fault().where == "sample 5, the batch at position 4 of epoch 0, rule");
   }
   for (at::Tensor const& parameter : net->parameters()) CHECK_FALSE(parameter.grad().defined());
+}
+
+/// A source that has advice and does not measure how long it is waited for, as ParquetBatches.
+struct Advised {
+  frugal::Resident rows{samples(16), {.batch = 8}};
+  void seek(frugal::Cursor const& cursor) { rows.seek(cursor); }
+  std::optional<Batch> next() { return rows.next(); }
+  std::string advice() const { return "write smaller row groups"; }
+};
+
+TEST_CASE("a report has the advice of a source that does not measure its waiting") {
+  frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{},
+                          frugal::Settings{.epochs = 1}, frugal::Optimize<frugal::SGD>{}};
+  Advised source;
+  CHECK(trainer.fit(source).advice == std::vector<std::string>{"write smaller row groups"});
 }
 
 TEST_CASE("a loader can train and validate at once, each its own") {

@@ -272,6 +272,25 @@ TEST_CASE("the report counts steps and the stages' time, and the advice is that 
   CHECK(source.advice() == report.advice());
 }
 
+/// A set of tables, as ParquetSet is one.
+struct Grouped : Numbered {
+  using Numbered::Numbered;
+  std::uint64_t groups() const { return 5; }
+  std::string group_advice(std::uint64_t at_once) const {
+    return at_once == 1 ? std::string() : "from " + std::to_string(at_once) + " groups";
+  }
+};
+
+TEST_CASE("the advice of a set of tables about its order is in that of its loader") {
+  auto const advice = [](bool shuffle) {
+    return loader(frugal::Transformed(Grouped(40), [](Batch sample) { return sample; }),
+                  {.batch = 4, .shuffle = shuffle}, frugal::Stack{}, {.workers = 0})
+        .advice();
+  };
+  CHECK(advice(true) == "from 5 groups");
+  CHECK(advice(false).empty());
+}
+
 TEST_CASE("a batch below one and a set without samples are refused, with the set's name") {
   try {
     loader(Numbered(4), {.batch = 0}, frugal::Stack{}, {.name = "digits"});

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,4 +71,30 @@ TEST_CASE("an unknown column lists those that there are") {
 TEST_CASE("a list of numbers counts its items, whatever their width") {
   CHECK(frugal::Numbers{.dtype = frugal::Dtype::f64, .bytes = std::string(24, '\0')}.count() == 3);
   CHECK(frugal::Numbers{.dtype = frugal::Dtype::boolean, .bytes = "\1"}.count() == 1);
+}
+
+TEST_CASE("an integer is a real number only if a double holds it") {
+  auto const real = [](std::int64_t value) { return Row({{"n", Cell(value)}}).real("n"); };
+  CHECK(real(std::int64_t{1} << 53) == 9007199254740992.0);
+  CHECK(real((std::int64_t{1} << 53) + 2) == 9007199254740994.0);
+  CHECK(real(INT64_MIN) == -9223372036854775808.0);
+  CHECK_THROWS_WITH_AS(real((std::int64_t{1} << 53) + 1),
+                       doctest::Contains("row 0, column n): it is 9007199254740993"),
+                       frugal::DataError);
+  CHECK_THROWS_AS(real(INT64_MAX), frugal::DataError);
+}
+
+TEST_CASE("a row says the unit and the numbers of its columns, as far as the file does") {
+  auto const head = std::make_shared<frugal::RowHead const>(frugal::RowHead{
+      .source = "a",
+      .columns = {"t", "n"},
+      .formats = {{.dtype = frugal::Dtype::i64, .unit = frugal::TimeUnit::millisecond},
+                  {.dtype = frugal::Dtype::i8}}});
+  Row const row(head, 0, {Cell(std::int64_t{1}), Cell(std::int64_t{2})});
+  CHECK((row.unit("t") == frugal::TimeUnit::millisecond));
+  CHECK((row.unit("n") == frugal::TimeUnit::none));
+  CHECK((row.dtype("n") == frugal::Dtype::i8));
+  CHECK((sample().unit("n") == frugal::TimeUnit::none));
+  CHECK_FALSE(sample().dtype("n"));
+  CHECK_THROWS_AS(static_cast<void>(row.unit("x")), frugal::SettingsError);
 }

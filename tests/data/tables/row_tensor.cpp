@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -58,4 +60,9 @@ TEST_CASE("bytes, numbers and booleans are tensors, and the rest is not") {
   CHECK_THROWS_AS(tensor(Cell()), frugal::DataError);
   CHECK_THROWS_WITH_AS(tensor(std::vector<std::string>{"a"}), doctest::Contains("a list of texts"),
                        frugal::DataError);
+}
+
+TEST_CASE("a number beyond float32 is no tensor of it") {
+  CHECK_THROWS_WITH_AS(tensor(1e300), doctest::Contains("row 0, column x"), frugal::DataError);
+  CHECK(std::isinf(tensor(std::numeric_limits<double>::infinity()).item<float>()));
 }

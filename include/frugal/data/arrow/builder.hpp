@@ -88,6 +88,7 @@ inline std::shared_ptr<::arrow::Schema> schema_of_rows(std::vector<Row> const& r
                                                        std::string const& where) {
   std::vector<std::string> const& names = rows.front().columns();
   std::vector<std::shared_ptr<::arrow::Field>> fields;
+  for (std::string const& column : binary) static_cast<void>(rows.front().cell(column));  // throws
   for (std::size_t c = 0; c < names.size(); ++c) {
     if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(c), names[c]) !=
         names.begin() + static_cast<std::ptrdiff_t>(c)) {
@@ -114,20 +115,24 @@ inline std::shared_ptr<::arrow::Schema> schema_of_rows(std::vector<Row> const& r
 }
 
 /// DataError for bytes in a column of texts: readers decode them as UTF-8.
-inline void require_text(std::string const& text, std::string const& where) {
+template <class Where>
+void require_text(std::string const& text, Where const& where) {
   if (is_utf8(text)) return;
   throw DataError({.what = "a text is not UTF-8",
-                   .where = where,
+                   .where = where(),
                    .why = "the column was not declared as bytes",
                    .fix = "Name the column in ParquetWriterSettings::binary."});
 }
 
-/// Appends a cell to the builder of its column; false for a cell of another type.
-inline bool append_cell(::arrow::ArrayBuilder& builder, Cell const& cell,
-                        std::string const& where) {
+/// Appends a cell to the builder of its column; false for a cell of another type. `where()` is what
+/// errors call it.
+template <class Where>
+bool append_cell(::arrow::ArrayBuilder& builder, Cell const& cell, Where const& where) {
   using ::arrow::Type;
   auto const done = [&](::arrow::Status const& status) {
-    check_arrow(status, where, "a cell cannot be written");
+    if (status.ok()) return true;
+    check_arrow(status, where(), "a cell cannot be written",
+                "Store it in a file of its own, and the file's path in the column.");
     return true;
   };
   auto const type = builder.type();
@@ -140,6 +145,12 @@ inline bool append_cell(::arrow::ArrayBuilder& builder, Cell const& cell,
       return done(static_cast<::arrow::Int64Builder&>(builder).Append(*value));
     }
     if (type->id() == Type::DOUBLE) {
+      if (!fits_double(*value)) {
+        throw DataError({.what = "an integer is no double",
+                         .where = where(),
+                         .why = "it is " + std::to_string(*value) + ", and double has 53 bits",
+                         .fix = "Write the column's first value as an integer, too."});
+      }
       return done(
           static_cast<::arrow::DoubleBuilder&>(builder).Append(static_cast<double>(*value)));
     }
@@ -181,31 +192,40 @@ inline bool append_cell(::arrow::ArrayBuilder& builder, Cell const& cell,
   return done(lists.value_builder()->AppendArraySlice(::arrow::ArraySpan(*values), 0, count));
 }
 
-/// The rows as a table of that schema.
+/// The rows as a table of that schema; `first` is the number of the first in its file.
 inline std::shared_ptr<::arrow::Table> table_of_rows(std::vector<Row> const& rows,
                                                      std::shared_ptr<::arrow::Schema> schema,
-                                                     std::string const& where) {
+                                                     std::string const& where,
+                                                     std::uint64_t first) {
   std::vector<std::shared_ptr<::arrow::Array>> columns;
   for (Row const& row : rows) {
     if (row.columns() == schema->field_names() && row.cells().size() == row.columns().size()) {
       continue;
     }
-    throw DataError({.what = "a row has other columns than the first",
-                     .where = where,
-                     .why = "",
-                     .fix = "Give every row the same columns, in one order."});
+    throw DataError(
+        {.what = "a row has other columns than the first",
+         .where = where + ", row " +
+                  std::to_string(first + static_cast<std::uint64_t>(&row - rows.data())),
+         .why = "",
+         .fix = "Give every row the same columns, in one order."});
   }
   for (int c = 0; c < schema->num_fields(); ++c) {
     std::unique_ptr<::arrow::ArrayBuilder> builder;
     check_arrow(
         ::arrow::MakeBuilder(::arrow::default_memory_pool(), schema->field(c)->type(), &builder),
         where, "a column cannot be written");
-    std::string const column = where + ", column " + schema->field(c)->name();
-    for (Row const& row : rows) {
-      Cell const& cell = row.cells()[static_cast<std::size_t>(c)];
-      if (append_cell(*builder, cell, column)) continue;
+    std::uint64_t row = first;
+    auto const column = [&] {
+      return where + ", row " + std::to_string(row) + ", column " + schema->field(c)->name();
+    };
+    for (Row const& each : rows) {
+      Cell const& cell = each.cells()[static_cast<std::size_t>(c)];
+      if (append_cell(*builder, cell, column)) {
+        ++row;
+        continue;
+      }
       throw DataError({.what = "a cell is of another type than its column",
-                       .where = column,
+                       .where = column(),
                        .why = "it is " + std::string(cell_kind(cell)) + ", and the column is " +
                               schema->field(c)->type()->ToString(),
                        .fix = "Write one type per column."});

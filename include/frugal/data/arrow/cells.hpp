@@ -3,6 +3,7 @@
 #pragma once
 
 #include <frugal/data/tables/cell.hpp>
+#include <frugal/data/tables/row.hpp>
 #include <frugal/error.hpp>
 #include <frugal/store/dtype.hpp>
 
@@ -10,11 +11,13 @@
 #include <arrow/type.h>
 #include <arrow/util/float16.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace frugal::detail {
@@ -56,6 +59,63 @@ inline std::optional<Dtype> arrow_dtype(::arrow::DataType const& type) {
     default:
       return std::nullopt;
   }
+}
+
+/// What a column of this type has: the numbers, and the unit of times.
+inline ColumnFormat arrow_format(::arrow::DataType const& type) {
+  using ::arrow::Type;
+  switch (type.id()) {
+    case Type::DICTIONARY:
+      return arrow_format(*static_cast<::arrow::DictionaryType const&>(type).value_type());
+    case Type::LIST:
+    case Type::LARGE_LIST:
+    case Type::FIXED_SIZE_LIST:
+      return {.unit = arrow_format(*type.field(0)->type()).unit};
+    default:
+      break;
+  }
+  ColumnFormat format{.dtype = arrow_dtype(type)};
+  auto const unit = [](::arrow::TimeUnit::type of) {
+    switch (of) {
+      case ::arrow::TimeUnit::SECOND:
+        return TimeUnit::second;
+      case ::arrow::TimeUnit::MILLI:
+        return TimeUnit::millisecond;
+      case ::arrow::TimeUnit::MICRO:
+        return TimeUnit::microsecond;
+      case ::arrow::TimeUnit::NANO:
+        break;
+    }
+    return TimeUnit::nanosecond;
+  };
+  switch (type.id()) {
+    case Type::DATE32:
+      format.unit = TimeUnit::day;
+      break;
+    case Type::DATE64:
+      format.unit = TimeUnit::millisecond;
+      break;
+    case Type::TIME32:
+    case Type::TIME64:
+      format.unit = unit(static_cast<::arrow::TimeType const&>(type).unit());
+      break;
+    case Type::TIMESTAMP:
+      format.unit = unit(static_cast<::arrow::TimestampType const&>(type).unit());
+      break;
+    case Type::DURATION:
+      format.unit = unit(static_cast<::arrow::DurationType const&>(type).unit());
+      break;
+    default:
+      break;
+  }
+  return format;
+}
+
+/// The names and formats of the columns of a table.
+inline RowHead arrow_head(std::string source, ::arrow::Schema const& schema) {
+  RowHead head{.source = std::move(source), .columns = schema.field_names()};
+  for (auto const& field : schema.fields()) head.formats.push_back(arrow_format(*field->type()));
+  return head;
 }
 
 inline bool arrow_text(::arrow::DataType const& type) {
@@ -108,20 +168,9 @@ inline std::string_view arrow_text_at(::arrow::Array const& array, std::int64_t 
   }
 }
 
-/// `count` values from `first` on, packed. DataError for a null among them.
-inline Numbers arrow_numbers(::arrow::Array const& values, std::int64_t first, std::int64_t count,
-                             std::string const& where) {
+/// `count` values from `first` on, packed; none of them is null.
+inline Numbers arrow_numbers(::arrow::Array const& values, std::int64_t first, std::int64_t count) {
   Numbers out{.dtype = *arrow_dtype(*values.type()), .bytes = {}};
-  if (values.null_count() > 0) {
-    for (std::int64_t i = first; i < first + count; ++i) {
-      if (values.IsNull(i)) {
-        throw DataError({.what = "a list has a null",
-                         .where = where,
-                         .why = "",
-                         .fix = "Write a number in its place."});
-      }
-    }
-  }
   auto const size = static_cast<std::size_t>(count);
   if (out.dtype == Dtype::boolean) {
     auto const& bits = static_cast<::arrow::BooleanArray const&>(values);
@@ -140,13 +189,41 @@ inline Numbers arrow_numbers(::arrow::Array const& values, std::int64_t first, s
   return out;
 }
 
+/// Where a cell is: a text only for an error.
+struct CellPlace {
+  RowHead const& head;
+  std::size_t column;
+  std::uint64_t row;
+
+  std::string text() const {
+    return head.source + ", row " + std::to_string(row) + ", column " + head.columns[column];
+  }
+};
+
+/// DataError for a null among `count` items of a list: neither a number nor a text stands for it.
+inline void require_items(::arrow::Array const& values, std::int64_t first, std::int64_t count,
+                          CellPlace const& place) {
+  if (values.null_count() == 0) return;
+  for (std::int64_t i = first; i < first + count; ++i) {
+    if (values.IsValid(i)) continue;
+    throw DataError({.what = "a list has a null",
+                     .where = place.text(),
+                     .why = "item " + std::to_string(i - first) + " of " + std::to_string(count),
+                     .fix = "Write a value in its place, or leave the column out by naming the "
+                            "others in `columns`."});
+  }
+}
+
 /// The cell of an integer or float that lies at `bytes`.
-inline Cell number_cell(Dtype dtype, char const* bytes, std::string const& where) {
+inline Cell number_cell(Dtype dtype, char const* bytes, CellPlace const& place) {
   auto const as = [&]<class T>(T value) {
     std::memcpy(&value, bytes, sizeof(T));
     return value;
   };
-  if (dtype == Dtype::u64) return unsigned_cell(as(std::uint64_t{}), where);
+  if (dtype == Dtype::u64) {
+    auto const value = as(std::uint64_t{});
+    return unsigned_cell(value, value > std::uint64_t{INT64_MAX} ? place.text() : std::string());
+  }
   if (dtype == Dtype::f16) {
     return ::arrow::util::Float16::FromBits(as(std::uint16_t{})).ToDouble();
   }
@@ -154,19 +231,19 @@ inline Cell number_cell(Dtype dtype, char const* bytes, std::string const& where
 }
 
 /// Cell `i` of a column.
-inline Cell arrow_cell(::arrow::Array const& array, std::int64_t i, std::string const& where) {
+inline Cell arrow_cell(::arrow::Array const& array, std::int64_t i, CellPlace const& place) {
   using ::arrow::Type;
   if (array.IsNull(i)) return {};
   ::arrow::DataType const& type = *array.type();
   if (type.id() == Type::BOOL) return static_cast<::arrow::BooleanArray const&>(array).Value(i);
   if (auto const dtype = arrow_dtype(type)) {
     auto const at = static_cast<std::size_t>(array.offset() + i) * (dtype_bits(*dtype) / 8);
-    return number_cell(*dtype, array.data()->buffers[1]->data_as<char>() + at, where);
+    return number_cell(*dtype, array.data()->buffers[1]->data_as<char>() + at, place);
   }
   if (arrow_text(type)) return std::string(arrow_text_at(array, i));
   if (type.id() == Type::DICTIONARY) {
     auto const& coded = static_cast<::arrow::DictionaryArray const&>(array);
-    return arrow_cell(*coded.dictionary(), coded.GetValueIndex(i), where);
+    return arrow_cell(*coded.dictionary(), coded.GetValueIndex(i), place);
   }
   std::int64_t first = 0;
   std::int64_t count = 0;
@@ -183,10 +260,11 @@ inline Cell arrow_cell(::arrow::Array const& array, std::int64_t i, std::string 
   } else {
     list(static_cast<::arrow::FixedSizeListArray const&>(array));
   }
-  if (!arrow_text(*values->type())) return arrow_numbers(*values, first, count, where);
+  require_items(*values, first, count, place);
+  if (!arrow_text(*values->type())) return arrow_numbers(*values, first, count);
   std::vector<std::string> texts;
   for (std::int64_t t = first; t < first + count; ++t) {
-    texts.emplace_back(values->IsNull(t) ? std::string_view() : arrow_text_at(*values, t));
+    texts.emplace_back(arrow_text_at(*values, t));
   }
   return texts;
 }

@@ -50,7 +50,7 @@ inline at::Tensor numbers_tensor(::arrow::Array const& values, std::int64_t firs
               "Read rows instead, whose accessors take a fallback, or fill them in the file.");
   }
   if (*dtype == Dtype::boolean) {
-    Numbers const bytes = arrow_numbers(values, first, count, where);
+    Numbers const bytes = arrow_numbers(values, first, count);
     return tensor_of(*dtype, bytes.bytes.data(), count, where);
   }
   at::ScalarType const type = scalar_type(*dtype);

@@ -7,6 +7,7 @@
 #include <frugal/data/arrow/parquet_set.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/rows.hpp>
+#include <frugal/data/sampling/group_window.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/shards/shard_order.hpp>
 #include <frugal/data/source.hpp>
@@ -15,9 +16,13 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,16 +39,21 @@ namespace frugal {
 /// Cost    one row group is decoded where its first batch is asked for; inside a `Prefetch` in its
 ///         worker. Unshuffled batches are views of the row group and copy nothing, so do not write
 ///         into them; a shuffled batch is one copy of its rows.
-/// Order   a row group after the other (ShardOrder with a window of 1); another Order may be given,
-///         with an effect on how often a row group is decoded: see ParquetSet.
-/// Errors  those of ParquetSet, of BatchColumns and of the Order.
+/// Order   shuffled over some row groups at a time, a ShardOrder. Its window is the ShuffleWindow
+///         that is given, or else as many row groups as 256 MiB hold by the footers, at most 16:
+///         they are in memory together. Another Order may be given, with an effect on how often a
+///         row group is decoded: see ParquetSet, and advice().
+/// Errors  those of ParquetSet, of BatchColumns and of the Order. next() tries the same batch again
+///         after an error: none is left out.
 template <Order O = ShardOrder>
 class ParquetBatches {
  public:
   ParquetBatches(std::vector<std::filesystem::path> const& paths, BatchColumns columns,
-                 Loading loading = {}, ParquetSettings settings = {})
+                 Loading loading = {}, ParquetSettings settings = {},
+                 std::optional<ShuffleWindow> window = std::nullopt)
     requires std::same_as<O, ShardOrder>
-      : ParquetBatches(set_of(paths, columns, settings), columns, loading, settings.cache_bytes) {}
+      : ParquetBatches(set_of(paths, columns, settings), columns, loading, settings.cache_bytes,
+                       window) {}
 
   /// Batches over a set that has the columns, in a given order of its rows.
   ParquetBatches(ParquetSet set, BatchColumns columns, O order,
@@ -56,31 +66,20 @@ class ParquetBatches {
     for (std::uint64_t const rows : sizes_) index_.add(rows);
   }
 
-  void seek(Cursor const& cursor) { order_.seek(cursor); }
+  void seek(Cursor const& cursor) {
+    slice_.reset();
+    order_.seek(cursor);
+  }
 
   std::optional<Batch> next() {
-    Pass::Slice const slice = order_.advance();
-    if (slice.count == 0) return std::nullopt;
-    indices_.resize(slice.count);
-    order_.indices(slice, std::span(indices_));
-    std::vector<at::Tensor> data;
-    std::vector<at::Tensor> target;
-    for (std::size_t begin = 0; begin < indices_.size();) {
-      std::size_t const group = index_.group(indices_[begin]);
-      std::uint64_t const first = index_.first(group);
-      std::size_t end = begin;
-      in_group_.clear();
-      while (end < indices_.size() && indices_[end] >= first &&
-             indices_[end] - first < sizes_[group]) {
-        in_group_.push_back(static_cast<std::int64_t>(indices_[end++] - first));
-      }
-      auto const rows = decoded(group);
-      require_alike(*rows, group);
-      data.push_back(take(rows->data));
-      if (rows->target.defined()) target.push_back(take(rows->target));
-      begin = end;
+    if (!slice_) slice_ = order_.advance();
+    if (slice_->count == 0) {
+      slice_.reset();
+      return std::nullopt;
     }
-    return Batch{joined(std::move(data)), joined(std::move(target))};
+    Batch batch = read(*slice_);
+    slice_.reset();
+    return batch;
   }
 
   std::uint64_t samples() const { return order_.samples(); }
@@ -89,13 +88,41 @@ class ParquetBatches {
   /// How often a row group was decoded.
   std::uint64_t decoded() const { return cache_->decoded(); }
 
+  /// What to change about files or window, in one sentence; empty if nothing. A fit puts it into its
+  /// Report.
+  std::string advice() const {
+    if (one_group_) {
+      return "rows are shuffled within one row group at a time, since 256 MiB do not hold two: "
+             "write smaller row groups, or give ParquetBatches a ShuffleWindow and the "
+             "cache_bytes for it";
+    }
+    return cache_->advice(detail::groups_at_once(order_, index_.groups()));
+  }
+
  private:
   using Cache = detail::GroupCache<Batch>;
 
-  ParquetBatches(ParquetSet set, BatchColumns columns, Loading loading, std::uint64_t cache_bytes)
+  static constexpr std::uint64_t window_bytes = std::uint64_t{256} << 20;
+  static constexpr std::uint64_t most_groups = 16;
+
+  ParquetBatches(ParquetSet set, BatchColumns columns, Loading loading, std::uint64_t cache_bytes,
+                 std::optional<ShuffleWindow> window)
     requires std::same_as<O, ShardOrder>
       : ParquetBatches(set, std::move(columns),
-                       ShardOrder(set, loading, {.shards = 1}, set.name(0)), cache_bytes) {}
+                       ShardOrder(set, loading, window ? *window : window_of(set), set.name(0)),
+                       cache_bytes) {
+    one_group_ = !window && loading.shuffle && index_.groups() > 1 && window_of(set_).shards == 1;
+  }
+
+  /// As many row groups as window_bytes hold. It does not depend on cache_bytes: how much memory
+  /// there is changes no order.
+  static ShuffleWindow window_of(ParquetSet const& set) {
+    std::uint64_t largest = 1;
+    for (std::size_t group = 0; group < set.groups(); ++group) {
+      largest = std::max(largest, set.group_bytes(group));
+    }
+    return {.shards = std::clamp<std::uint64_t>(window_bytes / largest, 1, most_groups)};
+  }
 
   /// Only the columns of the batch are read.
   static ParquetSet set_of(std::vector<std::filesystem::path> const& paths,
@@ -103,6 +130,49 @@ class ParquetBatches {
     settings.columns = columns.data;
     if (!columns.target.empty()) settings.columns.push_back(columns.target);
     return ParquetSet(paths, std::move(settings));
+  }
+
+  /// The batch of the order's places `slice`.
+  Batch read(Pass::Slice slice) {
+    indices_.resize(slice.count);
+    order_.indices(slice, std::span(indices_));
+    // The places of the batch, by row group: each group is looked at once.
+    places_.resize(indices_.size());
+    std::iota(places_.begin(), places_.end(), std::int64_t{0});
+    groups_.clear();
+    for (std::uint64_t const index : indices_) groups_.push_back(index_.group(index));
+    auto const group_of = [&](std::int64_t place) {
+      return groups_[static_cast<std::size_t>(place)];
+    };
+    bool const mixed = !std::is_sorted(groups_.begin(), groups_.end());
+    if (mixed) {
+      std::stable_sort(places_.begin(), places_.end(),
+                       [&](std::int64_t a, std::int64_t b) { return group_of(a) < group_of(b); });
+    }
+    std::vector<at::Tensor> data;
+    std::vector<at::Tensor> target;
+    for (std::size_t begin = 0; begin < places_.size();) {
+      std::size_t const group = group_of(places_[begin]);
+      std::uint64_t const first = index_.first(group);
+      in_group_.clear();
+      for (; begin < places_.size() && group_of(places_[begin]) == group; ++begin) {
+        std::uint64_t const index = indices_[static_cast<std::size_t>(places_[begin])];
+        in_group_.push_back(static_cast<std::int64_t>(index - first));
+      }
+      auto const rows = decoded(group);
+      require_alike(*rows, group);
+      data.push_back(take(rows->data));
+      if (rows->target.defined()) target.push_back(take(rows->target));
+    }
+    Batch batch{joined(std::move(data)), joined(std::move(target))};
+    if (!mixed) return batch;
+    in_group_.resize(places_.size());
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      in_group_[static_cast<std::size_t>(places_[i])] = static_cast<std::int64_t>(i);
+    }
+    batch.data = Rows(batch.data).gather(in_group_);
+    if (batch.target.defined()) batch.target = Rows(batch.target).gather(in_group_);
+    return batch;
   }
 
   std::shared_ptr<Batch const> decoded(std::size_t group) {
@@ -118,8 +188,9 @@ class ParquetBatches {
       std::vector<at::Tensor> data;
       for (std::string const& column : columns_.data) data.push_back(tensor(column));
       at::Tensor target = columns_.target.empty() ? at::Tensor() : tensor(columns_.target);
-      auto batch =
-          std::make_shared<Batch const>(columns_.batch(std::move(data), std::move(target)));
+      auto batch = std::make_shared<Batch const>(columns_.batch(
+          std::move(data), std::move(target),
+          table.head().source + ", from row " + std::to_string(table.first()) + " on"));
       std::uint64_t const bytes =
           batch->data.nbytes() + (batch->target.defined() ? batch->target.nbytes() : 0);
       return typename Cache::Made{batch, bytes};
@@ -164,13 +235,18 @@ class ParquetBatches {
   std::vector<std::uint64_t> sizes_;
   detail::GroupIndex index_;
   std::unique_ptr<Cache> cache_;
+  std::optional<Pass::Slice> slice_;  ///< of the batch that an error kept back
+  bool one_group_ = false;            ///< rows are shuffled within groups alone, and nobody said so
   std::vector<std::uint64_t> indices_;
+  std::vector<std::int64_t> places_;
+  std::vector<std::size_t> groups_;
   std::vector<std::int64_t> in_group_;
   /// The shapes of a row's data and target.
   std::optional<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> shapes_;
 };
 
 ParquetBatches(std::vector<std::filesystem::path> const&, BatchColumns, Loading = {},
-               ParquetSettings = {}) -> ParquetBatches<ShardOrder>;
+               ParquetSettings = {}, std::optional<ShuffleWindow> = std::nullopt)
+    -> ParquetBatches<ShardOrder>;
 
 }  // namespace frugal

@@ -2,7 +2,9 @@
 // needs: arrow
 #pragma once
 
+#include <frugal/data/arrow/int96.hpp>
 #include <frugal/data/arrow/status.hpp>
+#include <frugal/data/arrow/table.hpp>
 #include <frugal/error.hpp>
 #include <frugal/store/signal_free_thread.hpp>
 
@@ -33,8 +35,9 @@ class ParquetFile {
   ///
   /// Errors  DataError for a file that is missing, truncated, damaged or no Parquet; SettingsError
   ///         for a column that it lacks.
-  ParquetFile(std::filesystem::path const& path, std::vector<std::string> columns, bool verify)
-      : name_(path.string()), verify_(verify), columns_(std::move(columns)) {
+  ParquetFile(std::filesystem::path const& path, std::vector<std::string> columns, bool verify,
+              TimeUnit int96 = TimeUnit::nanosecond)
+      : name_(path.string()), verify_(verify), int96_(int96), columns_(std::move(columns)) {
     file_ = arrow_value(::arrow::io::ReadableFile::Open(name_), name_, "the file cannot be opened");
     arrow_guarded(
         [&] {
@@ -72,13 +75,41 @@ class ParquetFile {
         where(group), "the footer is damaged");
   }
 
+  /// Bytes that the columns of a row group take when they are decoded, by the footer: too few where
+  /// repeated texts are stored once.
+  std::uint64_t bytes(int group) const {
+    return arrow_guarded(
+        [&] {
+          auto const chunks = footer_->RowGroup(group);
+          std::uint64_t sum = 0;
+          for (int const leaf : leaves_) {
+            auto const chunk = chunks->ColumnChunk(leaf);
+            int const width = ::parquet::GetTypeByteSize(chunk->type());
+            std::int64_t const stored = chunk->total_uncompressed_size();
+            sum += static_cast<std::uint64_t>(
+                std::max<std::int64_t>({stored, width * chunk->num_values(), 0}));
+          }
+          return sum;
+        },
+        where(group), "the footer is damaged");
+  }
+
   /// Decodes the columns of a row group, in the order of columns().
   std::shared_ptr<::arrow::Table> read(int group, bool threads) const {
     constexpr char const* what = "a row group cannot be read";
     BlockedSignals const blocked;  // threads that Arrow starts take no signals
     auto table = arrow_guarded(
         [&] {
-          return arrow_value(reader(threads)->ReadRowGroup(group, leaves_), where(group), what);
+          auto const from = reader(threads);
+          for (int const leaf : int96_leaves_) {
+            require_int96(*from->parquet_reader()->RowGroup(group)->Column(leaf), int96_,
+                          where(group));
+          }
+          auto read = from->ReadRowGroup(group, leaves_);
+          // A list or a dictionary of texts beyond 2 GiB; a plain column comes in chunks.
+          bool const large = read.status().IsNotImplemented() || read.status().IsCapacityError();
+          return arrow_value(std::move(read), where(group), what,
+                             large ? smaller_groups : "Fetch or write the file again.");
         },
         where(group), what);
     if (static_cast<std::uint64_t>(table->num_rows()) != rows(group)) {
@@ -122,6 +153,7 @@ class ParquetFile {
     check_arrow(builder.Open(file_, properties(), footer_), name_, "the file cannot be read");
     ::parquet::ArrowReaderProperties how;
     how.set_use_threads(threads);
+    how.set_coerce_int96_timestamp_unit(int96_.arrow);
     how.set_pre_buffer(false);  // that would read in a thread of Arrow's own
     builder.properties(how);
     std::unique_ptr<::parquet::arrow::FileReader> reader;
@@ -151,14 +183,19 @@ class ParquetFile {
       std::string const& root = schema.GetColumnRoot(leaf)->name();
       if (std::find(columns_.begin(), columns_.end(), root) != columns_.end()) {
         leaves_.push_back(leaf);
+        if (schema.Column(leaf)->physical_type() == ::parquet::Type::INT96) {
+          int96_leaves_.push_back(leaf);
+        }
       }
     }
   }
 
   std::string name_;
   bool verify_;
+  Int96Unit int96_;
   std::vector<std::string> columns_;
   std::vector<int> leaves_;
+  std::vector<int> int96_leaves_;
   std::shared_ptr<::arrow::io::ReadableFile> file_;
   std::shared_ptr<::parquet::FileMetaData> footer_;
   std::shared_ptr<::arrow::Schema> schema_;

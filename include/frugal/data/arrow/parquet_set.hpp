@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct ParquetSettings {
   OnDamage on_damage = OnDamage::Fail;     ///< for files that are missing, truncated or damaged
   bool verify = true;                      ///< check the pages' checksums, where a file has them
   bool threads = false;                    ///< decode the columns in threads of Arrow's own
+  TimeUnit int96_unit = TimeUnit::nanosecond;  ///< of the times of old writers; the others say it
 };
 
 /// The rows of Parquet files, a SampleSet: `get(index)` is a Row, read through the row group that
@@ -77,12 +79,27 @@ class ParquetSet {
   std::string identity() const { return state_->identity; }
 
   std::vector<std::string> const& columns() const { return state_->files.front().columns(); }
+  /// The unit of a column of times.
+  TimeUnit unit(std::string_view column) const {
+    return state_->heads.front()->format(column).unit;
+  }
   /// Rows of each row group, for orders that visit them one after the other.
   std::vector<std::uint64_t> shard_sizes() const { return state_->index.sizes(); }
   /// The files that were skipped.
   DamageLog const& damage() const { return state_->damage; }
   /// How often a row group was decoded: with an order that fits, once per epoch each.
   std::uint64_t decoded() const { return state_->cache.decoded(); }
+
+  /// Row groups that have rows.
+  std::uint64_t groups() const { return state_->groups.size(); }
+  /// What to change if row groups are decoded again and again, for an order that reads from
+  /// `at_once` of them at a time; empty otherwise.
+  std::string group_advice(std::uint64_t at_once) const { return state_->cache.advice(at_once); }
+  /// Bytes that a decoded row group takes at least, by the footer.
+  std::uint64_t group_bytes(std::size_t group) const {
+    Group const& which = state_->groups[group];
+    return state_->files[which.file].bytes(which.group);
+  }
 
   /// A decoded row group.
   std::shared_ptr<detail::ArrowTable const> group(std::size_t group) const {
@@ -132,9 +149,9 @@ class ParquetSet {
   detail::ParquetFile open(std::filesystem::path const& path,
                            ParquetSettings const& settings) const {
     auto const& files = state_->files;
-    if (files.empty()) return {path, settings.columns, settings.verify};
+    if (files.empty()) return {path, settings.columns, settings.verify, settings.int96_unit};
     try {
-      return {path, files.front().columns(), settings.verify};
+      return {path, files.front().columns(), settings.verify, settings.int96_unit};
     } catch (SettingsError const& error) {  // the settings are right: the first file has them
       other_columns(path.string(), error.fault().what + ": " + error.fault().why);
     }
@@ -159,8 +176,11 @@ class ParquetSet {
       state_->index.add(rows[group]);
       first += rows[group];
     }
-    state_->heads.push_back(
-        std::make_shared<RowHead const>(RowHead{.source = file.name(), .columns = file.columns()}));
+    RowHead head{.source = file.name(), .columns = file.columns()};
+    for (std::string const& column : head.columns) {
+      head.formats.push_back(detail::arrow_format(*file.field(column).type()));
+    }
+    state_->heads.push_back(std::make_shared<RowHead const>(std::move(head)));
     state_->identity += detail::file_identity(path) + " [" + file.schema_text() + "]\n";
     files.push_back(std::move(file));
   }

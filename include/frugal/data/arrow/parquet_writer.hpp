@@ -25,14 +25,15 @@ namespace frugal {
 
 /// How a Parquet file is written.
 struct ParquetWriterSettings {
-  std::uint64_t rows_per_group = 10000;  ///< what a reader decodes at once
-  std::string compression = "zstd";      ///< or "none", "snappy", "gzip", "lz4", "brotli"
+  std::uint64_t rows_per_group = 10000;       ///< at most: what a reader decodes at once
+  std::uint64_t bytes_per_group = 16U << 20;  ///< at most, decoded; a row above it is a group
+  std::string compression = "zstd";           ///< or "none", "snappy", "gzip", "lz4", "brotli"
   std::vector<std::string> binary = {};  ///< columns of std::string that hold bytes, no UTF-8 text
 };
 
 namespace detail {
 
-/// SettingsError for an unknown compression, and for groups of 0 rows.
+/// SettingsError for an unknown compression, and for groups of 0 rows or bytes.
 inline std::shared_ptr<::parquet::WriterProperties> parquet_properties(
     ParquetWriterSettings const& settings, std::string const& where) {
   std::string const& name = settings.compression;
@@ -45,11 +46,11 @@ inline std::shared_ptr<::parquet::WriterProperties> parquet_properties(
                          .why = "",
                          .fix = "Name one of none, snappy, gzip, zstd, lz4 and brotli."});
   }
-  if (settings.rows_per_group == 0) {
-    throw SettingsError({.what = "groups of 0 rows",
+  if (settings.rows_per_group == 0 || settings.bytes_per_group == 0) {
+    throw SettingsError({.what = "groups of 0 rows or bytes",
                          .where = where,
                          .why = "",
-                         .fix = "Set rows_per_group to 1 or more."});
+                         .fix = "Set rows_per_group and bytes_per_group to 1 or more."});
   }
   return ::parquet::WriterProperties::Builder()
       .compression(*codec)
@@ -64,12 +65,14 @@ inline std::shared_ptr<::parquet::WriterProperties> parquet_properties(
 /// without close() nothing is left of it.
 ///
 /// The rows of the first group say what type a column has: int64, double, bool, string or binary,
-/// lists of numbers of their type, lists of strings. Holds one group of rows in memory.
+/// lists of numbers of their type, lists of strings. Holds one group of rows in memory. A group
+/// ends before the row with which it would exceed rows_per_group or bytes_per_group: readers hold
+/// whole groups, and Arrow reads no column of a group beyond 2 GiB.
 ///
 /// Errors  DataError for a row of other columns, or a cell of another type than its column's; for a
 ///         column that is null in all rows of the first group. StoreError if `path` exists, or the
-///         disk does not take the file. SettingsError for an unknown compression or groups of 0
-///         rows.
+///         disk does not take the file. SettingsError for an unknown compression, groups of 0
+///         rows or bytes, and a `binary` column that does not exist.
 class ParquetWriter {
  public:
   explicit ParquetWriter(std::filesystem::path const& path, ParquetWriterSettings settings = {})
@@ -80,7 +83,11 @@ class ParquetWriter {
   }
 
   void add(Row row) {
+    std::uint64_t bytes = 0;
+    for (Cell const& cell : row.cells()) bytes += detail::cell_bytes(cell);
+    if (!rows_.empty() && bytes_ + bytes > settings_.bytes_per_group) flush();
     rows_.push_back(std::move(row));
+    bytes_ += bytes;
     if (rows_.size() == settings_.rows_per_group) flush();
   }
 
@@ -103,9 +110,11 @@ class ParquetWriter {
       schema_ = detail::schema_of_rows(rows_, settings_.binary, where_);
       open();
     }
-    auto const table = detail::table_of_rows(rows_, schema_, where_);
+    auto const table = detail::table_of_rows(rows_, schema_, where_, written_);
     written(writer_->WriteTable(*table, table->num_rows()));
+    written_ += rows_.size();
     rows_.clear();
+    bytes_ = 0;
   }
 
   void open() {
@@ -129,6 +138,8 @@ class ParquetWriter {
   std::string where_;
   std::shared_ptr<::parquet::WriterProperties> properties_;
   std::vector<Row> rows_;
+  std::uint64_t bytes_ = 0;    ///< of rows_
+  std::uint64_t written_ = 0;  ///< rows in groups before
   std::shared_ptr<::arrow::Schema> schema_;
   std::shared_ptr<detail::ArrowSink> sink_;
   std::unique_ptr<::parquet::arrow::FileWriter> writer_;

@@ -14,18 +14,20 @@
 namespace frugal::detail {
 
 /// Throws the DataError of a status that is no success. `what` is the clause of the error.
-inline void check_arrow(::arrow::Status const& status, std::string const& where, char const* what) {
+inline void check_arrow(::arrow::Status const& status, std::string const& where, char const* what,
+                        char const* fix = "Fetch or write the file again.") {
   if (status.ok()) return;
   throw DataError({.what = what,
                    .where = where,
                    .why = "Arrow says: " + status.CodeAsString() + ": " + status.message(),
-                   .fix = "Fetch or write the file again."});
+                   .fix = fix});
 }
 
 /// The value of a result, or its DataError.
 template <class T>
-T arrow_value(::arrow::Result<T> result, std::string const& where, char const* what) {
-  check_arrow(result.status(), where, what);
+T arrow_value(::arrow::Result<T> result, std::string const& where, char const* what,
+              char const* fix = "Fetch or write the file again.") {
+  check_arrow(result.status(), where, what, fix);
   return std::move(result).MoveValueUnsafe();
 }
 

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -36,6 +37,8 @@ class TableSet {
   std::string const& identity() const { return identity_; }
 
   std::vector<std::string> const& columns() const { return table_->head().columns; }
+  /// The unit of a column of times.
+  TimeUnit unit(std::string_view column) const { return table_->head().format(column).unit; }
   /// In memory.
   std::uint64_t bytes() const { return table_->bytes(); }
   detail::ArrowTable const& table() const { return *table_; }
@@ -45,12 +48,27 @@ class TableSet {
   std::string identity_;
 };
 
-/// The type of a column of a text file.
-enum class ColumnType { integer, real, boolean, text };
+/// The type of a column of a text file. The last six are dates and times as integers: days, or
+/// seconds and so on, since 1970-01-01 UTC.
+enum class ColumnType {
+  integer,
+  real,
+  boolean,
+  text,
+  days,
+  seconds,
+  milliseconds,
+  microseconds,
+  nanoseconds
+};
 
 namespace detail {
 
-inline std::shared_ptr<::arrow::DataType> arrow_type(ColumnType type) {
+/// `zoned`: times have an offset from UTC, or "Z".
+inline std::shared_ptr<::arrow::DataType> arrow_type(ColumnType type, bool zoned = false) {
+  auto const time = [&](::arrow::TimeUnit::type unit) {
+    return zoned ? ::arrow::timestamp(unit, "UTC") : ::arrow::timestamp(unit);
+  };
   switch (type) {
     case ColumnType::integer:
       return ::arrow::int64();
@@ -58,6 +76,16 @@ inline std::shared_ptr<::arrow::DataType> arrow_type(ColumnType type) {
       return ::arrow::float64();
     case ColumnType::boolean:
       return ::arrow::boolean();
+    case ColumnType::days:
+      return ::arrow::date32();
+    case ColumnType::seconds:
+      return time(::arrow::TimeUnit::SECOND);
+    case ColumnType::milliseconds:
+      return time(::arrow::TimeUnit::MILLI);
+    case ColumnType::microseconds:
+      return time(::arrow::TimeUnit::MICRO);
+    case ColumnType::nanoseconds:
+      return time(::arrow::TimeUnit::NANO);
     case ColumnType::text:
       break;
   }
@@ -104,6 +132,12 @@ inline void require_one(::arrow::Table const& table, std::string const& column,
                    .fix = "Rename one of them, or leave them out by naming others in `columns`."});
 }
 
+/// SettingsError for a column that a setting names and the file lacks.
+inline void require_column(std::string const& column, std::vector<std::string> const& all,
+                           std::string const& where) {
+  static_cast<void>(RowHead{.source = where, .columns = all}.place(column));
+}
+
 /// The table's columns of those names, in their order; all if there are none.
 inline std::shared_ptr<::arrow::Table> chosen(std::shared_ptr<::arrow::Table> const& table,
                                               std::vector<std::string> const& columns,
@@ -115,13 +149,7 @@ inline std::shared_ptr<::arrow::Table> chosen(std::shared_ptr<::arrow::Table> co
   std::vector<int> places;
   for (std::string const& column : columns) {
     places.push_back(table->schema()->GetFieldIndex(column));
-    if (places.back() >= 0) continue;
-    std::string all;
-    for (std::string const& each : table->ColumnNames()) all += (all.empty() ? "" : ", ") + each;
-    throw SettingsError({.what = "there is no column " + column,
-                         .where = where,
-                         .why = "the columns are " + all,
-                         .fix = "Name one of them."});
+    if (places.back() < 0) require_column(column, table->ColumnNames(), where);
   }
   return arrow_value(table->SelectColumns(places), where, "columns cannot be chosen");
 }
@@ -137,8 +165,8 @@ inline TableSet table_set(std::shared_ptr<::arrow::Table> table,
                             .why = "",
                             .fix = "Give at least one row."});
   }
-  RowHead head{.source = where, .columns = table->ColumnNames()};
-  for (std::string const& column : head.columns) identity += ' ' + column;
+  RowHead head = arrow_head(where, *table->schema());
+  for (auto const& field : table->schema()->fields()) identity += ' ' + field->ToString();
   return {ArrowTable(*table, std::make_shared<RowHead const>(std::move(head)), 0),
           std::move(identity)};
 }

@@ -5,6 +5,7 @@
 #include <frugal/data/avro/columns.hpp>
 #include <frugal/data/avro/container.hpp>
 #include <frugal/data/avro/input.hpp>
+#include <frugal/data/avro/units.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/tables/files.hpp>
 #include <frugal/data/tables/group_cache.hpp>
@@ -17,6 +18,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,12 +90,21 @@ class AvroSet {
   std::string identity() const { return state_->identity; }
 
   std::vector<std::string> const& columns() const { return state_->files.front().head->columns; }
+  /// The unit of a column of times, by its logical type.
+  TimeUnit unit(std::string_view column) const {
+    return state_->files.front().head->format(column).unit;
+  }
   /// Rows of each block, for orders that visit them one after the other.
   std::vector<std::uint64_t> shard_sizes() const { return state_->index.sizes(); }
   /// The files that were skipped, or read in part.
   DamageLog const& damage() const { return state_->damage; }
   /// How often a block was decompressed.
   std::uint64_t decoded() const { return state_->cache.decoded(); }
+  /// Blocks that have rows.
+  std::uint64_t groups() const { return state_->blocks.size(); }
+  /// What to change if blocks are decompressed again and again, for an order that reads from
+  /// `at_once` of them at a time; empty otherwise.
+  std::string group_advice(std::uint64_t at_once) const { return state_->cache.advice(at_once); }
   /// The schema of the first file, in JSON.
   std::string const& schema() const { return state_->files.front().header.schema; }
 
@@ -145,9 +156,12 @@ class AvroSet {
                        .why = "its schema has nothing but nulls",
                        .fix = "Write a column that has values."});
     }
-    file.head = std::make_shared<RowHead const>(
-        RowHead{.source = name,
-                .columns = detail::choose_columns(file.type, state_->settings.columns, name)});
+    RowHead head{.source = name,
+                 .columns = detail::choose_columns(file.type, state_->settings.columns, name)};
+    head.formats.resize(head.columns.size());
+    detail::avro_formats(file.type, detail::AvroUnits(file.header.schema), head.columns,
+                         head.formats);
+    file.head = std::make_shared<RowHead const>(std::move(head));
     std::vector<detail::AvroBlock> blocks;
     try {
       detail::avro_blocks(file.input, file.header, blocks);

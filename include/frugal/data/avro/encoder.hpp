@@ -7,6 +7,7 @@
 #include <frugal/data/tables/row.hpp>
 #include <frugal/error.hpp>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -82,8 +83,13 @@ class AvroEncoder {
       case Kind::f32:
       case Kind::f64: {
         if (!whole && !std::holds_alternative<double>(cell)) return false;
+        // An integer is written as a float only if it is one; a double is rounded to float, as the
+        // schema says, but not to infinity.
+        if (whole && !fits_double(*whole, type.kind == Kind::f32 ? 24 : 53)) return false;
         double const value = whole ? static_cast<double>(*whole) : std::get<double>(cell);
-        type.kind == Kind::f32 ? number(static_cast<float>(value)) : number(value);
+        auto const narrow = static_cast<float>(value);
+        if (type.kind == Kind::f32 && std::isfinite(value) && !std::isfinite(narrow)) return false;
+        type.kind == Kind::f32 ? number(narrow) : number(value);
         return true;
       }
       case Kind::bytes:
@@ -111,14 +117,18 @@ class AvroEncoder {
     return false;
   }
 
-  /// The first branch that holds the cell as it is, or else as a float.
+  /// The first branch that holds the cell as it is, or else as a float, rounded.
   bool branch(AvroType const& type, Cell const& cell) {
     std::size_t const before = out_.size();
+    auto const* const real = std::get_if<double>(&cell);
+    bool const narrow =
+        !real || std::isnan(*real) || static_cast<double>(static_cast<float>(*real)) == *real;
     for (bool const as_float : {false, true}) {
       for (std::size_t i = 0; i < type.parts.size(); ++i) {
-        bool const floats =
-            type.parts[i].kind == AvroType::Kind::f32 || type.parts[i].kind == AvroType::Kind::f64;
+        auto const kind = type.parts[i].kind;
+        bool const floats = kind == AvroType::Kind::f32 || kind == AvroType::Kind::f64;
         if (floats && !as_float && std::holds_alternative<std::int64_t>(cell)) continue;
+        if (kind == AvroType::Kind::f32 && !as_float && !narrow) continue;
         integer(static_cast<std::int64_t>(i));
         if (put(type.parts[i], cell)) return true;
         out_.resize(before);

@@ -9,6 +9,7 @@
 #include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/data/loading/waiting.hpp>
 #include <frugal/data/sample_set.hpp>
+#include <frugal/data/sampling/group_window.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/source.hpp>
@@ -59,6 +60,7 @@ class Loader {
         samples_(static_cast<std::uint64_t>(order.samples())),
         batches_(static_cast<std::uint64_t>(order.batches())),
         shared_(is_shared(order)),
+        at_once_(detail::groups_at_once_of(set, order)),
         pool_(std::make_unique<detail::Pool<Tasks>>(
             Tasks(std::move(set), std::move(collate), std::move(order), settings_),
             *settings_.workers, settings_.depth + static_cast<std::size_t>(*settings_.workers),
@@ -118,7 +120,11 @@ class Loader {
   /// Seconds spent in next().
   double waited() const { return meter_.waited(); }
   /// What a run should change; empty where nothing. A fit puts it into its Report.
-  std::string advice() const { return report().advice(); }
+  std::string advice() const {
+    std::string const waiting = report().advice();
+    std::string const groups = detail::group_advice(set(), at_once_);
+    return waiting.empty() || groups.empty() ? waiting + groups : waiting + "; " + groups;
+  }
 
   Set const& set() const { return pool_->tasks().set(); }
   LoaderSettings const& settings() const { return settings_; }
@@ -201,6 +207,7 @@ class Loader {
   std::uint64_t samples_;
   std::uint64_t batches_;
   bool shared_;
+  std::uint64_t at_once_;  ///< groups of rows that the order reads from
   Cursor start_{};
   std::uint64_t consumed_ = 0;
   std::exception_ptr failure_;

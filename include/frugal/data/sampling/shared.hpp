@@ -105,6 +105,12 @@ class Shared {
   std::uint64_t consumed() const { return consumed_; }
 
   Loading const& loading() const { return order_.loading(); }
+  /// See ShardOrder.
+  std::size_t shards_at_once() const
+    requires requires(O const& order) { order.shards_at_once(); }
+  {
+    return order_.shards_at_once();
+  }
   std::uint64_t samples() const { return static_cast<std::uint64_t>(order_.samples()); }
   /// Batches of each rank, in an epoch that is read from its start.
   std::uint64_t batches() const {

@@ -104,6 +104,14 @@ class ShardOrder {
   std::uint64_t batches() const { return pass_.batches(); }
   /// Windows of an epoch.
   std::size_t windows() const { return ends_.size(); }
+  /// The most shards of a window of this epoch: they are read from at a time.
+  std::size_t shards_at_once() const {
+    std::size_t most = 1;
+    for (std::size_t i = 0; i < ends_.size(); ++i) {
+      most = std::max(most, ends_[i].shard - (i == 0 ? 0 : ends_[i - 1].shard));
+    }
+    return most;
+  }
 
  private:
   struct End {

@@ -20,11 +20,12 @@ namespace frugal {
 ///
 /// One data column: lists of equal length or bytes [B, n], or numbers [B], of the type in the file.
 /// Several: numbers side by side [B, C], float32. A target of integers or booleans is int64, as
-/// class labels are. float64 becomes float32 everywhere; unsigned integers above 8 bits become the
-/// next wider signed type.
+/// class labels are. float64 is rounded to float32 everywhere; unsigned integers above 8 bits become
+/// the next wider signed type.
 ///
 /// Errors  SettingsError without a data column; DataError for a null, a text in place of a number,
-///         or lists of unlike length, with file and row.
+///         lists of unlike length, an integer beyond 2^24 among several data columns, which float32
+///         would round to another one, and a float64 beyond float32: with file and row.
 struct BatchColumns {
   std::vector<std::string> data = {};  ///< at least one
   std::string target = {};             ///< empty: the batch's target is undefined
@@ -33,18 +34,23 @@ struct BatchColumns {
   Batch operator()(std::vector<Row> const& rows) const {
     std::vector<at::Tensor> parts;
     for (std::string const& column : data) parts.push_back(column_of(rows, column));
-    return batch(std::move(parts), target.empty() ? at::Tensor() : column_of(rows, target));
+    return batch(std::move(parts), target.empty() ? at::Tensor() : column_of(rows, target),
+                 rows.empty() ? "BatchColumns" : rows.front().where() + " and others of its batch");
   }
 
-  /// The batch of whole columns: data as above, target undefined without one.
-  Batch batch(std::vector<at::Tensor> parts, at::Tensor labels) const {
+  /// The batch of whole columns: data as above, target undefined without one. `where` is what
+  /// errors call their rows.
+  Batch batch(std::vector<at::Tensor> parts, at::Tensor labels,
+              std::string const& where = "BatchColumns") const {
     if (parts.empty()) {
       throw SettingsError({.what = "a batch without data columns",
                            .where = "BatchColumns",
                            .why = "",
                            .fix = "Name at least one in `data`."});
     }
-    for (at::Tensor& part : parts) part = narrowed(std::move(part));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      parts[i] = narrowed(std::move(parts[i]), where, data[i]);
+    }
     if (parts.size() > 1) {
       for (std::size_t i = 0; i < parts.size(); ++i) {
         if (parts[i].dim() == 1) continue;
@@ -53,10 +59,13 @@ struct BatchColumns {
                           .why = "columns of numbers are put side by side, and lists are not",
                           .fix = "Give one list, or columns of numbers."});
       }
-      for (at::Tensor& part : parts) part = part.to(at::kFloat);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        require_float32(parts[i], where, data[i]);
+        parts[i] = parts[i].to(at::kFloat);
+      }
     }
     if (labels.defined()) {
-      labels = narrowed(std::move(labels));
+      labels = narrowed(std::move(labels), where, target);
       bool const counts = at::isIntegralType(labels.scalar_type(), /*includeBool=*/true);
       if (counts && labels.dim() == 1) labels = labels.to(at::kLong);
     }
@@ -64,8 +73,36 @@ struct BatchColumns {
   }
 
  private:
-  static at::Tensor narrowed(at::Tensor column) {
-    return column.scalar_type() == at::kDouble ? column.to(at::kFloat) : column;
+  static at::Tensor narrowed(at::Tensor column, std::string const& where, std::string const& name) {
+    if (column.scalar_type() != at::kDouble) return column;
+    at::Tensor rounded = column.to(at::kFloat);
+    // An infinity that was none before.
+    at::Tensor const beyond = at::isinf(rounded).logical_and_(at::isfinite(column));
+    if (beyond.any().item<bool>()) {
+      throw DataError({.what = "a number is beyond the range of float32",
+                       .where = where + ", column " + name,
+                       .why = "it is " + c10::str(column.masked_select(beyond)[0].item<double>()),
+                       .fix = "Scale the column, or make tensors of rows with a transform."});
+    }
+    return rounded;
+  }
+
+  /// DataError for integers of more than 24 bits, which float32 cannot tell from their neighbours.
+  static void require_float32(at::Tensor const& column, std::string const& where,
+                              std::string const& name) {
+    bool const wide = column.scalar_type() == at::kInt || column.scalar_type() == at::kLong;
+    if (!wide || column.numel() == 0) return;
+    constexpr std::int64_t most = std::int64_t{1} << 24;
+    auto const [least, greatest] = at::aminmax(column);
+    auto const low = least.item<std::int64_t>();
+    auto const high = greatest.item<std::int64_t>();
+    if (low >= -most && high <= most) return;
+    throw DataError({.what = "an integer does not fit among columns of float32",
+                     .where = where + ", column " + name,
+                     .why = "it is " + std::to_string(high > most ? high : low) +
+                            ", and float32 holds the integers up to 2^24",
+                     .fix = "Leave the column out of `data`, give it alone, write it as floats, or "
+                            "make tensors of rows with a transform."});
   }
 
   static at::Tensor column_of(std::vector<Row> const& rows, std::string const& column) {
@@ -82,7 +119,12 @@ struct BatchColumns {
              .fix = "Pad the lists with a transform, or collate the rows with Pad."});
       }
     }
-    return at::stack(each);
+    at::Tensor column_B = at::stack(each);
+    // Cells hold int64 and double; the file's type is what whole columns have.
+    auto const dtype = rows.front().dtype(column);
+    if (column_B.dim() != 1 || !dtype) return column_B;
+    at::ScalarType const type = detail::tensor_type(*dtype);
+    return type == at::kDouble ? column_B : column_B.to(type);
   }
 };
 

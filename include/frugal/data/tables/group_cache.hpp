@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <exception>
 #include <future>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -67,6 +69,22 @@ class GroupCache {
     return bytes_;
   }
 
+  /// What to change if groups are decoded again and again, because the order reads from `at_once` of
+  /// them at a time and the cache holds fewer; empty if it holds them, or none was decoded again yet.
+  std::string advice(std::uint64_t at_once) const {
+    std::lock_guard const lock(mutex_);
+    if (at_once < 2 || decoded_ <= at_once) return {};
+    std::uint64_t const needed = at_once * (decoded_bytes_ / decoded_);
+    if (needed <= limit_) return {};
+    // A power of two, so that the text is the same after a resume.
+    std::uint64_t const mebibytes = std::bit_ceil(needed >> 20 | 1);
+    return "the order reads from " + std::to_string(at_once) +
+           " groups of rows at a time, and cache_bytes (" + std::to_string(limit_) +
+           ") holds fewer, so each is decoded again and again: raise cache_bytes to " +
+           std::to_string(mebibytes) +
+           " MiB, read through a ShardOrder with a smaller ShuffleWindow, or write smaller groups";
+  }
+
  private:
   struct Entry {
     std::shared_future<std::shared_ptr<T const>> group;
@@ -80,6 +98,7 @@ class GroupCache {
     auto const made = entries_.find(key);
     // An entry of 0 bytes would never be seen as decoded.
     made->second.bytes = bytes == 0 ? 1 : bytes;
+    decoded_bytes_ += bytes;
     bytes_ += made->second.bytes;
     for (auto each = order_.end(); bytes_ > limit_ && each != order_.begin();) {
       --each;
@@ -102,6 +121,7 @@ class GroupCache {
   mutable std::mutex mutex_;
   std::uint64_t bytes_ = 0;
   std::uint64_t decoded_ = 0;
+  std::uint64_t decoded_bytes_ = 0;
   std::list<std::uint64_t> order_;  ///< of the keys, the most recently used first
   std::unordered_map<std::uint64_t, Entry> entries_;
 };

@@ -8,6 +8,7 @@
 #include <frugal/error.hpp>
 #include <frugal/store/json_text.hpp>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -27,7 +28,7 @@ namespace frugal {
 /// null is no field. Without, the whole row is one field "json", an object.
 ///
 /// Errors  SettingsError for a column that the row lacks; DataError with row and column for bytes
-///         that are no text and have no field of their own.
+///         that are no text and have no field of their own, and for a NaN or an infinity in JSON.
 struct PackRow {
   struct Field {
     std::string column;
@@ -87,7 +88,7 @@ struct PackRow {
           } else if constexpr (std::is_same_v<Value, std::int64_t>) {
             out += std::to_string(value);
           } else if constexpr (std::is_same_v<Value, double>) {
-            detail::append_json(out, value);
+            append_real(out, row, column, value);
           } else if constexpr (std::is_same_v<Value, std::string>) {
             text(value);
           } else if constexpr (std::is_same_v<Value, Numbers>) {
@@ -103,6 +104,12 @@ struct PackRow {
         cell);
   }
 
+  static void append_real(std::string& out, Row const& row, std::string const& column,
+                          double value) {
+    if (!std::isfinite(value)) refuse(row, column, "JSON has no NaN and no infinity");
+    detail::append_json(out, value);
+  }
+
   static void append_list(std::string& out, Row const& row, std::string const& column,
                           Numbers const& list) {
     auto const all = [&]<class T>(T) {
@@ -111,7 +118,7 @@ struct PackRow {
         std::memcpy(&value, list.bytes.data() + i * sizeof value, sizeof value);
         out += i == 0 ? '[' : ',';
         if constexpr (std::is_floating_point_v<T>) {
-          detail::append_json(out, static_cast<double>(value));
+          append_real(out, row, column, static_cast<double>(value));
         } else {
           out += std::to_string(value);
         }
@@ -150,8 +157,9 @@ struct PackRow {
     throw DataError({.what = "a cell cannot be stored as JSON",
                      .where = row.where() + ", column " + column,
                      .why = std::move(why),
-                     .fix = "Give the column a field of its own: PackRow::fields, or --field "
-                            "COLUMN=EXTENSION of frugal_pack."});
+                     .fix =
+                         "Give the bytes or the list a field of its own: PackRow::fields, or "
+                         "--field COLUMN=EXTENSION of frugal_pack; write a null for no number."});
   }
 };
 

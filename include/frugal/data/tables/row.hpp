@@ -23,6 +23,7 @@ namespace frugal {
 struct RowHead {
   std::string source;
   std::vector<std::string> columns;
+  std::vector<ColumnFormat> formats = {};  ///< of each column; empty: not known
 
   /// The place of a column, if there is one of that name.
   std::optional<std::size_t> find(std::string_view column) const {
@@ -30,6 +31,23 @@ struct RowHead {
       if (columns[i] == column) return i;
     }
     return std::nullopt;
+  }
+
+  /// The place of a column, or SettingsError with the columns that there are.
+  std::size_t place(std::string_view column) const {
+    if (auto const found = find(column)) return *found;
+    std::string all;
+    for (std::string const& each : columns) all += (all.empty() ? "" : ", ") + each;
+    throw SettingsError({.what = "there is no column " + std::string(column),
+                         .where = source,
+                         .why = "the columns are " + all,
+                         .fix = "Name one of them."});
+  }
+
+  /// What is known of a column; SettingsError if there is none of that name.
+  ColumnFormat format(std::string_view column) const {
+    std::size_t const at = place(column);
+    return at < formats.size() ? formats[at] : ColumnFormat{};
   }
 };
 
@@ -60,16 +78,23 @@ class Row {
   /// "train.parquet, row 12".
   std::string where() const { return head_->source + ", row " + std::to_string(number_); }
 
-  Cell const& cell(std::string_view column) const { return cells_[place(column)]; }
+  Cell const& cell(std::string_view column) const { return cells_[head_->place(column)]; }
+  /// The unit of a column of times, and the numbers that the file has in the column.
+  TimeUnit unit(std::string_view column) const { return head_->format(column).unit; }
+  std::optional<Dtype> dtype(std::string_view column) const { return head_->format(column).dtype; }
   bool is_null(std::string_view column) const { return cell(column).index() == 0; }
 
   std::int64_t integer(std::string_view column) const {
     return of<std::int64_t>(column, "integer");
   }
-  /// Integers as well.
+  /// Integers as well; DataError for one that a double does not hold.
   double real(std::string_view column) const {
     if (auto const* const value = std::get_if<std::int64_t>(&cell(column))) {
-      return static_cast<double>(*value);
+      if (detail::fits_double(*value)) return static_cast<double>(*value);
+      throw DataError({.what = "an integer is no double",
+                       .where = where() + ", column " + std::string(column),
+                       .why = "it is " + std::to_string(*value) + ", and double has 53 bits",
+                       .fix = "Call integer()."});
     }
     return of<double>(column, "real");
   }
@@ -96,21 +121,12 @@ class Row {
   }
 
   /// A list of numbers as a tensor [n] of the file's type (unsigned ones above 8 bits as the next
-  /// wider signed type), bytes as a uint8 tensor [n], a number as a tensor []. Copies. Include
+  /// wider signed type), bytes as a uint8 tensor [n], an integer as int64 [], a floating-point
+  /// number as float32 [], rounded: DataError for one beyond its range. Copies. Include
   /// data/tables/row_tensor.hpp.
   at::Tensor tensor(std::string_view column) const;
 
  private:
-  std::size_t place(std::string_view column) const {
-    if (auto const found = head_->find(column)) return *found;
-    std::string all;
-    for (std::string const& each : head_->columns) all += (all.empty() ? "" : ", ") + each;
-    throw SettingsError({.what = "there is no column " + std::string(column),
-                         .where = head_->source,
-                         .why = "the columns are " + all,
-                         .fix = "Name one of them."});
-  }
-
   template <class T>
   T const& of(std::string_view column, char const* accessor) const {
     Cell const& found = cell(column);

@@ -7,6 +7,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -59,6 +60,13 @@ inline at::ScalarType scalar_type(Dtype dtype) {
   }
 }
 
+/// The type of tensors of these numbers: that of the file, or the next wider signed one.
+inline at::ScalarType tensor_type(Dtype dtype) {
+  if (dtype == Dtype::u16) return at::kInt;
+  if (dtype == Dtype::u32 || dtype == Dtype::u64) return at::kLong;
+  return scalar_type(dtype);
+}
+
 /// Packed numbers as a tensor [count] with memory of its own.
 inline at::Tensor tensor_of(Dtype dtype, char const* bytes, std::int64_t count,
                             std::string const& where) {
@@ -88,12 +96,18 @@ inline at::Tensor Row::tensor(std::string_view column) const {
   }
   if (auto const* const bytes = std::get_if<std::string>(&found)) {
     return detail::tensor_of(Dtype::u8, bytes->data(), static_cast<std::int64_t>(bytes->size()),
-                             where());
+                             where() + ", column " + std::string(column));
   }
   if (auto const* const value = std::get_if<std::int64_t>(&found)) {
     return at::scalar_tensor(*value, at::kLong);
   }
   if (auto const* const value = std::get_if<double>(&found)) {
+    if (std::isfinite(*value) && !std::isfinite(static_cast<float>(*value))) {
+      throw DataError({.what = "a number is beyond the range of float32",
+                       .where = where() + ", column " + std::string(column),
+                       .why = "it is " + std::to_string(*value),
+                       .fix = "Scale the column, or make a tensor of real()."});
+    }
     return at::scalar_tensor(*value, at::kFloat);
   }
   if (auto const* const value = std::get_if<bool>(&found)) {

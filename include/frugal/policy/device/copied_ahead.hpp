@@ -111,7 +111,7 @@ class CopiedAhead {
     return source_.waited();
   }
   std::string advice() const
-    requires WaitedSource<S>
+    requires AdvisingSource<S>
   {
     return source_.advice();
   }

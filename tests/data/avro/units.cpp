@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+// needs: avro
+#include <frugal/data/avro/avro_set.hpp>
+#include <frugal/data/avro/avro_writer.hpp>
+#include <frugal/data/avro/units.hpp>
+
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+using frugal::Cell;
+using frugal::Dtype;
+using frugal::Row;
+using frugal::TimeUnit;
+using frugal::detail::AvroUnits;
+using frugal_test::support::TemporaryFolder;
+
+namespace {
+
+char const* const schema = R"({"type": "record", "name": "r", "fields": [
+  {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+  {"name": "ms", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]},
+  {"name": "box", "type": {"type": "record", "name": "b", "fields": [
+    {"name": "us", "type": {"type": "long", "logicalType": "local-timestamp-micros"}}]}},
+  {"name": "again", "type": "b"},
+  {"name": "n", "type": "long"},
+  {"name": "either", "type": ["int", "double"]},
+  {"name": "x", "type": ["float", "null"]}]})";
+
+}  // namespace
+
+TEST_CASE("logical types say the units of columns, in unions, records and names as well") {
+  AvroUnits const units(schema);
+  CHECK((units.of("day") == TimeUnit::day));
+  CHECK((units.of("ms") == TimeUnit::millisecond));
+  CHECK((units.of("box.us") == TimeUnit::microsecond));
+  CHECK((units.of("again.us") == TimeUnit::microsecond));
+  CHECK((units.of("n") == TimeUnit::none));
+  CHECK((
+      AvroUnits(R"({"type": "array", "items": {"type": "long", "logicalType": "timestamp-nanos"}})")
+          .of("value") == TimeUnit::nanosecond));
+  CHECK((AvroUnits(R"({"type": "bytes", "logicalType": "decimal", "precision": 4})").of("value") ==
+         TimeUnit::none));
+  CHECK((AvroUnits("no JSON").of("value") == TimeUnit::none));
+}
+
+TEST_CASE("a set and its rows say units and numbers of their columns") {
+  TemporaryFolder const folder;
+  frugal::AvroWriter writer(folder / "a.avro", schema);
+  writer.add(Row({{"day", Cell(std::int64_t{20484})},
+                  {"ms", Cell()},
+                  {"box.us", Cell(std::int64_t{1})},
+                  {"again.us", Cell(std::int64_t{2})},
+                  {"n", Cell(std::int64_t{3})},
+                  {"either", Cell(0.5)},
+                  {"x", Cell(0.5)}}));
+  writer.close();
+  frugal::AvroSet const set(folder / "a.avro",
+                            {.columns = {"again.us", "day", "either", "x", "n"}});
+  CHECK((set.unit("again.us") == TimeUnit::microsecond));
+  CHECK((set.unit("day") == TimeUnit::day));
+  CHECK_THROWS_AS(static_cast<void>(set.unit("ms")), frugal::SettingsError);
+  Row const row = set.get(0);
+  CHECK((row.unit("day") == TimeUnit::day));
+  CHECK(row.integer("day") == 20484);
+  CHECK((row.dtype("day") == std::optional(Dtype::i32)));
+  CHECK((row.dtype("n") == std::optional(Dtype::i64)));
+  CHECK((row.dtype("x") == std::optional(Dtype::f32)));
+  CHECK_FALSE(row.dtype("either"));
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <frugal/data/sampling/group_window.hpp>
+#include <frugal/data/sampling/pass.hpp>
+#include <frugal/data/sampling/shared.hpp>
+#include <frugal/data/shards/shard_order.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+using frugal::Pass;
+using frugal::ShardOrder;
+using frugal::detail::groups_at_once;
+
+namespace {
+
+struct Table {
+  std::uint64_t groups() const { return 20; }
+  std::string group_advice(std::uint64_t at_once) const { return std::to_string(at_once); }
+};
+
+/// As Transformed has its set.
+struct Around {
+  Table const& set() const { return table; }
+  Table table;
+};
+
+struct Other {};
+
+}  // namespace
+
+TEST_CASE("an order reads from one group at a time, from those of its window, or from all") {
+  std::vector<std::uint64_t> const sizes(20, 10);
+  ShardOrder const window(sizes, {.batch = 10}, {.shards = 16}, "x");
+  CHECK(groups_at_once(window, 20) == 16);
+  CHECK(groups_at_once(frugal::Shared(window, {.rank = 0, .world = 2}), 20) == 16);
+  CHECK(groups_at_once(ShardOrder(sizes, {.batch = 10, .shuffle = false}, {}, "x"), 20) == 1);
+  CHECK(groups_at_once(ShardOrder(sizes, {.batch = 10}, {.samples = 25}, "x"), 20) == 3);
+  CHECK(groups_at_once(Pass(200, {.batch = 10}, "x"), 20) == 20);
+  CHECK(groups_at_once(Pass(200, {.batch = 10, .shuffle = false}, "x"), 20) == 1);
+}
+
+TEST_CASE("a set of tables is found within a transformed one, and other sets have no advice") {
+  Pass const pass(200, {.batch = 10}, "x");
+  CHECK(frugal::detail::groups_at_once_of(Around{}, pass) == 20);
+  CHECK(frugal::detail::group_advice(Around{}, 3) == "3");
+  CHECK(frugal::detail::groups_at_once_of(Other{}, pass) == 1);
+  CHECK(frugal::detail::group_advice(Other{}, 3).empty());
+}
