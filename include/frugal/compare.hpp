@@ -22,6 +22,7 @@
 #include <frugal/compare/peak_memory.hpp>
 #include <frugal/compare/watch.hpp>
 #include <frugal/compose/recipe.hpp>
+#include <frugal/loop/call_in_progress.hpp>
 #include <frugal/policy/audit.hpp>
 #include <frugal/recipe_name.hpp>
 #include <frugal/trainer.hpp>
@@ -211,6 +212,8 @@ struct as_recipe<Recipe<Ps...>> {
 template <class... Rs, class Job, class Tune>
 Comparison compare_all(list<Rs...>, Job const& job, Tune& tune) {
   job.settings.require(Job::validates);
+  // Each run seeds the generators for its module.
+  CallInProgress const call({.name = "compare"});
   Comparison comparison;
   std::vector<Entrant<Job, Tune>> entrants;
   auto const add = [&]<class R>() {

@@ -18,6 +18,7 @@
 #include <frugal/error.hpp>
 #include <frugal/explain.hpp>
 #include <frugal/libtorch/parameters.hpp>
+#include <frugal/loop/call_in_progress.hpp>
 #include <frugal/loop/recipe_traits.hpp>
 #include <frugal/plan/amount_text.hpp>
 #include <frugal/plan/money.hpp>
@@ -169,6 +170,10 @@ void explain(Trainer& trainer, Data&& data, PlanInputs const& given = {},
     auto&& source = as_source(std::forward<Data>(data));
     using Source = std::remove_cvref_t<decltype(source)>;
     Cursor const start{trainer.settings().seed, 0, 0};
+    detail::CallInProgress const call({.kind = detail::CallInProgress::Kind::reads,
+                                       .name = "explain",
+                                       .source = &source,
+                                       .device = trainer.device()});
     source.seek(start);
     auto batch = source.next();
     source.seek(start);

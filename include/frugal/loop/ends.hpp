@@ -3,7 +3,10 @@
 
 #include <torch/nn/module.h>
 
+#include <exception>
+#include <iostream>
 #include <string>
+#include <string_view>
 
 #include <frugal/libtorch/devices.hpp>
 #include <frugal/run/any_run.hpp>
@@ -31,6 +34,19 @@ inline void prepare(AnyRun& run, c10::Device start_device) {
   run.parameters.reset_gradients();
   run.gradients.reserve(run.parameters.size());
 }
+
+/// One line on stderr for an error of `who` after the one that fit will throw.
+inline constexpr auto report_further_error = [](std::string_view who,
+                                                std::exception_ptr const& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (std::exception const& what) {
+    std::string_view const text = what.what();  // LibTorch's have a stack from the second line on
+    std::cerr << "frugal: a further error at the end of this fit: " << who << ": "
+              << text.substr(0, text.find('\n')) << '\n'
+              << std::flush;
+  }
+};
 
 /// `seconds`: duration of this fit in this process.
 inline Report report_of(AnyRun const& run, double seconds) {

@@ -28,6 +28,7 @@
 #include <frugal/run/phases.hpp>
 #include <frugal/store/number_text.hpp>
 #include <frugal/store/periodic_thread.hpp>
+#include <frugal/wall_clock.hpp>
 #include <frugal/watch/peak.hpp>
 
 namespace frugal {
@@ -64,7 +65,7 @@ struct CostMeter {
   std::optional<double> kg_co2_per_kilowatt_hour{};  ///< of the grid
   energy::EnergySettings energy{};                   ///< where energy is read
   double refresh = 1;                                ///< seconds between two sums
-  double (*clock)() = &energy::steady_seconds;       ///< for tests
+  double (*clock)() = &WallClock::seconds;           ///< for tests
   Outcome<Cost> outcome{};                           ///< set by fit
 
   /// What the last fit has cost; nothing before one has ended.
@@ -121,6 +122,7 @@ class CostMeter::State {
                 now);
     began_ = true;
     if (!rate_.warning.empty()) phase.advise(rate_.warning);
+    if (WallClock::shortcoming()) phase.advise(std::string("CostMeter: ") + WallClock::shortcoming());
     if (!rate_.per_hour &&
         (settings_->other_per_hour > 0 || settings_->price_per_kilowatt_hour > 0)) {
       phase.advise(
@@ -145,7 +147,7 @@ class CostMeter::State {
     note();
     // A validation or a save may take longer than a machine lives. A test's clock has no time of
     // its own between two steps.
-    if (settings_->clock == &energy::steady_seconds && !folder.empty()) {
+    if (settings_->clock == &WallClock::seconds && !folder.empty()) {
       beat_.emplace(settings_->refresh, [this] { note(); });
     }
     show(phase);

@@ -31,6 +31,7 @@
 #include <frugal/run/unfinished.hpp>
 #include <frugal/state/state_reader.hpp>
 #include <frugal/state/state_writer.hpp>
+#include <frugal/wall_clock.hpp>
 
 namespace frugal {
 
@@ -67,7 +68,7 @@ struct AnyRun {
   std::string unsaved{};     ///< why the last requested save failed
   /// At the end of a fit: the step whose weights the module holds, if a policy has restored some.
   std::optional<std::uint64_t> restored_step{};
-  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  WallClock::time_point began = WallClock::now();
   double seconds_before = 0;  ///< of training, in earlier processes
 
   c10::Device device = settings.device;  ///< where batches are placed now
@@ -83,7 +84,7 @@ struct AnyRun {
 
   /// Wall time of training, including that before a resume.
   double seconds() const {
-    std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - began;
+    std::chrono::duration<double> const spent = WallClock::now() - began;
     return seconds_before + spent.count();
   }
 
@@ -147,7 +148,7 @@ struct AnyRun {
   void go_on(Resumed from, double seconds) {
     resumed = std::move(from);
     seconds_before = seconds;
-    began = std::chrono::steady_clock::now();
+    began = WallClock::now();
   }
 
   /// Saves everything but the module's own tensors and the generators: training progress, and each
