@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,6 +63,7 @@ struct AnyRun {
   bool tells_events = false;
   std::vector<std::filesystem::path> files{};  ///< files that must be durable before a checkpoint
                                                ///< is
+  std::shared_ptr<void> folder_lock{};         ///< of Settings::run, once a policy writes there
   std::optional<Resumed> resumed{};
   bool preempted = false;    ///< the run was preempted; its state is saved if possible
   bool interrupted = false;  ///< a person ended it: see interrupted_by_user()
