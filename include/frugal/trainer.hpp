@@ -2,7 +2,9 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <iostream>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -19,6 +21,7 @@
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/libtorch/parameters.hpp>
 #include <frugal/loop/call_in_progress.hpp>
+#include <frugal/loop/ends.hpp>
 #include <frugal/loop/evaluation.hpp>
 #include <frugal/loop/fit.hpp>
 #include <frugal/loop/valid_sources.hpp>
@@ -339,7 +342,9 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     Settings const settings = resolved_settings();
     auto const call =
         begin_call(Kind::trains, "fit", settings, &train, detail::addresses_of(valid));
+    auto const seed_before = std::exchange(fitted_with_, settings.seed);
     Report report = placed_fit<Train, Valid>(settings, train, valid);
+    detail::advise_of_earlier_fit(report, seed_before == settings.seed);
     if (call.shares_generators()) {
       report.advice.emplace_back(
           "threads that train together share LibTorch's generators, so random numbers such as "
@@ -387,6 +392,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   Module module_;
   [[no_unique_address]] Objective objective_{};
   Settings settings_;
+  std::optional<std::uint64_t> fitted_with_{};  ///< the seed of the last fit
   [[no_unique_address]] typename detail::storage_of<ordered>::type policies_{};
 };
 

@@ -39,11 +39,11 @@ struct Outer {
   std::function<void(std::uint64_t)> at_step{};
   MlpPtr module = with_dropout();
   Resident train{support::samples(48), {.batch = 8, .shuffle = true}};
-  Trainer<MlpPtr, CrossEntropy, Sgd, Spy> trainer{
-      module, CrossEntropy{}, Settings{.seed = 5}, Sgd{.lr = 0.1},
-      Spy{.each_step = [this](Counters const& at) {
-        if (at_step) at_step(at.step);
-      }}};
+  Trainer<MlpPtr, CrossEntropy, Sgd, Spy> trainer{module, CrossEntropy{}, Settings{.seed = 5},
+                                                  Sgd{.lr = 0.1},
+                                                  Spy{.each_step = [this](Counters const& at) {
+                                                    if (at_step) at_step(at.step);
+                                                  }}};
 
   std::map<std::string, at::Tensor> run() {
     Report const report = trainer.fit(train);
@@ -84,10 +84,9 @@ TEST_CASE("a fit, a range test and an evaluation inside of a fit change no bit o
   Outer inner, tested, read;
   std::ostringstream ignored;
   CHECK(support::same_bits(around_nested([&] { inner.run(); }), expected));
-  CHECK(support::same_bits(around_nested([&] {
-                             find_learning_rate(tested.trainer, tested.train, {.steps = 10});
-                           }),
-                           expected));
+  CHECK(support::same_bits(
+      around_nested([&] { find_learning_rate(tested.trainer, tested.train, {.steps = 10}); }),
+      expected));
   CHECK(support::same_bits(around_nested([&] {
                              read.trainer.evaluate(read.train);
                              CHECK(plan_memory(read.trainer, support::samples(8)).peak > 0);

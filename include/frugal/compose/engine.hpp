@@ -138,18 +138,18 @@ class Engine {
 
   /// The position, in order, of the policy that provides it; that of none without one.
   template <class Service>
-  static constexpr std::size_t provider_index = [] {
+  static constexpr std::size_t provider_index() {
     constexpr bool found[] = {detail::is_provided_by<Service, Ps>..., true};
     std::size_t i = 0;
     while (!found[i]) ++i;
     return i;
-  }();
+  }
 
   /// The State of the policy that provides it.
   template <class Service>
   auto& provider() {
     static_assert(provides<Service>, "frugal: no policy of this recipe provides that service.");
-    return detail::get<provider_index<Service>>(states_);
+    return detail::get<provider_index<Service>()>(states_);
   }
 
   /// The State of the policy with that kind.

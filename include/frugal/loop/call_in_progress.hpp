@@ -125,9 +125,8 @@ class [[nodiscard]] CallInProgress {
             std::find(call_.others.begin(), call_.others.end(), source) != call_.others.end());
   }
   bool reads_any(Call const& call) const {
-    return reads(call.source) ||
-           std::any_of(call.others.begin(), call.others.end(),
-                       [this](void const* source) { return reads(source); });
+    return reads(call.source) || std::any_of(call.others.begin(), call.others.end(),
+                                             [this](void const* source) { return reads(source); });
   }
 
   static bool share_parameters(torch::nn::Module const& a, torch::nn::Module const& b) {

@@ -68,4 +68,21 @@ inline Report report_of(AnyRun const& run, double seconds) {
           .restored_step = run.restored_step};
 }
 
+/// A fit after another one may train nothing, or the same again. `repeats`: the trainer's last fit
+/// had this seed.
+inline void advise_of_earlier_fit(Report& report, bool repeats) {
+  if (report.resumed) {
+    if (report.preempted || report.steps != report.resumed->step) return;
+    report.advice.push_back("the run was at its last step, " + std::to_string(report.steps) +
+                            ", so this fit trained nothing: raise Settings::epochs or steps to "
+                            "continue it, or set another Settings::run");
+  } else if (repeats) {
+    report.advice.emplace_back(
+        "this trainer was fitted before with this seed: the weights continued, and the optimizer, "
+        "the schedule, the order of the data and the random numbers began again. Use Checkpoint "
+        "and "
+        "raise Settings::epochs to continue a run, or set another Settings::seed");
+  }
+}
+
 }  // namespace frugal::detail

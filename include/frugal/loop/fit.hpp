@@ -243,10 +243,11 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   /// A subscriber has thrown, so the run ends. All state is at rest: the steps since the last save
   /// are saved, and the next start emits the event to those who have not seen it. Processes that
   /// train together do not come here together, so they cannot save.
-  void save_broken_off(std::string_view hook, std::vector<std::string> told) {
+  void save_broken_off([[maybe_unused]] std::string_view hook,
+                       [[maybe_unused]] std::vector<std::string> told) {
     if constexpr (has<service::save> && !has<service::reduce>) {
       // What cannot save now has said so.
-      if (run_.telling == Engine::template provider_index<service::save>) return;
+      if (run_.telling == Engine::template provider_index<service::save>()) return;
       run_.unfinished = {std::string(hook), std::move(told)};
       run_.at_hand = {};
       try {
