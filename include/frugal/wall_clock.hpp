@@ -24,7 +24,7 @@ struct WallClock {
     ::clock_gettime(id(), &time);
     return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
   }
-  static double seconds() noexcept {
+  static double seconds() {
     return std::chrono::duration<double>(now().time_since_epoch()).count();
   }
 

@@ -37,9 +37,9 @@ TEST_CASE("the wall clock is the one that goes on while the machine is suspended
 TEST_CASE("the time of a run, its bill and a cadence in time go by this clock") {
   using Run = decltype(std::declval<frugal::AnyRun&>().began);
   CHECK((std::same_as<Run, WallClock::time_point>));
-  CHECK(frugal::CostMeter{}.clock == &WallClock::seconds);
+  CHECK((frugal::CostMeter{}.clock == &WallClock::seconds));
   using Timed = frugal::detail::Interval<frugal::Every<30, frugal::Second>>;
-  CHECK((requires(Timed & each) { each.begin({}, WallClock::now()); }));
+  CHECK((requires(Timed& each) { each.begin({}, WallClock::now()); }));
 }
 
 }  // namespace frugal_test::run_wall_clock
