@@ -17,6 +17,9 @@
 # adds libtorch_cuda, libc10_cuda, the CUDA run-time, NCCL and their headers, from the nvidia wheels
 # next to torch or from a CUDA toolkit. Linking needs no GPU and no nvcc.
 #
+# FRUGAL_CLANG_ABI is the version of clang whose symbols programs compiled by clang 18 or later use:
+# 17, which agrees with GCC. OFF, for a LibTorch that such a clang has built, leaves the flag out.
+#
 # Result: FrugalTorch_FOUND, FrugalTorch_VERSION, FrugalTorch_ROOT, FrugalTorch_ORIGIN.
 
 set(_frugal_torch_oldest 2.9)
@@ -222,6 +225,17 @@ function(_frugal_torch_target root)
     "${root}/include" "${root}/include/torch/csrc/api/include")
   target_compile_definitions(frugal::torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
   target_compile_features(frugal::torch INTERFACE cxx_std_17)
+  # GCC has built the wheels. Since version 18 clang gives templates with a constraint, such as
+  # const_data_ptr<std::int64_t>(), another symbol than GCC does, and they would not be found.
+  if(NOT DEFINED FRUGAL_CLANG_ABI)
+    set(FRUGAL_CLANG_ABI 17)
+  endif()
+  if(FRUGAL_CLANG_ABI)
+    string(CONCAT clang_18 "$<AND:$<COMPILE_LANG_AND_ID:CXX,Clang>,"
+      "$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,18>>")
+    target_compile_options(frugal::torch INTERFACE
+      "$<${clang_18}:-fclang-abi-compat=${FRUGAL_CLANG_ABI}>")
+  endif()
 
   # The run path is a linker option rather than CMake's: CMake would remove it from an installed
   # program, which then finds no LibTorch. For the same reason there are no full paths to the

@@ -23,6 +23,7 @@
 #include <frugal/compare/watch.hpp>
 #include <frugal/compose/composition.hpp>
 #include <frugal/compose/recipe.hpp>
+#include <frugal/loop/call_in_progress.hpp>
 #include <frugal/policy/audit.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/recipe_name.hpp>
@@ -221,6 +222,8 @@ struct as_recipe<Recipe<Ps...>> {
 template <class... Rs, class Job, class Tune>
 Comparison compare_all(list<Rs...>, Job const& job, Tune& tune) {
   job.settings.require(Job::validates);
+  // Each run seeds the generators for its module.
+  CallInProgress const call({.name = "compare"});
   Comparison comparison;
   std::vector<Entrant<Job, Tune>> entrants;
   auto const add = [&]<class R>() {

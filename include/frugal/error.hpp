@@ -137,6 +137,11 @@ struct PolicyError : Error {
   using Error::Error;
 };
 
+/// A call would get in the way of a fit, or of another call, that is in progress.
+struct ConcurrentFitError : Error {
+  using Error::Error;
+};
+
 /// A policy watches a metric that validation does not produce.
 struct MetricError : Error {
   using Error::Error;

@@ -18,6 +18,7 @@
 #include <frugal/error.hpp>
 #include <frugal/explain.hpp>
 #include <frugal/libtorch/parameters.hpp>
+#include <frugal/loop/call_in_progress.hpp>
 #include <frugal/loop/recipe_traits.hpp>
 #include <frugal/plan/amount_text.hpp>
 #include <frugal/plan/money.hpp>
@@ -173,6 +174,10 @@ void explain(Trainer& trainer, Data&& data, PlanInputs const& given = {},
         detail::horizon_of(trainer.settings(), static_cast<Source const&>(source), Traits::batches);
     detail::explain_trainer(trainer, horizon, out);
     Cursor const start{trainer.settings().seed, 0, 0};
+    detail::CallInProgress const call({.kind = detail::CallInProgress::Kind::reads,
+                                       .name = "explain",
+                                       .source = &source,
+                                       .device = trainer.device()});
     source.seek(start);
     auto batch = source.next();
     source.seek(start);

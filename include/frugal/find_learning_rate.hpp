@@ -17,6 +17,7 @@
 #include <frugal/data/range.hpp>
 #include <frugal/data/refused_source.hpp>
 #include <frugal/error.hpp>
+#include <frugal/loop/call_in_progress.hpp>
 #include <frugal/loop/fit.hpp>
 #include <frugal/state/snapshot.hpp>
 #include <frugal/trainer.hpp>
@@ -207,6 +208,11 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
   settings.stop = {};  // an interrupted test has no result
   auto&& source = as_source(std::forward<Train>(train));
   using source_type = std::remove_reference_t<decltype(source)>;
+  detail::CallInProgress const call({.name = "find_learning_rate",
+                                     .module = &base_module(trainer.module()),
+                                     .source = &source,
+                                     .device = settings.device,
+                                     .agrees = detail::provided<service::reduce, policies>});
   detail::Fit<context, Objective, source_type, void> fit(trainer.module(), trainer.objective(),
                                                          settings, values, source, nullptr);
   // Replaced modules stay replaced, as in a fit, and are what the test restores.

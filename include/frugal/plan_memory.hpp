@@ -19,12 +19,12 @@
 #include <frugal/compose/composition.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
-#include <frugal/libtorch/generators.hpp>
 #include <frugal/libtorch/host_meter.hpp>
 #include <frugal/libtorch/meta_fallback.hpp>
 #include <frugal/libtorch/meta_meter.hpp>
 #include <frugal/libtorch/modes.hpp>
 #include <frugal/libtorch/parameters.hpp>
+#include <frugal/loop/call_in_progress.hpp>
 #include <frugal/loop/recipe_traits.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
@@ -181,8 +181,6 @@ void measure_on_host(RecipeMemory& memory, typename Context::module_type& module
   HostMeter::install();
   BufferCopies buffers;
   buffers.take(root);
-  GeneratorStates generators;
-  generators.take(c10::Device(c10::kCPU));
   std::vector<std::pair<at::Tensor, at::Tensor>> gradients;
   for (at::Tensor const& tensor : Parameters::of(root).tensors) {
     gradients.emplace_back(tensor, tensor.grad());
@@ -192,7 +190,6 @@ void measure_on_host(RecipeMemory& memory, typename Context::module_type& module
     for (auto const& [tensor, gradient] : gradients) tensor.mutable_grad() = gradient;
     at::NoGradGuard const no_gradients;
     buffers.restore();
-    generators.restore();
   };
   try {
     B host = batch;
@@ -237,6 +234,8 @@ RecipeMemory plan_memory(Trainer& trainer, B const& batch) {
   memory.batch = detail::bytes_of_batch(batch);
   Settings settings = trainer.resolved_settings();
   torch::nn::Module& root = base_module(trainer.module());
+  detail::CallInProgress const call(
+      {.name = "plan_memory", .module = &root, .device = settings.device});
   auto const& policies = detail::TrainerAccess::values_of(trainer);
   detail::KeepModes const modes(root);
   root.train();

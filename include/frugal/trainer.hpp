@@ -2,11 +2,15 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <iostream>
+#include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <frugal/accessors.hpp>
 #include <frugal/compose/about.hpp>
@@ -16,6 +20,8 @@
 #include <frugal/data/refused_source.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/libtorch/parameters.hpp>
+#include <frugal/loop/call_in_progress.hpp>
+#include <frugal/loop/ends.hpp>
 #include <frugal/loop/evaluation.hpp>
 #include <frugal/loop/fit.hpp>
 #include <frugal/loop/valid_sources.hpp>
@@ -198,6 +204,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     std::vector<Check> checks;
     try {
       Settings const settings = resolved_settings();
+      auto const call = begin_call(Kind::trains, "smoke", settings, &source);
       detail::Fit<context, Objective, source_type, void> fit(module_, objective_, settings,
                                                              policies_, source, nullptr);
       checks = fit.rehearsal(batches);
@@ -236,7 +243,9 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   template <class Source, class Sink, class Forward = detail::ForwardOfData>
   void predict(Source&& source, Sink&& sink, Forward&& forward = {}) {
     auto&& read = as_source(std::forward<Source>(source));
-    Settings const settings = settings_in_place();
+    Settings const settings = resolved_settings();
+    auto const call = begin_call(Kind::reads, "predict", settings, &read);
+    detail::put_on(settings.device, base_module(module_));
     evaluation(settings).predict(read, forward, sink);
   }
 
@@ -283,21 +292,28 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
 
  private:
   friend struct detail::TrainerAccess;
+  using Kind = detail::CallInProgress::Kind;
 
   template <class Source>
   Metrics evaluate_source(Source& source) {
     static_assert(ObjectiveFor<Objective, Module, batch_of<Source>>,
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
                   "at::Tensor nor frugal::Loss.");
-    Settings const settings = settings_in_place();
+    Settings const settings = resolved_settings();
+    auto const call = begin_call(Kind::reads, "evaluate", settings, &source);
+    detail::put_on(settings.device, base_module(module_));
     return evaluation(settings).evaluate(source);
   }
 
-  // Moves the module to the device that the settings name.
-  Settings settings_in_place() {
-    Settings settings = resolved_settings();
-    detail::put_on(settings.device, base_module(module_));
-    return settings;
+  detail::CallInProgress begin_call(Kind kind, std::string_view name, Settings const& settings,
+                                    void const* source, std::vector<void const*> others = {}) {
+    return detail::CallInProgress({.kind = kind,
+                                   .name = name,
+                                   .module = &base_module(module_),
+                                   .source = source,
+                                   .others = std::move(others),
+                                   .device = settings.device,
+                                   .agrees = detail::provided<service::reduce, ordered>});
   }
   detail::Evaluation<context, Objective> evaluation(Settings const& settings) {
     return {module_, objective_, settings, policies_};
@@ -324,6 +340,21 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   template <class Train, class Valid>
   Report run_fit(Train& train, std::add_pointer_t<Valid> valid) {
     Settings const settings = resolved_settings();
+    auto const call =
+        begin_call(Kind::trains, "fit", settings, &train, detail::addresses_of(valid));
+    auto const seed_before = std::exchange(fitted_with_, settings.seed);
+    Report report = placed_fit<Train, Valid>(settings, train, valid);
+    detail::advise_of_earlier_fit(report, seed_before == settings.seed);
+    if (call.shares_generators()) {
+      report.advice.emplace_back(
+          "threads that train together share LibTorch's generators, so random numbers such as "
+          "dropout's differ from run to run; start a process for each");
+    }
+    return report;
+  }
+
+  template <class Train, class Valid>
+  Report placed_fit(Settings const& settings, Train& train, std::add_pointer_t<Valid> valid) {
     auto const run = [&, this]<class T, class V>(T& source, V* watched) {
       return detail::Fit<context, Objective, T, V>(module_, objective_, settings, policies_, source,
                                                    watched)
@@ -361,6 +392,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   Module module_;
   [[no_unique_address]] Objective objective_{};
   Settings settings_;
+  std::optional<std::uint64_t> fitted_with_{};  ///< the seed of the last fit
   [[no_unique_address]] typename detail::storage_of<ordered>::type policies_{};
 };
 

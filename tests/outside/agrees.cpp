@@ -342,8 +342,11 @@ TEST_CASE("with Rollback both go back, and skip the window that is bad in one") 
       CHECK(each.error.empty());
       CHECK(each.report.epochs == 3);
       CHECK(each.report.steps == 32);
-      REQUIRE(each.report.advice.size() == 1);
-      CHECK(each.report.advice[0].find("that window is passed over") != std::string::npos);
+      // The second thread is also told that the two share LibTorch's generators.
+      CHECK(std::count_if(each.report.advice.begin(), each.report.advice.end(),
+                          [](std::string const& line) {
+                            return line.find("that window is passed over") != std::string::npos;
+                          }) == 1);
     }
     CHECK(same_bits(two[0].tensors, two[1].tensors));
   }

@@ -95,12 +95,23 @@ TEST_CASE("the hash covers names, types, shapes and every bit of parameters and 
 
 TEST_CASE("LibTorch is deterministic during fit, and restored afterwards") {
   at::Context& context = at::globalContext();
+  auto const precisions = [&] {
+    std::vector<at::Float32Precision> all;
+    for (auto const backend : {at::Float32Backend::CUDA, at::Float32Backend::MKLDNN}) {
+      for (auto const op : {at::Float32Op::CONV, at::Float32Op::RNN, at::Float32Op::MATMUL}) {
+        all.push_back(context.float32Precision(backend, op));
+      }
+    }
+    return all;
+  };
   std::string const before = flags();
+  auto const precise = precisions();
   std::string within;
   Spy spy{.each_step = [&](frugal::Counters const&) { within = flags(); }};
   marks({.epochs = 1}, spy);
   CHECK(within == "1010110");
   CHECK(flags() == before);
+  CHECK((precisions() == precise));
 
   context.setDeterministicAlgorithms(true, /*warn_only=*/true);
   context.setBenchmarkCuDNN(true);

@@ -65,7 +65,7 @@ TEST_CASE("the file is in the run's folder, and has the values of the end") {
   CHECK(text.find("# TYPE frugal_loss gauge\n") != std::string::npos);
   CHECK(text.find("frugal_validation_loss" + labels) != std::string::npos);
   CHECK(text.find("frugal_memory_bytes" + labels) != std::string::npos);
-  CHECK(entries(folder / "run") == 1);
+  CHECK(entries(folder / "run") == 2);  // with the lock
   CHECK(report.advice.empty());
   CHECK(outcome_of(trainer).lost == 0);
   CHECK(outcome_of(trainer).written == 11);  // begin, 5 steps, 2 epochs, 2 validations, end

@@ -6,6 +6,7 @@
 
 #include "support/checkpoints.hpp"
 #include "support/files.hpp"
+#include "support/locales.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -105,6 +106,25 @@ TEST_CASE("a lock that another process holds is refused, and the error names tha
     std::string const message = refusal(folder / "lock", by);
     CHECK(message.find("another trainer works in this run directory") != std::string::npos);
     CHECK(message.find("process " + std::to_string(other.pid()) + " on " + frugal::host_name()) !=
+          std::string::npos);
+  });
+}
+
+TEST_CASE("an owner is written and read in any locale of the program") {
+  LockOwner const owner{.pid = 1234567,
+                        .host = "here",
+                        .boot = "b00t",
+                        .started = 7654321,
+                        .since = "2026-01-02T03:04:05Z"};
+  std::string const text =
+      "pid 1234567\nhost here\nboot b00t\nstarted 7654321\nsince 2026-01-02T03:04:05Z\n";
+  support::GroupedLocale const grouped;  // 1.234.567
+  CHECK(owner.text() == text);
+  CHECK(LockOwner::parse(text) == owner);
+  with_both([](LockBy by) {
+    TemporaryFolder folder;
+    OtherTrainer const other(folder / "lock", by);
+    CHECK(refusal(folder / "lock", by).find("process " + std::to_string(other.pid()) + " on ") !=
           std::string::npos);
   });
 }

@@ -179,9 +179,28 @@ TEST_CASE("a second fit continues with the weights and restarts the counts") {
   Report const second = twice.fit(train);
   CHECK(second.epochs == 1);
   CHECK(second.steps == 2);
+  REQUIRE(second.advice.size() == 1);
+  CHECK(says(second.advice[0], "this trainer was fitted before with this seed"));
   Trainer once{Net{}, CrossEntropy{}, Settings{.epochs = 2}, Sgd{.lr = 0.1}};
   static_cast<void>(once.fit(train));
   CHECK(same(copy_of(twice.module()), copy_of(once.module())));
+  twice.settings().seed = 1;  // other random numbers, so on purpose
+  CHECK(twice.fit(train).advice.empty());
+}
+
+TEST_CASE("a second fit of a run at its end trains nothing, and says so") {
+  support::TemporaryFolder const folder;
+  auto const train = batches_of_sizes({4, 4});
+  Trainer trainer{Net{}, CrossEntropy{}, Settings{.run = folder.path()}, Sgd{.lr = 0.1},
+                  Checkpoint<>{}};
+  CHECK(trainer.fit(train).advice.empty());
+  Report const second = trainer.fit(train);
+  REQUIRE(second.advice.size() == 1);
+  CHECK(says(second.advice[0], "the run was at its last step, 2, so this fit trained nothing"));
+  trainer.settings().epochs = 2;
+  Report const third = trainer.fit(train);
+  CHECK(third.steps == 4);
+  CHECK(third.advice.empty());
 }
 
 TEST_CASE("a policy's settings may be changed between fits") {

@@ -4,13 +4,13 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/interrupted.hpp>
 #include <frugal/compose/legality.hpp>
 #include <frugal/compose/scope.hpp>
 #include <frugal/compose/services.hpp>
@@ -58,6 +58,17 @@ class Engine {
     static_cast<void>(emit_to<Hook>(phase, [](std::string_view) {}, subscribers<Hook>()));
   }
 
+  /// Calls every subscriber, also behind one that throws a std::exception. Returns the first of
+  /// these, or null; `on_further(kind, exception)` gets each later one.
+  template <class Hook, class Phase, class OnFurther>
+  std::exception_ptr emit_to_all(Phase& phase, OnFurther&& on_further) {
+    std::exception_ptr first;
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (call_kept<Hook, Is>(phase, first, on_further), ...);
+    }(subscribers<Hook>());
+    return first;
+  }
+
   /// Calls the slots alone: observers do not see a trial step that will be undone.
   template <class Hook, class Phase>
   void emit_to_slots(Phase& phase) {
@@ -76,7 +87,7 @@ class Engine {
   }
 
   /// Like emit, for an event that can be interrupted and completed later: skips the subscribers
-  /// whose scope names are in `done`. If an Interrupted passes through, `done` lists those that
+  /// whose scope names are in `done`. If an exception passes through, `done` lists those that
   /// have completed the event. `current` is the position of the subscriber that is being called.
   template <class Hook, class Phase, class OnVerdict>
   flow emit_to_others(std::vector<std::string>& done, std::size_t& current, Phase& phase,
@@ -125,17 +136,20 @@ class Engine {
   template <class Service>
   static constexpr bool provides = (false || ... || detail::is_provided_by<Service, Ps>);
 
+  /// The position, in order, of the policy that provides it; that of none without one.
+  template <class Service>
+  static constexpr std::size_t provider_index() {
+    constexpr bool found[] = {detail::is_provided_by<Service, Ps>..., true};
+    std::size_t i = 0;
+    while (!found[i]) ++i;
+    return i;
+  }
+
   /// The State of the policy that provides it.
   template <class Service>
   auto& provider() {
     static_assert(provides<Service>, "frugal: no policy of this recipe provides that service.");
-    constexpr std::size_t index = [] {
-      constexpr bool found[] = {detail::is_provided_by<Service, Ps>...};
-      std::size_t i = 0;
-      while (!found[i]) ++i;
-      return i;
-    }();
-    return detail::get<index>(states_);
+    return detail::get<provider_index<Service>()>(states_);
   }
 
   /// The State of the policy with that kind.
@@ -208,7 +222,7 @@ class Engine {
     };
     try {
       (call_rest(std::index_sequence<Is>{}), ...);
-    } catch (Interrupted const&) {
+    } catch (...) {
       // Appended to the names already there: a recipe that changed may have another order.
       std::size_t at = 0;
       ((at++ < reached && !detail::is_among(done, scope_of(Is)) ? done.push_back(scope_of(Is))
@@ -236,6 +250,19 @@ class Engine {
     } else {
       Hook::call(state, phase);
       return flow::proceed;
+    }
+  }
+
+  template <class Hook, std::size_t I, class Phase, class OnFurther>
+  void call_kept(Phase& phase, std::exception_ptr& first, OnFurther&& on_further) {
+    try {
+      Hook::call(detail::get<I>(states_), phase);
+    } catch (std::exception const&) {  // others, such as a thread's cancellation, pass at once
+      if (first) {
+        on_further(infos[I].kind, std::current_exception());
+      } else {
+        first = std::current_exception();
+      }
     }
   }
 

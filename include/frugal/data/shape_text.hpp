@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <locale>
 #include <sstream>
 #include <string>
 
@@ -12,6 +13,7 @@ namespace frugal::detail {
 inline std::string shape_text(at::Tensor const& tensor) {
   if (!tensor.defined()) return "undefined";
   std::ostringstream text;
+  text.imbue(std::locale::classic());  // the program's may group digits: [1,024, 8]
   text << tensor.sizes() << ' ' << tensor.scalar_type();
   return text.str();
 }

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
 #include <c10/core/Device.h>
 
 #include <mutex>
@@ -44,8 +45,17 @@ class GeneratorStates {
  public:
   void take(c10::Device device) {
     states_.clear();
-    for (auto const& [name, generator] : generators_of(device)) {
-      states_.emplace_back(generator, state_of_generator(generator));
+    for (auto const& [name, generator] : generators_of(device)) add(generator);
+  }
+  /// Those of a run on `device`, and all that at::manual_seed changes: one per accelerator.
+  void take_seeded(c10::Device device) {
+    take(device);
+    auto const accelerator = at::getAccelerator();
+    if (!accelerator) return;
+    at::Context& context = at::globalContext();
+    auto const count = context.getAcceleratorHooksInterface(accelerator).deviceCount();
+    for (c10::DeviceIndex i = 0; i < count; ++i) {
+      add(context.defaultGenerator(c10::Device(*accelerator, i)));
     }
   }
   void restore() {
@@ -53,6 +63,13 @@ class GeneratorStates {
   }
 
  private:
+  void add(at::Generator const& generator) {
+    for (auto const& [known, state] : states_) {
+      if (known == generator) return;
+    }
+    states_.emplace_back(generator, state_of_generator(generator));
+  }
+
   std::vector<std::pair<at::Generator, at::Tensor>> states_;
 };
 

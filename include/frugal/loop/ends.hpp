@@ -3,7 +3,10 @@
 
 #include <torch/nn/module.h>
 
+#include <exception>
+#include <iostream>
 #include <string>
+#include <string_view>
 
 #include <frugal/libtorch/devices.hpp>
 #include <frugal/run/any_run.hpp>
@@ -32,6 +35,19 @@ inline void prepare(AnyRun& run, c10::Device start_device) {
   run.gradients.reserve(run.parameters.size());
 }
 
+/// One line on stderr for an error of `who` after the one that fit will throw.
+inline constexpr auto report_further_error = [](std::string_view who,
+                                                std::exception_ptr const& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (std::exception const& what) {
+    std::string_view const text = what.what();  // LibTorch's have a stack from the second line on
+    std::cerr << "frugal: a further error at the end of this fit: " << who << ": "
+              << text.substr(0, text.find('\n')) << '\n'
+              << std::flush;
+  }
+};
+
 /// `seconds`: duration of this fit in this process.
 inline Report report_of(AnyRun const& run, double seconds) {
   return {.epochs = run.counters.epoch,
@@ -51,6 +67,23 @@ inline Report report_of(AnyRun const& run, double seconds) {
           .interrupted = run.interrupted,
           .restored_step = run.restored_step,
           .validation_count = run.judged.validations};
+}
+
+/// A fit after another one may train nothing, or the same again. `repeats`: the trainer's last fit
+/// had this seed.
+inline void advise_of_earlier_fit(Report& report, bool repeats) {
+  if (report.resumed) {
+    if (report.preempted || report.steps != report.resumed->step) return;
+    report.advice.push_back("the run was at its last step, " + std::to_string(report.steps) +
+                            ", so this fit trained nothing: raise Settings::epochs or steps to "
+                            "continue it, or set another Settings::run");
+  } else if (repeats) {
+    report.advice.emplace_back(
+        "this trainer was fitted before with this seed: the weights continued, and the optimizer, "
+        "the schedule, the order of the data and the random numbers began again. Use Checkpoint "
+        "and "
+        "raise Settings::epochs to continue a run, or set another Settings::seed");
+  }
 }
 
 }  // namespace frugal::detail

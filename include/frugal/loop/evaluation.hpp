@@ -9,7 +9,6 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/libtorch/generators.hpp>
 #include <frugal/libtorch/modes.hpp>
 #include <frugal/loop/measure.hpp>
 #include <frugal/loop/recipe_traits.hpp>
@@ -21,7 +20,8 @@ namespace frugal::detail {
 
 /// Forward passes outside of a fit: in evaluation mode, without gradients, on the device of the
 /// settings, where the trainer has put the module, under the guards of the recipe's slots (its
-/// precision). Observers see nothing. Restores modes and generators afterwards.
+/// precision). Observers see nothing. Restores modes afterwards; the call, which is in progress
+/// (CallInProgress), the generators.
 template <class Context, class Objective>
 class Evaluation {
  public:
@@ -36,15 +36,13 @@ class Evaluation {
 
   template <class Source>
   Metrics evaluate(Source& source) {
-    return untouched([&] {
-      auto const loss_of = [this](auto const& batch) {
-        Loss loss = pass(batch, [&] { return as_loss(objective_(run_.module, batch)); });
-        require_scalar(loss.value, run_.counters);
-        if (!loss.weight) loss.weight = samples_of(batch);
-        return loss;
-      };
-      return measure<typename traits_of<Context>::metrics>(source, run_, loss_of);
-    });
+    auto const loss_of = [this](auto const& batch) {
+      Loss loss = pass(batch, [&] { return as_loss(objective_(run_.module, batch)); });
+      require_scalar(loss.value, run_.counters);
+      if (!loss.weight) loss.weight = samples_of(batch);
+      return loss;
+    };
+    return measure<typename traits_of<Context>::metrics>(source, run_, loss_of);
   }
 
   /// `forward(module, batch)` is what `sink(output, batch)` gets.
@@ -54,19 +52,16 @@ class Evaluation {
     static_assert(takes_both,
                   "frugal: predict's sink cannot be called with (output, batch). Write "
                   "`[](at::Tensor const& output, auto const& batch) { ... }`.");
-    untouched([&] {
-      at::NoGradGuard const no_gradients;
-      EvaluationMode const mode(run_.root);
-      source.seek(Cursor{run_.settings.seed, 0, 0});
-      while (auto batch = source.next()) {
-        batch_to(*batch, run_.device);
-        Loss made = pass(*batch, [&] {
-          return Loss{.value = {}, .weight = {}, .output = forward(run_.module, *batch)};
-        });
-        if constexpr (takes_both) sink(std::move(made.output), std::as_const(*batch));
-      }
-      return 0;
-    });
+    at::NoGradGuard const no_gradients;
+    EvaluationMode const mode(run_.root);
+    source.seek(Cursor{run_.settings.seed, 0, 0});
+    while (auto batch = source.next()) {
+      batch_to(*batch, run_.device);
+      Loss made = pass(*batch, [&] {
+        return Loss{.value = {}, .weight = {}, .output = forward(run_.module, *batch)};
+      });
+      if constexpr (takes_both) sink(std::move(made.output), std::as_const(*batch));
+    }
   }
 
  private:
@@ -82,20 +77,6 @@ class Evaluation {
       return engine_.template surround_slots<around::forward>(phase, body);
     } catch (c10::Error const& error) {
       refuse_forward(error, batch, run_.counters, run_.parameters);
-    }
-  }
-
-  template <class Body>
-  auto untouched(Body&& body) {
-    GeneratorStates generators;
-    generators.take(run_.device);
-    try {
-      auto result = body();
-      generators.restore();
-      return result;
-    } catch (...) {
-      generators.restore();
-      throw;
     }
   }
 

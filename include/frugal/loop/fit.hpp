@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,7 @@
 #include <frugal/run/failure.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/run/report.hpp>
+#include <frugal/wall_clock.hpp>
 
 namespace frugal::detail {
 
@@ -45,7 +48,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   using Parts::Parts;
 
   Report run() {
-    auto const start = std::chrono::steady_clock::now();
+    auto const start = WallClock::now();
     run_.attach(engine_, *this);
     try {
       this->prepare();
@@ -56,8 +59,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
         if constexpr (AdvisingSource<Train>) {
           if (std::string const text = train_.advice(); !text.empty()) run_.advise(text);
         }
-        FitEnd<Context> ended(run_);
-        engine_.template emit<on::fit_end>(ended);
+        end();
       };
       engine_.template surround<around::fit>(phase, fit);
     } catch (...) {
@@ -65,11 +67,20 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       run_.parameters.reset_gradients();
       throw;
     }
-    std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
+    std::chrono::duration<double> const spent = WallClock::now() - start;
     return report_of(run_, spent.count());
   }
 
  private:
+  /// Every policy sees the end, also behind one that throws: Checkpoint, near the last, saves.
+  void end() {
+    if constexpr (Engine::template has_subscribers<on::fit_end>) {
+      FitEnd<Context> phase(run_);
+      auto const error = engine_.template emit_to_all<on::fit_end>(phase, report_further_error);
+      if (error) std::rethrow_exception(error);
+    }
+  }
+
   /// False if the run is preempted before there was anything to train.
   bool begin() {
     // Not in prepare(): a dry run must not change the generators.
@@ -216,12 +227,36 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     } catch (Interrupted const&) {
       run_.unfinished = {std::string(Hook::name), std::move(told)};
       run_.is_preempting = true;
+    } catch (LossError const&) {
+      throw;  // the step was not good, and Rollback may go back to before it
+    } catch (std::exception const&) {
+      save_broken_off(Hook::name, std::move(told));
+      throw;
     }
     run_.at_hand = {};
     // The event may have taken long: a validation, a save. Several processes agree only before it.
     if constexpr (!has<service::reduce>)
       run_.is_preempting = run_.is_preempting || preemption_requested(run_);
     if (run_.is_preempting) preempt_run(/*has_begun=*/true);
+  }
+
+  /// A subscriber has thrown, so the run ends. All state is at rest: the steps since the last save
+  /// are saved, and the next start emits the event to those who have not seen it. Processes that
+  /// train together do not come here together, so they cannot save.
+  void save_broken_off([[maybe_unused]] std::string_view hook,
+                       [[maybe_unused]] std::vector<std::string> told) {
+    if constexpr (has<service::save> && !has<service::reduce>) {
+      // What cannot save now has said so.
+      if (run_.telling == Engine::template provider_index<service::save>()) return;
+      run_.unfinished = {std::string(hook), std::move(told)};
+      run_.at_hand = {};
+      try {
+        SafePoint<Context> at(run_);
+        static_cast<void>(at.save());
+      } catch (std::exception const&) {
+        report_further_error("the save of the last steps", std::current_exception());
+      }
+    }
   }
 
   bool agreed_preemption() {

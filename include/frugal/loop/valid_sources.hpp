@@ -11,6 +11,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <frugal/compose/fixed_string.hpp>
 #include <frugal/data/range.hpp>
@@ -131,6 +132,19 @@ template <class T>
 inline constexpr bool is_valid_sources = false;
 template <class... Sources>
 inline constexpr bool is_valid_sources<ValidSources<Sources...>> = true;
+
+/// Where the sources of a validation are, if there are any.
+template <class Valid>
+std::vector<void const*> addresses_of(Valid* valid) {
+  std::vector<void const*> all;
+  if (valid == nullptr) return all;
+  if constexpr (is_valid_sources<Valid>) {
+    valid->each([&](auto& one) { all.push_back(one.source); });
+  } else {
+    all.push_back(valid);
+  }
+  return all;
+}
 
 /// The results of `measure_one(source, text)` for each, with their prefixes.
 template <class Sources, class MeasureOne>

@@ -4,7 +4,6 @@
 #include <ATen/record_function.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -25,6 +24,7 @@
 #include <frugal/policy/kinds.hpp>
 #include <frugal/run/judged.hpp>
 #include <frugal/run/phases.hpp>
+#include <frugal/wall_clock.hpp>
 
 namespace frugal {
 
@@ -108,7 +108,7 @@ struct Checkpoint {
 template <class... Options>
 template <class Context>
 class Checkpoint<Options...>::State {
-  using Clock = std::chrono::steady_clock;
+  using Clock = WallClock;
   using Cadence = typename options::cadence;
   using Policies = typename Context::policies;
   static constexpr bool by_counts = detail::Interval<Cadence>::by_counts;

@@ -24,10 +24,12 @@
 #include <frugal/policy/cost_meter/rate.hpp>
 #include <frugal/policy/cost_meter/run_bill.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/run_folder.hpp>
 #include <frugal/policy/step_pace.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/store/number_text.hpp>
 #include <frugal/store/periodic_thread.hpp>
+#include <frugal/wall_clock.hpp>
 #include <frugal/watch/peak.hpp>
 
 namespace frugal {
@@ -64,7 +66,7 @@ struct CostMeter {
   std::optional<double> kg_co2_per_kilowatt_hour{};  ///< of the grid
   energy::EnergySettings energy{};                   ///< where energy is read
   double refresh = 1;                                ///< seconds between two sums
-  double (*clock)() = &energy::steady_seconds;       ///< for tests
+  double (*clock)() = &WallClock::seconds;           ///< for tests
   Outcome<Cost> outcome{};                           ///< set by fit
 
   /// What the last fit has cost; nothing before one has ended.
@@ -111,6 +113,8 @@ class CostMeter::State {
   void on_fit_begin(FitBegin<Context>& phase) {
     require_valid();
     settings_->outcome.clear();
+    if (!phase.settings().run.empty())
+      lock_ = detail::lock_run_folder_if_possible(detail::run_of(phase));
     double const now = settings_->clock();
     total_steps_ = phase.horizon().total_steps;
     bool const cuda = phase.settings().device.is_cuda();
@@ -121,6 +125,8 @@ class CostMeter::State {
                 now);
     began_ = true;
     if (!rate_.warning.empty()) phase.advise(rate_.warning);
+    if (WallClock::shortcoming())
+      phase.advise(std::string("CostMeter: ") + WallClock::shortcoming());
     if (!rate_.per_hour &&
         (settings_->other_per_hour > 0 || settings_->price_per_kilowatt_hour > 0)) {
       phase.advise(
@@ -141,11 +147,16 @@ class CostMeter::State {
                      " h before this resume had no price, and count at the one of now");
       }
     }
-    bill_.begin(folder);
+    if (std::string const fault = bill_.begin(folder); !fault.empty()) {
+      phase.advise(
+          "CostMeter: the bill cannot be written, so a kill forgets what was paid after "
+          "the last checkpoint: " +
+          fault);
+    }
     note();
     // A validation or a save may take longer than a machine lives. A test's clock has no time of
     // its own between two steps.
-    if (settings_->clock == &energy::steady_seconds && !folder.empty()) {
+    if (settings_->clock == &WallClock::seconds && !folder.empty()) {
       beat_.emplace(settings_->refresh, [this] { note(); });
     }
     show(phase);
@@ -318,6 +329,7 @@ class CostMeter::State {
     return cost;
   }
 
+  std::shared_ptr<void> lock_;
   CostMeter const* settings_;  // the trainer's, which outlives the fit
   detail::Rate rate_;
   detail::RunBill bill_;

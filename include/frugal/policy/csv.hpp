@@ -23,7 +23,7 @@ class CsvSink {
 
   template <class Context>
   void open(FitBegin<Context>& phase) {
-    file_.open(sink_path(path_, phase.settings().run, "metrics.csv", "Csv"), "Csv");
+    file_.open(sink_path(path_, run_of(phase), "metrics.csv", "Csv"), "Csv", links_of(path_));
     if (file_.regular()) phase.writes_to(file_.path());
   }
   void write(MetricRecord const& record) {

@@ -13,6 +13,7 @@
 #include <frugal/error.hpp>
 #include <frugal/html/run_page.hpp>
 #include <frugal/policy/kinds.hpp>
+#include <frugal/policy/run_folder.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal {
@@ -73,7 +74,9 @@ struct HtmlReport {
                              .why = "Settings::run is not set, where Log writes metrics.jsonl",
                              .fix = "Set Settings::run to a folder."});
       }
-      if (path_.empty()) path_ = phase.settings().run / "report.html";
+      if (!path_.empty()) return;
+      detail::lock_run_folder_if_possible(detail::run_of(phase));
+      path_ = phase.settings().run / "report.html";
     }
 
     void on_ready(Ready<Context>& phase) {

@@ -19,6 +19,7 @@
 #include <frugal/policy/log/file.hpp>
 #include <frugal/policy/log/waiting_lines.hpp>
 #include <frugal/policy/options.hpp>
+#include <frugal/policy/run_folder.hpp>
 #include <frugal/policy/sink/collector.hpp>
 #include <frugal/policy/sink/record.hpp>
 #include <frugal/run/phases.hpp>
@@ -78,7 +79,8 @@ struct Log {
    public:
     using dispensable = void;  // a resumed run may lack its log, or have a new one
 
-    explicit State(Log const& settings) : path_(settings.path) {}
+    explicit State(Log const& settings)
+        : path_(settings.path), links_(detail::links_of(settings.path)) {}
 
     void on_fit_begin(FitBegin<Context>& phase) {
       if (path_.empty()) {
@@ -95,7 +97,10 @@ struct Log {
         std::filesystem::create_directories(path_.parent_path(), failure);
         if (failure) fail_to_create(failure.value());
       }
-      file_ = std::make_unique<detail::LogFile>(path_);
+      if (links_ == detail::Links::refuse) {
+        lock_ = detail::lock_run_folder_if_possible(detail::run_of(phase));
+      }
+      file_ = std::make_unique<detail::LogFile>(path_, links_);
       if (!file_->open()) fail_to_open();
       if (file_->regular()) phase.writes_to(path_);
       collector_.follow(phase, !Cadence::per_epoch);
@@ -222,7 +227,7 @@ struct Log {
 
     /// Not its folder: who removed that does not want it back.
     bool reopen() {
-      auto again = std::make_unique<detail::LogFile>(path_);
+      auto again = std::make_unique<detail::LogFile>(path_, links_);
       if (!again->open()) return false;
       file_ = std::move(again);
       cut_to_.reset();
@@ -262,7 +267,9 @@ struct Log {
 
     static constexpr std::size_t most_waiting = std::size_t{1} << 20;
 
+    std::shared_ptr<void> lock_;
     std::filesystem::path path_;
+    detail::Links links_;
     std::unique_ptr<detail::LogFile> file_;
     AnyRun* run_ = nullptr;
     std::string first_;

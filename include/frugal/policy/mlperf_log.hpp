@@ -46,7 +46,8 @@ class MlperfSink {
                            .why = "no validation reaches or misses it",
                            .fix = "Set a finite number, or leave it out."});
     }
-    file_.open(sink_path(path_, phase.settings().run, "mlperf.log", "MlperfLog"), "MlperfLog");
+    file_.open(sink_path(path_, run_of(phase), "mlperf.log", "MlperfLog"), "MlperfLog",
+               links_of(path_));
     if (file_.regular()) phase.writes_to(file_.path());
     seed_ = phase.settings().seed;
   }

@@ -23,6 +23,7 @@
 #include <frugal/policy/profile/options.hpp>
 #include <frugal/policy/profile/texts.hpp>
 #include <frugal/policy/profile/windows.hpp>
+#include <frugal/policy/run_folder.hpp>
 #include <frugal/run/phases.hpp>
 
 namespace frugal {
@@ -112,8 +113,9 @@ class Profile<Options...>::State {
                   .nvtx = nvtx,
                   .graph = graph}) {}
 
-  void on_fit_begin(FitBegin<Context>&) {
+  void on_fit_begin(FitBegin<Context>& phase) {
     outcome_->clear();
+    if (!phase.settings().run.empty()) detail::lock_run_folder_if_possible(detail::run_of(phase));
     if (warm_up_ >= 2 && steps_ >= 1) return;
     throw SettingsError({.what = "warm_up is " + std::to_string(warm_up_) + ", and steps is " +
                                  std::to_string(steps_),

@@ -10,6 +10,7 @@
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
+#include <frugal/policy/run_folder.hpp>
 #include <frugal/policy/sink/clock.hpp>
 #include <frugal/policy/sink/exposition.hpp>
 #include <frugal/policy/sink/prometheus_labels.hpp>
@@ -37,7 +38,10 @@ class PrometheusFile {
                            .why = "neither it nor Settings::run is set",
                            .fix = "Set Settings::run, or a file that ends in .prom."});
     }
-    if (path_.empty()) path_ = run / "metrics.prom";
+    if (path_.empty()) {
+      lock_run_folder_if_possible(run_of(phase));
+      path_ = run / "metrics.prom";
+    }
     // The rename would replace a device or a pipe by a file.
     std::error_code ignored;
     if (std::filesystem::exists(path_, ignored) &&

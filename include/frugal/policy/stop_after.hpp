@@ -10,6 +10,7 @@
 #include <frugal/policy/kinds.hpp>
 #include <frugal/run/durations.hpp>
 #include <frugal/run/phases.hpp>
+#include <frugal/wall_clock.hpp>
 
 namespace frugal {
 
@@ -45,7 +46,10 @@ struct StopAfter {
 
     explicit State(StopAfter const& settings) : limit_(settings.limit.count()) {}
 
-    void on_fit_begin(FitBegin<Context>&) {
+    void on_fit_begin(FitBegin<Context>& phase) {
+      if (WallClock::shortcoming()) {
+        phase.advise(std::string("StopAfter: ") + WallClock::shortcoming());
+      }
       if (limit_ > 0) return;
       throw SettingsError({.what = "the limit is " + std::to_string(limit_) + " s",
                            .where = "StopAfter",

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,7 @@
 #include <frugal/run/unfinished.hpp>
 #include <frugal/state/state_reader.hpp>
 #include <frugal/state/state_writer.hpp>
+#include <frugal/wall_clock.hpp>
 
 namespace frugal {
 
@@ -66,13 +68,14 @@ struct AnyRun {
   bool tells_events = false;
   std::vector<std::filesystem::path> files{};  ///< files that must be durable before a checkpoint
                                                ///< is
+  std::shared_ptr<void> folder_lock{};         ///< of Settings::run, once a policy writes there
   std::optional<Resumed> resumed{};
   bool preempted = false;    ///< the run was preempted; its state is saved if possible
   bool interrupted = false;  ///< a person ended it: see interrupted_by_user()
   std::string unsaved{};     ///< why the last requested save failed
   /// At the end of a fit: the step whose weights the module holds, if a policy has restored some.
   std::optional<std::uint64_t> restored_step{};
-  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  WallClock::time_point began = WallClock::now();
   double seconds_before = 0;  ///< of training, in earlier processes
 
   c10::Device device = settings.device;  ///< where batches are placed now
@@ -102,7 +105,7 @@ struct AnyRun {
 
   /// Wall time of training, including that before a resume.
   double seconds() const {
-    std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - began;
+    std::chrono::duration<double> const spent = WallClock::now() - began;
     return seconds_before + spent.count();
   }
 
@@ -166,7 +169,7 @@ struct AnyRun {
   void go_on(Resumed from, double seconds) {
     resumed = std::move(from);
     seconds_before = seconds;
-    began = std::chrono::steady_clock::now();
+    began = WallClock::now();
   }
 
   /// Saves everything but the module's own tensors and the generators: training progress, and each

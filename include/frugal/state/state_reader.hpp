@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <locale>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -186,6 +187,7 @@ class StateReader {
     }
     if (value.sizes() != source.sizes() || value.scalar_type() != source.scalar_type()) {
       std::ostringstream why;
+      why.imbue(std::locale::classic());
       why << "saved as " << source.sizes() << ' ' << source.scalar_type() << ", here it is "
           << value.sizes() << ' ' << value.scalar_type();
       refuse(path, why.str());

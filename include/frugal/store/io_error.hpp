@@ -67,6 +67,10 @@ inline std::string fix_of(int code) {
 
 /// The text of an errno, with the owner and the mode of what refuses where that is the reason.
 inline std::string why_of(std::filesystem::path const& path, int code) {
+  std::error_code ignored;
+  if (code == ELOOP && std::filesystem::is_symlink(path, ignored)) {
+    return "it is a symbolic link, and such a one is followed only where a path is set";
+  }
   std::string why = std::generic_category().message(code);
   if (code != EACCES && code != EPERM) return why;
   std::string const permissions = permissions_text(path);

@@ -6,6 +6,7 @@
 #include <frugal/store/io_error.hpp>
 #include <frugal/store/lock_owner.hpp>
 #include <frugal/store/owner_file.hpp>
+#include <frugal/store/run_file.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -69,10 +70,7 @@ class [[nodiscard]] RunLock {
 
  private:
   void open() {
-    do {
-      // Opening through a link would truncate its target.
-      descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    } while (descriptor_ < 0 && errno == EINTR);
+    descriptor_ = detail::open_run_file(path_, O_RDWR | O_CREAT);
     if (descriptor_ < 0 && errno == ELOOP) {
       throw StoreError({.what = "the lock of a run directory is a symbolic link",
                         .where = path_.string(),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/store/file.hpp>
+#include <frugal/store/run_file.hpp>
 
 #include <signal.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <locale>
 #include <optional>
 #include <span>
 #include <sstream>
@@ -55,16 +57,16 @@ struct LockOwner {
   }
 
   std::string text() const {
-    std::ostringstream out;
-    out << "pid " << pid << "\nhost " << host << "\nboot " << boot << "\nstarted " << started
-        << "\nsince " << since << "\n";
-    return out.str();
+    // Not by a stream: the program's locale may group the digits of a number.
+    return "pid " + std::to_string(pid) + "\nhost " + host + "\nboot " + boot + "\nstarted " +
+           std::to_string(started) + "\nsince " + since + "\n";
   }
 
   /// Nothing for an empty or malformed text.
   static std::optional<LockOwner> parse(std::string const& text) {
     LockOwner owner;
     std::istringstream in(text);
+    in.imbue(std::locale::classic());
     std::array<std::string, 5> key;
     in >> key[0] >> owner.pid >> key[1] >> owner.host >> key[2] >> owner.boot >> key[3] >>
         owner.started >> key[4] >> owner.since;
@@ -102,6 +104,7 @@ struct LockOwner {
     auto const name_end = line.rfind(')');
     if (name_end == std::string::npos) return std::nullopt;
     std::istringstream fields(line.substr(name_end + 1));
+    fields.imbue(std::locale::classic());
     std::string skipped;
     fields >> skipped;
     if (skipped == "Z" || skipped == "X") return 0;
@@ -115,11 +118,7 @@ struct LockOwner {
 namespace detail {
 
 inline std::optional<LockOwner> read_owner(std::filesystem::path const& path) {
-  std::ifstream file(path);
-  std::string text(1024, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return LockOwner::parse(text);
+  return LockOwner::parse(read_run_file(path, 1024));
 }
 
 inline void write_small_file(std::filesystem::path const& path, std::string const& text) {

@@ -45,25 +45,10 @@ class RunDirectory {
   /// LockError if another trainer holds it; StoreError if it does not exist or cannot be created.
   explicit RunDirectory(std::filesystem::path folder, Access access = Access::train,
                         LockBy lock_by = LockBy::automatic)
-      : folder_(std::move(folder)) {
-    std::error_code failure;
-    if (access == Access::train) {
-      create_folders(checkpoints_folder());
-      sync_folder(folder_);  // an earlier start may have died before it did this
-    } else if (!std::filesystem::is_directory(folder_, failure)) {
-      throw detail::io_error("open", folder_, failure ? failure.value() : ENOENT);
-    }
-    if (access == Access::read) return;
-    lock_ = std::make_unique<RunLock>(folder_ / "lock", lock_by);
-    if (auto const& owner = lock_->left_by()) {
-      notes_.push_back("the run was not ended in order by " + owner->words());
-    }
-    remove_temporaries();
-    CheckpointList const found = list_checkpoints(checkpoints_folder());
-    for (SavedCheckpoint const& checkpoint : found.whole) {
-      next_serial_ = std::max(next_serial_, checkpoint.manifest.serial + 1);
-    }
-  }
+      : RunDirectory(std::move(folder), access, lock_by, nullptr) {}
+  /// For training, under the lock of its file `lock`, which the caller has taken.
+  RunDirectory(std::filesystem::path folder, std::shared_ptr<RunLock> lock)
+      : RunDirectory(std::move(folder), Access::train, LockBy::automatic, std::move(lock)) {}
 
   std::filesystem::path const& folder() const noexcept { return folder_; }
   std::filesystem::path checkpoints_folder() const { return folder_ / "checkpoints"; }
@@ -177,6 +162,28 @@ class RunDirectory {
   }
 
  private:
+  RunDirectory(std::filesystem::path folder, Access access, LockBy lock_by,
+               std::shared_ptr<RunLock> lock)
+      : folder_(std::move(folder)), lock_(std::move(lock)) {
+    std::error_code failure;
+    if (access == Access::train) {
+      create_folders(checkpoints_folder());
+      sync_folder(folder_);  // an earlier start may have died before it did this
+    } else if (!std::filesystem::is_directory(folder_, failure)) {
+      throw detail::io_error("open", folder_, failure ? failure.value() : ENOENT);
+    }
+    if (access == Access::read) return;
+    if (!lock_) lock_ = std::make_shared<RunLock>(folder_ / "lock", lock_by);
+    if (auto const& owner = lock_->left_by()) {
+      notes_.push_back("the run was not ended in order by " + owner->words());
+    }
+    remove_temporaries();
+    CheckpointList const found = list_checkpoints(checkpoints_folder());
+    for (SavedCheckpoint const& checkpoint : found.whole) {
+      next_serial_ = std::max(next_serial_, checkpoint.manifest.serial + 1);
+    }
+  }
+
   /// Removes what a crash left. Under the lock no other process is at work, so all of it is
   /// garbage.
   void remove_temporaries() {
@@ -197,7 +204,7 @@ class RunDirectory {
   }
 
   std::filesystem::path folder_;
-  std::unique_ptr<RunLock> lock_;  ///< null for Access::read
+  std::shared_ptr<RunLock> lock_;  ///< null for Access::read
   std::uint64_t next_serial_ = 1;
   std::vector<std::string> notes_;
   detail::Deleter deleter_;

@@ -125,6 +125,7 @@ Result run(Plan plan, Ps const&... policies) {
   Spy spy{.seen = &result.seen, .each_step = [&](frugal::Counters const& at) {
             step = at.step;
             result.counters.push_back(at);
+            result.generator = at::detail::getDefaultCPUGenerator().get_state();
           }};
   frugal::Trainer trainer{module,
                           plan.memory,
@@ -134,7 +135,6 @@ Result run(Plan plan, Ps const&... policies) {
                           policies...};
   result.report = trainer.fit(Resident(samples(44), {.batch = 16, .shuffle = true}));
   result.tensors = tensors_of(*module);
-  result.generator = at::detail::getDefaultCPUGenerator().get_state();
   result.micro_batch = trainer.template policy<k::accumulate>().micro_batch();
   return result;
 }

@@ -16,7 +16,7 @@ using namespace frugal;
 using frugal::detail::automatic_interval;
 using frugal::detail::Interval;
 using frugal::plan::daly_interval;
-using Clock = std::chrono::steady_clock;
+using Clock = frugal::WallClock;
 
 constexpr double day = 86400;
 

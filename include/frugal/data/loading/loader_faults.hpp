@@ -12,6 +12,7 @@
 #include <exception>
 #include <memory>
 #include <span>
+#include <locale>
 #include <sstream>
 #include <string>
 #include <typeinfo>
@@ -94,6 +95,7 @@ class LoaderFaults {
   }
   [[noreturn]] void hangs(std::string const& sample, std::string const& batch) const {
     std::ostringstream seconds;
+    seconds.imbue(std::locale::classic());
     seconds << patience_;
     throw WorkerError({.what = "a loader's worker hangs",
                        .where = place(sample, batch),
@@ -115,6 +117,7 @@ class LoaderFaults {
   }
   [[noreturn]] void too_many(SkippedSamples const& skipped, std::uint64_t samples) const {
     std::ostringstream limit;
+    limit.imbue(std::locale::classic());
     limit << limit_;
     throw DataError({.what = "too many samples are damaged",
                      .where = set_,

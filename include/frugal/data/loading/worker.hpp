@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <locale>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -271,6 +272,7 @@ class Worker {
 
   std::string seconds() const {
     std::ostringstream text;
+    text.imbue(std::locale::classic());
     text << patience_.count();
     return text.str();
   }

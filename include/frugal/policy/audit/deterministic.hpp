@@ -5,10 +5,44 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include <frugal/error.hpp>
 
 namespace frugal::detail {
+
+/// The precision of FP32 for each operation on CUDA and in oneDNN. Setting that of all products
+/// writes these too, and setting it back does not restore what was not set ("none").
+template <class Getter = decltype(&at::Context::float32Precision)>
+class Float32Precisions;
+template <class Precision, class Backend, class Op>
+class Float32Precisions<Precision (at::Context::*)(Backend, Op) const> {
+ public:
+  explicit Float32Precisions(at::Context& context) : context_(context) {
+    if constexpr (std::is_enum_v<Backend>) {  // names before LibTorch 2.10
+      for (Backend const backend : {Backend::CUDA, Backend::MKLDNN}) {
+        for (Op const op : {Op::CONV, Op::RNN, Op::MATMUL}) {
+          all_.push_back({backend, op, context.float32Precision(backend, op)});
+        }
+      }
+    }
+  }
+  void restore() const {
+    for (Entry const& each : all_) {
+      context_.setFloat32Precision(each.backend, each.op, each.precision);
+    }
+  }
+
+ private:
+  struct Entry {
+    std::remove_cvref_t<Backend> backend;
+    std::remove_cvref_t<Op> op;
+    Precision precision;
+  };
+  at::Context& context_;
+  std::vector<Entry> all_;
+};
 
 /// For its lifetime, LibTorch uses deterministic kernels only and computes FP32 in FP32. Then
 /// restores the previous settings, which are process-wide.
@@ -34,6 +68,7 @@ class [[nodiscard]] Deterministic {
                                        : precision_ == at::Float32MatmulPrecision::HIGH  ? "high"
                                                                                         : "medium");
     context_.setAllowTF32CuDNN(tf32_);
+    float32_.restore();
   }
 
  private:
@@ -45,6 +80,7 @@ class [[nodiscard]] Deterministic {
   bool mkldnn_ = context_.deterministicMkldnn();
   at::Float32MatmulPrecision precision_ = context_.float32MatmulPrecision();
   bool tf32_ = context_.allowTF32CuDNN();
+  Float32Precisions<> float32_{context_};
 };
 
 /// cuBLAS is deterministic only with a fixed workspace size, which it reads from the environment

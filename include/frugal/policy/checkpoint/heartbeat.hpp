@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -17,6 +16,7 @@
 #include <system_error>
 
 #include <frugal/store/number_text.hpp>
+#include <frugal/store/run_file.hpp>
 
 namespace frugal::detail {
 
@@ -32,12 +32,15 @@ class Heartbeat {
 
   Heartbeat() = default;
   explicit Heartbeat(std::filesystem::path const& path)
-      : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {}
+      : descriptor_(open_run_file(path, O_WRONLY | O_CREAT)) {}
   Heartbeat(Heartbeat const&) = delete;
   Heartbeat& operator=(Heartbeat const&) = delete;
   ~Heartbeat() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
+
+  /// If not, errno says why, after the construction.
+  bool open() const { return descriptor_ >= 0; }
 
   void beat(Beat now) const {
     if (descriptor_ < 0) return;
@@ -52,12 +55,7 @@ class Heartbeat {
 
   /// Nothing where there is none, or none that beat() could have written.
   static std::optional<Beat> read(std::filesystem::path const& path) {
-    std::FILE* const file = std::fopen(path.c_str(), "re");
-    if (file == nullptr) return std::nullopt;
-    char text[64];
-    std::size_t const size = std::fread(text, 1, sizeof text, file);
-    std::fclose(file);
-    return parse({text, size});
+    return parse(read_run_file(path, 64));
   }
 
  private:

@@ -10,6 +10,7 @@
 
 #include <frugal/plan/checkpoint_interval.hpp>
 #include <frugal/run/counters.hpp>
+#include <frugal/wall_clock.hpp>
 
 namespace frugal::detail {
 
@@ -36,7 +37,7 @@ inline double automatic_interval(SaveCost cost, double share, std::optional<doub
 /// clock about twice a second, and measure how many steps that is.
 template <class Cadence>
 class Interval {
-  using Clock = std::chrono::steady_clock;
+  using Clock = WallClock;
 
  public:
   static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,7 @@
 #include <frugal/policy/checkpoint/start.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/checkpoint/writer.hpp>
+#include <frugal/policy/run_folder.hpp>
 #include <frugal/run/any_run.hpp>
 #include <frugal/run/judged.hpp>
 #include <frugal/state/state_writer.hpp>
@@ -61,10 +63,15 @@ class Saver {
   void begin(AnyRun& run, Slots recipe, bool moves, std::function<void()> wake) {
     recipe_ = std::move(recipe);
     require_rules(options_.rules);
-    directory_ = std::make_unique<RunDirectory>(run.settings.run);
+    directory_ = std::make_unique<RunDirectory>(run.settings.run, lock_run_folder(run));
     for (std::string const& note : directory_->notes()) run.advise(note);
     resume(run, moves);
-    heartbeat_ = std::make_unique<Heartbeat>(run.settings.run / "heartbeat");
+    std::filesystem::path const beats = run.settings.run / "heartbeat";
+    heartbeat_ = std::make_unique<Heartbeat>(beats);
+    if (!heartbeat_->open()) {
+      run.advise(beats.string() + " cannot be written (" + why_of(beats, errno) +
+                 "): after a kill nobody knows how many steps were lost");
+    }
     if (options_.async) writer_ = std::make_unique<BackgroundWriter>(std::move(wake));
   }
 

@@ -10,14 +10,15 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
 
 #include <frugal/policy/cost_meter/bill.hpp>
+#include <frugal/store/run_file.hpp>
 
 namespace frugal::detail {
 
@@ -34,12 +35,15 @@ class BillFile {
   };
 
   explicit BillFile(std::filesystem::path const& path)
-      : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {}
+      : descriptor_(open_run_file(path, O_WRONLY | O_CREAT)) {}
   BillFile(BillFile const&) = delete;
   BillFile& operator=(BillFile const&) = delete;
   ~BillFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
+
+  /// If not, errno says why, after the construction.
+  bool open() const { return descriptor_ >= 0; }
 
   void write(Entry entry) const noexcept {
     if (descriptor_ < 0) return;
@@ -57,12 +61,8 @@ class BillFile {
 
   /// Nothing where there is none, or none that write() could have written.
   static std::optional<Entry> read(std::filesystem::path const& path) {
-    std::FILE* const file = std::fopen(path.c_str(), "re");
-    if (file == nullptr) return std::nullopt;
-    std::array<char, 512> buffer{};
-    std::size_t const size = std::fread(buffer.data(), 1, buffer.size(), file);
-    std::fclose(file);
-    std::string_view text(buffer.data(), size);
+    std::string const all = read_run_file(path, 512);
+    std::string_view text(all);
     if (!text.starts_with(heading)) return std::nullopt;
     text.remove_prefix(heading.size());
     Entry entry;

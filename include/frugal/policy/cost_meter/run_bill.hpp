@@ -2,14 +2,17 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <frugal/energy/meter.hpp>
 #include <frugal/policy/cost_meter/bill.hpp>
 #include <frugal/policy/cost_meter/bill_file.hpp>
+#include <frugal/store/io_error.hpp>
 
 namespace frugal::detail {
 
@@ -71,12 +74,16 @@ class RunBill {
   }
 
   /// Training begins: from here on the file in this folder is kept, if there is a folder.
-  void begin(std::filesystem::path const& folder) {
+  /// Returns why it cannot be written, or an empty text.
+  std::string begin(std::filesystem::path const& folder) {
     begun_ = true;
     // The boot of a resumed process is marked as lost already.
     safe_ = before_;
     safe_.add(terms_.idle, terms_.per_hour);
-    if (!folder.empty()) file_.emplace(folder / name);
+    if (folder.empty()) return {};
+    file_.emplace(folder / name);
+    return file_->open() ? std::string()
+                         : (folder / name).string() + ": " + why_of(folder / name, errno);
   }
   bool begun() const { return begun_; }
   /// `now` and `joules` are functions: of two threads the later one writes the later sum.

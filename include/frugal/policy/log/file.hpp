@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include <frugal/store/hash.hpp>
+#include <frugal/store/run_file.hpp>
 #include <frugal/store/sigpipe_guard.hpp>
 
 namespace frugal::detail {
@@ -60,14 +61,14 @@ class LogFile {
   };
 
   /// Opens or makes the file. Where it is not open() then, errno says why.
-  explicit LogFile(std::filesystem::path const& path) {
+  explicit LogFile(std::filesystem::path const& path, Links links = Links::follow) {
     struct stat status{};
     // To read what stands before a mark. A pipe that were open for reading as well would never
     // break, and would block when it is full.
     bool const readable = ::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
-    constexpr int flags = O_CREAT | O_APPEND | O_CLOEXEC;
-    if (readable) descriptor_ = ::open(path.c_str(), flags | O_RDWR, 0666);
-    if (descriptor_ < 0) descriptor_ = ::open(path.c_str(), flags | O_WRONLY, 0666);
+    constexpr int flags = O_CREAT | O_APPEND;
+    if (readable) descriptor_ = open_run_file(path, flags | O_RDWR, links);
+    if (descriptor_ < 0) descriptor_ = open_run_file(path, flags | O_WRONLY, links);
     regular_ = open() && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
   }
   LogFile(LogFile const&) = delete;

@@ -16,15 +16,18 @@
 #include <frugal/error.hpp>
 #include <frugal/policy/log/file.hpp>
 #include <frugal/policy/log/waiting_lines.hpp>
+#include <frugal/policy/run_folder.hpp>
+#include <frugal/run/any_run.hpp>
 #include <frugal/store/io_error.hpp>
 
 namespace frugal::detail {
 
-/// The path of a sink's file in the run's folder, with the folders above it. SettingsError if
-/// neither a path nor a folder is set; DataError if the folders cannot be created.
-inline std::filesystem::path sink_path(std::filesystem::path const& path,
-                                       std::filesystem::path const& run, std::string_view name,
-                                       std::string_view policy) {
+/// The path of a sink's file in the run's folder, with the folders above it; the run's folder is
+/// locked. SettingsError if neither a path nor a folder is set; DataError if the folders cannot be
+/// created.
+inline std::filesystem::path sink_path(std::filesystem::path const& path, AnyRun& run_of_it,
+                                       std::string_view name, std::string_view policy) {
+  std::filesystem::path const& run = run_of_it.settings.run;
   if (path.empty() && run.empty()) {
     throw SettingsError(
         {.what = std::string(policy) + " has nowhere to write",
@@ -36,7 +39,10 @@ inline std::filesystem::path sink_path(std::filesystem::path const& path,
   if (!file.has_parent_path()) return file;
   std::error_code failure;
   std::filesystem::create_directories(file.parent_path(), failure);
-  if (!failure) return file;
+  if (!failure) {
+    if (path.empty()) lock_run_folder_if_possible(run_of_it);
+    return file;
+  }
   std::filesystem::path const folder = file.parent_path();
   Fault const why = folder_error(folder, first_missing(folder), failure.value()).fault();
   throw DataError({.what = std::string(policy) + " cannot open its file",
@@ -49,9 +55,10 @@ inline std::filesystem::path sink_path(std::filesystem::path const& path,
 /// cut off before its first one, as in Log.
 class SinkFile {
  public:
-  void open(std::filesystem::path path, std::string_view policy) {
+  void open(std::filesystem::path path, std::string_view policy, Links links) {
     path_ = std::move(path);
-    file_ = std::make_unique<LogFile>(path_);
+    links_ = links;
+    file_ = std::make_unique<LogFile>(path_, links_);
     if (file_->open()) return;
     throw DataError(
         {.what = std::string(policy) + " cannot open its file",
@@ -106,7 +113,7 @@ class SinkFile {
  private:
   void reopen() {
     // Not its folder: who removed that does not want it back.
-    auto again = std::make_unique<LogFile>(path_);
+    auto again = std::make_unique<LogFile>(path_, links_);
     if (!again->open()) fail(errno);
     file_ = std::move(again);
     cut_to_.reset();
@@ -131,6 +138,7 @@ class SinkFile {
   }
 
   std::filesystem::path path_;
+  Links links_ = Links::follow;
   std::unique_ptr<LogFile> file_;
   bool has_header_ = false;
   std::optional<LogFile::Place> cut_to_;

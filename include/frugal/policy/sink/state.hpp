@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -68,6 +69,7 @@ class SinkState {
     outcome_->clear();
     run_ = &run_of(phase);
     sink_.open(phase);
+    lock_ = run_->folder_lock;  // held longer than the run: closing may write
     opened_ = true;
     collector_.follow(phase, !Cadence::per_epoch);
     begin_ = collector_.begin(phase);
@@ -165,6 +167,7 @@ class SinkState {
                  "counted in its outcome");
   }
 
+  std::shared_ptr<void> lock_;
   Sink sink_;
   Outcome<SinkOutcome> const* outcome_;
   std::string_view name_;

@@ -186,7 +186,7 @@ class TensorBoardWriter {
     if (!shared_->file) return;
     if (shared_->file->removed()) {
       // Not its folder: who removed that does not want it back.
-      auto again = std::make_unique<detail::LogFile>(shared_->path);
+      auto again = std::make_unique<detail::LogFile>(shared_->path, detail::Links::refuse);
       if (!again->open()) fail(errno);
       shared_->file = std::move(again);
     }
@@ -246,7 +246,7 @@ inline void TensorBoardWriter::open(std::filesystem::path const& folder) const {
                            std::to_string(files++);
   std::scoped_lock const lock(shared_->guard);
   shared_->path = folder / name;
-  shared_->file = std::make_unique<detail::LogFile>(shared_->path);
+  shared_->file = std::make_unique<detail::LogFile>(shared_->path, detail::Links::refuse);
   if (shared_->file->open()) return;
   int const code = errno;
   shared_->file.reset();

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <frugal/run/any_run.hpp>
+#include <frugal/store/folder.hpp>
+#include <frugal/store/io_error.hpp>
+#include <frugal/store/lock.hpp>
+
+namespace frugal::detail {
+
+/// Locks Settings::run against other trainers, which would write into the same files. The first
+/// policy of a fit that writes there takes the lock, and the others share it; it is held until the
+/// fit, and everybody who has the result, is gone. LockError if another trainer has it; StoreError
+/// if it cannot be made.
+inline std::shared_ptr<RunLock> lock_run_folder(AnyRun& run) {
+  if (!run.folder_lock) {
+    create_folders(run.settings.run);
+    run.folder_lock = std::make_shared<RunLock>(run.settings.run / "lock");
+  }
+  return std::static_pointer_cast<RunLock>(run.folder_lock);
+}
+
+/// For a policy that can do without: a folder in which no file can be made is a line of advice.
+inline std::shared_ptr<RunLock> lock_run_folder_if_possible(AnyRun& run) {
+  try {
+    return lock_run_folder(run);
+  } catch (IoError const& error) {
+    run.advise("the folder " + run.settings.run.string() +
+               " cannot be locked, so nothing would notice a second trainer that writes into it: " +
+               error.fault().where + ": " + error.fault().why);
+    return nullptr;
+  }
+}
+
+}  // namespace frugal::detail
