@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/data/collate.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/loading/load_batch.hpp>
 #include <frugal/data/loading/loader_faults.hpp>
 #include <frugal/data/loading/loader_settings.hpp>
@@ -119,6 +120,8 @@ class Loader {
   double waited() const { return meter_.waited(); }
   /// What a run should change; empty where nothing. A fit puts it into its Report.
   std::string advice() const { return report().advice(); }
+
+  void identify(DataIdentity& to) const { std::as_const(*pool_).tasks().identify(to); }
 
   Set const& set() const { return pool_->tasks().set(); }
   LoaderSettings const& settings() const { return settings_; }

@@ -56,6 +56,7 @@ class Saver {
     require_rules(options_.rules);
     directory_ = std::make_unique<RunDirectory>(run.settings.run);
     for (std::string const& note : directory_->notes()) run.advise(note);
+    if (run.loop != nullptr) run.data = run.loop->identify_data().values();
     resume(run, moves);
     heartbeat_ = std::make_unique<Heartbeat>(run.settings.run / "heartbeat");
     if (options_.async) writer_ = std::make_unique<BackgroundWriter>(std::move(wake));
