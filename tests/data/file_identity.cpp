@@ -12,6 +12,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace frugal_test::data_file_identity {
@@ -88,6 +89,22 @@ TEST_CASE("the ends of a large file are read, and all of it if that is asked for
   changed(100'000);  // between the blocks
   CHECK(identified({file}) == parts);
   CHECK(identified({file}, ReadOf::whole) != whole);
+}
+
+TEST_CASE("of many files some are opened, and the names of all count") {
+  TemporaryFolder const folder;
+  std::size_t const count = FilesIdentity::most_read + 2;  // every second one is opened
+  std::vector<fs::path> files;
+  for (std::size_t i = 0; i < count; ++i) {
+    files.push_back(write(folder / std::to_string(i), "x"));
+  }
+  Values const before = identified(files);
+  write(files[1], "y");
+  CHECK(identified(files) == before);
+  write(files[2], "y");
+  CHECK(identified(files).at("content") != before.at("content"));
+  std::swap(files[1], files[3]);
+  CHECK(identified(files).at("files") != before.at("files"));
 }
 
 TEST_CASE("a file that is gone counts as empty: training names it") {

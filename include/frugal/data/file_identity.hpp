@@ -23,38 +23,48 @@ enum class ReadOf { parts, whole };
 /// What the files of a set are, wherever they lie: their number, bytes, names and content, in their
 /// order. No times: a machine that fetched the files again resumes.
 ///
-/// Cost    a look at the size of each file. Up to `most_read` files, spread over all, are opened,
-///         and 64 KiB of each are read: its ends, and two blocks between. With ReadOf::whole all of
-///         each file.
+/// Cost    up to `most_sized` files, spread over all, are asked for their size. Up to `most_read` of
+///         these are opened, and 64 KiB of each are read: its ends, and two blocks between. With
+///         ReadOf::whole all of each file.
 /// Errors  none: a file that cannot be read counts as empty, and training names it.
 class FilesIdentity {
  public:
-  static constexpr std::size_t most_read = 1024;
+  static constexpr std::size_t most_sized = std::size_t{1} << 16, most_read = 1024;
 
   /// `files`: how many will be added.
   explicit FilesIdentity(std::size_t files, ReadOf read = ReadOf::parts)
-      : stride_((files + most_read - 1) / most_read), read_(read) {}
+      : sized_(stride(files, most_sized)),
+        opened_(sized_ * stride((files + sized_ - 1) / sized_, most_read)),
+        read_(read) {}
 
   /// `name`: without the folder that may move.
   void add(std::filesystem::path const& path, std::string const& name) {
+    update(names_, name);
+    std::size_t const at = files_++;
+    if (at % sized_ != 0) return;
     std::error_code error;
     std::uint64_t const size = std::filesystem::file_size(path, error);
     std::uint64_t const bytes = error ? 0 : size;
     bytes_ += bytes;
-    update(names_, name);
     names_.update(std::as_bytes(std::span(&bytes, 1)));
-    if (files_++ % stride_ == 0) read(path, bytes);
+    if (at % opened_ == 0) read(path, bytes);
   }
   void add(std::filesystem::path const& path) { add(path, path.filename().string()); }
 
   void identify(DataIdentity& to) const {
-    to.add("files", std::to_string(files_) + ", " + std::to_string(bytes_) +
-                        " bytes, hash of names and sizes " + hex_of(names_.digest()));
+    to.add("files", std::to_string(files_) + ", " + std::to_string(bytes_) + " bytes" +
+                        (sized_ == 1 ? "" : " in some of them") + ", hash of names and sizes " +
+                        hex_of(names_.digest()));
     to.add("content", "hash " + hex_of(content_.digest()));
   }
 
  private:
   static constexpr std::uint64_t block = std::uint64_t{16} << 10, blocks = 4;
+
+  /// Each how many-th of so many is taken, so that there are at most `most`.
+  static constexpr std::size_t stride(std::size_t of, std::size_t most) {
+    return std::max<std::size_t>(1, (of + most - 1) / most);
+  }
 
   static void update(Hash& hash, std::string const& text) {
     std::uint64_t const size = text.size();
@@ -83,7 +93,8 @@ class FilesIdentity {
     }
   }
 
-  std::size_t stride_;
+  std::size_t sized_;   // each of which the size is asked
+  std::size_t opened_;  // each of which the content is read
   ReadOf read_;
   std::size_t files_ = 0;
   std::uint64_t bytes_ = 0;
