@@ -553,13 +553,15 @@ stages_of_ci() {
   stage "CUDA flavour: link" stage_cuda
 }
 
-# The stages that CI leaves out: each compiler with the other LibTorch, each built and run; every
-# fault; the fuzzer for ten minutes; every way to install, compiled; clang-tidy.
+# The stages that CI leaves out: each compiler with the other LibTorch, each built and run, with ten
+# times the resumes on changed data; every fault; the fuzzer for ten minutes; every way to install,
+# compiled; clang-tidy.
 stages_of_release() {
   local preset
   stages_of_ci
   for preset in tests gcc; do  # clang's, and g++'s
-    stage "$preset, torch 2.11.0: built and run whole" stage_whole "$preset" 2.11.0
+    FRUGAL_RESUME_CASES=10000 \
+      stage "$preset, torch 2.11.0: built and run whole" stage_whole "$preset" 2.11.0
     stage "$preset, torch 2.15.0: built and run whole" stage_whole "$preset" 2.15.0
   done
   stage "bare machine: ./dev test in Debian's minimal system" stage_bare

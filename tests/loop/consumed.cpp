@@ -145,4 +145,19 @@ TEST_CASE("a mapped and a prefetched source report what was given, not what was 
   follows(prefetched);
 }
 
+/// Knows its size, and seeks anywhere.
+struct Sized : Stream {
+  std::uint64_t samples() const { return 40; }
+  std::uint64_t batches() const { return 10; }
+};
+
+TEST_CASE("a cursor behind the last sample is refused where a source knows how many there are") {
+  using frugal::detail::require_in_epoch;
+  require_in_epoch(Sized{}, {.position = 40});
+  CHECK_THROWS_AS(require_in_epoch(Sized{}, {.position = 41}), StateError);
+  CHECK_THROWS_AS(require_in_epoch(Sized{}, {.position = static_cast<std::uint64_t>(-4)}),
+                  StateError);
+  require_in_epoch(Stream{}, {.position = 41});
+}
+
 }  // namespace frugal_test::loop_consumed

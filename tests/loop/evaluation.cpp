@@ -6,8 +6,11 @@
 #include "support/files.hpp"
 #include "support/running.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 namespace frugal_test::loop_evaluation {
@@ -86,6 +89,73 @@ TEST_CASE("predictions come in the source's order, without gradients, in evaluat
   CHECK(rows == 31);
   module->eval();
   CHECK(at::allclose(at::cat(outputs), module->forward(samples(31).data), 1e-5, 1e-6));
+}
+
+/// The first feature of each row that predict gives.
+template <class Source>
+std::vector<std::int64_t> rows_of(Source source) {
+  auto trainer = trainer_of(std::make_shared<Mlp>(Mlp::Shape{.features = 1}));
+  std::vector<std::int64_t> rows;
+  trainer.predict(
+      source,
+      [&](at::Tensor const& output, fr::Batch const&) {
+        for (std::int64_t i = 0; i < output.size(0); ++i) {
+          rows.push_back(static_cast<std::int64_t>(output[i].item<float>()));
+        }
+      },
+      [](std::shared_ptr<Mlp>&, fr::Batch const& batch) { return batch.data.flatten(); });
+  return rows;
+}
+
+/// Sample i is the number i.
+struct Numbers {
+  std::uint64_t count = 31;
+  std::uint64_t size() const { return count; }
+  fr::Batch get(std::uint64_t i) const {
+    return {at::full({1}, static_cast<double>(i), at::kFloat), at::zeros({}, at::kLong)};
+  }
+};
+
+TEST_CASE("predictions come in the order of the data, whatever the order of the source is") {
+  std::vector<std::int64_t> in_order(31);
+  std::iota(in_order.begin(), in_order.end(), 0);
+  fr::Loading const loading{.batch = 4, .shuffle = true};
+  fr::Resident const resident(at::arange(31, at::kFloat).unsqueeze(1), at::zeros({31}, at::kLong),
+                              loading);
+  CHECK(rows_of(resident) == in_order);
+  CHECK(rows_of(fr::Prefetch(resident)) == in_order);
+  CHECK(rows_of(fr::Mapped(resident, [](fr::Batch batch) { return batch; })) == in_order);
+  CHECK(rows_of(fr::loader(Numbers{}, loading, fr::Stack{}, {.workers = 2})) == in_order);
+  auto const ordered = [](auto order) {
+    return fr::Loader(Numbers{}, std::move(order), fr::Stack{}, {.workers = 0});
+  };
+  fr::Buckets buckets{.lengths = std::vector<std::int64_t>(31), .pool = 3};
+  for (std::size_t i = 0; i < 31; ++i) {
+    buckets.lengths[i] = static_cast<std::int64_t>(i * 7 % 5);
+  }
+  CHECK(rows_of(ordered(fr::BucketPass(31, loading, buckets, "set"))) == in_order);
+  CHECK(rows_of(ordered(fr::ShardOrder({9, 12, 10}, loading, {.shards = 2}, "set"))) == in_order);
+  CHECK(rows_of(ordered(fr::WeightedPass(std::vector<double>(31, 1.0), loading))) == in_order);
+  CHECK(rows_of(ordered(fr::CurriculumPass<fr::LinearPace<3>>(
+            std::vector<double>(buckets.lengths.begin(), buckets.lengths.end()), loading))) ==
+        in_order);
+}
+
+TEST_CASE("a source that was read in order shuffles again afterwards") {
+  fr::Resident source(at::arange(31, at::kFloat).unsqueeze(1), at::zeros({31}, at::kLong),
+                      {.batch = 31, .shuffle = true});
+  source.seek({.seed = 4});
+  at::Tensor const shuffled = source.next()->data;
+  source.seek({.seed = 4, .in_order = true});
+  CHECK_FALSE(at::equal(source.next()->data, shuffled));
+  source.seek({.seed = 4});
+  CHECK(at::equal(source.next()->data, shuffled));
+}
+
+TEST_CASE("draws that are not one for each sample have no order of the data to be predicted in") {
+  fr::WeightedPass const order(std::vector<double>(31, 1.0), {.batch = 4}, /*draws=*/40);
+  CHECK_THROWS_AS(rows_of(fr::Loader(Numbers{}, order, fr::Stack{}, {.workers = 0})),
+                  fr::SettingsError);
 }
 
 TEST_CASE("both run under the recipe's precision") {

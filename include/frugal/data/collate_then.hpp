@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sample_set.hpp>
 
 #include <cstddef>
@@ -42,6 +43,11 @@ struct CollateThen {
     } else {
       return then(std::move(batch));
     }
+  }
+
+  void identify(DataIdentity& to) const {
+    detail::identify_transform(collate, "collate", to);
+    detail::identify_transform(then, "transform", to);
   }
 
  private:

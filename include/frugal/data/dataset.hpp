@@ -4,6 +4,7 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/collate.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/resident.hpp>
 #include <frugal/data/sampling/buckets.hpp>
 #include <frugal/data/sampling/pass.hpp>
@@ -133,6 +134,11 @@ class DatasetSource {
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
   D const& dataset() const { return dataset_; }
+
+  void identify(DataIdentity& to) const {
+    detail::identify_order(pass_, to);
+    if constexpr (Identifies<D>) dataset_.identify(to);
+  }
 
  private:
   static std::uint64_t size_of(D const& dataset) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
@@ -93,6 +94,13 @@ class Limited {
     requires PausableSource<S>
   {
     source_.resume();
+  }
+
+  void identify(DataIdentity& to) const {
+    detail::identify(source_, to);
+    std::uint64_t end = end_;
+    if constexpr (SizedSource<S>) end = samples();
+    to.add("limit", std::to_string(end) + " samples");
   }
 
  private:

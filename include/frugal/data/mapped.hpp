@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/source.hpp>
 
@@ -68,6 +69,11 @@ class Mapped {
     requires AdvisingSource<S>
   {
     return source_.advice();
+  }
+
+  void identify(DataIdentity& to) const {
+    detail::identify(source_, to);
+    detail::identify_transform(function_, "function", to);
   }
 
  private:

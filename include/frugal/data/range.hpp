@@ -2,8 +2,12 @@
 #pragma once
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/data_identity.hpp>
+#include <frugal/data/each_tensor.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/data/tensor_identity.hpp>
 #include <frugal/error.hpp>
+#include <frugal/store/hash.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -98,6 +102,20 @@ class RangeSource {
 
   std::uint64_t batches() const {
     return static_cast<std::uint64_t>(std::ranges::distance(batches_));
+  }
+
+  /// Reads every byte of batches that lie in memory. Of batches that are made as they are read it
+  /// has the number of samples alone.
+  void identify(DataIdentity& to) const {
+    to.add("samples", samples());
+    if constexpr (std::is_lvalue_reference_v<std::ranges::range_reference_t<V>> &&
+                  ShowsTensors<batch_type>) {
+      detail::TensorHash hash;
+      for (batch_type const& batch : batches_) {
+        detail::show_tensors(batch, [&](at::Tensor const& part) { hash.add(part); });
+      }
+      to.add("data", std::to_string(batches()) + " batches, hash " + hex_of(hash.digest()));
+    }
   }
 
  private:

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/rows.hpp>
 #include <frugal/data/sampling/pass.hpp>
+#include <frugal/data/tensor_identity.hpp>
 #include <frugal/error.hpp>
 
 #include <ATen/ATen.h>
@@ -47,7 +49,7 @@ class Resident {
     if (slice.count == 0) return std::nullopt;
     auto const first = static_cast<std::int64_t>(slice.first);
     auto const count = static_cast<std::int64_t>(slice.count);
-    if (!pass_.loading().shuffle) {
+    if (!pass_.shuffles()) {
       return Batch{data_.slice(first, count), target_.slice(first, count)};
     }
     indices_.resize(slice.count);
@@ -64,6 +66,13 @@ class Resident {
 
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
+
+  /// Reads every byte once, at the speed of memory.
+  void identify(DataIdentity& to) const {
+    pass_.identify(to);
+    to.add("data", detail::tensor_identity(data_.tensor()));
+    to.add("target", detail::tensor_identity(target_.tensor()));
+  }
 
   at::Tensor const& data() const { return data_.tensor(); }
   at::Tensor const& target() const { return target_.tensor(); }

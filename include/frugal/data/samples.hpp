@@ -12,10 +12,14 @@
 #include <vector>
 
 #include <frugal/data/collate.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/dataset.hpp>
+#include <frugal/data/each_tensor.hpp>
 #include <frugal/data/fields.hpp>
 #include <frugal/data/pad.hpp>
 #include <frugal/data/sampling/pass.hpp>
+#include <frugal/data/tensor_identity.hpp>
+#include <frugal/store/hash.hpp>
 
 namespace frugal {
 
@@ -47,6 +51,17 @@ class Samples {
       all.push_back(data.defined() && data.dim() > 0 ? data.size(0) : 0);
     }
     return all;
+  }
+
+  /// Reads every byte once. Of samples whose tensors are not known it has the number.
+  void identify(DataIdentity& to) const {
+    if constexpr (ShowsTensors<S>) {
+      detail::TensorHash hash;
+      for (S const& sample : *samples_) {
+        detail::show_tensors(sample, [&](at::Tensor const& part) { hash.add(part); });
+      }
+      to.add("data", std::to_string(samples_->size()) + ", hash " + hex_of(hash.digest()));
+    }
   }
 
  private:

@@ -14,6 +14,7 @@ struct Cursor {
   std::uint64_t seed = 0;      ///< key of the shuffle
   std::uint64_t epoch = 0;     ///< passes over the data that are complete
   std::uint64_t position = 0;  ///< samples of this epoch that were consumed
+  bool in_order = false;       ///< read in the data's own order, whatever the order of training is
 
   friend bool operator==(Cursor const&, Cursor const&) = default;
 };
@@ -21,7 +22,8 @@ struct Cursor {
 /// Yields the batches of one epoch, and can start anywhere in it.
 ///
 /// `seek(cursor)`  the next `next()` is the batch that begins at sample `cursor.position`
-///                 of epoch `cursor.epoch`; the order is a function of seed and epoch alone.
+///                 of epoch `cursor.epoch`; the order is a function of seed and epoch alone, or
+///                 that of the data if `cursor.in_order`.
 ///                 O(1), or as near to it as the storage allows.
 /// `next()`        the next batch of the epoch, or nothing when the epoch has ended.
 template <class S>

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include <frugal/data/source.hpp>
+#include <frugal/error.hpp>
 
 namespace frugal::detail {
 
@@ -28,5 +30,22 @@ class Consumed<S> {
  private:
   S const* source_;
 };
+
+/// StateError for a cursor behind the last sample of a source that knows its size. The source's own
+/// seek() may check more: whether a batch begins there.
+template <class S>
+void require_in_epoch(S const& source, Cursor const& cursor) {
+  if constexpr (SizedSource<S>) {
+    if (cursor.position == 0) return;
+    auto const samples = static_cast<std::uint64_t>(source.samples());
+    if (cursor.position <= samples) return;
+    throw StateError({.what = "the cursor is past the last sample",
+                      .where = "training data",
+                      .why = "it is at sample " + std::to_string(cursor.position) + " of epoch " +
+                             std::to_string(cursor.epoch) + ", and there are " +
+                             std::to_string(samples),
+                      .fix = "Resume with the data that the cursor was saved with."});
+  }
+}
 
 }  // namespace frugal::detail

@@ -54,7 +54,7 @@ class Evaluation {
                   "`[](at::Tensor const& output, auto const& batch) { ... }`.");
     at::NoGradGuard const no_gradients;
     EvaluationMode const mode(run_.root);
-    source.seek(Cursor{run_.settings.seed, 0, 0});
+    source.seek(Cursor{.seed = run_.settings.seed, .in_order = true});
     while (auto batch = source.next()) {
       batch_to(*batch, run_.device);
       Loss made = pass(*batch, [&] {

@@ -107,7 +107,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       }
       // It may have been preempted at its last step, before the code that follows that step.
       if (!going() && run_.counters.position != 0) {
-        train_.seek(cursor());
+        this->seek();
         leave_epoch();
       }
     });
@@ -147,7 +147,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   }
 
   void train_windows() {
-    train_.seek(cursor());
+    this->seek();
     bool empty = run_.counters.position == 0;
     if (!std::exchange(run_.epoch_begun, true)) {
       // Not at the epoch's end: the checkpoint made there saves the losses.

@@ -14,9 +14,11 @@
 #include <vector>
 
 #include <frugal/compose/interrupted.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/libtorch/generators.hpp>
 #include <frugal/libtorch/modes.hpp>
+#include <frugal/loop/consumed.hpp>
 #include <frugal/loop/eager.hpp>
 #include <frugal/loop/ends.hpp>
 #include <frugal/loop/measure.hpp>
@@ -122,6 +124,16 @@ class FitParts : public LoopCalls {
       return std::nullopt;
     }
   }
+  DataIdentity identify_data() const override {
+    DataIdentity all;
+    identify(std::as_const(train_), all);
+    if constexpr (SizedSource<Train>) {
+      if (!all.contains("samples")) {
+        all.add("samples", static_cast<std::uint64_t>(std::as_const(train_).samples()));
+      }
+    }
+    return all;
+  }
   std::optional<std::uint64_t> validation_batches() const override {
     if constexpr (is_valid_sources<Valid>) {
       return valid_ == nullptr ? std::nullopt : valid_->batches();
@@ -149,6 +161,13 @@ class FitParts : public LoopCalls {
 
   Cursor cursor() const {
     return {run_.settings.seed, run_.counters.epoch, run_.counters.position};
+  }
+
+  /// Moves the source to the run's place, which a checkpoint may have named.
+  void seek() {
+    Cursor const at = cursor();
+    require_in_epoch(std::as_const(train_), at);
+    train_.seek(at);
   }
 
   /// Called for each policy that asks to stop.
@@ -202,7 +221,7 @@ class FitParts : public LoopCalls {
     // Validation on the training source itself has moved its position.
     bool moved = static_cast<void const*>(valid_) == static_cast<void const*>(&train_);
     if constexpr (is_valid_sources<Valid>) moved = valid_->has(&train_);
-    if (moved) train_.seek(cursor());
+    if (moved) seek();
     return metrics;
   }
 

@@ -86,6 +86,9 @@ struct Checkpoint {
   ChangedRecipe changed_recipe = ChangedRecipe::Refuse;
   /// With KeepWhatFits: kinds, such as "Schedule", whose state starts fresh where it does not fit.
   std::vector<std::string> start_fresh{};
+  /// With Resume::Exact: what of the training data may differ from the checkpoint's, by the names
+  /// that the refusal gives, such as "window".
+  std::vector<std::string> changed_data{};
   OnFailure on_failure = OnFailure::Stop;
   OnInterrupt on_interrupt = OnInterrupt::Save;
   double share = 0.035;  ///< Every<Auto>: share of the time that stalls may take
@@ -121,7 +124,7 @@ class Checkpoint<Options...>::State {
         best_(options::retention().best),
         interval_(settings.share, settings.machine_lifetime),
         saver_({.resume = settings.resume,
-                .rules = {settings.changed_recipe, settings.start_fresh},
+                .rules = {settings.changed_recipe, settings.start_fresh, settings.changed_data},
                 .from = settings.from,
                 .on_newer = settings.on_newer,
                 .which = settings.weights,

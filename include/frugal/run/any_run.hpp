@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,8 @@ struct AnyRun {
   torch::nn::Module& root;  ///< the module itself, behind its holder or pointer
   Settings const& settings;
   Horizon horizon{};
+  /// What the training data and their order are (DataIdentity); filled by a policy that saves.
+  std::map<std::string, std::string> data{};
   Parameters parameters = Parameters::of(root);
   Counters counters{};
   LearningRate rate{};

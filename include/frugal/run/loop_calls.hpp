@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <frugal/compose/hooks.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/run/check.hpp>
 #include <frugal/run/event.hpp>
 
@@ -27,6 +28,8 @@ class LoopCalls {
   virtual void recorded(Event const& event) = 0;
   /// Seconds that the run has waited for training data; nothing if the source does not measure it.
   virtual std::optional<double> waited_for_data() const { return std::nullopt; }
+  /// What the training data and their order are, as far as the source says.
+  virtual DataIdentity identify_data() const { return {}; }
   /// Batches of one validation, of all its sources; nothing if a source does not know its size.
   virtual std::optional<std::uint64_t> validation_batches() const { return std::nullopt; }
 

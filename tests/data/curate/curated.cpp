@@ -4,6 +4,7 @@
 
 #include <frugal/data/curate/curated.hpp>
 #include <frugal/data/curate/curation_file.hpp>
+#include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/sampling/pass.hpp>
 
 #include <cstdint>
@@ -48,6 +49,23 @@ TEST_CASE("a curated set has the samples that stay, under the names that they ha
   CHECK(all == "abcd");
   CHECK(curated.name(3) == "letter 5");
   CHECK(curated.curated() == "letters");
+}
+
+TEST_CASE("a report of a set behind one function does not fit the set behind another") {
+  struct Upper {
+    std::string operator()(std::string const& text) const { return "upper " + text; }
+    std::string identity() const { return "1"; }
+  };
+  struct Lower {
+    std::string operator()(std::string const& text) const { return "lower " + text; }
+    std::string identity() const { return "1"; }
+  };
+  frugal::Transformed const upper(Letters{"abab"}, Upper{});
+  Curation const report = frugal::parse_curation(
+      frugal::curation_text(frugal::deduplicate(upper, {.name = "letters"})), "report");
+  CHECK(Curated(upper, report).size() == 2);
+  CHECK_THROWS_AS(Curated(frugal::Transformed(Letters{"abab"}, Lower{}), report),
+                  frugal::DataError);
 }
 
 TEST_CASE("an identity that is not UTF-8 is known again in the report that was written") {

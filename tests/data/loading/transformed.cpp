@@ -31,6 +31,13 @@ struct Length {
   std::string identity() const { return "length 2"; }
 };
 
+struct Cut {
+  static constexpr int version = 1;
+  int most;
+  int operator()(std::string const&) const { return most; }
+  std::string settings() const { return std::to_string(most); }
+};
+
 TEST_CASE("each sample goes through the function, under its name") {
   Transformed const set(Words{}, Length{});
   static_assert(frugal::SampleSet<decltype(set)>);
@@ -72,6 +79,35 @@ TEST_CASE("the identity is that of set and function, and no other pair has it") 
   CHECK(identity("a", "b") != identity("a", "c"));
   CHECK(identity("ab", "c") != identity("a", "bc"));
   static_assert(frugal::IdentifiedSet<Transformed<Words, Length>>);
+}
+
+TEST_CASE("two functions that say the same of themselves are told apart by their types") {
+  struct Upper {
+    int operator()(std::string const&) const { return 1; }
+    std::string identity() const { return "1"; }
+  };
+  struct Lower {
+    int operator()(std::string const&) const { return 2; }
+    std::string identity() const { return "1"; }
+  };
+  CHECK(Transformed(Words{}, Upper{}).identity() != Transformed(Words{}, Lower{}).identity());
+  CHECK(Transformed(Words{}, Upper{}).identity() == Transformed(Words{}, Upper{}).identity());
+}
+
+TEST_CASE("a function with a version and settings is part of the identity, as for a cache") {
+  static_assert(frugal::IdentifiedSet<Transformed<Words, Cut>>);
+  CHECK(Transformed(Words{}, Cut{3}).identity() == Transformed(Words{}, Cut{3}).identity());
+  CHECK(Transformed(Words{}, Cut{3}).identity() != Transformed(Words{}, Cut{4}).identity());
+}
+
+TEST_CASE("what a run trains on is what the set and the function say, and a lambda says nothing") {
+  frugal::DataIdentity of_length;
+  Transformed(Words{}, Length{}).identify(of_length);
+  CHECK(of_length.values().at("data") == "words v1");
+  CHECK(of_length.values().at("transform").ends_with(", length 2"));
+  frugal::DataIdentity of_lambda;
+  Transformed(Words{}, [](std::string const&) { return 0; }).identify(of_lambda);
+  CHECK(of_lambda.values().size() == 1);
 }
 
 TEST_CASE("without a version of the function there is no identity: a cache could be stale") {

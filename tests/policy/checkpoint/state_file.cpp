@@ -59,6 +59,7 @@ TEST_CASE("a state file returns every value, bit for bit and with its type") {
   file.recipe = {{"optimizer", "AdamW"}, {"precision", "FP32"}};
   file.weights = "BF16";
   file.circumstances = {{"threads", 2}};
+  file.data = {{"order", "Pass"}, {"files", "\xff \"1\""}};
   for (std::size_t i = 0; i < values.size(); ++i) {
     file.values.emplace("policy/" + std::to_string(i), values[i]);
   }
@@ -68,6 +69,7 @@ TEST_CASE("a state file returns every value, bit for bit and with its type") {
   CHECK(read.recipe == file.recipe);
   CHECK(read.weights == "BF16");
   CHECK(read.circumstances == file.circumstances);
+  CHECK(read.data == file.data);
   CHECK(read.version == StateFile::newest_version);
   REQUIRE(read.values.size() == values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -95,6 +97,15 @@ TEST_CASE("a state file is JSON to other readers, also without any value") {
   CHECK(read.at("values").at("c").at("bits") == "7ff8000000000000");
 }
 
+TEST_CASE("a state file of version 2 does not say which data it is of") {
+  std::string text = StateFile{}.text();
+  text.replace(text.find("\"version\": 3"), 12, "\"version\": 2");
+  text.erase(text.find(" \"data\": {},\n"), 13);
+  StateFile const read = parsed(text);
+  CHECK(read.version == 2);
+  CHECK(read.data.empty());
+}
+
 TEST_CASE("a state file of version 1 has no circumstances, and is recognised by its number") {
   StateFile file;
   file.recipe = {{"clip", "NoClip"}};
@@ -104,7 +115,8 @@ TEST_CASE("a state file of version 1 has no circumstances, and is recognised by 
     REQUIRE(at != std::string::npos);
     text.replace(at, part.size(), with);
   };
-  cut("\"version\": 2", "\"version\": 1");
+  cut("\"version\": 3", "\"version\": 1");
+  cut(" \"data\": {},\n", "");
   cut(" \"circumstances\": {},\n", "");
   StateFile const read = parsed(text);
   CHECK(read.version == 1);
@@ -150,8 +162,10 @@ TEST_CASE("faults in a state file are named") {
   CHECK(why(with("\"seed\": 0", "\"seed\": 0, \"colour\": 1")) == R"("colour" is not known)");
   CHECK(why(with("\"recipe\": {}", R"("recipe": {"a": "b", "a": "c"})")) ==
         R"("a" is there twice)");
-  CHECK(why(with("\"version\": 2", "\"version\": 0")) == "there was never a version 0");
-  CHECK_THROWS_AS(parsed(with("\"version\": 2", "\"version\": 3")), frugal::NewerFormatError);
+  CHECK(why(with("\"data\": {}", R"("data": {"order": 1})")) ==
+        R"(the data's "order" is not a string)");
+  CHECK(why(with("\"version\": 3", "\"version\": 0")) == "there was never a version 0");
+  CHECK_THROWS_AS(parsed(with("\"version\": 3", "\"version\": 4")), frugal::NewerFormatError);
 }
 
 TEST_CASE("an error in a state file names its byte offset") {

@@ -191,6 +191,30 @@ TEST_CASE("a torch optimizer resumed from saved state ends with the same bits") 
   check(any<torch::optim::SGD>(torch::optim::SGDOptions(1e-2).momentum(0.9)));
 }
 
+TEST_CASE("a resumed torch optimizer has the options of the program, not the saved ones") {
+  // One parameter, gradient 1 in every step. Plain SGD moves it by lr; weight decay adds lr * wd * w.
+  struct Sum {
+    at::Tensor operator()(std::shared_ptr<Parts>& module, at::Tensor const&) const {
+      return module->parameters()[0].sum();
+    }
+  };
+  auto const decays = [](double decay) {
+    return any<torch::optim::SGD>(torch::optim::SGDOptions(0.5).weight_decay(decay));
+  };
+  auto const start = [] { return std::make_shared<Parts>(std::vector<at::Tensor>{at::ones({1})}); };
+  std::vector<at::Tensor> const batches(4, at::zeros({1}));
+  std::map<std::uint64_t, Frozen> saved;
+  frugal::Trainer{start(), Sum{}, frugal::Settings{.steps = 1}, decays(0),
+                  Resume{.after_step = &saved}}
+      .fit(batches);
+  auto const resumed = start();
+  frugal::Trainer{resumed, Sum{}, frugal::Settings{.steps = 2}, decays(1),
+                  Resume{.from = &saved.at(1)}}
+      .fit(batches);
+  // 1 - 0.5 = 0.5; then 0.5 - 0.5 (1 + 1 * 0.5) = -0.25. With the saved options: 0.
+  CHECK(resumed->parameters()[0].item<float>() == -0.25F);
+}
+
 TEST_CASE("LBFGS resumed from saved state ends with the same bits") {
   Convex const problem;
   int calls = 0;

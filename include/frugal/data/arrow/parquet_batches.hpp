@@ -6,6 +6,7 @@
 #include <frugal/data/arrow/column_tensor.hpp>
 #include <frugal/data/arrow/parquet_set.hpp>
 #include <frugal/data/batch.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/rows.hpp>
 #include <frugal/data/sampling/group_window.hpp>
 #include <frugal/data/sampling/order.hpp>
@@ -85,6 +86,11 @@ class ParquetBatches {
   std::uint64_t samples() const { return order_.samples(); }
   std::uint64_t batches() const { return order_.batches(); }
   ParquetSet const& set() const { return set_; }
+  void identify(DataIdentity& to) const {
+    set_.identify(to);
+    detail::identify_order(order_, to);
+    columns_.identify(to);
+  }
   /// How often a row group was decoded.
   std::uint64_t decoded() const { return cache_->decoded(); }
 

@@ -4,6 +4,8 @@
 
 #include <frugal/data/arrow/parquet_file.hpp>
 #include <frugal/data/arrow/table.hpp>
+#include <frugal/data/data_identity.hpp>
+#include <frugal/data/file_identity.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/tables/files.hpp>
 #include <frugal/data/tables/group_cache.hpp>
@@ -77,6 +79,14 @@ class ParquetSet {
 
   /// Paths with sizes and times, and the columns.
   std::string identity() const { return state_->identity; }
+
+  /// Wherever the files lie, and whenever they were fetched; and the columns.
+  void identify(DataIdentity& to) const {
+    detail::FilesIdentity files(state_->files.size());
+    for (detail::ParquetFile const& file : state_->files) files.add(file.name());
+    files.identify(to);
+    to.add("columns", state_->files.front().schema_text());
+  }
 
   std::vector<std::string> const& columns() const { return state_->files.front().columns(); }
   /// The unit of a column of times.

@@ -4,6 +4,8 @@
 
 #include <frugal/data/arrow/status.hpp>
 #include <frugal/data/arrow/table.hpp>
+#include <frugal/data/data_identity.hpp>
+#include <frugal/data/file_identity.hpp>
 #include <frugal/data/tables/row.hpp>
 #include <frugal/error.hpp>
 
@@ -11,6 +13,7 @@
 #include <arrow/type.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -35,6 +38,25 @@ class TableSet {
     return table_->head().source + ", row " + std::to_string(index);
   }
   std::string const& identity() const { return identity_; }
+
+  /// The content of the file that it was read from, wherever that lies; else identity(). And the
+  /// columns with their types.
+  void identify(DataIdentity& to) const {
+    std::filesystem::path const source = table_->head().source;
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(source, ignored)) {
+      detail::FilesIdentity file(1, detail::ReadOf::whole);
+      file.add(source);
+      file.identify(to);
+    } else {
+      to.add("data", identity_);
+    }
+    std::string text;
+    for (std::size_t i = 0; i < columns().size(); ++i) {
+      text += (i == 0 ? "" : ", ") + columns()[i] + " " + table_->column(i)->type()->ToString();
+    }
+    to.add("columns", text);
+  }
 
   std::vector<std::string> const& columns() const { return table_->head().columns; }
   /// The unit of a column of times.

@@ -6,6 +6,8 @@
 #include <frugal/data/avro/container.hpp>
 #include <frugal/data/avro/input.hpp>
 #include <frugal/data/avro/units.hpp>
+#include <frugal/data/data_identity.hpp>
+#include <frugal/data/file_identity.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/tables/files.hpp>
 #include <frugal/data/tables/group_cache.hpp>
@@ -88,6 +90,16 @@ class AvroSet {
 
   /// Paths with sizes and times, and the columns.
   std::string identity() const { return state_->identity; }
+
+  /// Wherever the files lie, and whenever they were fetched; and the columns.
+  void identify(DataIdentity& to) const {
+    detail::FilesIdentity files(state_->files.size());
+    for (File const& file : state_->files) files.add(file.input.name);
+    files.identify(to);
+    std::string names;
+    for (std::string const& column : columns()) names += (names.empty() ? "" : ", ") + column;
+    to.add("columns", names);
+  }
 
   std::vector<std::string> const& columns() const { return state_->files.front().head->columns; }
   /// The unit of a column of times, by its logical type.

@@ -14,6 +14,7 @@
 #include <frugal/data/cache/cache_report.hpp>
 #include <frugal/data/cache/kept_samples.hpp>
 #include <frugal/data/cache/sample_codec.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/transform_clock.hpp>
 
@@ -94,6 +95,10 @@ class Cached {
   std::string name(std::uint64_t index) const { return sample_name(set_, index); }
   /// That of the set, with what the transform makes of it.
   std::string identity() const { return key_; }
+  void identify(DataIdentity& to) const {
+    detail::identify(set_, to);
+    detail::identify_transform(transform_, "transform", to);
+  }
   std::vector<std::uint64_t> shard_sizes() const
     requires requires(Set const& set) { set.shard_sizes(); }
   {

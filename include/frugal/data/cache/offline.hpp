@@ -18,6 +18,7 @@
 #include <frugal/data/cache/cache_report.hpp>
 #include <frugal/data/cache/kept_samples.hpp>
 #include <frugal/data/cache/sample_codec.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/transform_clock.hpp>
@@ -155,6 +156,11 @@ class Offline {
 
   std::string name(std::uint64_t index) const { return sample_name(set_, index); }
   std::string identity() const { return key_; }
+  void identify(DataIdentity& to) const {
+    detail::identify(set_, to);
+    detail::identify_transform(augment_, "transform", to);
+    to.add("variants", std::to_string(K) + " of seed " + std::to_string(settings_.seed));
+  }
 
   /// Counts variants, not samples.
   CacheReport report() const { return shared_->kept.report(); }

@@ -4,6 +4,7 @@
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/data/curate/deduplicate.hpp>
 #include <frugal/data/curate/kept.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/error.hpp>
 #include <frugal/store/hash.hpp>
@@ -81,6 +82,11 @@ class Curated {
     requires IdentifiedSet<Set>
   {
     return detail::identity_text(set_) + ", curated " + hex_of(chosen_);
+  }
+
+  void identify(DataIdentity& to) const {
+    detail::identify(set_, to);
+    to.add("curated", std::to_string(size()) + " kept, hash " + hex_of(chosen_));
   }
 
   /// The name of the set, for overrides.

@@ -19,6 +19,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <frugal/data/data_identity.hpp>
+#include <frugal/data/file_identity.hpp>
 #include <frugal/data/image/decode.hpp>
 #include <frugal/data/image/pixels.hpp>
 #include <frugal/error.hpp>
@@ -94,10 +96,16 @@ class ImageFolder {
             std::filesystem::last_write_time(root_ / file.path).time_since_epoch().count()));
       });
     }
-    add(std::to_string(static_cast<int>(options_.channels)) + (options_.orient ? "o" : "-") +
-        (options_.keep_16_bits ? "k" : "-") + (options_.accept_damaged ? "d" : "-") +
-        std::to_string(options_.at_least));
+    add(options_text());
     return "ImageFolder/1 " + std::to_string(size()) + " " + hex_of(hash.digest());
+  }
+
+  /// Wherever the folder lies, and whenever it was fetched; and the options.
+  void identify(DataIdentity& to) const {
+    detail::FilesIdentity files(all_->files.size());
+    for (File const& file : all_->files) files.add(root_ / file.path, file.path);
+    files.identify(to);
+    to.add("decoding", options_text());
   }
 
  private:
@@ -109,6 +117,12 @@ class ImageFolder {
     std::vector<std::string> classes;
     std::vector<File> files;
   };
+
+  std::string options_text() const {
+    return std::to_string(static_cast<int>(options_.channels)) + (options_.orient ? "o" : "-") +
+           (options_.keep_16_bits ? "k" : "-") + (options_.accept_damaged ? "d" : "-") +
+           std::to_string(options_.at_least);
+  }
 
   static bool hidden(std::filesystem::path const& path) {
     return path.filename().string().starts_with('.');

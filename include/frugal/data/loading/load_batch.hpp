@@ -3,6 +3,7 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/collate.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/loading/loader_settings.hpp>
 #include <frugal/data/loading/operator_threads.hpp>
 #include <frugal/data/loading/pool.hpp>
@@ -179,6 +180,12 @@ class BatchTasks {
   }
 
   Set const& set() const { return set_; }
+  /// Reads what no seek changes, so that workers may read meanwhile.
+  void identify(DataIdentity& to) const {
+    detail::identify(set_, to);
+    identify_order(order_, to);
+    identify_transform(collate_, "collate", to);
+  }
 
  private:
   /// Whether the set makes whole batches, as Stack does.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/data/collate.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/loading/load_batch.hpp>
 #include <frugal/data/loading/loader_faults.hpp>
 #include <frugal/data/loading/loader_settings.hpp>
@@ -125,6 +126,8 @@ class Loader {
     std::string const groups = detail::group_advice(set(), at_once_);
     return waiting.empty() || groups.empty() ? waiting + groups : waiting + "; " + groups;
   }
+
+  void identify(DataIdentity& to) const { std::as_const(*pool_).tasks().identify(to); }
 
   Set const& set() const { return pool_->tasks().set(); }
   LoaderSettings const& settings() const { return settings_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/loading/operator_threads.hpp>
 #include <frugal/data/loading/worker.hpp>
 #include <frugal/data/sampling/order.hpp>
@@ -92,6 +93,7 @@ class Prefetch {
   {
     return consumed_.position();
   }
+  void identify(DataIdentity& to) const { detail::identify(std::as_const(*source_), to); }
 
  private:
   struct Read {

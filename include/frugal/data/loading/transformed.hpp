@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/data_identity.hpp>
+#include <frugal/data/described_transform.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/transform_clock.hpp>
 
@@ -31,8 +33,8 @@ inline constexpr bool transforms = false;
 /// them from the key, so that they depend neither on the batch nor on the worker. It is const, and
 /// called by several threads at the same time.
 ///
-/// Names are those of the set. `identity()` exists where the set has one and the function has a
-/// member `identity()`, a text that changes with its version and its settings.
+/// Names are those of the set. `identity()` exists where the set has one and the function says what
+/// it is (DescribedTransform): the name of its type, its version and its settings are in it.
 /// Errors  those of the set and of the function.
 template <SampleSet Set, class F>
 class Transformed {
@@ -77,13 +79,13 @@ class Transformed {
     return set_.curated();
   }
   std::string identity() const
-    requires IdentifiedSet<Set> && requires(F const& function) {
-      { function.identity() } -> std::convertible_to<std::string>;
-    }
+    requires IdentifiedSet<Set> && DescribedTransform<F>
   {
-    // With its length: the two texts cannot be confused with another pair.
-    std::string const of_set = set_.identity();
-    return std::to_string(of_set.size()) + ":" + of_set + std::string(function_.identity());
+    return detail::key_part("set", set_.identity()) + detail::transform_text(function_);
+  }
+  void identify(DataIdentity& to) const {
+    detail::identify(set_, to);
+    detail::identify_transform(function_, "transform", to);
   }
 
   Set const& set() const { return set_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/source.hpp>
@@ -29,7 +30,8 @@ struct Buckets {
 /// are sorted by length and cut into batches, and these come in a shuffled order; a ragged batch
 /// comes last. Without shuffling the pools are those of the set's own order, and the batches of a
 /// pool come from short to long. All of it is a function of seed, epoch, batch and pool: any
-/// position can be sought, and a resumed run with another batch or pool has another order.
+/// position can be sought. With another batch or pool the order is another one: Checkpoint refuses to
+/// resume with it.
 ///
 /// Cost    a pool is sorted when its first batch is read: about 10 comparisons a sample. Memory for
 ///         the lengths, 8 bytes a sample of the set, and for one pool.
@@ -78,6 +80,7 @@ class BucketPass {
   /// The samples at the places of a slice, which lies in one batch.
   template <class Int>
   void indices(Slice slice, std::span<Int> out) {
+    if (cursor_.in_order) return pass_.indices(slice, out);
     if (slice.first / pool_size() != pool_) fill(slice.first / pool_size());
     std::uint64_t const at = slice.first - pool_ * pool_size();
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<Int>(order_[at + i]);
@@ -86,6 +89,14 @@ class BucketPass {
   Loading const& loading() const { return pass_.loading(); }
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
+
+  /// With the batch size, on which this order depends.
+  void identify(DataIdentity& to) const {
+    pass_.identify(to, "BucketPass", loading().shuffle);
+    if (!loading().drop_last) to.add("batch", loading().batch);
+    to.add("pool", buckets_.pool);
+    to.add("lengths", std::span<std::int64_t const>(buckets_.lengths));
+  }
 
  private:
   static constexpr auto none = static_cast<std::uint64_t>(-1);

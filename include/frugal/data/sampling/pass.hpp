@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
@@ -63,7 +64,8 @@ class Pass {
                                std::to_string(samples_),
                         .fix = "Resume with the data that the cursor was saved with."});
     }
-    if (loading_.shuffle) order_ = Permutation(cursor.seed, cursor.epoch, samples_);
+    shuffles_ = loading_.shuffle && !cursor.in_order;
+    if (shuffles_) order_ = Permutation(cursor.seed, cursor.epoch, samples_);
     position_ = cursor.position;
   }
 
@@ -85,7 +87,7 @@ class Pass {
   /// The samples at the places of a slice; `out` has slice.count elements.
   template <class Int>
   void indices(Slice slice, std::span<Int> out) const {
-    if (loading_.shuffle) {
+    if (shuffles_) {
       order_.fill(slice.first, out);
     } else {
       for (Int& index : out) index = static_cast<Int>(slice.first++);
@@ -93,6 +95,8 @@ class Pass {
   }
 
   Loading const& loading() const { return loading_; }
+  /// Whether the order that was sought is shuffled.
+  bool shuffles() const { return shuffles_; }
   std::uint64_t samples() const { return samples_; }
 
   /// Batches of an epoch that is read from its start.
@@ -101,12 +105,24 @@ class Pass {
     return loading_.drop_last ? samples_ / batch : (samples_ - 1) / batch + 1;
   }
 
+  void identify(DataIdentity& to) const { identify(to, "Pass", loading_.shuffle); }
+  /// The same for an order that cuts its batches with this one.
+  void identify(DataIdentity& to, std::string const& order, bool shuffle) const {
+    to.add("order", order);
+    to.add("samples", samples_);
+    to.add("shuffle", shuffle);
+    to.add("drop_last", loading_.drop_last);
+    // What is left out depends on it; the order of what is not does not.
+    if (loading_.drop_last) to.add("batch", loading_.batch);
+  }
+
  private:
   std::uint64_t left() const { return samples_ - position_; }
 
   Loading loading_;
   std::uint64_t samples_;
   std::uint64_t position_ = 0;
+  bool shuffles_ = false;
   Permutation order_;
   std::string name_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/source.hpp>
@@ -97,6 +98,9 @@ class Shared {
       slice = {slice.first + count, slice.count - count};
     }
   }
+
+  /// That of the order: it depends neither on the rank nor on the world size.
+  void identify(DataIdentity& to) const { detail::identify_order(order_, to); }
 
   /// Whether there are other processes, which would wait for a batch that this one leaves out.
   bool is_shared() const { return world_ > 1; }

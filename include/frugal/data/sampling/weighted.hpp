@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/draw.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
+#include <frugal/store/hash.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -112,9 +114,18 @@ class WeightedPass {
     detail::require_weights(weights, name);
     table_ = detail::AliasTable(weights);
     loading_ = loading;
+    weights_hash_ = Hash::of(std::as_bytes(std::span(weights)));
+    name_ = std::move(name);
   }
 
   void seek(Cursor const& cursor) {
+    if (cursor.in_order && samples() != table_.size()) {
+      throw SettingsError({.what = "weighted draws cannot be read in the order of the data",
+                           .where = name_,
+                           .why = "an epoch has " + std::to_string(samples()) + " draws of " +
+                                  std::to_string(table_.size()) + " samples",
+                           .fix = "Give a source of the set itself, without the draws."});
+    }
     pass_.seek(cursor);
     cursor_ = cursor;
   }
@@ -122,6 +133,7 @@ class WeightedPass {
 
   template <class Int>
   void indices(Slice slice, std::span<Int> out) const {
+    if (cursor_.in_order) return pass_.indices(slice, out);
     for (Int& index : out) {
       Draw draw({.index = slice.first++, .seed = cursor_.seed, .epoch = cursor_.epoch}, stream);
       index = static_cast<Int>(table_(draw));
@@ -131,6 +143,11 @@ class WeightedPass {
   Loading const& loading() const { return loading_; }
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
+
+  void identify(DataIdentity& to) const {
+    pass_.identify(to, "WeightedPass", true);
+    to.add("weights", std::to_string(table_.size()) + ", hash " + hex_of(weights_hash_));
+  }
 
  private:
   static constexpr std::uint64_t stream = draw_stream("frugal: weighted samples");
@@ -143,6 +160,8 @@ class WeightedPass {
   Loading loading_;
   Cursor cursor_{};
   detail::AliasTable table_;
+  std::uint64_t weights_hash_ = 0;
+  std::string name_;
 };
 
 /// Weights by which every class is drawn equally often: 1 over the number of samples of its class.

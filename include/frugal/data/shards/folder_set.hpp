@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/data_identity.hpp>
+#include <frugal/data/file_identity.hpp>
 #include <frugal/error.hpp>
 #include <frugal/store/file.hpp>
 #include <frugal/store/folder.hpp>
@@ -91,6 +93,13 @@ class FolderSet {
       all.update(std::as_bytes(std::span(words)));
     }
     return "folder " + hex_of(all.digest());
+  }
+
+  /// Wherever the folder lies, and whenever it was fetched.
+  void identify(DataIdentity& to) const {
+    detail::FilesIdentity files(held_->files.size());
+    for (Entry const& entry : held_->files) files.add(held_->root / entry.path, entry.path);
+    files.identify(to);
   }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/source.hpp>
@@ -77,6 +78,7 @@ class ShardOrder {
 
   void seek(Cursor const& cursor) {
     pass_.seek(cursor);
+    in_order_ = cursor.in_order;
     if (cursor.seed == cursor_.seed && cursor.epoch == cursor_.epoch) return;
     cursor_ = {.seed = cursor.seed, .epoch = cursor.epoch};
     arrange();
@@ -87,7 +89,7 @@ class ShardOrder {
   /// The samples at the places of a slice.
   template <class Int>
   void indices(Slice slice, std::span<Int> out) const {
-    if (!loading_.shuffle) return pass_.indices(slice, out);
+    if (!loading_.shuffle || in_order_) return pass_.indices(slice, out);
     while (!out.empty()) {
       std::size_t const window = part(ends_, slice.first);
       std::uint64_t const begin = window == 0 ? 0 : ends_[window - 1].place;
@@ -111,6 +113,15 @@ class ShardOrder {
       most = std::max(most, ends_[i].shard - (i == 0 ? 0 : ends_[i - 1].shard));
     }
     return most;
+  }
+
+  void identify(DataIdentity& to) const {
+    pass_.identify(to, "ShardOrder", loading_.shuffle);
+    if (!loading_.shuffle) return;
+    to.add("window", window_.samples != 0 ? std::to_string(window_.samples) + " samples"
+                                          : std::to_string(window_.shards) + " shards");
+    // Where each shard begins, and the number of all samples.
+    to.add("shards", std::span<std::uint64_t const>(begins_));
   }
 
  private:
@@ -199,6 +210,7 @@ class ShardOrder {
   std::vector<std::uint64_t> begins_;  // samples before each shard of the set, and all
   Pass pass_;                          // checks cursors, and cuts batches
   Cursor cursor_{};
+  bool in_order_ = false;
   std::vector<std::uint64_t> shards_;  // in the epoch's order
   std::vector<std::uint64_t> places_;  // after the last sample of each of these
   std::vector<End> ends_;              // of the windows

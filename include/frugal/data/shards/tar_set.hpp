@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/data_identity.hpp>
+#include <frugal/data/file_identity.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/shards/open_files.hpp>
 #include <frugal/data/shards/shard_paths.hpp>
@@ -98,6 +100,13 @@ class TarSet {
       all.update(std::as_bytes(std::span(words)));
     }
     return "tar " + hex_of(all.digest());
+  }
+
+  /// Wherever the shards lie, and whenever they were fetched.
+  void identify(DataIdentity& to) const {
+    detail::FilesIdentity files(held_->names.size());
+    for (std::string const& name : held_->names) files.add(name);
+    files.identify(to);
   }
 
   /// Samples of each shard, for an order that keeps those of one shard together.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/data_identity.hpp>
+#include <frugal/data/file_identity.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/error.hpp>
 #include <frugal/store/hash.hpp>
@@ -77,6 +79,16 @@ class TextLines {
       all.update(std::as_bytes(std::span(words)));
     }
     return "text " + hex_of(all.digest());
+  }
+
+  /// Wherever the files lie, and whenever they were fetched.
+  void identify(DataIdentity& to) const {
+    detail::FilesIdentity files(files_->size());
+    for (TextFile const& file : *files_) files.add(file.path);
+    files.identify(to);
+    to.add("unit", std::string(unit_ == TextUnit::line        ? "line"
+                               : unit_ == TextUnit::paragraph ? "paragraph"
+                                                              : "file"));
   }
 
   /// Samples of each file.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/tables/row.hpp>
 #include <frugal/data/tables/row_tensor.hpp>
 #include <frugal/error.hpp>
@@ -29,6 +30,12 @@ namespace frugal {
 struct BatchColumns {
   std::vector<std::string> data = {};  ///< at least one
   std::string target = {};             ///< empty: the batch's target is undefined
+
+  void identify(DataIdentity& to) const {
+    std::string text;
+    for (std::string const& column : data) text += column + ", ";
+    to.add("batch columns", text + "target " + (target.empty() ? "nothing" : target));
+  }
 
   /// Stacks the columns of some rows.
   Batch operator()(std::vector<Row> const& rows) const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/labels.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/text/packed_batch.hpp>
@@ -96,6 +97,11 @@ class Packed {
     requires IdentifiedSet<Docs>
   {
     return "packed, " + packing().text() + ", of " + std::string(documents_.identity());
+  }
+
+  void identify(DataIdentity& to) const {
+    detail::identify(documents_, to);
+    to.add("packing", packing().text());
   }
 
   /// The packing of each document, and the counts of tokens, targets and padding.

@@ -21,11 +21,13 @@
 
 namespace frugal::detail {
 
-/// The allowed differences between a recipe and the checkpoint that it resumes from.
+/// The allowed differences between a run and the checkpoint that it resumes from.
 struct RecipeRules {
   ChangedRecipe changed = ChangedRecipe::Refuse;
   /// Kinds whose state starts fresh where the checkpoint's does not fit.
   std::vector<std::string> start_fresh{};
+  /// Names of a DataIdentity whose values may differ.
+  std::vector<std::string> changed_data{};
 
   bool keeps() const { return changed == ChangedRecipe::KeepWhatFits; }
 };

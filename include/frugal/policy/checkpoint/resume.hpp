@@ -16,6 +16,7 @@
 
 #include <frugal/error.hpp>
 #include <frugal/libtorch/generators.hpp>
+#include <frugal/policy/checkpoint/changed_data.hpp>
 #include <frugal/policy/checkpoint/changed_recipe.hpp>
 #include <frugal/policy/checkpoint/circumstances.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
@@ -192,7 +193,7 @@ inline void require_counters(Counters const& counters, std::filesystem::path con
 /// The result of a resume.
 struct LoadedRun {
   double seconds = 0;                      ///< of training, until the checkpoint
-  std::vector<std::string> differences{};  ///< of the recipe, in words
+  std::vector<std::string> differences{};  ///< of the recipe and of the data, in words
 };
 
 /// Restores the run of a checkpoint. If it belongs to another run and `rules` do not allow that, a
@@ -212,6 +213,9 @@ inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& r
   std::vector<std::string> const doubts = require_recipe(slots, rules, state_path);
   Safetensors const weights = Safetensors::open(file_of(checkpoint, "model.safetensors"));
   require_same_tensors(run.root, weights, !state.weights.empty());
+  std::vector<std::string> const other_data =
+      state.version < 3 ? std::vector<std::string>{}
+                        : changed_data(run.data, state.data, rules.changed_data, state_path);
 
   Safetensors const tensors = Safetensors::open(file_of(checkpoint, "optimizer.safetensors"));
   StateDict memory;
@@ -262,6 +266,13 @@ inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& r
   if (!loaded.differences.empty()) {
     run.advise("the checkpoint has another recipe; this run keeps what fits: " +
                joined(loaded.differences));
+  }
+  if (!other_data.empty()) {
+    run.advise(
+        "the checkpoint was made with other training data, as Checkpoint::changed_data "
+        "allows: " +
+        joined(other_data));
+    loaded.differences.insert(loaded.differences.end(), other_data.begin(), other_data.end());
   }
   compare_circumstances(run, state.circumstances);
   if (std::string const here = kind_of_device(run.settings.device); saved_on != here && !moves) {

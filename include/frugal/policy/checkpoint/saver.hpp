@@ -65,6 +65,7 @@ class Saver {
     require_rules(options_.rules);
     directory_ = std::make_unique<RunDirectory>(run.settings.run, lock_run_folder(run));
     for (std::string const& note : directory_->notes()) run.advise(note);
+    if (run.loop != nullptr) run.data = run.loop->identify_data().values();
     resume(run, moves);
     std::filesystem::path const beats = run.settings.run / "heartbeat";
     heartbeat_ = std::make_unique<Heartbeat>(beats);

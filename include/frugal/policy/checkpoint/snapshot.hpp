@@ -45,6 +45,7 @@ class StoredSnapshot {
                .recipe = {},
                .weights = {},
                .circumstances = circumstances_of(run),
+               .data = run.data,
                .values = {}};
     for (auto const& [slot, filling] : recipe) header_.recipe.emplace(slot, filling.name);
     if (auto const type = stored_type(weights_)) header_.weights = dtype_name(*type);

@@ -30,9 +30,9 @@ namespace frugal::detail {
 /// files of version 1 it is its length, and a member for each item.
 struct StateFile {
   static constexpr char const* file_name = "state.json";
-  /// 1 has a recipe as the compiler spelt it, no circumstances, and a member for each item of a
-  /// list.
-  static constexpr std::uint64_t newest_version = 2;
+  /// 2 does not say which data it was trained on. 1 also has a recipe as the compiler spelt it, no
+  /// circumstances, and a member for each item of a list.
+  static constexpr std::uint64_t newest_version = 3;
 
   std::uint64_t version = newest_version;
   std::uint64_t seed = 0;
@@ -40,6 +40,7 @@ struct StateFile {
   std::map<std::string, std::string> recipe;  ///< what fills each slot
   std::string weights;                        ///< type that they are stored in; empty: their own
   std::map<std::string, std::uint64_t> circumstances{};  ///< see circumstances.hpp
+  std::map<std::string, std::string> data{};             ///< see DataIdentity
   std::map<std::string, StateDict::Value> values;
 
   std::string text() const {
@@ -51,6 +52,8 @@ struct StateFile {
     append(out, weights);
     out += ",\n \"circumstances\": ";
     append_members(out, circumstances, [&](std::uint64_t value) { append(out, value); });
+    out += ",\n \"data\": ";
+    append_members(out, data, [&](std::string const& value) { append(out, value); });
     out += ",\n \"recipe\": ";
     append_members(out, recipe, [&](std::string const& name) { append(out, name); });
     out += ",\n \"values\": ";
@@ -77,7 +80,7 @@ struct StateFile {
                                      "Resume::Weights."});
     }
     fields.only(all, {"format", "version", "seed", "seconds", "weights", "recipe", "circumstances",
-                      "values"});
+                      "data", "values"});
     StateFile out;
     out.version = fields.number(all, "version");
     // Any 64 bits, unlike what JsonFields::number counts.
@@ -93,6 +96,16 @@ struct StateFile {
         auto const value = each.as_unsigned();
         if (!value) fields.fail("\"" + std::string(each.name()) + "\" is not a whole number");
         out.circumstances.emplace(each.name(), *value);
+      }
+    }
+    if (out.version >= 3) {
+      for (Json const& each : fields.object(all, "data")) {
+        StateDict::Value value =
+            value_of(fields, each);  // a text, perhaps with bytes that are none
+        auto* const words = std::get_if<std::string>(&value);
+        if (words == nullptr)
+          fields.fail(each, "the data's \"" + each.name() + "\" is not a string");
+        out.data.emplace(each.name(), std::move(*words));
       }
     }
     for (Json const& name : fields.object(all, "recipe")) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <frugal/compose/sentence.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/source.hpp>
@@ -70,7 +71,7 @@ class CurriculumPass {
 
   template <class Int>
   void indices(Slice slice, std::span<Int> out) {
-    if (pool_ == samples()) {
+    if (cursor_.in_order || pool_ == samples()) {
       pass_.indices(slice, out);
       return;
     }
@@ -82,6 +83,16 @@ class CurriculumPass {
   Loading const& loading() const { return pass_.loading(); }
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
+
+  void identify(DataIdentity& to) const {
+    pass_.identify(to, "CurriculumPass", loading().shuffle);
+    to.add("scores", std::span<std::uint64_t const>(easiest_));
+    std::vector<std::uint64_t> pools;
+    for (std::uint64_t epoch = 0; epoch < static_cast<std::uint64_t>(Pace::epochs); ++epoch) {
+      pools.push_back(pool_in(epoch));
+    }
+    to.add("pace", std::span<std::uint64_t const>(pools));
+  }
 
   /// Samples that an epoch draws from.
   std::uint64_t pool_in(std::uint64_t epoch) const {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/libtorch/side_stream.hpp>
 #include <frugal/libtorch/staging.hpp>
@@ -115,6 +116,7 @@ class CopiedAhead {
   {
     return source_.advice();
   }
+  void identify(DataIdentity& to) const { detail::identify(std::as_const(source_), to); }
 
  private:
   struct Copied {

@@ -14,6 +14,7 @@
 
 #include <frugal/compose/sentence.hpp>
 #include <frugal/data/batch.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/source.hpp>
@@ -74,6 +75,7 @@ class ImportancePass {
 
   template <class Int>
   void indices(Slice slice, std::span<Int> out) const {
+    if (cursor_.in_order) return pass_.indices(slice, out);
     auto const draws = table_->draws();
     for (Int& index : out) {
       index = static_cast<Int>(
@@ -84,6 +86,11 @@ class ImportancePass {
   Loading const& loading() const { return loading_; }
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
+
+  void identify(DataIdentity& to) const {
+    pass_.identify(to, "ImportancePass", true);
+    to.add("uniform", std::to_string(table_->uniform()));
+  }
 
  private:
   static Loading unshuffled(Loading loading) {
@@ -102,6 +109,8 @@ template <class Collate>
 struct CollateByImportance {
   [[no_unique_address]] Collate collate;
   std::shared_ptr<ImportanceTable> table;
+
+  void identify(DataIdentity& to) const { detail::identify_transform(collate, "collate", to); }
 
   template <class S>
     requires(!KeyedCollate<Collate, S>)

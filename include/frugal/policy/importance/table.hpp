@@ -54,6 +54,9 @@ class ImportanceTable {
 
   std::uint64_t samples() const { return static_cast<std::uint64_t>(latest_N_.size(0)); }
 
+  /// The share of an epoch that is drawn without regard to the losses.
+  double uniform() const { return uniform_; }
+
   /// Takes the losses of a batch, on any device; they are copied to the host when an epoch begins
   /// or the run is saved, and not before.
   void record(at::Tensor const& index_B, at::Tensor const& loss_B) {

@@ -5,11 +5,14 @@
 #include <torch/optim/optimizer.h>
 #include <torch/serialize.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <frugal/compose/about.hpp>
@@ -31,7 +34,8 @@ struct Any {};
 ///         line search can evaluate the window again.
 /// State   the optimizer's own, through torch's serialisation, as one blob of bytes: identical in
 ///         every process (optimize/torch_state.hpp), except for a user-defined optimizer, whose
-///         save() decides.
+///         save() decides. Options (weight decay, momentum, betas) are those of `make`, also after a
+///         resume, as with the other optimizers.
 /// Errors  SettingsError without `make`; StateError for a blob of another optimizer.
 ///
 ///    Optimize<Any>{.make = [](std::vector<at::Tensor> parameters) {
@@ -139,7 +143,16 @@ struct Optimize<Any> {
         in.load_from(stream, device_of(*optimizer_));
         // LibTorch merges what it loads, and a state saved before the first step is empty.
         optimizer_->state().clear();
+        // LibTorch would also take the saved options over those of `make`.
+        std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> options;
+        for (auto const& group : optimizer_->param_groups()) {
+          options.push_back(group.options().clone());
+        }
         optimizer_->load(in);
+        auto& groups = optimizer_->param_groups();
+        for (std::size_t i = 0; i < groups.size(); ++i) {
+          groups[i].set_options(std::move(options.at(i)));
+        }
       } catch (c10::Error const& error) {
         throw StateError({.what = "saved state does not fit the optimizer",
                           .where = "Optimize<Any>",

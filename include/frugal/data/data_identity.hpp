@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/described_transform.hpp>
+#include <frugal/data/sample_set.hpp>
+#include <frugal/store/hash.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+
+namespace frugal {
+
+/// Which data a run trains on, and in which order: texts by name, such as "content", "order" and
+/// "window". A checkpoint has them, and a resume refuses other ones.
+///
+/// A value changes if and only if the sequence of samples may change. So no value has the number of
+/// workers, the depth of a prefetch, the folder of a file or its time.
+class DataIdentity {
+ public:
+  /// A name that is there already (of another wrapper, or another set) gets a number: "function 2".
+  void add(std::string const& name, std::string const& value) {
+    std::string key = name;
+    for (int i = 2; !values_.emplace(key, value).second; ++i) key = name + " " + std::to_string(i);
+  }
+  template <std::integral T>
+  void add(std::string const& name, T value) {
+    if constexpr (std::same_as<T, bool>) {
+      add(name, std::string(value ? "true" : "false"));
+    } else {
+      add(name, std::to_string(value));
+    }
+  }
+  /// For values that are too long for a text: their number and their hash.
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  void add(std::string const& name, std::span<T const> values) {
+    add(name, std::to_string(values.size()) + ", hash " + hex_of(Hash::of(std::as_bytes(values))));
+  }
+
+  bool contains(std::string const& name) const { return values_.contains(name); }
+  std::map<std::string, std::string> const& values() const { return values_; }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+/// A source, a set of samples or an order that says what it is:
+///
+/// `identify(DataIdentity& to) const`  adds what decides its samples and their order, and lets the
+///                                     sources and sets in it add theirs. It may be called while
+///                                     workers read, so it reads only what does not change.
+template <class T>
+concept Identifies = requires(T const& it, DataIdentity& to) { it.identify(to); };
+
+namespace detail {
+
+/// Adds what is known of a part: a source, a set or an order.
+template <class T>
+void identify(T const& it, DataIdentity& to) {
+  if constexpr (Identifies<T>) {
+    it.identify(to);
+  } else if constexpr (IdentifiedSet<T>) {
+    to.add("data", std::string(it.identity()));
+  }
+}
+
+/// Adds a transform or collate function, if it says what it is.
+template <class F>
+void identify_transform(F const& function, std::string const& name, DataIdentity& to) {
+  if constexpr (Identifies<F>) {
+    function.identify(to);
+  } else if constexpr (DescribedTransform<F>) {
+    to.add(name, short_transform_text(function));
+  }
+}
+
+/// Adds an order of another type than frugal's, or one of these.
+template <class O>
+void identify_order(O const& order, DataIdentity& to) {
+  if constexpr (Identifies<O>) {
+    order.identify(to);
+  } else {
+    to.add("order", std::string(typeid(O).name()));
+    to.add("shuffle", bool{order.loading().shuffle});
+    to.add("drop_last", bool{order.loading().drop_last});
+  }
+}
+
+}  // namespace detail
+}  // namespace frugal
