@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <locale>
 #include <optional>
 #include <set>
-#include <locale>
 #include <sstream>
 #include <string>
 #include <string_view>

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <locale>
 #include <memory>
 #include <span>
-#include <locale>
 #include <sstream>
 #include <string>
 #include <typeinfo>

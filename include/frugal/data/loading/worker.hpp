@@ -13,10 +13,10 @@
 #include <cstdlib>
 #include <deque>
 #include <exception>
+#include <locale>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <locale>
 #include <sstream>
 #include <stdexcept>
 #include <string>
