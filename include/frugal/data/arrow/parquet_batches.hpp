@@ -52,8 +52,8 @@ class ParquetBatches {
                  Loading loading = {}, ParquetSettings settings = {},
                  std::optional<ShuffleWindow> window = std::nullopt)
     requires std::same_as<O, ShardOrder>
-      : ParquetBatches(set_of(paths, columns, settings), columns, loading, settings.cache_bytes,
-                       window) {}
+      : ParquetBatches(OfFiles(), set_of(paths, columns, settings), columns, loading,
+                       settings.cache_bytes, window) {}
 
   /// The same over a set that has the columns, in a given order of its rows.
   ParquetBatches(ParquetSet set, BatchColumns columns, O order,
@@ -105,8 +105,11 @@ class ParquetBatches {
   static constexpr std::uint64_t window_bytes = std::uint64_t{256} << 20;
   static constexpr std::uint64_t most_groups = 16;
 
-  ParquetBatches(ParquetSet set, BatchColumns columns, Loading loading, std::uint64_t cache_bytes,
-                 std::optional<ShuffleWindow> window)
+  /// Keeps `{}` in place of ParquetSettings from being taken for a number of bytes.
+  struct OfFiles {};
+
+  ParquetBatches(OfFiles, ParquetSet set, BatchColumns columns, Loading loading,
+                 std::uint64_t cache_bytes, std::optional<ShuffleWindow> window)
     requires std::same_as<O, ShardOrder>
       : ParquetBatches(set, std::move(columns),
                        ShardOrder(set, loading, window ? *window : window_of(set), set.name(0)),
