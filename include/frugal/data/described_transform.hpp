@@ -59,7 +59,7 @@ std::string transform_text(F const& f) {
   return text;
 }
 
-/// The same on one line, for people.
+/// One line for people, with what transform_text() has.
 template <DescribedTransform F>
 std::string short_transform_text(F const& f) {
   std::string text = typeid(F).name();

@@ -13,7 +13,7 @@
 using frugal::Cell;
 using frugal::detail::whole_column;
 
-namespace {
+namespace frugal_test::arrow_table {
 
 template <class Builder>
 std::shared_ptr<arrow::Array> texts(std::vector<char const*> const& values) {
@@ -23,8 +23,6 @@ std::shared_ptr<arrow::Array> texts(std::vector<char const*> const& values) {
   }
   return *builder.Finish();
 }
-
-}  // namespace
 
 TEST_CASE("texts beyond the range of 32 bits get offsets of 64, and stay what they are") {
   arrow::ChunkedArray const chunks({texts<arrow::StringBuilder>({"ab", nullptr, ""}),
@@ -46,3 +44,5 @@ TEST_CASE("texts beyond the range of 32 bits get offsets of 64, and stay what th
       {texts<arrow::BinaryBuilder>({"\xff"}), texts<arrow::BinaryBuilder>({"b"})});
   CHECK(whole_column(bytes, "x", 1)->type_id() == arrow::Type::LARGE_BINARY);
 }
+
+}  // namespace frugal_test::arrow_table

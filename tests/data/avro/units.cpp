@@ -20,7 +20,7 @@ using frugal::TimeUnit;
 using frugal::detail::AvroUnits;
 using frugal_test::support::TemporaryFolder;
 
-namespace {
+namespace frugal_test::avro_units {
 
 char const* const schema = R"({"type": "record", "name": "r", "fields": [
   {"name": "day", "type": {"type": "int", "logicalType": "date"}},
@@ -31,8 +31,6 @@ char const* const schema = R"({"type": "record", "name": "r", "fields": [
   {"name": "n", "type": "long"},
   {"name": "either", "type": ["int", "double"]},
   {"name": "x", "type": ["float", "null"]}]})";
-
-}  // namespace
 
 TEST_CASE("logical types say the units of columns, in unions, records and names as well") {
   AvroUnits const units(schema);
@@ -73,3 +71,5 @@ TEST_CASE("a set and its rows say units and numbers of their columns") {
   CHECK((row.dtype("x") == std::optional(Dtype::f32)));
   CHECK_FALSE(row.dtype("either"));
 }
+
+}  // namespace frugal_test::avro_units

@@ -15,7 +15,7 @@ using frugal::Pass;
 using frugal::ShardOrder;
 using frugal::detail::groups_at_once;
 
-namespace {
+namespace frugal_test::sampling_group_window {
 
 struct Table {
   std::uint64_t groups() const { return 20; }
@@ -29,8 +29,6 @@ struct Around {
 };
 
 struct Other {};
-
-}  // namespace
 
 TEST_CASE("an order reads from one group at a time, from those of its window, or from all") {
   std::vector<std::uint64_t> const sizes(20, 10);
@@ -50,3 +48,5 @@ TEST_CASE("a set of tables is found within a transformed one, and other sets hav
   CHECK(frugal::detail::groups_at_once_of(Other{}, pass) == 1);
   CHECK(frugal::detail::group_advice(Other{}, 3).empty());
 }
+
+}  // namespace frugal_test::sampling_group_window

@@ -53,8 +53,8 @@ class ParquetBatches {
                  Loading loading = {}, ParquetSettings settings = {},
                  std::optional<ShuffleWindow> window = std::nullopt)
     requires std::same_as<O, ShardOrder>
-      : ParquetBatches(set_of(paths, columns, settings), columns, loading, settings.cache_bytes,
-                       window) {}
+      : ParquetBatches(OfFiles(), set_of(paths, columns, settings), columns, loading,
+                       settings.cache_bytes, window) {}
 
   /// Batches over a set that has the columns, in a given order of its rows.
   ParquetBatches(ParquetSet set, BatchColumns columns, O order,
@@ -110,9 +110,13 @@ class ParquetBatches {
 
   static constexpr std::uint64_t window_bytes = std::uint64_t{256} << 20;
   static constexpr std::uint64_t most_groups = 16;
+  static constexpr auto unranked = static_cast<std::size_t>(-1);
 
-  ParquetBatches(ParquetSet set, BatchColumns columns, Loading loading, std::uint64_t cache_bytes,
-                 std::optional<ShuffleWindow> window)
+  /// Keeps `{}` in place of ParquetSettings from being taken for a number of bytes.
+  struct OfFiles {};
+
+  ParquetBatches(OfFiles, ParquetSet set, BatchColumns columns, Loading loading,
+                 std::uint64_t cache_bytes, std::optional<ShuffleWindow> window)
     requires std::same_as<O, ShardOrder>
       : ParquetBatches(set, std::move(columns),
                        ShardOrder(set, loading, window ? *window : window_of(set), set.name(0)),
@@ -142,27 +146,39 @@ class ParquetBatches {
   Batch read(Pass::Slice slice) {
     indices_.resize(slice.count);
     order_.indices(slice, std::span(indices_));
-    // The places of the batch, by row group: each group is looked at once.
+    // The places of the batch, by row group: each group is looked at once, and the group that comes
+    // up last is looked at last, since the next batch goes on with it.
     places_.resize(indices_.size());
     std::iota(places_.begin(), places_.end(), std::int64_t{0});
+    rank_.resize(index_.groups(), unranked);
     groups_.clear();
-    for (std::uint64_t const index : indices_) groups_.push_back(index_.group(index));
-    auto const group_of = [&](std::int64_t place) {
-      return groups_[static_cast<std::size_t>(place)];
+    ranks_.clear();
+    for (std::uint64_t const index : indices_) {
+      std::size_t& rank = rank_[index_.group(index)];
+      if (rank == unranked) {
+        rank = groups_.size();
+        groups_.push_back(index_.group(index));
+      }
+      ranks_.push_back(rank);
+    }
+    for (std::size_t const group : groups_) rank_[group] = unranked;
+    auto const rank_of = [&](std::int64_t place) {
+      return ranks_[static_cast<std::size_t>(place)];
     };
-    bool const mixed = !std::is_sorted(groups_.begin(), groups_.end());
+    bool const mixed = !std::is_sorted(ranks_.begin(), ranks_.end());
     if (mixed) {
       std::stable_sort(places_.begin(), places_.end(),
-                       [&](std::int64_t a, std::int64_t b) { return group_of(a) < group_of(b); });
+                       [&](std::int64_t a, std::int64_t b) { return rank_of(a) < rank_of(b); });
     }
     std::vector<at::Tensor> data;
     std::vector<at::Tensor> target;
-    for (std::size_t begin = 0; begin < places_.size();) {
-      std::size_t const group = group_of(places_[begin]);
+    std::size_t done = 0;
+    for (std::size_t rank = 0; rank < groups_.size(); ++rank) {
+      std::size_t const group = groups_[rank];
       std::uint64_t const first = index_.first(group);
       in_group_.clear();
-      for (; begin < places_.size() && group_of(places_[begin]) == group; ++begin) {
-        std::uint64_t const index = indices_[static_cast<std::size_t>(places_[begin])];
+      for (; done < places_.size() && rank_of(places_[done]) == rank; ++done) {
+        std::uint64_t const index = indices_[static_cast<std::size_t>(places_[done])];
         in_group_.push_back(static_cast<std::int64_t>(index - first));
       }
       auto const rows = decoded(group);
@@ -245,7 +261,9 @@ class ParquetBatches {
   bool one_group_ = false;            ///< rows are shuffled within groups alone, and nobody said so
   std::vector<std::uint64_t> indices_;
   std::vector<std::int64_t> places_;
-  std::vector<std::size_t> groups_;
+  std::vector<std::size_t> groups_;  ///< of the batch, in the order in which they come up
+  std::vector<std::size_t> ranks_;   ///< of each place: its group's number in groups_
+  std::vector<std::size_t> rank_;    ///< of each row group, while a batch is sorted
   std::vector<std::int64_t> in_group_;
   /// The shapes of a row's data and target.
   std::optional<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> shapes_;

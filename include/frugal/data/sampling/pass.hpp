@@ -106,7 +106,7 @@ class Pass {
   }
 
   void identify(DataIdentity& to) const { identify(to, "Pass", loading_.shuffle); }
-  /// The same for an order that cuts its batches with this one.
+  /// For an order of another name that cuts its batches with this one.
   void identify(DataIdentity& to, std::string const& order, bool shuffle) const {
     to.add("order", order);
     to.add("samples", samples_);
