@@ -98,6 +98,8 @@ struct LossError : Error {
 
     /// The position of a window that only another process knows.
     static constexpr auto elsewhere = static_cast<std::uint64_t>(-1);
+
+    friend constexpr bool operator==(Window const&, Window const&) = default;
   };
 
   LossError(Fault fault, Window const& of, double loss_)

@@ -68,6 +68,7 @@ struct RangeTest {
     }
 
     void on_loss(LossReady<Context>& phase) {
+      if (*phase.loss.weight == 0) return;  // a mean over nothing, which may be NaN
       at::Tensor const part = phase.loss.value.detach().to(at::kDouble).mul(*phase.loss.weight);
       sum_ = sum_.defined() ? sum_ + part : part;
       weight_ += *phase.loss.weight;
@@ -80,8 +81,9 @@ struct RangeTest {
 
     flow on_step(Step<Context>& phase) {
       std::uint64_t const step = phase.counters().step;  // this step was the last one of these
-      double const loss = phase.reduce(Quantity::loss, sum_.template item<double>()) /
-                          phase.reduce(Quantity::loss, weight_);
+      double const loss =
+          phase.reduce(Quantity::loss, sum_.defined() ? sum_.template item<double>() : 0.0) /
+          phase.reduce(Quantity::loss, weight_);
       sum_ = at::Tensor();
       weight_ = 0;
       double const smoothed = smoothing_.add(loss);

@@ -94,6 +94,7 @@
 #include <frugal/policy/train_metrics.hpp>
 #include <frugal/policy/validate.hpp>
 #include <frugal/recipe_name.hpp>
+#include <frugal/run/binary_cross_entropy.hpp>
 #include <frugal/run/report.hpp>
 #include <frugal/state/state_dict.hpp>
 #include <frugal/state/state_reader.hpp>

@@ -5,6 +5,7 @@
 
 #include "stand_ins.hpp"
 
+#include <string>
 #include <vector>
 
 namespace frugal_test::loop_measure {
@@ -17,7 +18,28 @@ struct SmallRun {
   Settings settings{.seed = 5};
   c10::Device device = c10::kCPU;
   Counters counters{.epoch = 3};
+  std::vector<std::string> advice{};
+
+  void advise(std::string const& text) { advice.push_back(text); }
 };
+
+TEST_CASE("a trial reads its batches and no more, and gives no advice; a measurement does") {
+  SmallRun run;
+  Stream source{.batches = batches_of_sizes({3, 2, 4})};
+  int batches = 0;
+  auto const forward = [&](Batch const&) {
+    ++batches;
+    return Loss{.value = at::zeros({}), .weight = 0};
+  };
+  static_cast<void>(
+      frugal::detail::measure<list<>>(source, run, forward, {.batches = 2, .is_trial = true}));
+  CHECK(batches == 2);
+  CHECK(run.advice.empty());
+  static_cast<void>(frugal::detail::measure<list<>>(source, run, forward));
+  CHECK(batches == 5);
+  REQUIRE(run.advice.size() == 1);
+  CHECK(says(run.advice[0], "validation: the loss is NaN"));
+}
 
 TEST_CASE("a source is read in its order of epoch 0, in evaluation mode and without gradients") {
   SmallRun run;
@@ -38,8 +60,10 @@ TEST_CASE("a source without a batch is an error that says which, and in which ep
   SmallRun run;
   Stream empty;
   auto const forward = [](Batch const&) { return Loss{}; };
-  auto const error = thrown_by<EmptySourceError>(
-      [&] { frugal::detail::measure<list<>>(empty, run, forward, "validation 'shifted'"); });
+  auto const error = thrown_by<EmptySourceError>([&] {
+    static_cast<void>(
+        frugal::detail::measure<list<>>(empty, run, forward, {.which = "validation 'shifted'"}));
+  });
   REQUIRE(error);
   CHECK(says(error->what(), "the validation 'shifted' source has no batch (epoch 3)"));
 }

@@ -19,39 +19,86 @@ Loss loss_of(double weight, at::ScalarType type = at::kDouble) {
 }
 Batch samples(std::int64_t count) { return {at::zeros({count, 2}), at::zeros({count, 3})}; }
 
+/// The seed of a loss, after the gradients so far have made room for it.
+template <class W>
+double start(W& window, double weight, at::Tensor const& gradient = {}) {
+  double const factor = window.shrink(weight);
+  if (gradient.defined()) gradient.mul_(factor);
+  return window.seed(loss_of(weight)).template item<double>();
+}
+
 TEST_CASE("in a window of one the seed is one, whatever the weight") {
   Window<1> window;
   window.open();
-  CHECK(window.seed(loss_of(17)).item<double>() == 1.0);
+  CHECK(start(window, 17) == 1.0);
 }
 
 TEST_CASE("micro-batches of equal weight start from one N-th each") {
   Window<4> window;
   window.open();
   for (int i = 0; i < 4; ++i) {
-    CHECK(window.seed(loss_of(32)).item<double>() == 0.25);
+    CHECK(start(window, 32) == 0.25);
     window.add(samples(32), 32);
   }
 }
 
-TEST_CASE("other weights are relative to the first") {
+TEST_CASE("lighter micro-batches start from less than the first") {
   Window<2> window;
   window.open();
-  CHECK(window.seed(loss_of(10)).item<double>() == 0.5);
-  CHECK(window.seed(loss_of(30)).item<double>() == 1.5);
+  CHECK(start(window, 30) == 0.5);
+  CHECK(start(window, 10) == 1.0 / 6);
 }
 
-TEST_CASE(
-    "a share of a window starts from its weights, and is divided by the weight of all shares") {
-  Window<1, true> one;
-  Window<2, true> two;
-  one.open();
-  two.open();
-  CHECK(one.seed(loss_of(6)).item<double>() == 6.0);
-  CHECK(two.seed(loss_of(4)).item<double>() == 4.0);
-  CHECK(two.seed(loss_of(2)).item<double>() == 2.0);
-  at::Tensor const gradient = at::full({2}, 24.0);
-  two.settle({gradient}, 12);
+TEST_CASE("before a heavier micro-batch the gradients are halved until none starts from more") {
+  Window<2> window;
+  window.open();
+  at::Tensor const gradient = at::full({}, 0.1, at::kDouble);
+  CHECK(start(window, 10, gradient) == 0.5);
+  // 10 is doubled twice: 40 is 30 or more.
+  CHECK(start(window, 30, gradient) == 30.0 / 80);
+  CHECK(gradient.item<double>() == 0.1 / 4);
+}
+
+TEST_CASE("no pass starts from more than one N-th, in whatever order the weights come") {
+  std::vector<std::vector<double>> const orders{
+      {1, 4096, 3}, {4096, 1, 3}, {1e-30, 1, 1e30}, {0, 5, 7}, {3, 4, 5}};
+  for (std::vector<double> const& weights : orders) {
+    Window<3> window;
+    Window<3, true> shared;
+    window.open();
+    shared.open();
+    double sum = 0, all = 0;
+    at::Tensor const gradient = at::zeros({}, at::kDouble);
+    at::Tensor const share = at::zeros({}, at::kDouble);
+    for (double const weight : weights) {
+      double const seed = start(window, weight, gradient);
+      CHECK(seed <= 1.0 / 3);
+      gradient.add_(seed * (weight + 2));
+      window.add(samples(1), weight);
+      double const its = start(shared, weight, share);
+      CHECK(its <= 1);
+      share.add_(its * (weight + 2));
+      sum += weight * (weight + 2);
+      all += weight;
+    }
+    window.settle({gradient});
+    CHECK(gradient.item<double>() == doctest::Approx(sum / all).epsilon(1e-14));
+    shared.complete({share});
+    CHECK(share.item<double>() == doctest::Approx(sum).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("the gradients of a share are of losses times weights, and then of all shares' mean") {
+  Window<2, true> window;
+  window.open();
+  at::Tensor const gradient = at::zeros({2});
+  gradient.add_(start(window, 4, gradient) * 5);
+  CHECK(start(window, 6, gradient) == 6.0 / 8);
+  gradient.add_(6.0 / 8 * 2);
+  window.complete({gradient});
+  CHECK(at::equal(gradient, at::full({2}, 4.0 * 5 + 6.0 * 2)));
+  window.complete({gradient});  // once
+  window.settle({gradient}, 16);
   CHECK(at::equal(gradient, at::full({2}, 2.0)));
 }
 
@@ -59,6 +106,7 @@ TEST_CASE("a seed has the loss's type and requires no gradient") {
   Window<2> window;
   window.open();
   CHECK((window.seed(loss_of(1, at::kFloat)).scalar_type() == at::kFloat));
+  window.shrink(1);
   at::Tensor const seed = window.seed(loss_of(1, at::kDouble));
   CHECK((seed.scalar_type() == at::kDouble));
   CHECK(seed.dim() == 0);
@@ -68,8 +116,10 @@ TEST_CASE("a seed has the loss's type and requires no gradient") {
 TEST_CASE("the seed of a full window is made once and reused") {
   Window<2> window;
   window.open();
+  window.shrink(8);
   at::Tensor const first = window.seed(loss_of(8));
   window.open();
+  window.shrink(8);
   CHECK(window.seed(loss_of(8)).is_same(first));
 }
 
@@ -77,7 +127,7 @@ TEST_CASE("settling a full window of equal weights does not change the gradients
   Window<2> window;
   window.open();
   for (int i = 0; i < 2; ++i) {
-    window.seed(loss_of(3));
+    start(window, 3);
     window.add(samples(3), 3);
   }
   at::Tensor const gradient = at::full({2}, 5.0);
@@ -89,7 +139,7 @@ TEST_CASE("settling a full window of equal weights does not change the gradients
 TEST_CASE("settling a ragged window scales up to the mean of its micro-batches") {
   Window<4> window;
   window.open();
-  window.seed(loss_of(8));
+  start(window, 8);
   window.add(samples(8), 8);
   std::vector<at::Tensor> const gradients{at::full({2}, 1.0), at::full({3}, 2.0)};
   window.settle(gradients);
@@ -105,8 +155,8 @@ TEST_CASE("a negative or NaN weight is refused") {
     Window<2> two;
     one.open();
     two.open();
-    CHECK_THROWS_AS(one.seed(loss_of(weight)), SettingsError);
-    auto const error = thrown_by<SettingsError>([&] { two.seed(loss_of(weight)); });
+    CHECK_THROWS_AS(one.shrink(weight), SettingsError);
+    auto const error = thrown_by<SettingsError>([&] { two.shrink(weight); });
     REQUIRE(error);
     CHECK(error->fault().where == "Loss::weight");
   }
@@ -119,7 +169,7 @@ TEST_CASE("a micro-batch of weight zero adds nothing, first or last") {
     double sum = 0;
     for (int i = 0; i < 2; ++i) {
       double const weight = (i == 0) == first ? 0.0 : 6.0;
-      sum += window.seed(loss_of(weight)).item<double>() * (weight == 0 ? 1000.0 : 7.0);
+      sum += start(window, weight) * (weight == 0 ? 1000.0 : 7.0);
       window.add(samples(2), weight);
     }
     at::Tensor const gradient = at::full({}, sum, at::kDouble);
@@ -132,7 +182,7 @@ TEST_CASE("a window of zero weights has the gradient zero and divides by nothing
   Window<2> window;
   window.open();
   for (int i = 0; i < 2; ++i) {
-    CHECK(window.seed(loss_of(0)).item<double>() == 0.0);
+    CHECK(start(window, 0) == 0.0);
     window.add(samples(2), 0);
   }
   at::Tensor const gradient = at::zeros({2});
@@ -170,6 +220,8 @@ double distance_from_one_batch(std::vector<std::int64_t> const& sizes) {
   for (std::int64_t const size : sizes) {
     parts.push_back(at::randn({size, 5}, at::kDouble));
     Loss loss{.value = mean_loss(parts.back()), .weight = static_cast<double>(size)};
+    double const factor = window.shrink(*loss.weight);
+    if (weight_F.grad().defined()) weight_F.mutable_grad().mul_(factor);
     loss.value.backward(window.seed(loss));
     window.add(parts.back(), *loss.weight);
   }
@@ -192,25 +244,25 @@ TEST_CASE("the gradient of a window is that of one big batch: full, ragged, uneq
 TEST_CASE("Window<0> receives the number of micro-batches, and does the same") {
   Window<0> window;
   window.open(4);
-  CHECK(window.seed(loss_of(32)).item<double>() == 0.25);
+  CHECK(start(window, 32) == 0.25);
   window.add(samples(32), 32);
   CHECK(window.micro_batches() == 1);
   window.open(2);
   CHECK(window.empty());
-  CHECK(window.seed(loss_of(10)).item<double>() == 0.5);
-  window.add(samples(10), 10);
-  CHECK(window.seed(loss_of(30)).item<double>() == 1.5);
+  CHECK(start(window, 30) == 0.5);
   window.add(samples(30), 30);
-  at::Tensor const gradient = at::full({}, 0.5 * 3 + 1.5 * 5, at::kDouble);
+  CHECK(start(window, 15) == 0.25);
+  window.add(samples(15), 15);
+  at::Tensor const gradient = at::full({}, 0.5 * 5 + 0.25 * 2, at::kDouble);
   window.settle({gradient});
-  CHECK(gradient.item<double>() == (10.0 * 3 + 30.0 * 5) / 40);
+  CHECK(gradient.item<double>() == (30.0 * 5 + 15.0 * 2) / 45);
 }
 
 TEST_CASE("a window of one micro-batch has the seed one in Window<0> and costs no operator") {
   Window<0> window;
   for (double const weight : {17.0, 0.0}) {
     window.open(1);
-    CHECK(window.seed(loss_of(weight)).item<double>() == 1.0);
+    CHECK(start(window, weight) == 1.0);
     window.add(samples(3), weight);
     at::Tensor const gradient = at::full({2}, 5.0);
     auto const version = gradient._version();

@@ -5,6 +5,8 @@
 
 #include "cases.hpp"
 
+#include <cmath>
+#include <limits>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -40,14 +42,33 @@ TEST_CASE("shapes that broadcast are refused: [B, 1] with [B, 1, 1], probabiliti
   CHECK(says(refusal<Accuracy>(at::zeros({}), at::zeros({4})), "output is [] Float"));
 }
 
-TEST_CASE("labels that are all ignored give 0, and copies continue independently") {
+TEST_CASE("labels that are all ignored give NaN, and copies continue independently") {
   Accuracy accuracy;
   add(accuracy, at::ones({2, 3}), at::full({2}, ignored_label, at::kLong));
-  CHECK(accuracy.result() == 0);
+  CHECK(std::isnan(accuracy.result()));
   Accuracy copy = accuracy;
   add(copy, at::ones({2, 3}), at::zeros({2}, at::kLong));
   CHECK(copy.result() == 1);
-  CHECK(accuracy.result() == 0);
+  CHECK(std::isnan(accuracy.result()));
+}
+
+TEST_CASE("a NaN logit is a wrong prediction, whatever the label") {
+  double const nan = std::numeric_limits<double>::quiet_NaN();
+  // A model that has diverged, on labels of which 9 in 10 are class 0.
+  at::Tensor const labels = at::zeros({10}, at::kLong);
+  labels[9] = 1;
+  CHECK(over<Accuracy>({at::full({10, 2}, nan), labels}).result() == 0);
+  CHECK(over<Accuracy>({at::full({10}, nan), labels}).result() == 0);
+  CHECK(over<Accuracy>({at::full({10, 1}, nan), labels}).result() == 0);
+  // One of a row is enough, also where another would have been right.
+  at::Tensor const rows = at::tensor({9.0, nan, 0.0, 9.0, 0.0, 0.0}).view({2, 3});
+  CHECK(over<Accuracy>({rows, at::tensor({0, 0})}).result() == 0.5);
+  // The last class has none after it.
+  CHECK(over<Accuracy>({at::full({3, 3}, nan), at::tensor({0, 1, 2})}).result() == 0);
+  // Tokens: [B, C, T] with [B, T].
+  at::Tensor const tokens = at::zeros({1, 2, 3});
+  tokens[0][0][1] = nan;
+  CHECK(over<Accuracy>({tokens, at::zeros({1, 3}, at::kLong)}).result() == 2.0 / 3);
 }
 
 TEST_CASE("other targets: a pair's second, and labels of another integer type or layout") {

@@ -6,6 +6,7 @@
 #include "cases.hpp"
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace frugal_test::metrics_confusion_matrix {
@@ -51,6 +52,16 @@ TEST_CASE("a table is [labels, predictions] in whole numbers, empty where nothin
   Metrics const none = ConfusionMatrix().result();
   CHECK(none.table("confusion_matrix").numel() == 0);
   CHECK(std::isnan(none["balanced_accuracy"]));
+}
+
+TEST_CASE("a NaN logit is a wrong prediction: the class after the label") {
+  double const nan = std::numeric_limits<double>::quiet_NaN();
+  ConfusionMatrix matrix;
+  add(matrix, at::full({3, 3}, nan), at::tensor({0, 1, 2}));
+  Metrics const found = matrix.result();
+  CHECK(found["balanced_accuracy"] == 0);
+  CHECK(
+      found.table("confusion_matrix").equal(at::tensor({0, 1, 0, 0, 0, 1, 1, 0, 0}).view({3, 3})));
 }
 
 }  // namespace frugal_test::metrics_confusion_matrix

@@ -6,6 +6,9 @@
 
 #include "cases.hpp"
 
+#include <cmath>
+#include <limits>
+
 namespace frugal_test::metrics_precision_recall {
 
 using namespace frugal_test::metrics;
@@ -56,9 +59,22 @@ TEST_CASE("one logit a label, logits of two classes and targets of another type 
   CHECK(over<F1Score<>>({two, set.target}).result() == f1);
 }
 
-TEST_CASE("nothing predicted, and nothing measured, is 0") {
-  CHECK(F1Score<Macro>().result() == 0);
+TEST_CASE("nothing predicted is 0, and nothing measured is NaN") {
+  CHECK(std::isnan(F1Score<Macro>().result()));
+  CHECK(std::isnan(
+      over<RecallScore<Weighted>>({at::ones({2, 3}), at::full({2}, -100, at::kLong)}).result()));
   CHECK(over<PrecisionScore<>>({at::full({4}, -1.0), at::ones({4}, at::kLong)}).result() == 0);
+}
+
+TEST_CASE("a NaN logit is a wrong prediction of another class") {
+  double const nan = std::numeric_limits<double>::quiet_NaN();
+  // Two of four are right; a NaN of label 1 is taken for 0, and one of label 0 for 1.
+  at::Tensor const logits = at::tensor({1.0, -1.0, nan, nan});
+  at::Tensor const labels = at::tensor({1, 0, 1, 0});
+  CHECK(over<PrecisionScore<>>({logits, labels}).result() == 0.5);
+  CHECK(over<RecallScore<>>({logits, labels}).result() == 0.5);
+  CHECK(over<F1Score<Micro>>({logits, labels}).result() == 0.5);
+  CHECK(over<F1Score<Macro>>({at::full({4, 3}, nan), at::tensor({0, 1, 2, 2})}).result() == 0);
 }
 
 TEST_CASE("what does not fit is refused with both numbers") {

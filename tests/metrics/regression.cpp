@@ -6,6 +6,7 @@
 #include "cases.hpp"
 
 #include <cmath>
+#include <limits>
 
 namespace frugal_test::metrics_regression {
 
@@ -37,6 +38,14 @@ TEST_CASE("R2 of a constant target is 1 if all is exact, and else 0; of one samp
   CHECK(over<R2>({constant, constant}).result() == 1);
   CHECK(over<R2>({constant + 1, constant}).result() == 0);
   CHECK(std::isnan(over<R2>({at::zeros({1}), at::zeros({1})}).result()));
+}
+
+TEST_CASE("a NaN prediction makes them NaN, of a constant target too") {
+  double const nan = std::numeric_limits<double>::quiet_NaN();
+  Set const set{at::tensor({1.0, nan, 3.0}), at::ones({3})};
+  CHECK(std::isnan(over<MAE>(set).result()));
+  CHECK(std::isnan(over<MSE>(set).result()));
+  CHECK(std::isnan(over<R2>(set).result()));
 }
 
 TEST_CASE("without a value the errors are NaN") {

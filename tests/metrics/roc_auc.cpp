@@ -39,14 +39,50 @@ TEST_CASE("one class against the rest is that of scikit-learn, of tokens too") {
   CHECK(compared == 3);
 }
 
-TEST_CASE("labels of one class are refused with both numbers") {
-  std::string const one = refusal<RocAuc<>>(at::ones({4}), at::tensor({1, 1, -100, 1}));
+/// Why a metric is NaN, after checking that it is.
+template <class M>
+std::string reason(at::Tensor const& output, at::Tensor const& target) {
+  M metric;
+  add(metric, output, target);
+  CHECK(std::isnan(metric.result()));
+  return metric.advice();
+}
+
+TEST_CASE("where a class has none or all of the labels it is NaN, and says so with both numbers") {
+  std::string const one = reason<RocAuc<>>(at::ones({4}), at::tensor({1, 1, -100, 1}));
   CHECK(says(one, "3 of 3 labels are of class 1"));
-  CHECK(says(one, "Measure on data that has labels of every class"));
-  CHECK(says(refusal<RocAuc<>>(at::ones({2}), at::zeros({2})), "0 of 2 labels are of class 1"));
-  CHECK(says(refusal<RocAuc<Macro>>(at::ones({2, 3}), at::tensor({0, 1})),
+  CHECK(says(one, "measure on data that has labels of every class"));
+  CHECK(says(reason<RocAuc<>>(at::ones({2}), at::zeros({2})), "0 of 2 labels are of class 1"));
+  CHECK(says(reason<RocAuc<Macro>>(at::ones({2, 3}), at::tensor({0, 1})),
              "0 of 2 labels are of class 2"));
-  CHECK_THROWS_AS(RocAuc<>().result(), MetricError);
+  CHECK(std::isnan(RocAuc<>().result()));
+  RocAuc<> both;
+  add(both, at::tensor({0.0, 1.0}), at::tensor({0, 1}));
+  CHECK(both.result() == 1);
+  CHECK(both.advice().empty());
+}
+
+TEST_CASE("probabilities that round to 1 do not tie: it ranks by their log-odds") {
+  // Softmax gives class 0 of the first two rows the probability 1 in double precision; their
+  // margins are 40 and 50. Of class 0: the positive has the larger margin.
+  at::Tensor const logits =
+      at::tensor({50.0, 0.0, 0.0, 40.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0}).view({4, 3});
+  at::Tensor const labels = at::tensor({0, 1, 1, 2});
+  // Class 0: the positive is above all three: 1. Class 1: positives at rows 1 and 2, negatives at
+  // rows 0 and 3; log-odds are -50 - log 1 and the like: row 2 (1 - log 2) is above both, row 1 (-40)
+  // above row 0 (-50) alone: 3 of 4. Class 2: row 3 is above all: 1.
+  CHECK(over<RocAuc<Macro>>({logits, labels}).result() ==
+        doctest::Approx((1 + 0.75 + 1) / 3).epsilon(1e-12));
+}
+
+TEST_CASE("differences alone matter: a constant added to a row leaves ties as they are") {
+  at::Tensor const logits = at::tensor({1.0, 0.0, 0.5, 5.0, 4.0, 4.5, 0.25, 2.0, 1.0}).view({3, 3});
+  // Rows 0 and 1 tie for every class.
+  at::Tensor const labels = at::tensor({0, 1, 2});
+  // Class 0: row 0 ties with 1 and is above 2: (1/2 + 1) / 2. Class 1: ties with 0, below 2: 1/4.
+  // Class 2: z2 - log(e^z0 + e^z1): 0.5 - 1.313 = -0.813 of both, 1 - 2.16 = -1.16 of row 2: 0.
+  CHECK(over<RocAuc<Macro>>({logits, labels}).result() ==
+        doctest::Approx((0.75 + 0.25 + 0) / 3).epsilon(1e-12));
 }
 
 TEST_CASE("labels that are no class, and other shapes, are refused") {
@@ -59,6 +95,9 @@ TEST_CASE("labels that are no class, and other shapes, are refused") {
 TEST_CASE("a NaN score makes it NaN, and what is added is not changed behind its back") {
   double const nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(std::isnan(over<RocAuc<>>({at::tensor({nan, 1.0}), at::tensor({0, 1})}).result()));
+  CHECK(std::isnan(
+      over<RocAuc<Macro>>({at::tensor({nan, 1.0, 0.0, 1.0}).view({2, 2}), at::tensor({0, 1})})
+          .result()));
   RocAuc<> auc;
   at::Tensor const output = at::tensor({1.0F, 2.0F});
   add(auc, output, at::tensor({0, 1}));

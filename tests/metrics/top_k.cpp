@@ -6,6 +6,7 @@
 
 #include "cases.hpp"
 
+#include <cmath>
 #include <limits>
 
 namespace frugal_test::metrics_top_k {
@@ -35,6 +36,10 @@ TEST_CASE("a NaN is not right, and neither is a label that is no class") {
   double const nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(over<TopK<2>>({at::full({3, 4}, nan), at::zeros({3}, at::kLong)}).result() == 0);
   CHECK(over<TopK<2>>({at::ones({2, 4}), at::tensor({-1, 7})}).result() == 0);
+  // The label's own logit is the largest, and another one is NaN.
+  CHECK(over<TopK<2>>({at::tensor({9.0, nan, 0.0, 0.0}).view({1, 4}), at::tensor({0})}).result() ==
+        0);
+  CHECK(std::isnan(over<TopK<2>>({at::ones({2, 4}), at::full({2}, -100, at::kLong)}).result()));
 }
 
 TEST_CASE("more than there are classes is refused with both numbers; names have the number") {

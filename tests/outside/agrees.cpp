@@ -219,6 +219,39 @@ TEST_CASE("shares of unequal weight, and windows of several micro-batches, do to
   end_in_the_same_weights({{5, 3}, {2, 6}, {1, 5}, {2, 6}, {7, 7}}, fr::Accumulate<2>{});
 }
 
+/// The mean over the labels that are not -100: NaN, of weight 0, where there is none.
+struct NaiveMean {
+  fr::Loss operator()(std::shared_ptr<Mlp>& module, fr::Batch const& batch) const {
+    at::Tensor const counts = batch.target.ne(-100).to(at::kFloat);
+    at::Tensor const each =
+        at::cross_entropy_loss(module->forward(batch.data), batch.target, {}, at::Reduction::None);
+    return {(each * counts).sum() / counts.sum(), counts.sum().item<double>()};
+  }
+};
+
+TEST_CASE("a process without a label in a window adds nothing to it, though its loss is NaN") {
+  auto const train = [](int rank, auto... policies) {
+    auto batches = shares({{2, 2}}, rank);
+    for (std::size_t i = 0; i < batches.size(); i += 2) {
+      if (rank == 1) batches[i].target.fill_(-100);
+      if (rank == whole) batches[i].target.narrow(0, 2, 2).fill_(-100);
+    }
+    Outcome outcome;
+    auto const module = std::make_shared<Mlp>();
+    fr::Trainer trainer{module, NaiveMean{}, fr::Settings{.epochs = 2},
+                        fr::Optimize<fr::SGD>{.lr = 0.1}, policies...};
+    outcome.report = trainer.fit(batches);
+    outcome.tensors = tensors_of(*module);
+    return outcome;
+  };
+  Outcome const one = train(whole);
+  auto const two = both(
+      [&](Pair& pair, int rank) { return train(rank, DataParallel{.pair = &pair, .rank = rank}); });
+  CHECK(same_bits(two[0].tensors, two[1].tensors));
+  CHECK(apart(two[0], one) < 1e-6);
+  CHECK(two[1].report.train_loss == doctest::Approx(one.report.train_loss).epsilon(1e-6));
+}
+
 TEST_CASE("a preemption requested in one process preempts both after the same step") {
   auto const two = both([&](Pair& pair, int rank) {
     auto train = shares({{2, 2}}, rank);

@@ -118,6 +118,48 @@ TEST_CASE("a full window of equal weights costs no operator besides those of its
   CHECK(count(Accumulate<3>{}, std::vector<std::int64_t>(8, 5)).at("aten::_foreach_mul_") == 1);
 }
 
+/// Means over the labels that are not -100: NaN, of weight 0, where there is none.
+struct NaiveMean {
+  frugal::Loss operator()(std::shared_ptr<Mlp>& module, frugal::Batch const& batch) const {
+    at::Tensor const counts = batch.target.ne(-100).to(at::kFloat);
+    at::Tensor const each =
+        at::cross_entropy_loss(module->forward(batch.data), batch.target, {}, at::Reduction::None);
+    return {.value = (each * counts).sum() / counts.sum(),
+            .weight = counts.sum().item<double>(),
+            .output = {},
+            .scalars = {{"labels", each.sum() / counts.sum()}}};
+  }
+};
+
+TEST_CASE("a micro-batch of weight 0 adds nothing, though its loss and its gradient are NaN") {
+  auto const train = [](std::vector<bool> const& has_labels, auto policy) {
+    auto const module = std::make_shared<Mlp>();
+    std::vector<frugal::Batch> batches;
+    for (std::size_t i = 0; i < has_labels.size(); ++i) {
+      batches.push_back(samples(4, 91 + static_cast<std::uint32_t>(i)));
+      if (!has_labels[i]) batches.back().target.fill_(-100);
+    }
+    frugal::Trainer trainer{module, NaiveMean{}, frugal::Settings{},
+                            frugal::Optimize<frugal::SGD>{.lr = 0.5}, policy};
+    auto const report = trainer.fit(batches);
+    CHECK(report.steps == 1);
+    CHECK(std::isfinite(report.train_loss));
+    return tensors_of(*module);
+  };
+  for (bool const first : {true, false}) {
+    auto const net = train({!first, first}, Accumulate<2>{});
+    auto const alone = std::make_shared<Mlp>();
+    NaiveMean{}(const_cast<std::shared_ptr<Mlp>&>(alone), samples(4, first ? 92 : 91))
+        .value.backward();
+    at::NoGradGuard const no_gradients;
+    for (at::Tensor& parameter : alone->parameters()) parameter.sub_(parameter.grad(), 0.5);
+    CHECK(apart(net, tensors_of(*alone)) < 1e-6);
+  }
+  // A window of nothing else has no mean, and is no NaN either.
+  CHECK_THROWS_AS(train({false, false}, Accumulate<2>{}), frugal::ZeroWeightError);
+  CHECK_THROWS_AS(train({false}, Accumulate<1>{}), frugal::ZeroWeightError);
+}
+
 TEST_CASE("a weight that is negative or not finite is refused") {
   auto const fit = [](double weight) {
     auto const objective = [weight](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {

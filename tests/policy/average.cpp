@@ -162,9 +162,12 @@ TEST_CASE("a validation uses the averaged weights, without a copy, and training 
     void const* const place = module->first->weight.const_data_ptr();
     std::vector<at::Tensor> seen;
     std::vector<void const*> places;
-    frugal::Trainer trainer{module, Look{&seen, &places}, frugal::Settings{.epochs = 2},
+    frugal::Trainer trainer{module,
+                            Look{&seen, &places},
+                            frugal::Settings{.epochs = 2},
                             Optimize<SGD>{.lr = 0.5},
-                            Average<Ema<0.5_r>>{.validate = validate, .at_end = Weights::trained}};
+                            Average<Ema<0.5_r>>{.validate = validate, .at_end = Weights::trained},
+                            frugal::Validate<>{.sanity_batches = 0}};
     static_cast<void>(trainer.fit(Resident(samples(16), {.batch = 4}), Resident(samples(8, 92))));
     at::Tensor const average = trainer.policy<k::average>().weights().tensors.at("first.weight");
     REQUIRE(seen.size() == 2);
@@ -182,8 +185,9 @@ TEST_CASE("before the first average a validation uses the trained weights") {
   void const* const place = module->first->weight.const_data_ptr();
   std::vector<at::Tensor> seen;
   std::vector<void const*> places;
-  frugal::Trainer trainer{module, Look{&seen, &places}, frugal::Settings{.epochs = 3},
-                          Optimize<SGD>{}, Average<Swa<From<2, Epoch>>>{}};
+  frugal::Trainer trainer{
+      module,          Look{&seen, &places},           frugal::Settings{.epochs = 3},
+      Optimize<SGD>{}, Average<Swa<From<2, Epoch>>>{}, frugal::Validate<>{.sanity_batches = 0}};
   static_cast<void>(trainer.fit(Resident(samples(16), {.batch = 4}), Resident(samples(8, 92))));
   CHECK(places[0] == place);
   CHECK(places[1] != place);
@@ -261,8 +265,12 @@ TEST_CASE("a preempted run keeps its trained weights, and ends as an undisturbed
 TEST_CASE("a validation that throws restores the weights") {
   auto const module = std::make_shared<Mlp>();
   void const* const place = module->first->weight.const_data_ptr();
-  frugal::Trainer trainer{module,          frugal::CrossEntropy{},       frugal::Settings{},
-                          Optimize<SGD>{}, frugal::Validate<Every<2>>{}, Average<>{}};
+  frugal::Trainer trainer{module,
+                          frugal::CrossEntropy{},
+                          frugal::Settings{},
+                          Optimize<SGD>{},
+                          frugal::Validate<Every<2>>{.sanity_batches = 0},
+                          Average<>{}};
   frugal::Batch wrong = samples(8);
   wrong.data = wrong.data.slice(1, 0, 3).contiguous();
   CHECK_THROWS_AS(trainer.fit(Resident(samples(16), {.batch = 4}), Resident(wrong)),

@@ -226,6 +226,17 @@ TEST_CASE("a sample's cross entropy over class probabilities is the mean over it
   }
 }
 
+TEST_CASE("L1 and Huber have the loss of each sample too, and class weights are refused") {
+  auto const module = std::make_shared<Mlp>();
+  Batch const numbers{samples(5).data, at::zeros({5, 3})};
+  at::Tensor const errors_BC = module->forward(numbers.data).abs();
+  CHECK(at::allclose(sample_losses(L1{}, *module, numbers).losses_B, errors_BC.mean(1)));
+  CHECK(at::allclose(sample_losses(Huber{.delta = 100}, *module, numbers).losses_B,
+                     errors_BC.square().mean(1) / 2));
+  CrossEntropy const weighted{.class_weights = {1.0, 2.0, 3.0}};
+  CHECK_THROWS_AS(sample_losses(weighted, *module, samples(5)), SettingsError);
+}
+
 TEST_CASE("a source that was never sought is at its beginning") {
   Importance<By<Loss>> const importance(n);
   auto source = importance.source(Noisy{}, {.batch = 5}, {}, {.workers = 0});

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/log.hpp>
 #include <frugal/policy/schedule.hpp>
@@ -113,6 +114,24 @@ TEST_CASE("a second fit appends to the log of the first") {
   std::string const both = text_of(folder / "metrics.jsonl");
   CHECK(both.substr(0, first.size()) == first);
   CHECK(lines_of(both).size() == 2 * lines_of(first).size());
+}
+
+TEST_CASE("the loss of a step is the weighted mean of its window's micro-batches") {
+  TemporaryFolder const folder;
+  auto const net = std::make_shared<Mlp>();
+  frugal::Trainer trainer{net,
+                          frugal::CrossEntropy{},
+                          frugal::Settings{.run = folder.path()},
+                          Optimize<SGD>{},
+                          frugal::Accumulate<3>{},
+                          Log<Every<1>>{}};
+  // One step: 4, 4 and 2 samples.
+  frugal::Batch const all = samples(10);
+  double const whole = at::cross_entropy_loss(net->forward(all.data), all.target).item<double>();
+  static_cast<void>(trainer.fit(Resident(all, {.batch = 4})));
+  auto const events = events_in(folder / "metrics.jsonl");
+  REQUIRE(events.at(1).at("event") == "step");
+  CHECK(events[1].at("loss").get<double>() == doctest::Approx(whole).epsilon(1e-6));
 }
 
 TEST_CASE("a loss that is NaN is null in the log") {

@@ -7,8 +7,10 @@
 #include "support/files.hpp"
 #include "support/reference.hpp"
 
+#include <cmath>
 #include <new>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -178,6 +180,41 @@ TEST_CASE("an objective that returns a bare loss is refused where a metric needs
                   fr::MetricError);
   CHECK(run_with(Job{}, bare, fr::Optimize<fr::SGD>{}, fr::TrainMetrics<fr::Every<2>>{})
             .report.train_metrics.has("train_loss"));
+}
+
+/// Fails from its third batch on.
+struct FailsLater {
+  static constexpr std::string_view name = "fails_later";
+  template <class B>
+  void add(fr::Loss const&, B const&) {
+    if (++batches == 3) throw std::runtime_error("no such class");
+  }
+  double result() const { return batches; }
+  template <class Archive>
+  void persist(Archive& archive) {
+    archive("batches", batches);
+  }
+  double batches = 0;
+};
+
+TEST_CASE(
+    "a metric that fails in training is NaN with advice; at the first micro-batch it throws") {
+  TemporaryFolder const folder;
+  auto const outcome =
+      run_with(Job{.folder = folder / "run", .epochs = 1}, fr::CrossEntropy{},
+               fr::Optimize<fr::SGD>{}, fr::TrainMetrics<fr::Every<4>, FailsLater, fr::Accuracy>{});
+  CHECK(outcome.report.steps == 11);
+  CHECK(std::isnan(outcome.report.train_metrics["train_fails_later"]));
+  CHECK_FALSE(std::isnan(outcome.report.train_metrics["train_accuracy"]));
+  bool advised = false;
+  for (std::string const& text : outcome.report.advice) {
+    advised =
+        advised || text == "TrainMetrics: fails_later is NaN, because of an error: no such class";
+  }
+  CHECK(advised);
+  fr::Trainer trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, fr::Settings{},
+                      fr::Optimize<fr::SGD>{}, fr::TrainMetrics<fr::Every<4>, fr::TopK<9>>{}};
+  CHECK_THROWS_AS(trainer.fit(fr::Resident(samples(8))), fr::MetricError);
 }
 
 }  // namespace frugal_test::policy_train_metrics

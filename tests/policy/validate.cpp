@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <frugal/metrics/precision_recall.hpp>
+#include <frugal/metrics/roc_auc.hpp>
+#include <frugal/metrics/top_k.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
 #include <frugal/policy/validate.hpp>
 
@@ -120,8 +123,9 @@ TEST_CASE("every part evaluates without gradients, and each part's mode is resto
                           Validate<Every<1>>{}};
   static_cast<void>(trainer.fit(Resident(samples(16), {.batch = 8}), Resident(samples(8, 92))));
   CHECK((training == std::vector<bool>(training.size(), false)));
-  CHECK(training.size() == 2 * 5);
-  CHECK((gradients == std::vector<bool>{true, false, true, false}));
+  CHECK(training.size() == 3 * 5);
+  // One batch is tried before the first step.
+  CHECK((gradients == std::vector<bool>{false, true, false, true, false}));
   CHECK(module->is_training());
   CHECK(module->dropout->is_training());
   CHECK_FALSE(module->norm->is_training());
@@ -163,6 +167,151 @@ TEST_CASE("a validation loss that is NaN or infinite is reported, not thrown") {
   CHECK(std::isnan(report.validations[1].metrics["loss"]));
   CHECK(report.validations[2].metrics["loss"] == infinity);
   CHECK(report.last()["loss"] == 0.25);
+}
+
+/// Counts forward passes without gradients, until the first step and in all.
+struct Counting {
+  int* before;
+  int* all;
+  bool* has_trained;
+  template <class Module>
+  frugal::Loss operator()(Module& module, frugal::Batch const& batch) const {
+    if (at::GradMode::is_enabled()) {
+      *has_trained = true;
+    } else {
+      ++*all;
+      if (!*has_trained) ++*before;
+    }
+    return frugal::CrossEntropy{}(module, batch);
+  }
+};
+
+/// Without a size; it only goes forward from where it was sought.
+struct Unsized {
+  std::vector<frugal::Batch> batches;
+  std::size_t at = 0;
+  void seek(frugal::Cursor const&) { at = 0; }
+  std::optional<frugal::Batch> next() {
+    return at == batches.size() ? std::nullopt : std::optional(batches[at++]);
+  }
+};
+
+TEST_CASE("two batches of each validation source are tried before the first step, or none") {
+  for (std::size_t const sanity : {std::size_t{2}, std::size_t{0}}) {
+    int before = 0, all = 0;
+    bool has_trained = false;
+    frugal::Trainer trainer{std::make_shared<Mlp>(), Counting{&before, &all, &has_trained},
+                            frugal::Settings{}, Optimize<SGD>{},
+                            Validate<Accuracy>{.sanity_batches = sanity}};
+    frugal::Resident train(samples(8), {.batch = 4});
+    Unsized one{{samples(3, 93)}};  // of a single batch
+    auto const report =
+        trainer.fit(train, Resident(samples(20, 92), {.batch = 4}), frugal::named<"one">(one));
+    CHECK(before == (sanity == 0 ? 0 : 2 + 1));
+    CHECK(all == before + 5 + 1);
+    REQUIRE(report.validations.size() == 1);
+    CHECK(report.validations[0].step == 2);
+  }
+}
+
+TEST_CASE(
+    "a metric that does not fit is an error before the first step, of any batch that is tried") {
+  std::vector<frugal::Batch> valid{samples(4), samples(4)};
+  valid[1].target = valid[1].target.to(at::kDouble);  // probabilities need another shape
+  int before = 0, all = 0;
+  bool has_trained = false;
+  auto const module = std::make_shared<Mlp>();
+  auto const untrained = tensors_of(*module);
+  frugal::Trainer trainer{module, Counting{&before, &all, &has_trained}, frugal::Settings{},
+                          Optimize<SGD>{}, Validate<frugal::TopK<5>>{}};
+  // Three classes.
+  CHECK_THROWS_AS(trainer.fit(Resident(samples(8)), Resident(samples(8))), frugal::MetricError);
+  CHECK_FALSE(has_trained);
+  CHECK_THROWS_AS(trainer.fit(Resident(samples(8)), valid), frugal::Error);
+  CHECK_FALSE(has_trained);
+  CHECK(same_bits(tensors_of(*module), untrained));
+}
+
+/// A module whose evaluation draws random numbers and changes a buffer.
+struct Restless : torch::nn::Module {
+  Restless() : inner(register_module("inner", std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5}))) {
+    calls = register_buffer("calls", at::zeros({}));
+  }
+  at::Tensor forward(at::Tensor const& data) {
+    calls.add_(1);
+    if (!is_training()) at::rand({5});
+    return inner->forward(data);
+  }
+  std::shared_ptr<Mlp> inner;
+  at::Tensor calls;
+};
+
+TEST_CASE("a trial leaves no trace in the run: generators, buffers, the training source itself") {
+  auto const run = [](std::size_t sanity) {
+    auto const module = std::make_shared<Restless>();
+    frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
+                            Optimize<SGD>{.lr = 0.1}, Validate<>{.sanity_batches = sanity}};
+    Resident data(samples(30), {.batch = 8, .shuffle = true});
+    auto const report = trainer.fit(data, data);
+    CHECK(report.samples == 60);
+    return tensors_of(*module);
+  };
+  CHECK(same_bits(run(2), run(0)));
+}
+
+TEST_CASE("a metric that two batches do not define is no error, and NaN is not the best") {
+  // Sorted: the first batches have class 0 alone.
+  frugal::Batch valid = samples(64, 92, 6, 2);
+  at::Tensor const order = valid.target.argsort();
+  valid = {valid.data.index_select(0, order), valid.target.index_select(0, order)};
+  frugal::Trainer trainer{std::make_shared<Mlp>(Mlp::Shape{.classes = 2}), frugal::CrossEntropy{},
+                          frugal::Settings{.epochs = 1}, Optimize<SGD>{},
+                          Validate<frugal::RocAuc<>>{}};
+  auto const report = trainer.fit(Resident(samples(16, 91, 6, 2)), Resident(valid, {.batch = 4}));
+  CHECK_FALSE(std::isnan(report.last()["roc_auc"]));
+  CHECK(report.advice.empty());
+  // A set of one class has no curve at all: the run goes to its end.
+  auto const one = trainer.fit(
+      Resident(samples(16, 91, 6, 2)),
+      std::vector<frugal::Batch>{{valid.data.narrow(0, 0, 4), at::zeros({4}, at::kLong)}});
+  CHECK(one.epochs == 1);
+  CHECK(std::isnan(one.last()["roc_auc"]));
+  REQUIRE(one.advice.size() == 1);
+  CHECK(one.advice[0].find("validation: roc_auc is NaN: 0 of 4 labels are of class 1") == 0);
+}
+
+TEST_CASE("a metric that fails in the middle of a run is NaN with advice, and the run goes on") {
+  std::vector<frugal::Batch> valid(3, samples(4));
+  valid[2].target = at::full({4}, 7, at::kLong);  // not among the batches that are tried
+  auto const objective = [](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
+    at::Tensor logits = module->forward(batch.data);
+    return frugal::Loss{.value = logits.sum(), .weight = {}, .output = logits};
+  };
+  frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{.epochs = 2},
+                          Optimize<SGD>{}, Validate<frugal::F1Score<frugal::Macro>, Accuracy>{}};
+  auto const report = trainer.fit(Resident(samples(8)), valid);
+  CHECK(report.epochs == 2);
+  CHECK(std::isnan(report.last()["f1_macro"]));
+  CHECK_FALSE(std::isnan(report.last()["accuracy"]));
+  REQUIRE(report.advice.size() == 1);
+  CHECK(report.advice[0].find("4 labels name no class") != std::string::npos);
+  // Nothing was paid for an evaluation: it throws.
+  CHECK_THROWS_AS(trainer.evaluate(valid), frugal::MetricError);
+}
+
+TEST_CASE("a batch of weight 0 is not read in a validation, though its loss is NaN") {
+  auto const objective = [](std::shared_ptr<Mlp>& module, frugal::Batch const& batch) {
+    // A mean over no label, as at::cross_entropy_loss gives it.
+    auto const labels = batch.target.ne(-100).sum().item<double>();
+    return frugal::Loss{.value = at::cross_entropy_loss(module->forward(batch.data), batch.target),
+                        .weight = labels};
+  };
+  std::vector<frugal::Batch> valid(2, samples(6, 92));
+  valid[1].target = at::full({6}, -100, at::kLong);
+  frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{}, Optimize<SGD>{}};
+  double const with = trainer.fit(Resident(samples(8)), valid).last()["loss"];
+  double const without = trainer.evaluate(std::vector<frugal::Batch>{valid[0]})["loss"];
+  CHECK(with == without);
 }
 
 struct Empty {

@@ -6,6 +6,7 @@
 #include <frugal/run/objective.hpp>
 
 #include "loop/stand_ins.hpp"
+#include "objective_cases.hpp"
 #include "support/running.hpp"
 
 #include <torch/data/example.h>
@@ -21,11 +22,68 @@
 namespace frugal_test::run_objective {
 
 using namespace frugal_test::loop;
+using frugal_test::objectives::check_like_pytorch;
+using frugal_test::objectives::each_case;
+using frugal_test::objectives::Identity;
+using frugal_test::objectives::numbers;
+using frugal_test::support::Json;
 
-/// Returns its input: the batch's data are the logits.
-struct Identity : torch::nn::Module {
-  at::Tensor forward(at::Tensor const& data) { return data; }
-};
+TEST_CASE("CrossEntropy is PyTorch's, values and gradients, of one batch and of a window") {
+  int const compared = each_case("CrossEntropy", [](Json const& which) {
+    CrossEntropy objective{.label_smoothing = which.at("label_smoothing")};
+    if (auto const all = numbers(which, "weight"); !all.empty()) objective.class_weights = all;
+    check_like_pytorch(which, objective);
+  });
+  CHECK(compared == 8);
+}
+
+TEST_CASE("L1, Huber and MeanSquaredError are PyTorch's, of one batch and of a window") {
+  int const compared =
+      each_case("MeanSquaredError",
+                [](Json const& which) { check_like_pytorch(which, MeanSquaredError{}); }) +
+      each_case("L1", [](Json const& which) { check_like_pytorch(which, L1{}); }) +
+      each_case("Huber", [](Json const& which) {
+        check_like_pytorch(which, Huber{.delta = which.at("delta")});
+      });
+  CHECK(compared == 3);
+}
+
+TEST_CASE("with class weights the weight of a loss is the sum over its labels") {
+  Identity identity;
+  Batch const batch{at::zeros({4, 3}), at::tensor({2, -100, 0, 2}, at::kLong)};
+  Loss const loss = CrossEntropy{.class_weights = {0.5, 9.0, 2.0}}(identity, batch);
+  CHECK(loss.weight == 4.5);
+  CHECK(loss.value.item<double>() == doctest::Approx(std::log(3.0)));
+  // A class of weight 0 counts for nothing.
+  Loss const none = CrossEntropy{.class_weights = {1.0, 1.0, 0.0}}(
+      identity, Batch{at::zeros({2, 3}), at::tensor({2, 2}, at::kLong)});
+  CHECK(none.weight == 0);
+  CHECK(none.value.item<double>() == 0);
+}
+
+TEST_CASE("a label that is no class is LibTorch's error, with class weights too") {
+  Identity identity;
+  Batch const batch{at::zeros({2, 3}), at::tensor({0, 7}, at::kLong)};
+  CHECK_THROWS_WITH_AS((CrossEntropy{.class_weights = {1.0, 1.0, 1.0}}(identity, batch)),
+                       doctest::Contains("Target 7 is out of bounds"), c10::Error);
+}
+
+TEST_CASE("L1 and Huber of a padded batch are those of its own positions") {
+  Identity identity;
+  std::vector<std::pair<at::Tensor, at::Tensor>> const samples{
+      {at::tensor({1.0, 2.0, 4.0}), at::tensor({1.0, 0.0, 1.0})},
+      {at::tensor({5.0}), at::tensor({4.5})}};
+  frugal::PaddedBatch const batch = frugal::Pad{.value = 9}(samples);
+  // Errors of 0, 2, 3 and 0.5.
+  CHECK(L1{}(identity, batch).value.item<double>() == doctest::Approx(5.5 / 4));
+  CHECK(Huber{}(identity, batch).value.item<double>() ==
+        doctest::Approx((0 + 1.5 + 2.5 + 0.125) / 4));
+  CHECK(Huber{}(identity, batch).weight == 4);
+  auto const error =
+      thrown_by<ShapeError>([&] { L1{}(identity, Batch{at::zeros({4, 1}), at::zeros({4})}); });
+  REQUIRE(error);
+  CHECK(error->fault().where == "L1");
+}
 
 TEST_CASE("CrossEntropy of class labels is LibTorch's, weighs the samples and keeps the logits") {
   Identity identity;

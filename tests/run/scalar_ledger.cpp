@@ -30,6 +30,20 @@ TEST_CASE("scalars are averaged by the weights of their losses, in the order of 
   CHECK(span.take().empty());
 }
 
+TEST_CASE("a scalar of weight 0 is never read: NaN, it leaves the mean of the others") {
+  double const nan = std::numeric_limits<double>::quiet_NaN();
+  ScalarLedger ledger;
+  ScalarSpan span;
+  ledger.follow(span);
+  ledger.add({{"kl", at::tensor(nan)}, {"beta", nan}}, 0);
+  ledger.add({{"kl", at::tensor(2.0F)}}, 3);
+  ledger.settle();
+  Means const means = span.take();
+  REQUIRE(means.size() == 2);
+  CHECK((means[0] == ScalarSpan::Mean{"kl", 2.0}));
+  CHECK(std::isnan(means[1].second));  // it had no other value
+}
+
 TEST_CASE("each span has its own beginning, and a NaN ends with the span that has it") {
   ScalarLedger ledger;
   ScalarSpan often, seldom;

@@ -138,6 +138,30 @@ TEST_CASE("a step is a window, and its loss the window's mean") {
   CHECK(curve.points[2].loss == 5.5);
 }
 
+TEST_CASE("a micro-batch of weight 0 is not in the curve, though its loss is NaN") {
+  auto const curve = [](bool with_nothing) {
+    int calls = 0;
+    auto const objective = [&calls, with_nothing](std::shared_ptr<Mlp>& net,
+                                                  frugal::Batch const& batch) {
+      frugal::Loss loss = frugal::CrossEntropy{}(net, batch);
+      if (++calls % 2 == 0) {
+        loss = {.value = loss.value * (with_nothing ? std::nan("") : 0.0), .weight = 0.0};
+      }
+      return loss;
+    };
+    frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{}, Optimize<SGD>{},
+                            frugal::Accumulate<2>{}};
+    auto const found = frugal::find_learning_rate(
+        trainer, frugal::Resident(samples(64), {.batch = 4}), {.steps = 20});
+    std::vector<double> losses;
+    for (auto const& point : found.points) losses.push_back(point.loss);
+    return losses;
+  };
+  std::vector<double> const losses = curve(true);
+  CHECK(losses.size() > 5);
+  CHECK(losses == curve(false));
+}
+
 TEST_CASE("nothing is written, logged or validated") {
   TemporaryFolder const folder;
   frugal::Trainer trainer{

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -18,6 +19,7 @@
 #include <frugal/data/source.hpp>
 #include <frugal/libtorch/generators.hpp>
 #include <frugal/libtorch/modes.hpp>
+#include <frugal/libtorch/quietly.hpp>
 #include <frugal/loop/consumed.hpp>
 #include <frugal/loop/eager.hpp>
 #include <frugal/loop/ends.hpp>
@@ -111,7 +113,10 @@ class FitParts : public LoopCalls {
       return {};
     }
   }
-  void settle() override { executor_.settle(train_, cursor()); }
+  void settle() override {
+    try_validation(std::exchange(run_.validation_trial, 0));
+    executor_.settle(train_, cursor());
+  }
   void move_to(c10::Device device) override { move_run(run_, device); }
   void recorded(Event const& event) override {
     Recorded<Context> phase(run_, event);
@@ -190,6 +195,59 @@ class FitParts : public LoopCalls {
   std::string asked_to_stop_{};  ///< kind of the first policy that asked during the current event
 
  private:
+  /// Measures a few batches of each validation source and forgets the results: shapes, types and
+  /// metrics that do not fit are errors before the first step.
+  void try_validation([[maybe_unused]] std::size_t batches) {
+    if constexpr (!std::is_void_v<Valid>) {
+      bool const trains = run_.stopped_by.empty() && run_.counters.epoch < run_.horizon.epochs &&
+                          run_.counters.step < run_.horizon.steps;
+      if (batches == 0 || valid_ == nullptr || !trains) return;
+      GeneratorStates generators;
+      BufferCopies buffers;
+      generators.take(run_.device);
+      buffers.take(run_.root);
+      auto const restore = [&] {
+        at::NoGradGuard const no_gradients;
+        generators.restore();
+        buffers.restore();
+      };
+      try {
+        static_cast<void>(
+            measure_sources({.batches = batches, .is_trial = true}, [](auto const&) {}));
+      } catch (...) {
+        quietly(restore);
+        throw;
+      }
+      restore();
+      seek_back();
+    }
+  }
+
+  /// `before_batch(batch)` is called before each forward pass.
+  template <class BeforeBatch>
+  Metrics measure_sources(Measuring how, BeforeBatch&& before_batch) {
+    auto const forward = [&](auto const& batch) {
+      before_batch(batch);
+      return passes_.forward(batch, /*training=*/false);
+    };
+    using Measured = typename traits_of<Context>::metrics;
+    if constexpr (is_valid_sources<Valid>) {
+      return measure_each(*valid_, [&](auto& source, std::string const& which) {
+        how.which = which;
+        return measure<Measured>(source, run_, forward, how);
+      });
+    } else {
+      return measure<Measured>(*valid_, run_, forward, how);
+    }
+  }
+
+  /// A validation on the training source itself has moved its position.
+  void seek_back() {
+    bool moved = static_cast<void const*>(valid_) == static_cast<void const*>(&train_);
+    if constexpr (is_valid_sources<Valid>) moved = valid_->has(&train_);
+    if (moved) seek();
+  }
+
   Metrics measure_now() {
     ValidationRun<Context> phase(run_);
     bool const may_be_left = Engine::template has_subscribers<query::stop_requested> ||
@@ -197,19 +255,11 @@ class FitParts : public LoopCalls {
     // Run again after an interruption, it must draw the same random numbers.
     GeneratorStates generators;
     if (may_be_left) generators.take(run_.device);
+    // Processes that train together must all have the metric, or none.
+    constexpr MetricErrors errors =
+        traits_of<Context>::shares ? MetricErrors::thrown : MetricErrors::noted;
     auto body = [&] {
-      auto const forward = [this](auto const& batch) {
-        throw_if_preempted(run_);
-        return passes_.forward(batch, /*training=*/false);
-      };
-      using Measured = typename traits_of<Context>::metrics;
-      if constexpr (is_valid_sources<Valid>) {
-        return measure_each(*valid_, [&](auto& source, std::string const& which) {
-          return measure<Measured>(source, run_, forward, which);
-        });
-      } else {
-        return measure<Measured>(*valid_, run_, forward);
-      }
+      return measure_sources({.errors = errors}, [this](auto const&) { throw_if_preempted(run_); });
     };
     Metrics metrics;
     try {
@@ -218,10 +268,7 @@ class FitParts : public LoopCalls {
       generators.restore();
       throw;
     }
-    // Validation on the training source itself has moved its position.
-    bool moved = static_cast<void const*>(valid_) == static_cast<void const*>(&train_);
-    if constexpr (is_valid_sources<Valid>) moved = valid_->has(&train_);
-    if (moved) seek();
+    seek_back();
     return metrics;
   }
 
@@ -233,8 +280,11 @@ class FitParts : public LoopCalls {
     batch_to(*batch, run_.device);
     Loss loss = passes_.forward(*batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
+    double const value = loss.value.template item<double>();
+    // A mean over nothing: training reads neither it nor its gradient.
+    if (*loss.weight == 0 && !std::isfinite(value)) return outcome;
     loss.value.backward();
-    outcome.loss = loss.value.template item<double>();
+    outcome.loss = value;
     return outcome;
   }
 };

@@ -21,7 +21,9 @@ class KeptWindow {
 
   void keep(Batch&& batch) { batches_.push_back(std::move(batch)); }
   void add(Loss const& loss) {
-    at::Tensor const part = loss.value.detach() * *loss.weight;
+    at::Tensor const value = loss.value.detach();
+    // A value of weight 0 is not read: it may be NaN.
+    at::Tensor const part = *loss.weight == 0 ? at::zeros_like(value) : value * *loss.weight;
     sum_ = sum_.defined() ? sum_ + part : part;
   }
 

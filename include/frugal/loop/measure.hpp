@@ -3,6 +3,8 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <cstddef>
+#include <limits>
 #include <string>
 
 #include <frugal/data/batch.hpp>
@@ -18,11 +20,18 @@
 
 namespace frugal::detail {
 
+/// How much of a source is measured, and what for.
+struct Measuring {
+  std::string which = "validation";  ///< for errors and advice
+  std::size_t batches = std::numeric_limits<std::size_t>::max();
+  bool is_trial = false;  ///< the results are thrown away: no other process joins in, no advice
+  MetricErrors errors = MetricErrors::thrown;
+};
+
 /// One pass over a source without gradients, always in the order of epoch 0.
 /// `forward(batch)` returns a batch's Loss.
 template <class MetricList, class Valid, class Run, class Forward>
-Metrics measure(Valid& source, Run& run, Forward&& forward,
-                std::string const& which = "validation") {
+Metrics measure(Valid& source, Run& run, Forward&& forward, Measuring const& how = {}) {
   at::NoGradGuard const no_gradients;
   EvaluationMode const mode(base_module(run.module));
   typename measurement_of<MetricList>::type measurement;
@@ -30,21 +39,29 @@ Metrics measure(Valid& source, Run& run, Forward&& forward,
   ScalarLedger scalars;
   scalars.follow(means);
   source.seek(Cursor{run.settings.seed, 0, 0});
-  while (auto batch = source.next()) {
+  for (std::size_t i = 0; i < how.batches; ++i) {
+    auto batch = source.next();
+    if (!batch) break;
     batch_to(*batch, run.device);
     Loss const loss = forward(*batch);
-    measurement.add(loss, *batch);
+    measurement.add(loss, *batch, how.errors);
     if (!loss.scalars.empty()) scalars.add(loss.scalars, *loss.weight);
   }
   scalars.settle();
-  if (measurement.empty()) refuse_empty_source(which, run.counters.epoch);
+  if (measurement.empty()) refuse_empty_source(how.which, run.counters.epoch);
   if constexpr (requires { typename Run::Engine; }) {
     if constexpr (Run::Engine::template provides<service::reduce>) {
-      measurement.reduce([&]<class T>(Quantity what, T value) { return run.reduce(what, value); });
-      means.reduce([&](double value) { return run.reduce(Quantity::metric, value); });
+      if (!how.is_trial) {
+        measurement.reduce(
+            [&]<class T>(Quantity what, T value) { return run.reduce(what, value); });
+        means.reduce([&](double value) { return run.reduce(Quantity::metric, value); });
+      }
     }
   }
-  Metrics found = measurement.result();
+  auto const advise = [&](std::string const& text) {
+    if (!how.is_trial) run.advise(how.which + ": " + text);
+  };
+  Metrics found = measurement.result(advise, how.errors);
   for (auto const& [name, value] : means.take()) found.set(name, value);
   return found;
 }

@@ -2,11 +2,19 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <concepts>
+#include <cstddef>
+#include <exception>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include <frugal/compose/list.hpp>
 #include <frugal/run/ledger.hpp>
@@ -24,23 +32,24 @@ struct AddedUp {
   at::Tensor operator()(at::Tensor const& counted) const { return join(Quantity::metric, counted); }
 };
 
+/// What becomes of an error that a metric throws.
+enum class MetricErrors {
+  thrown,  ///< it leaves the measurement
+  noted,   ///< training goes on: the metric's numbers are NaN, and a line of advice has the error
+};
+
 /// The weighted mean loss of some batches, and the metrics; one wait at the end.
 template <class... Ms>
 class Measurement {
  public:
   template <class B>
-  void add(Loss const& loss, B const& batch) {
-    if (loss.value.is_cpu()) {
-      // A number: no operator adds it up.
-      on_host_ += host_scalar(loss.value) * *loss.weight;
-    } else {
-      // Not in place: of a double loss `to` gives the loss itself, which the metrics see next.
-      at::Tensor const part = loss.value.detach().to(at::kDouble).mul(*loss.weight);
-      sum_ = sum_.defined() ? sum_.to(part.device()).add(part) : part;
-    }
+  void add(Loss const& loss, B const& batch, MetricErrors errors = MetricErrors::thrown) {
     any_ = true;
-    weight_ += *loss.weight;
-    std::apply([&](auto&... metric) { (add_to(metric, loss, batch), ...); }, metrics_);
+    // A loss of weight 0 is a mean over nothing, and may be NaN.
+    if (*loss.weight != 0) add_loss(loss.value, *loss.weight);
+    each([&](auto& metric, std::string& failure) {
+      if (failure.empty()) attempt(errors, failure, [&] { add_to(metric, loss, batch); });
+    });
   }
 
   bool empty() const { return !any_; }
@@ -56,10 +65,24 @@ class Measurement {
     std::apply([&](auto&... metric) { (reduce_one(metric, add_up), ...); }, metrics_);
   }
 
-  Metrics result() const {
+  /// `advise(text)` gets a sentence for each metric that is NaN, and for the loss if nothing counts.
+  template <class Advise>
+  Metrics result(Advise&& advise, MetricErrors errors = MetricErrors::thrown) {
     Metrics found;
     found.set("loss", sum() / weight_);
-    std::apply([&](auto const&... metric) { (put(found, metric), ...); }, metrics_);
+    if (weight_ == 0) advise("the loss is NaN: no label counts, the weight of each loss is 0");
+    each([&](auto const& metric, std::string& failure) {
+      Metrics own;
+      if (failure.empty()) attempt(errors, failure, [&] { own = result_of(metric); });
+      if (!failure.empty()) own = all_nan(metric);
+      std::string const name(metric.name);
+      if (!failure.empty()) {
+        advise(name + " is NaN, because of an error: " + failure);
+      } else if (has_nan(own)) {
+        advise(name + " is NaN: " + reason_of(metric));
+      }
+      found.add(own);
+    });
     return found;
   }
 
@@ -73,13 +96,11 @@ class Measurement {
       on_host_ = loss;
       sum_ = at::Tensor();
     }
-    std::apply(
-        [&](auto&... metric) {
-          (archive.scope(std::string(metric.name),
-                         [&metric](auto& inner) { persist_one(metric, inner); }),
-           ...);
-        },
-        metrics_);
+    each([&](auto& metric, std::string& failure) {
+      std::string const name(metric.name);
+      archive.scope(name, [&metric](auto& inner) { persist_one(metric, inner); });
+      persist_failure(archive, "failure." + name, failure);
+    });
   }
 
  private:
@@ -95,13 +116,75 @@ class Measurement {
     if constexpr (requires { metric.add(loss, batch); }) metric.add(loss, batch);
   }
 
-  template <class Metric>
-  static void put(Metrics& found, Metric const& metric) {
-    if constexpr (std::convertible_to<decltype(metric.result()), double>) {
-      found.set(Metric::name, metric.result());
-    } else {
-      found.add(metric.result());
+  void add_loss(at::Tensor const& loss, double weight) {
+    weight_ += weight;
+    if (loss.is_cpu()) {
+      // A number: no operator adds it up.
+      on_host_ += host_scalar(loss) * weight;
+      return;
     }
+    // Not in place: of a double loss `to` gives the loss itself, which the metrics see next.
+    at::Tensor const part = loss.detach().to(at::kDouble).mul(weight);
+    sum_ = sum_.defined() ? sum_.to(part.device()).add(part) : part;
+  }
+
+  /// `f(metric, failure)`: the text of the error that a metric has thrown, or nothing.
+  template <class F>
+  void each([[maybe_unused]] F&& f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (f(std::get<I>(metrics_), failures_[I]), ...);
+    }(std::index_sequence_for<Ms...>());
+  }
+
+  template <class Body>
+  static void attempt(MetricErrors errors, std::string& failure, Body&& body) {
+    if (errors == MetricErrors::thrown) return body();
+    try {
+      body();
+    } catch (c10::Error const& error) {
+      failure = error.what_without_backtrace();
+    } catch (std::exception const& error) {
+      failure = error.what();
+    }
+  }
+
+  template <class Metric>
+  static Metrics result_of(Metric const& metric) {
+    if constexpr (std::convertible_to<decltype(metric.result()), double>) {
+      Metrics found;
+      found.set(Metric::name, metric.result());
+      return found;
+    } else {
+      return metric.result();
+    }
+  }
+  /// The numbers of a metric that has failed. Which there are is known by one that has seen nothing.
+  template <class Metric>
+  static Metrics all_nan(Metric const&) {
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    Metrics found;
+    found.set(Metric::name, nan);
+    if constexpr (!std::convertible_to<decltype(std::declval<Metric const&>().result()), double>) {
+      try {
+        Metrics const fresh = Metric().result();
+        if (!fresh.empty()) found = Metrics();
+        for (auto const& [name, value] : fresh) found.set(name, nan);
+      } catch (std::exception const&) {
+        return found;
+      }
+    }
+    return found;
+  }
+  static bool has_nan(Metrics const& numbers) {
+    return std::any_of(numbers.begin(), numbers.end(),
+                       [](auto const& entry) { return std::isnan(entry.second); });
+  }
+  template <class Metric>
+  static std::string reason_of(Metric const& metric) {
+    if constexpr (requires { std::string(metric.advice()); }) {
+      if (std::string text = metric.advice(); !text.empty()) return text;
+    }
+    return "an output or a target is NaN, or nothing was there to count";
   }
 
   template <class Metric, class Sum>
@@ -116,6 +199,18 @@ class Measurement {
           "sum(counted)` for each number that it has counted.");
       if constexpr (requires { metric.reduce(sum); }) metric.reduce(sum);
     }
+  }
+
+  // Few fail, and nothing is saved of the others.
+  template <class Archive>
+  static void persist_failure(Archive& archive, std::string const& name, std::string& failure) {
+    if constexpr (Archive::loading) {
+      failure.clear();
+      if (!archive.holds(name)) return;
+    } else {
+      if (failure.empty()) return;
+    }
+    archive(name, failure);
   }
 
   template <class Metric, class Archive>
@@ -133,6 +228,7 @@ class Measurement {
   double weight_ = 0;
   bool any_ = false;
   std::tuple<Ms...> metrics_;
+  std::array<std::string, sizeof...(Ms)> failures_;
 };
 
 template <class List>

@@ -86,7 +86,13 @@ class Passes {
   void train(Batch& batch, InWindow where) {
     if constexpr (places_matter && audience == Audience::all) {
       MicroBatchRun<Context> phase(run_, where.first, where.last);
-      auto body = [&] { pass<audience>(batch); };
+      auto body = [&] {
+        pass<audience>(batch);
+        if constexpr (Traits::shares) {
+          // What sums gradients over processes does so next.
+          if (where.last) complete();
+        }
+      };
       run_.engine->template surround<around::micro_batch>(phase, body);
     } else {
       pass<audience>(batch);
@@ -125,7 +131,7 @@ class Passes {
     require_graph(loss.value, run_.counters);
     {
       typename decltype(window_)::OwnSeed const own(window_);
-      backward<Audience::all>(loss);
+      backward<Audience::all, /*captured=*/true>(loss);
     }
     for (int k = 0; k < times; ++k) window_.add(batch, *loss.weight);
     Backward<Context> phase(run_);
@@ -212,7 +218,8 @@ class Passes {
       // The parts of a split batch are copied to the device again.
       if constexpr (Traits::splits) batch_to(batch, run_.device);
       Loss loss = forward(batch, /*training=*/true);
-      loss.value.backward(window_.seed(loss));
+      at::Tensor const seed = seed_of(loss);
+      if (*loss.weight != 0) loss.value.backward(seed);
       window_.add(batch, *loss.weight);
       kept_.add(loss);
     });
@@ -231,9 +238,21 @@ class Passes {
     }
   }
 
-  template <Audience audience>
+  /// The seed of a loss's backward pass. Where the loss is heavier than those before, the gradients
+  /// so far make room for it.
+  at::Tensor seed_of(Loss const& loss) {
+    double const factor = window_.shrink(*loss.weight);
+    if (factor != 1) [[unlikely]] {
+      at::NoGradGuard const no_gradients;
+      run_.gradients.collect(run_.parameters);
+      if (!run_.gradients.tensors().empty()) at::_foreach_mul_(run_.gradients.tensors(), factor);
+    }
+    return window_.seed(loss);
+  }
+
+  template <Audience audience, bool captured = false>
   void backward(Loss& loss) {
-    at::Tensor seed = window_.seed(loss);
+    at::Tensor seed = seed_of(loss);
     LossReady<Context> ready(run_, loss, seed);
     if constexpr (Traits::shares) {
       // The other processes continue this window up to the point where all agree.
@@ -245,7 +264,30 @@ class Passes {
     } else {
       emit<on::loss, audience>(ready);
     }
+    if constexpr (audience == Audience::all && !captured) {
+      // A mean over nothing adds nothing: its gradient may be 0 / 0, which a seed of 0 leaves NaN.
+      // A trial step takes it, for its memory.
+      if (*loss.weight == 0) [[unlikely]] {
+        if constexpr (Traits::shares) fill_missing_gradients();
+        return;
+      }
+    }
     guarded("the backward pass", run_.counters, [&] { loss.value.backward(seed); });
+  }
+
+  /// Other processes add their gradients to those of this one, which may have no loss that counts.
+  void fill_missing_gradients() {
+    if (window_.weight() != 0) return;
+    at::NoGradGuard const no_gradients;
+    for (at::Tensor const& parameter : run_.parameters.tensors) {
+      if (!parameter.requires_grad() || parameter.grad().defined()) continue;
+      parameter.mutable_grad() = at::zeros_like(parameter);
+    }
+  }
+
+  void complete() {
+    run_.gradients.collect(run_.parameters);
+    window_.complete(run_.gradients.tensors());
   }
 
   template <Audience audience>
@@ -258,6 +300,7 @@ class Passes {
         all = run_.window_weight(all);
         require_weight(all, run_.counters, began_);
       }
+      window_.complete(run_.gradients.tensors());  // unless the last micro-batch has
       window_.settle(run_.gradients.tensors(), all);
     } else {
       window_.settle(run_.gradients.tensors());

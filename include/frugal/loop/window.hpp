@@ -17,14 +17,19 @@ namespace frugal {
 /// The micro-batches between two optimizer steps, and their weights.
 ///
 /// One big batch of weight W = w_1 + ... + w_n has the gradient  sum_i (w_i / W) g_i. W is known
-/// only when the window is complete, so each backward pass starts from w_i / (N w_1), which is 1/N
-/// while all weights are equal, and settle() multiplies by N w_1 / W if that is not 1: for a ragged
-/// last window, or unequal weights. A full window of equal weights costs no operator.
+/// only when the window is complete, so each backward pass starts from w_i / (N u), and settle()
+/// multiplies by N u / W if that is not 1. The unit u is w_1: then a full window of equal weights
+/// starts from 1/N and costs no operator.
+///
+/// No pass starts from more than 1/N, so that FP16 overflows in no order of the weights: before a
+/// pass that is heavier than u, u is doubled until it is not, and the gradients so far are halved
+/// as often (shrink()). Powers of two leave their digits as they are.
 ///
 /// Window<0> gets its N with each window.
 ///
-/// A window that several processes share starts from w_i itself, and settle() divides by the W of
-/// all processes, so that gradients can be summed over processes first, whatever their weights.
+/// A window that several processes share has N = 1, and for u the smallest power of two, at least 1,
+/// that its weights need. complete() multiplies by u, so that gradients can be summed over processes
+/// whatever their weights, and settle() divides by the W of all processes.
 template <int N, bool Shared = false>
 class Window {
  public:
@@ -40,22 +45,30 @@ class Window {
     count_ = micro_batches;
   }
 
-  /// The gradient that a micro-batch's backward pass starts from. Throws SettingsError for a
-  /// negative or non-finite weight.
-  at::Tensor seed(Loss const& loss) {
-    double const weight = *loss.weight;
+  /// What to multiply the window's gradients by before the backward pass of a loss of this weight:
+  /// 1 unless it is heavier than those before. Throws SettingsError for a negative or non-finite
+  /// weight.
+  double shrink(double weight) {
     if (!(weight >= 0) || weight > largest_weight) [[unlikely]]
       refuse(weight);
-    if constexpr (Shared) {
-      return constant(weight, loss.value);
-    } else if constexpr (N == 1) {
-      return constant(1.0, loss.value);
-    } else {
-      if (unit_ == 0) unit_ = static_cast<double>(count_) * weight;
-      // The whole window: the seed is one, as in Window<1>, whatever the weight.
-      if (N == 0 && count_ == 1) return constant(1.0, loss.value);
-      return constant(unit_ == 0 ? 0.0 : weight / unit_, loss.value);
+    if constexpr (N == 1 && !Shared) return 1;
+    double const full = Shared ? weight : static_cast<double>(count_) * weight;
+    if (full <= unit_) [[likely]]
+      return 1;
+    if (unit_ == 0) {
+      unit_ = full;
+      return 1;
     }
+    double const before = unit_;
+    while (unit_ < full) unit_ *= 2;
+    return before / unit_;
+  }
+
+  /// The gradient that a micro-batch's backward pass starts from, after shrink(): at most 1.
+  at::Tensor seed(Loss const& loss) {
+    // The whole window: the seed is one, whatever the weight.
+    if (!Shared && (N == 1 || (N == 0 && count_ == 1))) return constant(1.0, loss.value);
+    return constant(unit_ == 0 ? 0.0 : *loss.weight / unit_, loss.value);
   }
 
   /// For its lifetime seeds are refilled, so that a graph that captures one also captures the fill.
@@ -85,7 +98,15 @@ class Window {
   {
     if constexpr (N != 1) scale(gradients, unit_, weight_);
   }
-  /// Settles one process's share of a window with total weight `all`.
+  /// Of a process's share, after its last backward pass: scales the gradients to those of losses
+  /// times their weights, which add up over processes.
+  void complete(std::vector<at::Tensor> const& gradients)
+    requires Shared
+  {
+    scale(gradients, unit_, 1.0);
+    unit_ = 1;
+  }
+  /// Divides the gradients by the weight of all processes.
   void settle(std::vector<at::Tensor> const& gradients, double all) const
     requires Shared
   {
@@ -109,7 +130,8 @@ class Window {
 
   void reset() {
     micro_batches_ = samples_ = tokens_ = 0;
-    weight_ = unit_ = 0;
+    weight_ = 0;
+    unit_ = Shared ? 1 : 0;
   }
 
   // Filled once and reused: the seed of a full window never changes.
@@ -135,7 +157,7 @@ class Window {
   std::uint64_t samples_ = 0;
   std::uint64_t tokens_ = 0;
   double weight_ = 0;
-  double unit_ = 0;  // N times the first non-zero weight
+  double unit_ = Shared ? 1 : 0;  // N u; 0 before the first weight
   at::Tensor cached_;
   double cached_value_ = 0;
 };

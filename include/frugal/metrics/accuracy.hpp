@@ -12,7 +12,8 @@
 
 namespace frugal {
 
-/// Share of labels that are predicted: 0 where no label counts.
+/// Share of labels that are predicted: NaN where no label counts. A label with a NaN logit is not
+/// predicted.
 ///
 /// Logits [B, C, ...] with labels [B, ...]: the largest logit decides, the first of equals. One
 /// logit a label, [B, ...] with [B, ...] or [B, 1] with [B]: class 1 where it is above 0. Labels of
@@ -32,10 +33,7 @@ class Accuracy {
     right_.reduce(sum);
     labels_.reduce(sum);
   }
-  double result() const {
-    double const labels = labels_.value();
-    return labels == 0 ? 0.0 : right_.value() / labels;
-  }
+  double result() const { return right_.value() / labels_.value(); }
   template <class Archive>
   void persist(Archive& archive) {
     right_.persist(archive, "right");

@@ -95,20 +95,38 @@ struct Decisions {
   std::int64_t classes;
 };
 
+/// `predicted`, but the class after the label where a score is NaN: a wrong one, whatever the
+/// label. Of two classes it is the other one. All are [N].
+inline at::Tensor wrong_where_nan(at::Tensor predicted, at::Tensor const& score,
+                                  at::Tensor const& labels, std::int64_t classes) {
+  at::Tensor const is_nan = score.isnan();
+  // Reading in host memory is no wait.
+  if (is_nan.is_cpu() && !is_nan.any().item<bool>()) return predicted;
+  return at::where(is_nan, labels.add(1).remainder_(classes), predicted);
+}
+
 /// Of logits [B, C, ...] the largest decides, the first of equals; of one logit a label whether it
-/// is above 0. Throws MetricError, with both shapes, where output and target are neither.
+/// is above 0. A NaN among a label's logits is a wrong decision. Throws MetricError, with both
+/// shapes, where output and target are neither.
 inline Decisions decisions_of(at::Tensor const& output, at::Tensor const& target,
                               std::string_view metric) {
   require_floats(metric, output);
-  if (are_logits(output, target) && !target.is_floating_point()) {
-    return {output.argmax(1).reshape({-1}), target.reshape({-1}).to(at::kLong), output.size(1)};
-  }
-  if (!is_one_logit(output, target)) {
+  bool const logits = are_logits(output, target) && !target.is_floating_point();
+  if (!logits && !is_one_logit(output, target)) {
     refuse_shapes(metric, output, target,
                   "Logits are [B, C, ...] with labels [B, ...] of an integer type; or there is one "
                   "logit a label, for two classes.");
   }
-  return {output.gt(0).to(at::kLong).reshape({-1}), target.reshape({-1}).to(at::kLong), 2};
+  at::Tensor labels = target.reshape({-1}).to(at::kLong);
+  if (logits) {
+    // The largest is NaN where any is.
+    auto [largest, predicted] = output.max(1);
+    predicted =
+        wrong_where_nan(predicted.reshape({-1}), largest.reshape({-1}), labels, output.size(1));
+    return {std::move(predicted), std::move(labels), output.size(1)};
+  }
+  at::Tensor const score = output.reshape({-1});
+  return {wrong_where_nan(score.gt(0).to(at::kLong), score, labels, 2), std::move(labels), 2};
 }
 
 template <class B>

@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -66,7 +67,8 @@ struct F1Of {
   static double below(ClassCount const& count) { return count.predicted + count.labels; }
 };
 
-/// One of the three, under an average. A score that would divide by 0 is 0.
+/// One of the three, under an average. A score that would divide by 0 is 0; without any label all
+/// are NaN.
 template <class Score, class Average>
 class ClassScore {
   static_assert(Averaging<Average>,
@@ -94,7 +96,10 @@ class ClassScore {
   }
   double result() const {
     at::Tensor const host = table_.on_host(name);
-    if (!host.defined()) return 0;
+    // Without a label there is nothing to score.
+    if (!host.defined() || host[2].sum().item<double>() == 0) {
+      return std::numeric_limits<double>::quiet_NaN();
+    }
     auto const* const counts = static_cast<double const*>(host.const_data_ptr());
     std::int64_t const classes = table_.classes();
     auto const of_class = [&](std::int64_t c) {
@@ -117,7 +122,7 @@ class ClassScore {
         all.labels += one.labels;
       }
       if constexpr (std::same_as<Average, Micro>) return score(all);
-      return weight == 0 ? 0 : sum / weight;
+      return sum / weight;
     }
   }
   template <class Archive>

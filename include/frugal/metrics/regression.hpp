@@ -161,7 +161,8 @@ class R2 {
     if (samples_ < 2) return std::numeric_limits<double>::quiet_NaN();
     at::Tensor const squares = squares_.cpu();
     at::Tensor const residual = residual_.cpu();
-    at::Tensor const constant = residual.eq(0).to(at::kDouble);
+    // 1 or 0, and NaN of a NaN prediction.
+    at::Tensor const constant = residual.eq(0).to(at::kDouble) + residual * 0;
     return at::where(squares.eq(0), constant, 1 - residual / squares).mean().item<double>();
   }
   template <class Archive>

@@ -50,8 +50,7 @@ class RankedPairs {
     }
   }
 
-  std::uint64_t positives() const { return positives_; }
-  std::uint64_t negatives() const { return negatives_; }
+  /// NaN where a score is, and where there is no pair.
   double area() const {
     if (has_nan_) return std::numeric_limits<double>::quiet_NaN();
     return static_cast<double>(twice_) /
@@ -68,13 +67,14 @@ class RankedPairs {
 }  // namespace detail
 
 /// Area under the ROC curve, exact and not binned: "roc_auc" of two classes, and with Macro
-/// "roc_auc_ovr", the mean over the classes of each against the rest by its softmax probability.
-/// Ties count half, as in scikit-learn; a NaN score makes it NaN.
+/// "roc_auc_ovr", the mean over the classes of each against the rest by the log-odds of its softmax
+/// probability: the probabilities themselves are 1 from a margin of 37 on, and would tie. Ties count
+/// half, as in scikit-learn. It is NaN where a score is NaN, and where a class has none or all of
+/// the labels; advice() says which.
 ///
 /// Binary takes one logit a label, [B, ...] with [B, ...] or [B, 1] with [B], or logits [B, 2, ...]
 /// with labels [B, ...]; Macro takes logits [B, C, ...]. Labels of -100 are left out. MetricError
-/// for other shapes, for labels that name no class, and where a class has none or all of the
-/// labels.
+/// for other shapes, and for labels that name no class.
 ///
 /// State: all scores, on their device: for each label of Binary 4 bytes (8 of double scores) and 1,
 /// of Macro C scores of the output's type and 4 bytes. result() sorts on the host. Ranks cannot be
@@ -113,11 +113,11 @@ class RocAuc {
   }
 
   double result() const {
-    if (scores_.empty()) refuse_classes(0, 0, 1);
-    at::Tensor const labels = joined(labels_).cpu().to(at::kLong);
+    if (scores_.empty()) return nan;
+    at::Tensor const labels = labels_on_host();
     at::Tensor scores = joined(scores_).cpu().to(at::kDouble);
     std::int64_t const classes = binary ? 2 : scores.size(1);
-    if (!binary) scores = scores.softmax(1).t().contiguous();
+    if (!binary) scores = log_odds(scores).t().contiguous();
     auto const* const label = static_cast<std::int64_t const*>(labels.const_data_ptr());
     auto const* const score = static_cast<double const*>(scores.const_data_ptr());
     require_labels(label, labels.numel(), classes);
@@ -126,6 +126,22 @@ class RocAuc {
       sum += area(score + (binary ? 0 : c * labels.numel()), label, labels.numel(), c);
     }
     return binary ? sum : sum / static_cast<double>(classes);
+  }
+  /// Why the result is NaN, if a class has none or all of the labels.
+  std::string advice() const {
+    if (scores_.empty()) return {};
+    at::Tensor const labels = labels_on_host();
+    std::int64_t const count = labels.ne(ignored_label).sum().template item<std::int64_t>();
+    std::int64_t const classes = binary ? 2 : scores_.front().size(1);
+    for (std::int64_t c = binary ? 1 : 0; c < classes; ++c) {
+      std::int64_t const own = labels.eq(c).sum().template item<std::int64_t>();
+      if (own != 0 && own != count) continue;
+      return std::to_string(own) + " of " + std::to_string(count) + " labels are of class " +
+             std::to_string(c) +
+             ", and there is no ROC curve where a class has none or all of them; measure on data "
+             "that has labels of every class, or leave the metric out";
+    }
+    return {};
   }
 
   template <class Archive>
@@ -146,6 +162,26 @@ class RocAuc {
   }
 
  private:
+  static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+  at::Tensor labels_on_host() const { return joined(labels_).cpu().to(at::kLong); }
+
+  /// log p / (1 - p) of the softmax of logits [N, C]: z_c - log(the sum of exp over the others). It
+  /// is taken of the logits less the largest of their row, so that it depends on differences alone.
+  static at::Tensor log_odds(at::Tensor const& logits_NC) {
+    auto const [largest_N1, top_N1] = logits_NC.max(1, /*keepdim=*/true);
+    at::Tensor const below_NC = logits_NC - largest_N1;
+    at::Tensor const powers_NC = below_NC.exp();
+    // The largest is among the others, so that nothing cancels: the difference is 1 or more.
+    at::Tensor const odds_NC = below_NC - (powers_NC.sum(1, /*keepdim=*/true) - powers_NC).log();
+    // Except of the largest itself.
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    at::Tensor const others_N1 =
+        below_NC.scatter(1, top_N1, at::Scalar(-infinity)).logsumexp(1, /*keepdim=*/true);
+    return at::where(logits_NC.isnan().any(1, /*keepdim=*/true), nan,
+                     odds_NC.scatter(1, top_N1, -others_N1));
+  }
+
   /// On the device of the last part: a run may have moved to it.
   static at::Tensor joined(std::vector<at::Tensor> parts) {
     for (at::Tensor& part : parts) part = part.to(parts.back().device());
@@ -193,19 +229,7 @@ class RocAuc {
       if (label[i] != ignored_label) scores.push_back({score[i], label[i] == of_class});
     }
     detail::RankedPairs const pairs(scores);
-    if (pairs.positives() == 0 || pairs.negatives() == 0) {
-      refuse_classes(pairs.positives(), pairs.negatives(), of_class);
-    }
     return pairs.area();
-  }
-  [[noreturn]] static void refuse_classes(std::uint64_t positives, std::uint64_t negatives,
-                                          std::int64_t of_class) {
-    throw MetricError(
-        {.what = "there is no ROC curve where a class has none or all of the labels",
-         .where = "metric " + std::string(name),
-         .why = std::to_string(positives) + " of " + std::to_string(positives + negatives) +
-                " labels are of class " + std::to_string(of_class),
-         .fix = "Measure on data that has labels of every class, or leave the metric out."});
   }
 
   static constexpr std::int64_t none = 2;  ///< stands for a label that is no class

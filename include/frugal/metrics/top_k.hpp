@@ -17,7 +17,8 @@
 namespace frugal {
 
 /// Share of labels whose logit is among the K largest: "top5" for TopK<5>. Of equal logits the
-/// first count as larger, so that TopK<1> is Accuracy.
+/// first count as larger, so that TopK<1> is Accuracy. A label with a NaN among its logits is not
+/// there; where no label counts it is NaN.
 ///
 /// Logits [B, C, ...] with labels [B, ...]; labels of -100 are left out. MetricError where there
 /// are fewer than K classes, or for other shapes.
@@ -39,10 +40,10 @@ class TopK {
     at::Tensor const place = labels.clamp(0, logits.size(1) - 1);
     at::Tensor const own = logits.gather(1, place.unsqueeze(1));
     at::Tensor const first = at::arange(logits.size(1), labels.options()).lt(place.unsqueeze(1));
-    // Not `gt`: nothing is greater than a NaN, which would be right then.
-    at::Tensor const ahead =
-        logits.le(own).logical_not_().logical_or_(logits.eq(own).logical_and_(first));
-    right_.add(ahead.sum(1).lt(K).logical_and_(place.eq(labels)).sum());
+    at::Tensor const ahead = logits.gt(own).logical_or_(logits.eq(own).logical_and_(first));
+    // Nothing is greater than a NaN, and it is greater than nothing; the largest is NaN where one is.
+    at::Tensor const numbers = logits.amax(1).isnan().logical_not_();
+    right_.add(ahead.sum(1).lt(K).logical_and_(place.eq(labels)).logical_and_(numbers).sum());
     detail::count_labels(labels, [this](auto const& count) { labels_.add(count); });
   }
   template <class Sum>
@@ -50,10 +51,7 @@ class TopK {
     right_.reduce(sum);
     labels_.reduce(sum);
   }
-  double result() const {
-    double const labels = labels_.value();
-    return labels == 0 ? 0.0 : right_.value() / labels;
-  }
+  double result() const { return right_.value() / labels_.value(); }
   template <class Archive>
   void persist(Archive& archive) {
     right_.persist(archive, "right");

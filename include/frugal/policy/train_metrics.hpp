@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -23,7 +24,8 @@ namespace frugal {
 /// Cost    the operators of each metric on every batch's output; at its cadence one host sync per
 ///         metric, none in between.
 /// State   the sums since the last report; a resumed run reports the same.
-/// Errors  those of the metrics (MetricError).
+/// Errors  those of the metrics (MetricError), on the first micro-batch of a process. A metric that
+///         fails later is NaN, and Report::advice says why: it does not end a paid run.
 ///
 /// The outputs are those of the training steps: with dropout, and with the weights of each step.
 /// The results are in Log's next line and on Progress, the last ones in Report::train_metrics.
@@ -60,6 +62,8 @@ class TrainMetrics<Options...>::State {
   using Measured = typename detail::measurement_of<measured>::type;
   // An executor may abort a window and retry it.
   static constexpr bool may_undo = detail::provided<service::execution, typename Context::policies>;
+  // Processes that train together must all have the metric, or none.
+  static constexpr bool shares = detail::provided<service::reduce, typename Context::policies>;
 
  public:
   using dispensable = void;  // a resumed run may lack its metrics, or have new ones
@@ -71,7 +75,10 @@ class TrainMetrics<Options...>::State {
     if constexpr (may_undo) {
       if (first_of_window) before_ = measured_;
     }
-    measured_.add(loss, batch);
+    // The first micro-batch shows whether shapes and types fit, before anything was paid.
+    measured_.add(loss, batch,
+                  std::exchange(begun_, true) && !shares ? detail::MetricErrors::noted
+                                                         : detail::MetricErrors::thrown);
   }
   void on_undo(Undo<Context> const&) {
     if constexpr (may_undo) measured_ = before_;
@@ -96,18 +103,22 @@ class TrainMetrics<Options...>::State {
 
   void report(Step<Context>& phase) {
     Measured measured = std::exchange(measured_, Measured());
-    if constexpr (detail::provided<service::reduce, typename Context::policies>) {
+    if constexpr (shares) {
       measured.reduce(
           [&]<class T>(Quantity what, T value) { return phase.reduce(what, std::move(value)); });
     }
     if (measured.empty()) return;
     Metrics named;
-    named.add(measured.result(), "train_");
+    auto const advise = [&](std::string const& text) { phase.advise("TrainMetrics: " + text); };
+    named.add(measured.result(advise,
+                              shares ? detail::MetricErrors::thrown : detail::MetricErrors::noted),
+              "train_");
     phase.report_train_metrics(std::move(named));
   }
 
   Measured measured_;
   [[no_unique_address]] std::conditional_t<may_undo, Measured, Nothing> before_;
+  bool begun_ = false;  // in this process
 };
 
 }  // namespace frugal

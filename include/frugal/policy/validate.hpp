@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/metrics/accuracy.hpp>  // IWYU pragma: keep
@@ -15,10 +17,13 @@ namespace frugal {
 ///
 /// Lever   runs to convergence: what EarlyStop, plateau schedules and "best" checkpoints see.
 /// Cost    one forward pass over the validation data each time, with one host sync per metric at
-///         its end; in between one comparison of a counter.
+///         its end; in between one comparison of a counter. Before the first step two batches of
+///         each validation source (sanity_batches).
 /// State   none.
-/// Errors  EmptySourceError if the validation data has no batch. A NaN loss is reported and not
-///         thrown; so is that of a validation in which no label counts.
+/// Errors  EmptySourceError if the validation data has no batch; those of the objective and the
+///         metrics (ShapeError, MetricError), on the first batches before the first step. A NaN
+///         loss is reported and not thrown; so is that of a validation in which no label counts. A
+///         metric that fails later is NaN, and Report::advice says why: it does not end a paid run.
 ///
 /// Fills the slot by default as `Validate<Every<1, Epoch>>`; without validation data it does
 /// nothing. `Validate<Every<500>, Accuracy>` measures every 500 steps, `Validate<Accuracy>` at each
@@ -45,7 +50,7 @@ struct Validate {
 
  public:
   using kind = kinds::validate;
-  using listens = list<on::step, on::epoch_end>;
+  using listens = list<on::fit_begin, on::step, on::epoch_end>;
   // A log of a step is written before the validation of that step.
   using after = list<kinds::schedule, kinds::log>;
   using metrics = typename detail::named_metrics_in<
@@ -56,11 +61,18 @@ struct Validate {
   static constexpr About about{Term::runs_to_convergence,
                                "a pass over the validation data at its cadence"};
 
+  /// Batches of each validation source that are tried before the first step, to find errors before
+  /// they cost anything; 0: none. Results are thrown away.
+  std::size_t sanity_batches = 2;
+
   template <class Context>
   class State {
    public:
-    explicit State(Validate const&) {}
+    using transient = void;
 
+    explicit State(Validate const& settings) : sanity_batches_(settings.sanity_batches) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) const { phase.try_validation(sanity_batches_); }
     flow on_step(Step<Context>& phase) {
       if constexpr (Cadence::per_epoch) {
         return flow::proceed;
@@ -71,6 +83,9 @@ struct Validate {
     flow on_epoch_end(EpochEnd<Context>& phase) {
       return Cadence::due_at_epoch_end(phase.counters()) ? phase.validate() : flow::proceed;
     }
+
+   private:
+    std::size_t sanity_batches_;
   };
 };
 

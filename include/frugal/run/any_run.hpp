@@ -89,8 +89,9 @@ struct AnyRun {
   std::size_t telling = 0;               ///< position, in order, of the subscriber being called
   std::string preempted_by{};            ///< kind of the first policy that requested the preemption
   PolicyStates policies{};
-  LoopCalls* loop = nullptr;  ///< set before the first event
-  at::Tensor window_loss{};   ///< only for optimizers that reevaluate
+  LoopCalls* loop = nullptr;         ///< set before the first event
+  at::Tensor window_loss{};          ///< only for optimizers that reevaluate
+  std::size_t validation_trial = 0;  ///< validation batches to try before the first step
 
   /// Every checkpoint has all validations that the run keeps, so their number is bounded.
   static constexpr std::size_t most_validations = 1000;

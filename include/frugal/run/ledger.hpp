@@ -39,7 +39,9 @@ inline double host_scalar(at::Tensor const& scalar) {
 
 }  // namespace detail
 
-/// The losses of an epoch: weighted mean, last loss, and the guard against NaN.
+/// The losses of an epoch: weighted mean, the last window's mean, and the guard against NaN.
+///
+/// A loss of weight 0 is a mean over nothing: it is never read, and may be NaN.
 ///
 /// A loss in host memory is checked at once, before backward, so that a non-finite loss never
 /// reaches the weights. A loss on a device is kept as a tensor and checked when it is read (mean(),
@@ -58,6 +60,8 @@ class LossLedger {
 
   /// Throws NonFiniteLossError for a loss that is checked at once.
   void add(at::Tensor const& loss, double weight, Counters const& at) {
+    if (weight == 0) [[unlikely]]
+      return;
     if (loss.is_cpu() && host_ != Reading::when_asked) {
       enter(detail::host_scalar(loss), weight, origin_of(at));
     } else {
@@ -103,7 +107,8 @@ class LossLedger {
     return {sum_, weight_};
   }
 
-  /// The loss of the last micro-batch; NaN before the first. May wait for a device.
+  /// Weighted mean of the losses of the last window that has a weight; NaN before the first. May
+  /// wait for a device.
   double last() {
     settle();
     return last_;
@@ -127,18 +132,22 @@ class LossLedger {
     losses_.clear();
     packed_.clear();
     scalars_.reset();
-    sum_ = weight_ = 0;
+    sum_ = weight_ = window_weight_ = 0;
   }
 
   /// The ledger's position, to return to. Valid until pending losses are read, which does not
   /// happen within a window.
   struct Mark {
     std::size_t pending = 0;
-    double sum = 0, weight = 0, last = 0;
+    double sum = 0, weight = 0, last = 0, window_weight = 0;
+    LossError::Window window{};
     bool bad = false;
     ScalarLedger::Mark scalars = 0;
   };
-  Mark mark() { return {pending_.size(), sum_, weight_, last_, bad_ != nullptr, scalars_.mark()}; }
+  Mark mark() {
+    return {pending_.size(), sum_,    weight_,         last_,
+            window_weight_,  window_, bad_ != nullptr, scalars_.mark()};
+  }
   void go_back(Mark const& mark) {
     scalars_.go_back(mark.scalars);
     while (pending_.size() > mark.pending) {
@@ -149,6 +158,8 @@ class LossLedger {
     sum_ = mark.sum;
     weight_ = mark.weight;
     last_ = mark.last;
+    window_weight_ = mark.window_weight;
+    window_ = mark.window;
     if (!mark.bad) bad_ = nullptr;
   }
 
@@ -158,6 +169,8 @@ class LossLedger {
     archive("sum", sum_);
     archive("weight", weight_);
     archive("last", last_);
+    // Saved between windows: the next loss begins one.
+    if (Archive::loading) window_weight_ = 0;
   }
 
  private:
@@ -190,7 +203,15 @@ class LossLedger {
     }
     sum_ += value * weight;
     weight_ += weight;
-    last_ = value;
+    if (window_weight_ == 0 || origin.window != window_) {
+      window_ = origin.window;
+      window_weight_ = weight;
+      last_ = value;
+    } else {
+      // A running mean: of one loss, or of equal ones, it is that loss to the bit.
+      window_weight_ += weight;
+      last_ += (value - last_) * (weight / window_weight_);
+    }
   }
 
   static NonFiniteLossError error_of(double value, Origin const& origin) {
@@ -214,6 +235,8 @@ class LossLedger {
   double sum_ = 0;
   double weight_ = 0;
   double last_ = std::numeric_limits<double>::quiet_NaN();
+  LossError::Window window_{};  // that `last_` is of
+  double window_weight_ = 0;    // of its losses so far; 0: the next loss begins a window
 };
 
 }  // namespace frugal

@@ -53,6 +53,9 @@ struct FitBegin : SafePoint<Context> {
   void report_learning_rate(double own) { this->run().rate.base = own; }
   /// Runs forward and backward on some batches, and undoes the effects.
   std::vector<Check> rehearse(std::size_t batches) { return this->run().loop->rehearse(batches); }
+  /// Before the first step, when all policies have begun: measures some batches of each validation
+  /// source and forgets the results. Errors that a validation would throw are thrown then.
+  void try_validation(std::size_t batches) { this->run().validation_trial = batches; }
   /// Runs deferred set-up (the AutoBatch search) now, so that the step-0 checkpoint includes it.
   void settle() { this->run().loop->settle(); }
   /// Registers a file that grows with the run: a checkpoint that refers to it makes it durable

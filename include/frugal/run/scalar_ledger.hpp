@@ -97,11 +97,15 @@ class ScalarLedger {
       std::size_t const name = index_of(each.name);
       if (!each.is_number) require_one(each);
       if (spans_.empty()) continue;
-      Pending entry{name, weight, each.number, {}};
-      if (!each.is_number && each.tensor.is_cpu()) {
-        entry.value = each.tensor.item<double>();
-      } else if (!each.is_number) {
-        entry.tensor = each.tensor;
+      // A value of weight 0 is not read: it is often a mean over nothing.
+      bool const counts = weight != 0;
+      Pending entry{name, weight, counts ? each.number : 0.0, {}};
+      if (counts && !each.is_number) {
+        if (each.tensor.is_cpu()) {
+          entry.value = each.tensor.item<double>();
+        } else {
+          entry.tensor = each.tensor;
+        }
       }
       pending_.push_back(std::move(entry));
       ++added_;

@@ -230,8 +230,9 @@ TEST_CASE("where Rollback goes back, the best validation is still the best") {
   std::size_t at = 0;
   int windows = 0;
   auto const module = std::make_shared<OneWeight>();
+  Scripted const scripted{&curve, &at};
   auto const objective = [&](std::shared_ptr<OneWeight>& net, at::Tensor const& batch) {
-    at::Tensor const loss = Scripted{&curve, &at}(net, batch);
+    at::Tensor const loss = scripted(net, batch);
     return at::GradMode::is_enabled() && ++windows == 4 ? loss * std::nan("") : loss;
   };
   frugal::Trainer trainer{module,

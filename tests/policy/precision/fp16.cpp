@@ -267,6 +267,41 @@ TEST_CASE("accumulated micro-batches equal the one big batch in FP16, to its rou
   }
 }
 
+/// The weight of a micro-batch is given by its number of samples: 1 or 4096.
+struct LightAndHeavy {
+  frugal::Loss operator()(std::shared_ptr<Mlp>& module, frugal::Batch const& batch) const {
+    return {.value = at::cross_entropy_loss(module->forward(batch.data), batch.target),
+            .weight = batch.data.size(0) == 1 ? 1.0 : 4096.0};
+  }
+};
+
+TEST_CASE("accumulated weights overflow in no order, and the gradient is that of FP32") {
+  auto const train = [](bool light_first, auto... policies) {
+    auto const module = std::make_shared<Mlp>();
+    std::vector<frugal::Batch> batches;
+    for (int i = 0; i < 20; ++i) {
+      bool const light = (i % 2 == 0) == light_first;
+      batches.push_back(samples(light ? 1 : 16, 91 + static_cast<std::uint32_t>(i)));
+    }
+    frugal::Trainer trainer{module,
+                            LightAndHeavy{},
+                            frugal::Settings{},
+                            frugal::Optimize<frugal::SGD>{.lr = 0.1},
+                            frugal::Accumulate<2>{},
+                            policies...};
+    auto const report = trainer.fit(batches);
+    CHECK(report.skipped == 0);
+    CHECK(report.steps == 10);
+    return tensors_of(*module);
+  };
+  for (bool const light_first : {true, false}) {
+    auto const half = train(light_first, Precision<FP16>{});
+    for (auto const& [name, tensor] : train(light_first)) {
+      CHECK(distance(tensor, half.at(name)) < 2e-3);
+    }
+  }
+}
+
 TEST_CASE("an objective that escapes autocast has it disabled again") {
   TrainingFile const file;
   auto batches = file.batches({40});

@@ -12,6 +12,7 @@
 #include <frugal/data/batch.hpp>
 #include <frugal/data/fields.hpp>
 #include <frugal/data/labels.hpp>
+#include <frugal/error.hpp>
 #include <frugal/libtorch/parameters.hpp>
 #include <frugal/policy/importance/pass.hpp>
 #include <frugal/policy/importance/table.hpp>
@@ -40,12 +41,24 @@ inline at::Tensor means_of_samples(at::Tensor const& values, at::Tensor const& c
   return sums / mask.sum(1).clamp_min(1);
 }
 
+[[noreturn]] inline void refuse_class_weights() {
+  throw SettingsError({.what = "Importance cannot estimate a mean over class weights",
+                       .where = "CrossEntropy::class_weights",
+                       .why =
+                           "it weighs samples by how they were drawn, and such a mean divides by "
+                           "the weights of a batch's labels",
+                       .fix = "Remove the class weights, or write an objective with a member "
+                              "sample_losses that multiplies by them."});
+}
+
 }  // namespace detail
 
 /// The loss of each sample under CrossEntropy: the mean over its labels that are not -100, or over
-/// its positions where it has class probabilities.
+/// its positions where it has class probabilities. SettingsError with class weights: the mean over
+/// the weights of labels is no mean over samples, which Importance estimates.
 template <class Module, class B>
 SampleLosses sample_losses(CrossEntropy const& objective, Module& module, B const& batch) {
+  if (!objective.class_weights.empty()) detail::refuse_class_weights();
   at::Tensor logits = forward(module, batch_data(batch));
   at::Tensor const& target = batch_target(batch);
   bool const labels = detail::require_labels(logits, target);
@@ -56,13 +69,13 @@ SampleLosses sample_losses(CrossEntropy const& objective, Module& module, B cons
           .output = std::move(logits)};
 }
 
-/// The loss of each sample under MeanSquaredError: of one with a mask that fits, the mean over the
-/// positions of the mask.
-template <class Module, class B>
-SampleLosses sample_losses(MeanSquaredError const&, Module& module, B const& batch) {
+/// The loss of each sample under MeanSquaredError, L1 or Huber: of one with a mask that fits, the
+/// mean over the positions of the mask.
+template <detail::OfErrors O, class Module, class B>
+SampleLosses sample_losses(O const& objective, Module& module, B const& batch) {
   at::Tensor output = forward(module, batch_data(batch));
-  detail::require_one_shape(output, batch_target(batch));
-  at::Tensor const losses = at::mse_loss(output, batch_target(batch), at::Reduction::None);
+  detail::require_one_shape(output, batch_target(batch), O::name);
+  at::Tensor const losses = objective.errors(output, batch_target(batch), at::Reduction::None);
   at::Tensor mask;
   if constexpr (CountsLabels<B> && requires { batch.mask.dim(), batch.target_padded; }) {
     if (batch.target_padded) mask = batch.mask;
