@@ -335,6 +335,10 @@ int main(int argc, char** argv) {
     std::cout << std::fixed << std::setprecision(1) << report.samples << " samples, "
               << mib(report.bytes) << " MiB, in " << report.shards.size() << " shards of "
               << mib(report.shard_bytes) << " MiB\n";
+    if (report.renamed != 0) {
+      std::cout << report.renamed << " had the key of the sample before, and have their number "
+                << "behind it\n";
+    }
     for (auto const& entry : report.skipped.entries()) {
       std::cout << "skipped: " << entry.name << ": " << entry.why << '\n';
     }

@@ -164,6 +164,12 @@ struct FormatError : StoreError {
   using StoreError::StoreError;
 };
 
+/// A file of a data set was changed, replaced or removed while it is read: its bytes are not those
+/// of the set that the run began with. Never skipped as damage.
+struct ChangedError : StoreError {
+  using StoreError::StoreError;
+};
+
 /// Another trainer uses this run directory.
 struct LockError : StoreError {
   using StoreError::StoreError;

@@ -42,6 +42,46 @@ TEST_CASE("scaled bytes have the bits of a set that was scaled whole") {
   }
 }
 
+TEST_CASE("a function may write into its batch: the set stays as it is in later epochs") {
+  at::Tensor const data = at::arange(12, at::kFloat).view({6, 2});
+  for (bool const shuffle : {false, true}) {
+    Mapped doubled(Resident(data, at::arange(6), {.batch = 4, .shuffle = shuffle}),
+                   [](Batch batch) {
+                     batch.data.mul_(2);
+                     return batch;
+                   });
+    for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
+      doubled.seek({.epoch = epoch});
+      while (auto const batch = doubled.next()) {
+        CHECK(at::equal(batch->data, data.index_select(0, batch->target) * 2));
+      }
+    }
+  }
+  CHECK(at::equal(data, at::arange(12, at::kFloat).view({6, 2})));
+}
+
+TEST_CASE("floats are scaled as bytes are, and the set is not changed") {
+  at::Tensor const data = at::arange(6, at::kFloat).view({6, 1});
+  Mapped scaled(Resident(data, at::arange(6), {.batch = 6, .shuffle = false}), ScaleBytes{});
+  CHECK(at::equal(scaled.next()->data, data / 255));
+  CHECK(at::equal(data, at::arange(6, at::kFloat).view({6, 1})));
+}
+
+TEST_CASE("it can be paused, and is waited for, if its source is") {
+  using frugal::Prefetch;
+  static_assert(frugal::PausableSource<Mapped<Prefetch<Resident>, ScaleBytes>>);
+  static_assert(frugal::WaitedSource<Mapped<Prefetch<Resident>, ScaleBytes>>);
+  static_assert(!frugal::PausableSource<Mapped<Resident, ScaleBytes>>);
+  Mapped scaled(Prefetch(bytes()), ScaleBytes{});
+  scaled.seek({});
+  CHECK(scaled.next().has_value());
+  CHECK(scaled.pause());
+  scaled.resume();
+  int more = 0;
+  while (scaled.next()) ++more;
+  CHECK(more == 5);
+}
+
 TEST_CASE("a function may change the type of the batch") {
   Mapped data_alone(bytes(), [](Batch batch) { return batch.data; });
   static_assert(std::is_same_v<frugal::batch_of<decltype(data_alone)>, at::Tensor>);

@@ -318,6 +318,18 @@ TEST_CASE("a validation measures the objective itself, and keeps no loss") {
   CHECK(at::equal(objective(*module, batch).value, MeanSquaredError{}(*module, batch).value));
 }
 
+TEST_CASE("losses do not pile up within an epoch, and the last of each sample counts") {
+  ImportanceTable table(4, 0.5);
+  for (std::size_t i = 1; i <= 3 * ImportanceTable::most_waiting; ++i) {
+    table.record(at::tensor({1}), at::full({1}, static_cast<double>(i)));
+    CHECK(table.waiting() < ImportanceTable::most_waiting);
+  }
+  table.record(at::tensor({1}), at::tensor({3.0F}));
+  table.record(at::tensor({0, 2, 3}), at::tensor({1.0F, 1.0F, 1.0F}));
+  table.begin(1);
+  CHECK(table.probability(1) == doctest::Approx(0.5 / 4 + 0.5 * 3 / 6));
+}
+
 TEST_CASE("a table for another number of samples and an impossible share are refused") {
   CHECK_THROWS_AS(Importance<By<Loss>>(7).source(Noisy{}, {.batch = 2}), SettingsError);
   CHECK_THROWS_AS(Importance<By<Loss>>{}.source(Noisy{}, {.batch = 2}), SettingsError);

@@ -236,6 +236,19 @@ TEST_CASE("advice survives a resume, together with that of the new process befor
   CHECK(other.advice == std::vector<std::string>{"more memory", "a faster disk"});
 }
 
+TEST_CASE("advice with a measurement takes the place of what an earlier start has measured") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings const settings;
+  AnyRun run{.root = *module, .settings = settings};
+  run.advise_measured("training waits for data 62% of the time: use shards");
+  run.advise("a faster disk");
+  run.advise_measured("training waits for data 58% of the time: use more workers");
+  run.advise_measured("training waits for a device 58% of the time");
+  CHECK(run.advice ==
+        std::vector<std::string>{"training waits for data 58% of the time: use more workers",
+                                 "a faster disk", "training waits for a device 58% of the time"});
+}
+
 TEST_CASE("a run saved before advice existed loads as well, and keeps its own") {
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;

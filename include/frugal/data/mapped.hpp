@@ -3,6 +3,8 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/data_identity.hpp>
+#include <frugal/data/own_memory.hpp>
+#include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/source.hpp>
 
@@ -22,6 +24,8 @@ namespace frugal {
 ///
 /// Lever   idle device: a set can be kept as small as it is stored, and grow batch by batch.
 /// Cost    the function, once a batch, where the source is read: inside a `Prefetch` in its worker.
+///         A batch that is a view of the set's memory, as those of Resident without shuffling, is
+///         copied first, since the function may write into it (KeepsInput says that it does not).
 /// Order   the source's; the function changes what a batch has, not which samples it is of.
 /// Errors  those of the source and of the function.
 ///
@@ -42,6 +46,7 @@ class Mapped {
   std::optional<batch_type> next() {
     auto batch = source_.next();
     if (!batch) return std::nullopt;
+    if constexpr (!KeepsInput<F>) detail::own_memory(*batch);
     return function_(*std::move(batch));
   }
 
@@ -70,6 +75,16 @@ class Mapped {
   {
     return source_.advice();
   }
+  bool pause()
+    requires PausableSource<S>
+  {
+    return source_.pause();
+  }
+  void resume()
+    requires PausableSource<S>
+  {
+    source_.resume();
+  }
 
   void identify(DataIdentity& to) const {
     detail::identify(source_, to);
@@ -85,8 +100,12 @@ class Mapped {
 /// bits as `Pixels::scaled`. The set stays in a quarter of the memory, and a shuffled batch reads
 /// a quarter of the bytes.
 struct ScaleBytes {
+  static constexpr bool keeps_input = true;
+
   Batch operator()(Batch batch) const {
-    batch.data = batch.data.to(at::kFloat).div_(255);
+    at::Tensor floats = batch.data.to(at::kFloat);
+    // Floats are not converted: then it is the tensor of the set.
+    batch.data = floats.is_same(batch.data) ? floats.div(255) : floats.div_(255);
     return batch;
   }
 };

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/error.hpp>
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -23,6 +26,15 @@ struct SampleKey {
 };
 
 namespace detail {
+/// DataError unless a set of `size` samples has that one; `set` is what the error calls it.
+inline void require_sample(std::uint64_t index, std::uint64_t size, std::string_view set) {
+  if (index < size) return;
+  throw DataError({.what = "a sample past the end was asked for",
+                   .where = "sample " + std::to_string(index) + " of " + std::string(set),
+                   .why = "it has " + std::to_string(size),
+                   .fix = "Ask for one below size()."});
+}
+
 template <class S>
 concept ReadsByIndex = requires(S const& set, std::uint64_t index) { set.get(index); };
 template <class S>
@@ -43,6 +55,8 @@ concept ReadsByKey = requires(S const& set, SampleKey const& key) { set.get(key)
 ///                samples at these indices, in their order, but faster than one by one
 ///                (BatchedSet). Const and safe as get() is. It throws what get() would for the
 ///                first sample that is damaged.
+/// `own_memory(sample)`  of a Sample&: copies what of it is a view of memory that the set shares,
+///                or that is read-only. Called before a function that may write into the sample.
 /// For a damaged sample a set throws DataError; its reader fails or skips the sample.
 template <class S>
 concept SampleSet = requires(S const& set) {
@@ -58,6 +72,19 @@ auto read_sample(S const& set, SampleKey const& key) {
     return set.get(key.index);
   }
 }
+
+/// A function of samples or batches that does not write into them: `static constexpr bool
+/// keeps_input = true;`. It gets them as they are, where others get a copy of what the set shares.
+template <class F>
+concept KeepsInput = static_cast<bool>(F::keeps_input);
+
+namespace detail {
+/// Before `F` is called with a sample of the set.
+template <class F, SampleSet S, class Sample>
+void own_sample(S const& set, Sample& sample) {
+  if constexpr (!KeepsInput<F> && requires { set.own_memory(sample); }) set.own_memory(sample);
+}
+}  // namespace detail
 
 /// The type of a set's samples.
 template <SampleSet S>

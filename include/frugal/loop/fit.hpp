@@ -57,7 +57,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
         if (!begin()) return;
         while (going()) epoch();
         if constexpr (AdvisingSource<Train>) {
-          if (std::string const text = train_.advice(); !text.empty()) run_.advise(text);
+          if (std::string const text = train_.advice(); !text.empty()) run_.advise_measured(text);
         }
         end();
       };

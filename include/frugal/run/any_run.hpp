@@ -127,6 +127,20 @@ struct AnyRun {
     advice.push_back(text);
   }
 
+  /// The same of advice with measurements: it takes the place of what says the same up to the first
+  /// digit, as an earlier start of the run has measured it.
+  void advise_measured(std::string const& text) {
+    auto const words = [](std::string const& of) {
+      return std::string_view(of).substr(0, of.find_first_of("0123456789"));
+    };
+    for (std::string& known : advice) {
+      if (words(known) != words(text)) continue;
+      known = text;
+      return;
+    }
+    advice.push_back(text);
+  }
+
   /// Records an event of the run itself, for loggers.
   void record(Event event) {
     event.at = counters;

@@ -65,6 +65,14 @@ inline std::string fix_of(int code) {
   }
 }
 
+/// Whether an errno says that there is no such file, or that it is none. All others say that it
+/// cannot be read now: too many open files, no permission, a disk or a network that fails. Nothing
+/// is known about its content then.
+constexpr bool no_such_file(int code) {
+  return code == ENOENT || code == ENOTDIR || code == EISDIR || code == ELOOP ||
+         code == ENAMETOOLONG;
+}
+
 /// The text of an errno, with the owner and the mode of what refuses where that is the reason.
 inline std::string why_of(std::filesystem::path const& path, int code) {
   std::error_code ignored;

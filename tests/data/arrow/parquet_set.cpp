@@ -6,6 +6,7 @@
 #include <frugal/data/sample_set.hpp>
 
 #include <support/files.hpp>
+#include <support/no_more_files.hpp>
 
 #include <arrow/api.h>
 #include <arrow/io/file.h>
@@ -157,6 +158,40 @@ TEST_CASE("a missing, empty or foreign file is named") {
   CHECK_THROWS_AS(ParquetSet(folder / "empty.parquet"), frugal::DataError);
   std::ofstream(folder / "text.parquet") << "a,b\n1,2\n3,4\n";
   CHECK_THROWS_AS(ParquetSet(folder / "text.parquet"), frugal::DataError);
+}
+
+TEST_CASE(
+    "a file that cannot be read now is an error and not skipped, and so is one that changes") {
+  TemporaryFolder const folder;
+  write(folder / "a.parquet", 0, 20);
+  write(folder / "b.parquet", 20, 20);
+  std::vector<fs::path> const paths{folder / "a.parquet", folder / "b.parquet"};
+  {
+    frugal_test::support::NoMoreFiles const none;
+    CHECK_THROWS_AS(ParquetSet(paths, {.on_damage = frugal::OnDamage::Skip}), frugal::IoError);
+  }
+  ParquetSet const set(paths, {.on_damage = frugal::OnDamage::Skip});
+  CHECK(set.size() == 40);
+  CHECK(set.get(3).integer("label") == 3);
+  fs::resize_file(paths[1], 100);
+  CHECK_THROWS_AS(set.get(39), frugal::ChangedError);
+}
+
+TEST_CASE("files of a set are not all open at once") {
+  TemporaryFolder const folder;
+  write(folder / "000.parquet", 0, 4);
+  for (int i = 1; i < 300; ++i) {
+    std::string const number = std::to_string(i);
+    fs::copy_file(folder / "000.parquet",
+                  folder / (std::string(3 - number.size(), '0') + number + ".parquet"));
+  }
+  auto const before = frugal_test::support::entries("/proc/self/fd");
+  ParquetSet const set(folder.path());
+  REQUIRE(set.size() == 1200);
+  CHECK(set.get(1199).integer("label") == 3);
+  CHECK(set.get(0).integer("label") == 0);
+  CHECK(frugal_test::support::entries("/proc/self/fd") <= before + 256);
+  CHECK_THROWS_AS(set.get(1200), frugal::DataError);
 }
 
 TEST_CASE("a file that is cut off anywhere is a DataError, or is skipped and counted") {

@@ -7,6 +7,7 @@
 #include <frugal/data/sample_set.hpp>
 
 #include <support/files.hpp>
+#include <support/no_more_files.hpp>
 
 #include <doctest/doctest.h>
 
@@ -172,6 +173,29 @@ TEST_CASE("a missing, empty or foreign file is named") {
   CHECK_THROWS_AS(AvroSet(folder / "text.avro"), frugal::DataError);
 }
 
+TEST_CASE(
+    "a file that cannot be read now is an error and not skipped, and so is one that changes") {
+  TemporaryFolder const folder;
+  auto const path = write(folder / "a.avro", 0, 40);
+  auto const before = frugal_test::support::entries("/proc/self/fd");
+  {
+    frugal_test::support::NoMoreFiles const none;
+    CHECK_THROWS_AS(AvroSet(path, {.on_damage = frugal::OnDamage::Skip}), frugal::IoError);
+  }
+  std::vector<fs::path> many;
+  for (int i = 0; i < 300; ++i) {
+    many.push_back(folder / (std::to_string(i) + ".avro"));
+    fs::copy_file(path, many.back());
+  }
+  AvroSet const set(many, {.on_damage = frugal::OnDamage::Skip});
+  REQUIRE(set.size() == 12'000);
+  CHECK(set.get(11'999).cells() == row(39).cells());
+  CHECK(frugal_test::support::entries("/proc/self/fd") <= before + 256);
+  CHECK_THROWS_AS(set.get(12'000), frugal::DataError);
+  fs::resize_file(many[0], 100);
+  CHECK_THROWS_AS(set.get(0), frugal::ChangedError);
+}
+
 TEST_CASE("a file that is cut off is a DataError, or gives the blocks before the cut") {
   TemporaryFolder const folder;
   auto const whole = write(folder / "whole.avro", 0, 40);
@@ -183,7 +207,6 @@ TEST_CASE("a file that is cut off is a DataError, or gives the blocks before the
     CHECK_THROWS_AS(AvroSet{cut}, frugal::DataError);
     AvroSet const set(std::vector{cut, write(folder / "other.avro", 100, 2)},
                       {.on_damage = frugal::OnDamage::Skip});
-    fs::remove(folder / "other.avro");
     std::uint64_t const kept = set.size() - 2;
     CHECK(set.damage().count() == 1);
     CHECK(kept >= before);
@@ -192,6 +215,7 @@ TEST_CASE("a file that is cut off is a DataError, or gives the blocks before the
       CHECK(set.get(i).cells() == row(static_cast<std::int64_t>(i)).cells());
     }
     CHECK(set.get(kept).cells() == row(100).cells());
+    fs::remove(folder / "other.avro");
     before = kept;
   }
   CHECK(before > 20);

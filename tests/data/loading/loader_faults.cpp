@@ -4,14 +4,19 @@
 #include <doctest/doctest.h>
 
 #include <frugal/data/loading/loader.hpp>
+#include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/sampling/shared.hpp>
+#include <frugal/data/shards/damage.hpp>
+#include <frugal/store/io_error.hpp>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -159,7 +164,7 @@ TEST_CASE("a sample that hangs is named once the patience is over, and the progr
     frugal::Fault fault = fault_of_next(source);
     CHECK(fault.what == "a loader's worker hangs");
     CHECK(fault.where == "img/2.png, sample 2, the batch at position 0 of epoch 0, pictures");
-    CHECK(fault.why == "no batch came for 0.1 s");
+    CHECK(fault.why == "nothing came of it for 0.1 s");
     source.seek({.position = 4});
     std::vector<at::Tensor> batches;
     while (batches.size() < 4) {
@@ -172,6 +177,23 @@ TEST_CASE("a sample that hangs is named once the patience is over, and the progr
     CHECK(numbers_in(batches).size() == 16);
   }
   let_go.set_value();
+}
+
+TEST_CASE("each sample of a batch that a worker reads is something that it has begun with") {
+  struct Tasks {
+    static auto of(std::uint64_t count) {
+      return frugal::detail::BatchTasks(Troubled{count, [](std::uint64_t) {}}, frugal::Stack{},
+                                        frugal::Pass(count, {.batch = 4}, "pictures"),
+                                        frugal::LoaderSettings{});
+    }
+  };
+  auto tasks = Tasks::of(8);
+  tasks.seek({});
+  frugal::detail::WorkerProgress progress;
+  auto const before = progress.since.load();
+  static_cast<void>(tasks.make(*tasks.deal(), progress));
+  CHECK(progress.since.load() > before);
+  CHECK(progress.whole);  // it has collated last
 }
 
 TEST_CASE("damaged samples are left out where that is wanted, and count as consumed") {
@@ -225,6 +247,25 @@ TEST_CASE("a rank whose whole part of a batch is damaged ends the run: the other
   CHECK(numbers_in(rest(alone)).size() == 10);
 }
 
+TEST_CASE("processes do not share a set that has left out damaged shards") {
+  struct Damaged : Troubled {
+    frugal::DamageLog log{};
+    frugal::DamageLog const& damage() const { return log; }
+  };
+  auto const share = [](Damaged const& set, int world) {
+    auto const same = [](at::Tensor sample) { return sample; };
+    return loader(frugal::Transformed(set, same),
+                  frugal::Shared(frugal::Pass(12, {.batch = 4}, "pictures"), {.world = world}),
+                  frugal::Stack{}, with(1));
+  };
+  Damaged const set{{12, [](std::uint64_t) {}}};
+  CHECK(share(set, 2).next().has_value());
+  set.log.add("b.tar", "it is empty");
+  CHECK(share(set, 1).next().has_value());
+  CHECK_THROWS_WITH_AS(share(set, 2), doctest::Contains("1 skipped: b.tar (it is empty); each"),
+                       DataError);
+}
+
 TEST_CASE("more than the limit end the run, at the batch that exceeds it") {
   auto source = loader(Troubled{100, damaged({1, 10, 20})}, {.batch = 4, .shuffle = false},
                        frugal::Stack{}, with(3, OnError::Skip, 0.02));
@@ -239,6 +280,32 @@ TEST_CASE("more than the limit end the run, at the batch that exceeds it") {
           "the file is cut off (byte 7).");
   }
   CHECK(source.consumed() == 20);
+}
+
+TEST_CASE("the limit is about an epoch, in however many pieces it is read") {
+  auto source = loader(Troubled{10, damaged({1, 6})}, {.batch = 2, .shuffle = false},
+                       frugal::Stack{}, with(1, OnError::Skip, 0.1));
+  for (int again = 0; again < 3; ++again) {  // a sample that is met again is the same one
+    source.seek({});
+    CHECK(source.next()->size(0) == 1);
+  }
+  CHECK(source.skipped().total == 3);
+  source.seek({.position = 6});
+  CHECK(fault_of_next(source).why.starts_with("2 of 10 samples"));
+  source.seek({.epoch = 1, .position = 6});
+  CHECK(source.next()->size(0) == 1);
+  CHECK(source.skipped().in_epoch == std::set<std::uint64_t>{6});
+}
+
+TEST_CASE("what cannot be read now, or has changed, is not skipped as damage") {
+  for (auto const& deed : std::vector<std::function<void(std::uint64_t)>>{
+           [](std::uint64_t) { throw frugal::detail::io_error("open", "a.tar", EMFILE); },
+           [](std::uint64_t) { throw frugal::ChangedError({"it has changed", "", "", ""}); }}) {
+    auto source =
+        loader(Troubled{12, deed}, {.batch = 4}, frugal::Stack{}, with(2, OnError::Skip, 1));
+    CHECK(fault_of_next(source).what == "a sample cannot be read");
+    CHECK(source.skipped().total == 0);
+  }
 }
 
 TEST_CASE("one damaged sample is within any limit above 0, and none within 0") {
@@ -330,10 +397,10 @@ TEST_CASE("a sample whose name cannot be said is named by its number") {
 
 TEST_CASE("the limit is a share, and not the next whole number") {
   frugal::SkippedSamples skipped;
-  skipped.add(2, "two", "damaged");
+  skipped.add(std::vector<std::size_t>{0, 1}, "two", "damaged");
   CHECK_FALSE(skipped.within(0.01, 150));  // 1.5 samples
   CHECK(skipped.within(0.02, 100));
-  skipped.add(6, "six", "damaged");
+  skipped.add(std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 7}, "seven", "damaged");
   CHECK_FALSE(skipped.within(0.07, 100));
 }
 

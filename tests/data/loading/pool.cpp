@@ -8,10 +8,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <future>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -234,6 +236,26 @@ TEST_CASE(
   gone.get_future().wait();
 }
 
+TEST_CASE("a thread that goes on with its item, part by part, does not hang") {
+  struct Parts {
+    int at = 0;
+    std::optional<int> deal() { return at == 1 ? std::nullopt : std::optional(at++); }
+    int make(int&& job, WorkerProgress& progress) const {
+      // Parts that begin as late as the clock can be read in a test: each is within the patience.
+      auto const begin = std::chrono::steady_clock::now();
+      progress.begin(0, false, begin + 1h);
+      while (std::chrono::steady_clock::now() < begin + 30ms) std::this_thread::yield();
+      return job;
+    }
+    void enter_thread() const {}
+  };
+  Pool pool(Parts{}, 1, 2, 1ms);
+  auto taken = pool.take();
+  // A thread may need more than the patience to begin at all.
+  while (taken.kind == taken.hangs && taken.at == WorkerProgress::none) taken = pool.take();
+  CHECK(taken.kind == taken.item);
+}
+
 TEST_CASE("a thread that was only slow is waited for again") {
   std::promise<void> let_go;
   Pool pool(Counting{6, Hanging{let_go.get_future().share(), nullptr}}, 1, 4, 20ms);
@@ -353,6 +375,30 @@ TEST_CASE("where all threads hang since before a seek, it is said at what") {
   CHECK(taken.kind == taken.hangs);
   CHECK(taken.at == 3);
   let_go.set_value();
+}
+
+TEST_CASE("a thread whose set-up throws is an error, and not the end of the program") {
+  struct Unready : Counting<decltype(nothing)> {
+    std::shared_ptr<std::atomic<bool>> ready = std::make_shared<std::atomic<bool>>(false);
+    void enter_thread() const {
+      if (!*ready) throw std::runtime_error("Invalid thread pool!");
+    }
+  };
+  Unready tasks{{5, nothing}};
+  auto const ready = tasks.ready;
+  Pool pool(std::move(tasks), 2, 4, 60s);
+  for (int again = 0; again < 2; ++again) {
+    auto const taken = pool.take();
+    REQUIRE(taken.kind == taken.unstarted);
+    CHECK_THROWS_WITH(std::rethrow_exception(taken.failure), "Invalid thread pool!");
+  }
+  *ready = true;
+  std::vector<int> all;
+  while (all.size() < 5) {  // the second thread may have failed before
+    auto const taken = pool.take();
+    if (taken.kind == taken.item) all.push_back(*taken.made);
+  }
+  CHECK(all == numbers(0, 5));
 }
 
 TEST_CASE("a thread that cannot be started is an error, and is tried again") {

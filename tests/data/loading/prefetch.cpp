@@ -229,6 +229,23 @@ TEST_CASE("a paused source is not read until resumed, and no batch is lost or re
   CHECK(source.pause());  // the worker has ended
 }
 
+TEST_CASE("the time that training waits for a prefetched source is measured, whatever the source") {
+  static_assert(frugal::WaitedSource<Prefetch<Resident>>);
+  Prefetch source(Resident(numbered(40), {.batch = 4}));
+  CHECK(source.waited() == 0);
+  CHECK(source.advice().empty());
+  source.seek({});
+  while (source.next()) {
+  }
+  CHECK(source.waited() > 0);
+  // Nothing was done between the batches: all of the ten steps' time was spent in next().
+  Prefetch slow(troubled(5, [] {}));
+  slow.seek({});
+  while (slow.next()) {
+  }
+  CHECK(slow.waited() > 0);
+}
+
 TEST_CASE("a source that cannot be paused within the patience reports that, and continues") {
   std::promise<void> promise;
   auto const released = promise.get_future().share();

@@ -83,6 +83,14 @@ TEST_CASE("from 70% utilisation on, and in the first ten steps, there is no advi
   CHECK(report.advice().empty());
 }
 
+TEST_CASE("a source without stages says for itself why it is slow") {
+  frugal::LoaderReport report{.steps = 10, .seconds = 10, .waiting_seconds = 4};
+  CHECK(report.advice("it is") ==
+        "training waits for data 40% of the time: fix the data first; it is");
+  report.waiting_seconds = 3;
+  CHECK(report.advice("it is").empty());
+}
+
 TEST_CASE("free cores are mentioned") {
   LoaderReport report = starved();
   report.cores = 16;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
 #include <frugal/data/shards/damage.hpp>
+#include <frugal/store/io_error.hpp>
 
 #include <doctest/doctest.h>
 
+#include <cerrno>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -46,6 +48,23 @@ TEST_CASE("other errors are no damage") {
       open_or_skip(OnDamage::Skip, log, "a.tar", [] { throw std::logic_error("a bug"); }),
       std::logic_error);
   CHECK(log.count() == 0);
+}
+
+TEST_CASE("what cannot be read now, and what has changed, is no damage; a missing file is") {
+  DamageLog const log;
+  auto const failing = [&](int code) {
+    return open_or_skip(OnDamage::Skip, log, std::to_string(code),
+                        [&] { throw frugal::detail::io_error("open", "a.tar", code); });
+  };
+  for (int const code : {EMFILE, ENFILE, EACCES, EPERM, EIO, ESTALE, ENETDOWN, ETIMEDOUT, ENOMEM}) {
+    CHECK_THROWS_AS(failing(code), frugal::IoError);
+  }
+  CHECK(log.count() == 0);
+  for (int const code : {ENOENT, ENOTDIR, EISDIR}) CHECK_FALSE(failing(code));
+  CHECK(log.count() == 3);
+  auto const changed = [] { throw frugal::ChangedError({"it has changed", "a.tar", "", ""}); };
+  CHECK_THROWS_AS(open_or_skip(OnDamage::Skip, log, "a.tar", changed), frugal::ChangedError);
+  CHECK(log.count() == 3);
 }
 
 TEST_CASE("names are bounded, the count is not; a name counts once") {

@@ -170,6 +170,37 @@ TEST_CASE("a member above the limit is refused before it is read") {
   CHECK_FALSE(stream.next().has_value());
 }
 
+TEST_CASE("samples whose keys are unique in their shards alone are packed, each with its own key") {
+  struct PerShard {
+    std::uint64_t size() const { return 6; }
+    PackedSample get(std::uint64_t i) const {
+      return {.key = "0", .fields = {{"txt", std::to_string(i)}}};
+    }
+  };
+  TemporaryFolder folder;
+  auto const report = frugal::pack(PerShard{}, folder / "set",
+                                   {.limits = {.samples = 4}, .on_damage = OnDamage::Skip});
+  CHECK(report.samples == 6);
+  CHECK(report.skipped.count() == 0);
+  CHECK(report.renamed == 3);
+  CHECK(texts(folder / "set") == std::vector<std::string>{"0=0", "0-000000001=1", "0=2",
+                                                          "0-000000003=3", "0=4", "0-000000005=5"});
+  CHECK(frugal::pack(PerShard{}, folder / "shuffled", {.shuffle = 3}).samples == 6);
+  std::string const one = tar_member("0.txt", "1") + tar_end();
+  auto const path = write_bytes(folder / "t.tar.gz", gzip(one));
+  CHECK(frugal::pack_streams({path, path}, folder / "joined").renamed == 1);
+}
+
+TEST_CASE("joined streams are read to the last") {
+  TemporaryFolder folder;
+  std::string const one = tar_member("a.txt", "1") + tar_end();
+  std::string const two = tar_member("b.txt", "2") + tar_end();
+  frugal::pack_streams({write_bytes(folder / "t.tar.gz", gzip(one + two)),
+                        write_bytes(folder / "u.tar.gz", gzip(one) + gzip(two))},
+                       folder / "set");
+  CHECK(texts(folder / "set") == std::vector<std::string>{"a=1", "b=2", "a=1", "b=2"});
+}
+
 TEST_CASE("nothing is overwritten") {
   TemporaryFolder folder;
   frugal::TextLines const set(write_bytes(folder / "t.txt", "one\n"));

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/data/collate.hpp>
+#include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/shards/shard_order.hpp>
 #include <frugal/data/shards/shard_writer.hpp>
 
@@ -53,6 +54,35 @@ std::vector<S> samples_of(RecordSet<S> const& set, std::vector<std::uint64_t> co
 }
 
 std::vector<std::uint64_t> const some{3, 22, 4, 5, 6, 7, 0, 3, 19};
+
+TEST_CASE("a sample past the end is an error, alone and in a batch") {
+  TemporaryFolder const folder;
+  write_images(folder.path());
+  RecordSet<> const set(folder.path());
+  CHECK_THROWS_AS(set.get(count), frugal::DataError);
+  CHECK_THROWS_AS(set.name(count), frugal::DataError);
+  CHECK_THROWS_AS(set.get_batch(std::vector<std::uint64_t>{0, count + 100}), frugal::DataError);
+}
+
+struct Reads {
+  static constexpr bool keeps_input = true;
+  at::Tensor operator()(Batch const& sample) const { return sample.data; }
+};
+
+TEST_CASE("a function may write into its sample: the file is not changed, and nothing ends") {
+  TemporaryFolder const folder;
+  write_images(folder.path());
+  frugal::Transformed const doubled(RecordSet<>(folder.path()), [](Batch sample) {
+    sample.data.mul_(2);
+    return sample;
+  });
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    CHECK(at::equal(doubled.get(4).data, image(4).data * 2));
+  }
+  // A function that only reads gets the view.
+  frugal::Transformed const same(RecordSet<>(folder.path()), Reads{});
+  CHECK(same.get(4).const_data_ptr() == same.set().get(4).data.const_data_ptr());
+}
 
 TEST_CASE("samples come back, as views of the file that outlive the set") {
   TemporaryFolder const folder;

@@ -58,6 +58,24 @@ TEST_CASE("errors name shard, sample and field") {
   CHECK(TarSample().name() == "sample ");
 }
 
+TEST_CASE("a name that is twice in an object of JSON is refused, at any depth") {
+  auto const json = [](std::string_view text) {
+    auto held = std::make_shared<char[]>(text.size());
+    std::memcpy(held.get(), text.data(), text.size());
+    return TarSample("a", nullptr, std::move(held),
+                     {{.extension = "json", .begin = 0, .size = text.size()}})
+        .json("json");
+  };
+  CHECK(json(R"({"label": 1, "box": {"label": 2}})").find("label")->as_signed() == 1);
+  CHECK(json(R"([{"a": 1}, {"a": 2}])").items().size() == 2);
+  CHECK_THROWS_WITH_AS(
+      json(R"({"label": 1, "label": 2})"),
+      "frugal: a field's JSON has the name \"label\" twice in an object (sample a, "
+      "field json, byte 22). Check that sample, or leave it out.",
+      DataError);
+  CHECK_THROWS_AS(json(R"([{"x": {"a": 1, "b": 0, "a": 2}}])"), DataError);
+}
+
 TEST_CASE("copies keep the bytes") {
   TarSample copy;
   {

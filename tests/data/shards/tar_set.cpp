@@ -9,11 +9,13 @@
 #include <doctest/doctest.h>
 
 #include "support/files.hpp"
+#include "support/no_more_files.hpp"
 #include "support/tar_files.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -146,6 +148,31 @@ TEST_CASE("an index is kept, used again, and made again when the shard has chang
       shard, std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
   CHECK(keys(TarSet(shard.string())).front() == "s5");
   CHECK(TarSet(shard.string()).identity() != before);
+}
+
+TEST_CASE("an index is not used for another shard of the size and the time of the first") {
+  TemporaryFolder folder;
+  write(folder / "set", 0, 5, 10);
+  auto const shard = folder / "set/shard-000000.tar";
+  auto const time = std::filesystem::last_write_time(shard);
+  auto const size = std::filesystem::file_size(shard);
+  CHECK(keys(TarSet(shard.string())).front() == "s0");
+  auto const before = frugal::detail::FileStamp::of(frugal::File::open(shard)).changed;
+  std::string bytes = text_of(shard);
+  for (std::size_t at = bytes.find("s0."); at != std::string::npos; at = bytes.find("s0.", at)) {
+    // Another name, and the checksum that it has: '0' is 0x30, and '7' seven more.
+    bytes.replace(at, 2, "s7");
+    std::size_t const header = at / 512 * 512;
+    unsigned const sum =
+        static_cast<unsigned>(std::stoul(bytes.substr(header + 148, 6), nullptr, 8));
+    std::snprintf(bytes.data() + header + 148, 7, "%06o", sum + 7);
+  }
+  do {
+    write_bytes(shard, bytes);
+    std::filesystem::last_write_time(shard, time);
+  } while (frugal::detail::FileStamp::of(frugal::File::open(shard)).changed == before);
+  REQUIRE(std::filesystem::file_size(shard) == size);
+  CHECK(keys(TarSet(shard.string())).front() == "s7");
 }
 
 TEST_CASE("indexes go to a folder of their own, or nowhere") {
@@ -316,7 +343,36 @@ TEST_CASE("a shard that shrinks while it is open is an error of the sample") {
   write(folder / "set", 0, 4, 10);
   TarSet const set((folder / "set").string());
   std::filesystem::resize_file(folder / "set/shard-000000.tar", 600);
-  CHECK_THROWS_AS(set.get(3), DataError);
+  CHECK_THROWS_AS(set.get(3), frugal::ChangedError);
+}
+
+TEST_CASE("a shard that is replaced under its set gives no bytes of the other one") {
+  TemporaryFolder folder;
+  write(folder / "set", 0, 4, 10);
+  auto const shard = folder / "set/shard-000000.tar";
+  auto const time = std::filesystem::last_write_time(shard);
+  TarSet const set(shard.string());
+  std::string bytes = text_of(shard);
+  auto const before = frugal::detail::FileStamp::of(frugal::File::open(shard)).changed;
+  do {  // until the file system's clock has moved on
+    write_bytes(shard, bytes);
+    std::filesystem::last_write_time(shard, time);
+  } while (frugal::detail::FileStamp::of(frugal::File::open(shard)).changed == before);
+  CHECK_THROWS_AS(set.get(0), frugal::ChangedError);
+}
+
+TEST_CASE("a shard that cannot be opened now is an error, and not skipped") {
+  TemporaryFolder folder;
+  write(folder / "set", 0, 8, 2);
+  std::vector<std::filesystem::path> shards;
+  for (int i = 0; i < 4; ++i) {
+    shards.push_back(folder / ("set/shard-00000" + std::to_string(i) + ".tar"));
+  }
+  {
+    NoMoreFiles const none;
+    CHECK_THROWS_AS(TarSet(shards, skip), frugal::IoError);
+  }
+  CHECK(TarSet(shards, skip).size() == 8);
 }
 
 }  // namespace frugal_test::data_shards_tar_set

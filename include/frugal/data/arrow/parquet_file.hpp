@@ -3,12 +3,13 @@
 #pragma once
 
 #include <frugal/data/arrow/int96.hpp>
+#include <frugal/data/arrow/pooled_input.hpp>
 #include <frugal/data/arrow/status.hpp>
 #include <frugal/data/arrow/table.hpp>
+#include <frugal/data/shards/open_files.hpp>
 #include <frugal/error.hpp>
 #include <frugal/store/signal_free_thread.hpp>
 
-#include <arrow/io/file.h>
 #include <arrow/table.h>
 #include <arrow/type.h>
 #include <parquet/arrow/reader.h>
@@ -22,28 +23,33 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace frugal::detail {
 
 /// A Parquet file whose footer was read. Const, and safe to read from several threads: each read
-/// has a reader of its own, and they share the footer.
+/// has a reader of its own, and they share the footer. It is open while it is read alone (FilePool).
 class ParquetFile {
  public:
   /// Reads the footer. `columns` are the names of the columns to read; empty means all.
   ///
-  /// Errors  DataError for a file that is missing, truncated, damaged or no Parquet; SettingsError
-  ///         for a column that it lacks.
+  /// Errors  DataError for a file that is missing, truncated, damaged or no Parquet; IoError for one
+  ///         that cannot be read now; SettingsError for a column that it lacks.
   ParquetFile(std::filesystem::path const& path, std::vector<std::string> columns, bool verify,
               TimeUnit int96 = TimeUnit::nanosecond)
-      : name_(path.string()), verify_(verify), int96_(int96), columns_(std::move(columns)) {
-    file_ = arrow_value(::arrow::io::ReadableFile::Open(name_), name_, "the file cannot be opened");
-    arrow_guarded(
-        [&] {
-          footer_ = ::parquet::ParquetFileReader::Open(file_, properties())->metadata();
+      : name_(path.string()),
+        verify_(verify),
+        int96_(int96),
+        columns_(std::move(columns)),
+        file_(table_file(path, "Give the path of a readable Parquet file.")) {
+    guarded(
+        [&](std::shared_ptr<PooledInput> const& input) {
+          footer_ = ::parquet::ParquetFileReader::Open(input, properties())->metadata();
           find_columns();
-          check_arrow(reader(false)->GetSchema(&schema_), name_, "the schema cannot be read");
+          check_arrow(reader(input, false)->GetSchema(&schema_), name_,
+                      "the schema cannot be read");
           for (std::string const& column : columns_) {
             if (schema_->GetFieldIndex(column) >= 0) continue;
             throw DataError({.what = "two columns have one name",
@@ -98,9 +104,9 @@ class ParquetFile {
   std::shared_ptr<::arrow::Table> read(int group, bool threads) const {
     constexpr char const* what = "a row group cannot be read";
     BlockedSignals const blocked;  // threads that Arrow starts take no signals
-    auto table = arrow_guarded(
-        [&] {
-          auto const from = reader(threads);
+    auto table = guarded(
+        [&](std::shared_ptr<PooledInput> const& input) {
+          auto const from = reader(input, threads);
           for (int const leaf : int96_leaves_) {
             require_int96(*from->parquet_reader()->RowGroup(group)->Column(leaf), int96_,
                           where(group));
@@ -148,9 +154,24 @@ class ParquetFile {
     return properties;
   }
 
-  std::unique_ptr<::parquet::arrow::FileReader> reader(bool threads) const {
+  /// What `read(input)` returns. What the file threw goes before what Arrow makes of it.
+  template <class Read>
+  std::invoke_result_t<Read&, std::shared_ptr<PooledInput> const&> guarded(Read&& read,
+                                                                           std::string const& where,
+                                                                           char const* what) const {
+    auto const input = std::make_shared<PooledInput>(file_);
+    try {
+      return arrow_guarded([&] { return read(input); }, where, what);
+    } catch (...) {
+      input->rethrow();
+      throw;
+    }
+  }
+
+  std::unique_ptr<::parquet::arrow::FileReader> reader(std::shared_ptr<PooledInput> const& input,
+                                                       bool threads) const {
     ::parquet::arrow::FileReaderBuilder builder;
-    check_arrow(builder.Open(file_, properties(), footer_), name_, "the file cannot be read");
+    check_arrow(builder.Open(input, properties(), footer_), name_, "the file cannot be read");
     ::parquet::ArrowReaderProperties how;
     how.set_use_threads(threads);
     how.set_coerce_int96_timestamp_unit(int96_.arrow);
@@ -196,7 +217,7 @@ class ParquetFile {
   std::vector<std::string> columns_;
   std::vector<int> leaves_;
   std::vector<int> int96_leaves_;
-  std::shared_ptr<::arrow::io::ReadableFile> file_;
+  PooledFile file_;
   std::shared_ptr<::parquet::FileMetaData> footer_;
   std::shared_ptr<::arrow::Schema> schema_;
 };

@@ -43,7 +43,8 @@ struct ParquetSettings {
 /// Errors  opening: DataError for a file that is missing, truncated, damaged, or has other columns
 ///         than the first (or skipped and counted in damage()); SettingsError for a column that
 ///         does not exist, or whose type no cell holds; EmptySourceError for no row at all. get():
-///         DataError with file and row group for a damaged page.
+///         DataError with file and row group for a damaged page. IoError for a file that cannot be
+///         read now, and ChangedError for one that has changed; neither is skipped.
 class ParquetSet {
  public:
   /// Files, in this order; a folder stands for its *.parquet, by name.

@@ -47,7 +47,8 @@ struct AvroSettings {
 /// Errors   opening: DataError for a file that is missing, damaged, or has another schema than the
 ///          first, and for one that is cut off: but with OnDamage::Skip its whole blocks are read.
 ///          SettingsError for a column that does not exist, or whose type no cell holds;
-///          EmptySourceError for no row. get(): DataError with file, block and byte.
+///          EmptySourceError for no row. get(): DataError with file, block and byte; ChangedError
+///          for a file that has changed. IoError for one that cannot be read now, never skipped.
 class AvroSet {
  public:
   /// Files, in this order; a folder stands for its *.avro, by name.

@@ -2,19 +2,12 @@
 // needs: avro
 #pragma once
 
-#include <frugal/error.hpp>
-#include <frugal/store/file.hpp>
-#include <frugal/store/io_error.hpp>
+#include <frugal/data/shards/open_files.hpp>
 
-#include <sys/types.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -28,32 +21,17 @@ struct AvroInput {
   std::function<std::string(std::uint64_t offset, std::size_t size)> read = {};
 };
 
-/// A file as AvroInput. DataError if it cannot be opened.
+/// A file as AvroInput, open while it is read alone. DataError if there is no such file; IoError if
+/// it cannot be opened now. Reads throw ChangedError for a file that has changed since.
 inline AvroInput avro_file(std::filesystem::path const& path) {
-  try {
-    auto file = std::make_shared<File>(File::open(path));
-    std::uint64_t const size = file->size();
-    auto read = [file](std::uint64_t offset, std::size_t wanted) {
-      std::string bytes(wanted, '\0');
-      std::size_t got = 0;
-      while (got < wanted) {
-        ssize_t const some = ::pread(file->descriptor(), bytes.data() + got, wanted - got,
-                                     static_cast<off_t>(offset + got));
-        if (some < 0 && errno == EINTR) continue;
-        if (some < 0) throw io_error("pread", file->path(), errno);
-        if (some == 0) break;
-        got += static_cast<std::size_t>(some);
-      }
-      bytes.resize(got);
-      return bytes;
-    };
-    return {.name = path.string(), .size = size, .read = std::move(read)};
-  } catch (StoreError const& error) {
-    throw DataError({.what = "the file cannot be opened",
-                     .where = path.string(),
-                     .why = error.fault().why,
-                     .fix = "Give the path of a readable Avro file."});
-  }
+  PooledFile file = table_file(path, "Give the path of a readable Avro file.");
+  std::uint64_t const size = file.size();
+  auto read = [file = std::move(file)](std::uint64_t offset, std::size_t wanted) {
+    std::string bytes(wanted, '\0');
+    bytes.resize(file.read_some(offset, bytes));
+    return bytes;
+  };
+  return {.name = path.string(), .size = size, .read = std::move(read)};
 }
 
 }  // namespace frugal::detail

@@ -85,6 +85,7 @@ class Cached {
         index,
         [&] {
           auto sample = set_.get(index);
+          detail::own_sample<F>(set_, sample);
           std::uint64_t const bytes = detail::source_bytes(set_, index, sample);
           detail::TransformSpan const span;  // else a loader would call it reading
           return std::pair{sample_type(transform_(std::move(sample))), bytes};

@@ -15,6 +15,7 @@
 #include <frugal/data/cache/cache_report.hpp>
 #include <frugal/data/cache/cache_store.hpp>
 #include <frugal/data/cache/sample_codec.hpp>
+#include <frugal/data/sample_set.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {
@@ -35,6 +36,7 @@ class KeptSamples {
   /// and the bytes of its input. `name()` is what errors call it.
   template <class Compute, class Name>
   S get(std::uint64_t index, Compute&& compute, Name&& name) {
+    require_sample(index, samples_, "a cache");
     auto bytes = store_.find(index);
     if (!bytes && !complete_.load(std::memory_order_relaxed)) {
       store_.refresh();

@@ -140,6 +140,7 @@ class Offline {
         key.index * K + variant,
         [&] {
           auto sample = set_.get(key.index);
+          detail::own_sample<F>(set_, sample);
           std::uint64_t bytes = detail::source_bytes(set_, key.index, sample);
           // The input is there once, however many variants are made of it.
           if (variant != 0 && bytes != detail::unknown_bytes) bytes = 0;

@@ -76,6 +76,13 @@ class Curated {
     return set_.get(SampleKey{.index = (*kept_)[key.index], .seed = key.seed, .epoch = key.epoch});
   }
 
+  template <class Sample>
+  void own_memory(Sample& sample) const
+    requires requires(Set const& set) { set.own_memory(sample); }
+  {
+    set_.own_memory(sample);
+  }
+
   std::string name(std::uint64_t index) const { return sample_name(set_, (*kept_)[index]); }
 
   std::string identity() const

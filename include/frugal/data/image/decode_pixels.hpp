@@ -2,23 +2,22 @@
 // needs: images
 #pragma once
 
-#include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <ios>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <frugal/data/image/jpeg.hpp>
 #include <frugal/data/image/pixels.hpp>
 #include <frugal/data/image/png.hpp>
 #include <frugal/error.hpp>
+#include <frugal/store/file.hpp>
+#include <frugal/store/io_error.hpp>
 
 namespace frugal {
 
@@ -55,24 +54,22 @@ inline RawImage decode_pixels(std::span<std::byte const> bytes, DecodeOptions co
                        "Convert it, or leave it out.");
 }
 
-/// The bytes of a file. Throws DataError with the path and the reason if they cannot be read.
+/// The bytes of a file. DataError with the path and the reason for one that is missing, is a folder,
+/// or changes while it is read; IoError for one that cannot be read now.
 inline std::vector<std::byte> read_image_file(std::filesystem::path const& path) {
-  std::ifstream file(path, std::ios::binary);
-  int const reason = errno;
-  std::vector<std::byte> bytes;
-  std::error_code unknown;
-  bool const folder = std::filesystem::is_directory(path, unknown);
-  if (file && !folder) {
-    auto const size = std::filesystem::file_size(path, unknown);
-    if (!unknown) bytes.resize(static_cast<std::size_t>(size));
-    file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    if (!unknown && file.gcount() == static_cast<std::streamsize>(bytes.size())) return bytes;
+  std::string why = "its size changed while it was read";
+  try {
+    File file = File::open(path);
+    std::vector<std::byte> bytes(file.size());
+    if (file.read(bytes) == bytes.size()) return bytes;
+  } catch (IoError const& error) {
+    if (!detail::no_such_file(error.code)) throw;
+    std::error_code ignored;
+    why = std::filesystem::is_directory(path, ignored) ? "it is a folder" : error.fault().why;
   }
   throw DataError({.what = "the image cannot be read",
                    .where = path.string(),
-                   .why = folder           ? "it is a folder"
-                          : file.is_open() ? "its size changed while it was read"
-                                           : std::strerror(reason),
+                   .why = std::move(why),
                    .fix = "Give the path of a readable JPEG or PNG file."});
 }
 

@@ -10,6 +10,7 @@
 #include <cstdio>  // jpeglib.h uses FILE, and does not include it
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,16 +34,24 @@ struct JpegErrors {
   std::jmp_buf jump{};
   std::array<char, JMSG_LENGTH_MAX> text{};
   bool accept_damaged = false;
-  bool at_end = false;  ///< the file ended too early
+  bool at_end = false;  ///< the file has ended without its end marker; `text` says so
 
   JpegErrors() {
     jpeg_std_error(&base);
     base.error_exit = [](j_common_ptr codec) { of(codec).leave(codec); };
     base.output_message = [](j_common_ptr) {};
     base.emit_message = [](j_common_ptr codec, int level) {
-      if (level >= 0 || of(codec).accept_damaged || !damages(codec->err->msg_code)) return;
-      of(codec).at_end = codec->err->msg_code == JWRN_JPEG_EOF;
-      of(codec).leave(codec);
+      JpegErrors& errors = of(codec);
+      if (level >= 0 || errors.accept_damaged) return;
+      int const code = codec->err->msg_code;
+      if (code == JWRN_JPEG_EOF) {
+        // Not yet damage: all bits of the pixels may have been there. libjpeg goes on as if the end
+        // marker followed, and warns where a code is cut off.
+        if (!errors.at_end) errors.base.format_message(codec, errors.text.data());
+        errors.at_end = true;
+      } else if (damages(code) || (errors.at_end && code == JWRN_EXTRANEOUS_DATA)) {
+        errors.leave(codec);
+      }
     };
   }
 
@@ -55,7 +64,7 @@ struct JpegErrors {
   }
 
   [[noreturn]] void leave(j_common_ptr codec) {
-    base.format_message(codec, text.data());
+    if (!at_end) base.format_message(codec, text.data());
     std::longjmp(jump, 1);
   }
 };
@@ -112,8 +121,10 @@ class JpegReader {
           to_rgb(inks, to, jpeg_.output_width);
         }
       }
+      if (errors_.at_end && !is_whole()) errors_.leave(reinterpret_cast<j_common_ptr>(&jpeg_));
       jpeg_finish_decompress(&jpeg_);
     });
+    if (errors_.at_end && may_be_filled_up()) fail();
     return oriented(with_channels(std::move(image), options_.channels), orientation);
   }
 
@@ -127,6 +138,28 @@ class JpegReader {
   [[noreturn]] void fail() const {
     refuse_image("the JPEG image cannot be decoded", name_, position(), errors_.text.data(),
                  "Fetch the file again, or leave it out.");
+  }
+
+  /// Whether a file without an end marker has all bits of all pixels. An arithmetic decoder reads
+  /// zeros behind the end, and does not tell.
+  bool is_whole() const {
+    if (jpeg_.arith_code) return false;
+    if (!jpeg_.progressive_mode) return jpeg_.comps_in_scan == jpeg_.num_components;
+    for (int c = 0; c < jpeg_.num_components; ++c) {
+      // Bits of each coefficient that are still to come; -1 for all.
+      auto const& bits = jpeg_.coef_bits[c];
+      if (std::any_of(std::begin(bits), std::end(bits), [](int left) { return left != 0; })) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Whether zeros may stand where the file had pixels: a download into a file of its final size
+  /// that was not finished. Zeros are valid codes, and the last block would be made of them.
+  bool may_be_filled_up() const {
+    std::size_t const size = bytes_.size();
+    return bytes_[size - 1] == std::byte{0} && bytes_[size - 2] != std::byte{0xFF};
   }
 
   std::uint32_t channels() const { return static_cast<std::uint32_t>(jpeg_.output_components); }
@@ -209,6 +242,10 @@ class JpegReader {
 
 /// Decodes a JPEG file: baseline or progressive; grey, RGB, YCbCr, CMYK or YCCK, the last two as
 /// RGB. Errors call the file `name`.
+///
+/// A file that lacks nothing but its end marker is whole: it ends with, or behind, the last bit of
+/// the last pixel. One with other bytes in the place of the marker is refused, because nobody can
+/// tell whether they stand where pixels were.
 ///
 /// Errors  DataError with name, byte and what libjpeg says: no JPEG file, a damaged or cut off one
 ///         (unless `accept_damaged`), more than 100 scans, more pixels than `pixels`, or than the

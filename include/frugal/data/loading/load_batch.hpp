@@ -128,8 +128,7 @@ class BatchTasks {
     MeasuredTransforms const measured(clock);
     Loaded<Batch> loaded{.consumed = job.consumed};
     if constexpr (gives_batches) {
-      progress.at.store(job.indices.front(), std::memory_order_relaxed);
-      progress.whole.store(true, std::memory_order_relaxed);
+      progress.begin(job.indices.front(), true);
       if (read_batch(job, loaded)) {
         loaded.stages.transform = clock.seconds;
         loaded.stages.read -= clock.seconds;
@@ -137,14 +136,13 @@ class BatchTasks {
       }
       clock = {};
     }
-    progress.whole.store(false, std::memory_order_relaxed);
     std::vector<Sample> samples;
     samples.reserve(job.indices.size());
     std::vector<SampleKey> kept;
     kept.reserve(job.indices.size());
     auto const begin = Clock::now();
     for (std::uint64_t const index : job.indices) {
-      progress.at.store(index, std::memory_order_relaxed);
+      progress.begin(index, false);
       SampleKey const key{index, job.seed, job.epoch};
       std::exception_ptr failure = thrown_by([&] { samples.push_back(read_sample(set_, key)); });
       if (!failure) {
@@ -161,8 +159,7 @@ class BatchTasks {
     loaded.stages.transform = clock.seconds;
     loaded.stages.read = since(begin, read) - clock.seconds;
     if (samples.empty()) return loaded;
-    progress.at.store(kept.front().index, std::memory_order_relaxed);
-    progress.whole.store(true, std::memory_order_relaxed);
+    progress.begin(kept.front().index, true);
     loaded.failure = thrown_by([&] {
       PageLockedBatches const locked(locks_);
       loaded.batch.emplace(collate_samples(collate_, std::move(samples), kept));

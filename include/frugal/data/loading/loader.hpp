@@ -37,10 +37,12 @@ namespace frugal {
 ///         over a seek, which throws away what was read ahead.
 /// Cursor  what next() gave is consumed, skipped samples among it.
 /// Errors  WorkerError from next() at exactly the batch that failed, after those before it, with
-///         what was thrown nested inside; also for a worker that ended, and when no batch came
-///         within `patience`. It names the sample, or one of its batch if it was at all of them.
-///         WorkerError if a worker cannot be started. DataError for more skipped samples than
-///         `skip_limit`. Each stays until the next seek. SettingsError for impossible settings;
+///         what was thrown nested inside; also for a worker that ended, and for one that was at one
+///         sample, or at the collating of a batch, for longer than `patience`. It names the sample,
+///         or one of its batch if it was at all of them. WorkerError if a worker cannot be started.
+///         What cannot be read now (IoError) and what has changed (ChangedError) is never skipped.
+///         DataError for more skipped samples than
+///         `skip_limit`, and for a set that processes share and that has left out damaged shards. Each stays until the next seek. SettingsError for impossible settings;
 ///         those of the order.
 ///
 /// Workers take no signals, run without gradients, and do not see autocast or other thread-local
@@ -65,14 +67,19 @@ class Loader {
         pool_(std::make_unique<detail::Pool<Tasks>>(
             Tasks(std::move(set), std::move(collate), std::move(order), settings_),
             *settings_.workers, settings_.depth + static_cast<std::size_t>(*settings_.workers),
-            settings_.patience)) {}
+            settings_.patience)) {
+    if (!shared_) return;
+    if (auto const left_out = detail::left_out_of(this->set()); !left_out.empty()) {
+      faults_.uneven(left_out);
+    }
+  }
 
   void seek(Cursor const& cursor) {
     pool_->seek([&](Tasks& tasks) { tasks.seek(cursor); });
+    skipped_.seek(cursor.seed == start_.seed && cursor.epoch == start_.epoch);
     start_ = cursor;
     consumed_ = cursor.position;
     failure_ = nullptr;
-    skipped_.seek();
     meter_.begin(Clock::now());
   }
 
@@ -160,7 +167,7 @@ class Loader {
   }
 
   void count_skipped(detail::Loaded<batch_type> const& loaded) {
-    skipped_.add(loaded.skipped.size(), name_of(loaded.skipped.front()), loaded.why_skipped);
+    skipped_.add(loaded.skipped, name_of(loaded.skipped.front()), loaded.why_skipped);
     if (skipped_.within(settings_.skip_limit, samples_)) return;
     stay([&] { faults_.too_many(skipped_, samples_); });
   }
@@ -190,6 +197,7 @@ class Loader {
     using Kind = typename T::Kind;
     std::string where = taken.at == detail::WorkerProgress::none ? "" : sample(taken.at);
     if (taken.whole) where = "the samples read with " + where;
+    if (taken.kind == Kind::unstarted) faults_.unstarted(taken.failure, batch());  // tried again
     if (taken.kind == Kind::hangs) faults_.hangs(where, batch());  // it may come back
     if (taken.kind == Kind::died) stay([&] { faults_.died(where, batch()); });
     stay([&] { faults_.undealt(taken.failure, batch()); });

@@ -6,12 +6,14 @@
 #include <frugal/data/loading/worker.hpp>
 #include <frugal/error.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <locale>
 #include <memory>
+#include <set>
 #include <span>
 #include <sstream>
 #include <string>
@@ -28,25 +30,47 @@ namespace frugal {
 /// The samples that a loader left out because they are damaged (OnError::Skip).
 struct SkippedSamples {
   std::uint64_t total = 0;       ///< since the loader was made
-  std::uint64_t since_seek = 0;  ///< in this epoch, or what was read of it since the last seek
+  std::uint64_t since_seek = 0;  ///< since the last seek
+  /// Different ones of this epoch that this loader has met, in whatever pieces it was read: what
+  /// the limit is about.
+  std::set<std::uint64_t> in_epoch{};
   /// Name and error of one in each of the first batches that had any, at most 8.
   std::vector<std::string> first{};
 
-  void seek() { since_seek = 0; }
-  void add(std::uint64_t count, std::string const& name, std::string const& why) {
-    total += count;
-    since_seek += count;
+  /// `same_epoch`: of the seek before, and of its seed.
+  void seek(bool same_epoch) {
+    since_seek = 0;
+    if (!same_epoch) in_epoch.clear();
+  }
+  void add(std::span<std::size_t const> samples, std::string const& name, std::string const& why) {
+    total += samples.size();
+    since_seek += samples.size();
+    in_epoch.insert(samples.begin(), samples.end());
     if (first.size() < 8) first.push_back(name + ": " + why);
   }
   /// One is always within a limit above 0.
   bool within(double limit, std::uint64_t samples) const {
-    if (since_seek <= 1) return since_seek == 0 || limit > 0;
+    if (in_epoch.size() <= 1) return in_epoch.empty() || limit > 0;
     // Divided, not multiplied: 7 of 100 are then 0.07 exactly.
-    return static_cast<double>(since_seek) / static_cast<double>(samples) <= limit;
+    return static_cast<double>(in_epoch.size()) / static_cast<double>(samples) <= limit;
   }
 };
 
 namespace detail {
+
+/// What OnDamage::Skip has left out of a set, or of the set that it wraps; empty if nothing.
+template <class Set>
+std::string left_out_of(Set const& set) {
+  if constexpr (requires {
+                  { set.damage().text() } -> std::convertible_to<std::string>;
+                }) {
+    return set.damage().text();
+  } else if constexpr (requires { set.set(); }) {
+    return left_out_of(set.set());
+  } else {
+    return {};
+  }
+}
 
 template <class T>
 std::string demangled_name() {
@@ -99,9 +123,15 @@ class LoaderFaults {
     seconds << patience_;
     throw WorkerError({.what = "a loader's worker hangs",
                        .where = place(sample, batch),
-                       .why = "no batch came for " + seconds.str() + " s",
+                       .why = "nothing came of it for " + seconds.str() + " s",
                        .fix = "Find what the sample waits for, or raise "
                               "LoaderSettings::patience."});
+  }
+  [[noreturn]] void unstarted(std::exception_ptr const& failure, std::string const& batch) const {
+    rethrow(failure, {.what = "a worker cannot be started",
+                      .where = place("", batch),
+                      .why = "",
+                      .fix = "See what was thrown; the next call starts it again."});
   }
   [[noreturn]] void died(std::string const& sample, std::string const& batch) const {
     throw WorkerError({.what = "a loader's worker ended",
@@ -115,13 +145,23 @@ class LoaderFaults {
                      .why = "the other ranks train on theirs, and would wait for this one",
                      .fix = "Repair the samples, or make the batch larger."});
   }
+  [[noreturn]] void uneven(std::string const& left_out) const {
+    throw DataError({.what = "processes share a set that has left out damaged shards",
+                     .where = set_,
+                     .why = left_out +
+                            "; each process leaves out what it finds damaged, and then their sets "
+                            "may have other sizes and orders",
+                     .fix = "Repair the shards, or pack the set again without them (frugal_pack "
+                            "--skip-damage), so that all processes read the same."});
+  }
   [[noreturn]] void too_many(SkippedSamples const& skipped, std::uint64_t samples) const {
     std::ostringstream limit;
     limit.imbue(std::locale::classic());
     limit << limit_;
     throw DataError({.what = "too many samples are damaged",
                      .where = set_,
-                     .why = std::to_string(skipped.since_seek) + " of " + std::to_string(samples) +
+                     .why = std::to_string(skipped.in_epoch.size()) + " of " +
+                            std::to_string(samples) +
                             " samples, and LoaderSettings::skip_limit is " + limit.str() +
                             "; the first: " + skipped.first.front(),
                      .fix = "Repair the set, or raise the limit."});

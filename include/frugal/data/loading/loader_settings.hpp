@@ -30,11 +30,13 @@ struct LoaderSettings {
   /// are made in next().
   std::optional<int> workers{};
   std::size_t depth = 4;  ///< batches made ahead, in addition to one in each worker; at least 1
-  /// How long next() waits for one batch.
+  /// How long a worker may be at one sample, or at making a batch of those that it has. A batch of
+  /// many samples may take longer.
   std::chrono::duration<double> patience = std::chrono::seconds(60);
   int threads = 1;  ///< cores that one operator of a worker may use; 0: LibTorch's own setting
   OnError on_error = OnError::Fail;
-  double skip_limit = 0.01;  ///< share of an epoch's samples that may be skipped, 0 to 1
+  /// Share of an epoch's samples that may be skipped, 0 to 1, of those that this process reads.
+  double skip_limit = 0.01;
   /// Batches lie in page-locked memory, which a device copies from without a wait. No effect where
   /// there is no such device.
   bool pin_memory = false;

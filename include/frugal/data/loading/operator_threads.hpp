@@ -4,8 +4,13 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <exception>
 #include <string>
+#include <thread>
 
 #if __has_include(<dlfcn.h>)
 #include <dlfcn.h>
@@ -15,14 +20,43 @@ namespace frugal {
 
 namespace detail {
 
+/// Sets this thread up in LibTorch, which does so on its first use.
+///
+/// In a process that was forked the first of its threads to be set up replaces LibTorch's thread
+/// pool, and a second one that does so meanwhile meets "Invalid thread pool". So the first of each
+/// process goes alone. Without a mutex: a process may be forked while it is held.
+inline void enter_operator_threads() {
+  static std::atomic<pid_t> entered{0};  // the process; negative while its first thread is at it
+  pid_t const mine = ::getpid();
+  for (;;) {
+    pid_t seen = entered.load();
+    if (seen == mine) {
+      at::get_num_threads();
+      return;
+    }
+    if (seen == -mine) {
+      std::this_thread::yield();
+    } else if (entered.compare_exchange_weak(seen, -mine)) {
+      break;
+    }
+  }
+  try {
+    at::get_num_threads();
+  } catch (...) {
+    entered = 0;
+    throw;
+  }
+  entered = mine;
+}
+
 /// Limits the cores that operators called from this thread spread over.
 ///
 /// at::set_num_threads will not do: it changes MKL and every thread that has yet to start. The
 /// OpenMP setting is the thread's own; LibTorch brings the OpenMP runtime, so it is looked up
 /// rather than linked, and where there is none the limit is not needed.
 inline void limit_operator_threads(int threads) {
+  enter_operator_threads();  // LibTorch must not set the thread up later, with its own number
   if (threads < 1) return;
-  at::get_num_threads();  // LibTorch sets the thread up on its first use, and must not do so later
 #if __has_include(<dlfcn.h>)
   using Set = void (*)(int);
   if (auto const set = reinterpret_cast<Set>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {

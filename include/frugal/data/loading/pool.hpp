@@ -25,18 +25,28 @@ namespace frugal::detail {
 
 /// The item that a worker is making, for errors about a worker that hangs or has died.
 struct WorkerProgress {
+  using Time = std::chrono::steady_clock::time_point;
   static constexpr auto none = static_cast<std::uint64_t>(-1);
+
   std::atomic<std::uint64_t> at{none};
   std::atomic<bool> whole{false};  ///< at all that belongs together with `at`
+  std::atomic<Time> since{};
+
+  /// The worker has begun with something else: it does not hang.
+  void begin(std::uint64_t what, bool is_whole, Time now = std::chrono::steady_clock::now()) {
+    at.store(what, std::memory_order_relaxed);
+    whole.store(is_whole, std::memory_order_relaxed);
+    since.store(now, std::memory_order_relaxed);
+  }
 };
 
 /// The result of asking a pool for its next item.
 template <class Made>
 struct Taken {
-  enum Kind { item, end, failed, died, hangs };
+  enum Kind { item, end, failed, died, hangs, unstarted };
   Kind kind = end;
   std::optional<Made> made{};
-  std::exception_ptr failure{};             ///< failed
+  std::exception_ptr failure{};             ///< failed, unstarted
   std::uint64_t at = WorkerProgress::none;  ///< died, hangs: what the worker was at
   bool whole = false;                       ///< as of WorkerProgress
 
@@ -50,7 +60,11 @@ struct Taken {
 /// `Tasks` has
 /// `std::optional<Job> deal()`  the next job, nothing at the end; one thread at a time calls it;
 /// `Made make(Job&&, WorkerProgress&) const`  an item; several threads at the same time call it;
-/// `void enter_thread() const`  called once in each thread.
+/// `void enter_thread() const`  called once in each thread. What it throws is for take(); the next
+/// call starts the thread again.
+///
+/// A thread hangs if it has not begun with anything (WorkerProgress::begin) for the patience: an
+/// item of many parts may take any time.
 ///
 /// At most `room` items are finished or being made. Jobs are dealt in order, so the items and their
 /// order do not depend on the number of threads. With 0 threads take() makes the item itself.
@@ -77,14 +91,13 @@ class Pool {
   Pool(Pool const&) = delete;
   Pool& operator=(Pool const&) = delete;
   ~Pool() {
-    Clock::time_point const until = deadline();
     std::unique_lock lock(state_->mutex);
     state_->closed = true;
     state_->work.notify_all();
-    state_->changed.wait_until(lock, until, [this] {
-      return std::all_of(hands_.begin(), hands_.end(),
-                         [](auto const& hand) { return !hand || hand->lost || hand->gone; });
-    });
+    auto const left = [](auto const& hand) { return !hand || hand->lost || hand->gone; };
+    wait(
+        lock, [&] { return std::all_of(hands_.begin(), hands_.end(), left); },
+        [&] { return first_begun([&](auto const& hand) { return !left(hand); }); });
     for (auto const& hand : hands_) dismiss(hand.get(), lock);
   }
 
@@ -119,10 +132,19 @@ class Pool {
     std::unique_lock lock(state_->mutex);
     State& all = *state_;
     Slot& slot = all.slots[all.taken % all.slots.size()];
-    bool const ready = all.changed.wait_until(lock, deadline(), [&] {
+    auto const is_ready = [&] {
+      if (all.unentered) return true;
       return all.taken < all.dealt ? slot.state != Slot::working : all.ended || all.alive == 0;
+    };
+    bool const ready = wait(lock, is_ready, [&] {
+      if (all.taken < all.dealt) return begun(*slot.hand);
+      return last_begun([](auto const& hand) { return hand->busy; });
     });
     using Kind = typename Taken<Made>::Kind;
+    if (all.unentered) {
+      started_ = false;
+      return {.kind = Kind::unstarted, .failure = std::exchange(all.unentered, nullptr)};
+    }
     if (!ready) {
       // Without a job that was dealt, all threads are at jobs of before a seek.
       bool const mine = all.taken < all.dealt;
@@ -149,7 +171,9 @@ class Pool {
   bool pause() {
     std::unique_lock lock(state_->mutex);
     state_->paused = true;
-    return state_->changed.wait_until(lock, deadline(), [this] { return state_->busy == 0; });
+    return wait(
+        lock, [this] { return state_->busy == 0; },
+        [this] { return first_begun([](auto const& hand) { return hand && hand->busy; }); });
   }
   void resume() {
     std::unique_lock const lock(state_->mutex);
@@ -196,8 +220,9 @@ class Pool {
     std::uint64_t era = 0;               // counts seeks
     std::uint64_t dealt = 0, taken = 0;  // tickets of this era
     int alive = 0;
-    int busy = 0;   // threads in make()
-    int stale = 0;  // of these, with jobs of an earlier era
+    int busy = 0;                    // threads in make()
+    int stale = 0;                   // of these, with jobs of an earlier era
+    std::exception_ptr unentered{};  // what enter_thread() threw
     bool ended = false, paused = false, closed = false;
   };
 
@@ -231,8 +256,13 @@ class Pool {
 
   static void run(State& all, std::shared_ptr<Hand> const& hand) {
     Departure const departure(all, *hand);
-    all.tasks.enter_thread();
+    std::exception_ptr const unentered = thrown_by([&] { all.tasks.enter_thread(); });
     std::unique_lock lock(all.mutex);
+    if (unentered) {
+      all.unentered = unentered;
+      hand->lost = true;  // start() replaces it
+      return;
+    }
     for (;;) {
       all.work.wait(lock, [&] { return all.closed || hand->dismissed || all.may_deal(); });
       if (all.closed || hand->dismissed) return;
@@ -257,6 +287,7 @@ class Pool {
       slot.hand = hand;
       hand->busy = true;
       ++all.busy;
+      hand->progress.since.store(Clock::now(), std::memory_order_relaxed);
       lock.unlock();
       std::optional<Made> made;
       failure = thrown_by([&] { made.emplace(all.tasks.make(*std::move(job), hand->progress)); });
@@ -346,11 +377,45 @@ class Pool {
     return {.kind = Kind::failed, .failure = slot.failure};
   }
 
-  Clock::time_point deadline() const {
+  static std::optional<Clock::time_point> begun(Hand const& hand) {
+    return hand.progress.since.load(std::memory_order_relaxed);
+  }
+  /// When the first, or the last, of some threads began with what it is at; nothing without any.
+  template <class Which>
+  std::optional<Clock::time_point> first_begun(Which&& which) const {
+    std::optional<Clock::time_point> first;
+    for (auto const& hand : hands_) {
+      if (which(hand) && (!first || *begun(*hand) < *first)) first = begun(*hand);
+    }
+    return first;
+  }
+  template <class Which>
+  std::optional<Clock::time_point> last_begun(Which&& which) const {
+    std::optional<Clock::time_point> last;
+    for (auto const& hand : hands_) {
+      if (which(hand) && (!last || *begun(*hand) > *last)) last = begun(*hand);
+    }
+    return last;
+  }
+
+  /// Waits until `done()`, as long as the patience is not over since the call and since
+  /// `last_move()`. Returns whether it is done.
+  template <class Done, class LastMove>
+  bool wait(std::unique_lock<std::mutex>& lock, Done&& done, LastMove&& last_move) {
+    Clock::time_point until = after(Clock::now());
+    while (!state_->changed.wait_until(lock, until, done)) {
+      auto const moved = last_move();
+      if (!moved || after(*moved) <= Clock::now()) return false;
+      until = after(*moved);
+    }
+    return true;
+  }
+
+  Clock::time_point after(Clock::time_point begin) const {
     // Patience is limited to a year, beyond which the clock would overflow.
     std::chrono::duration<double> const wait =
         std::min(patience_, std::chrono::duration<double>(std::chrono::hours(24 * 365)));
-    return Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
+    return begin + std::chrono::duration_cast<Clock::duration>(wait);
   }
 
   std::shared_ptr<State> state_;

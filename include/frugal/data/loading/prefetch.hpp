@@ -3,6 +3,7 @@
 
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/loading/operator_threads.hpp>
+#include <frugal/data/loading/waiting.hpp>
 #include <frugal/data/loading/worker.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/source.hpp>
@@ -10,6 +11,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,7 +29,8 @@ namespace frugal {
 /// Cursor  prefetched is not consumed: a cursor kept by the caller stays where `next()` is, and
 ///         `seek()` throws away what was read ahead.
 /// Errors  WorkerError from `next()` at the batch where the source threw, with what it threw
-///         nested; WorkerError when no batch came within `patience`. `seek()` throws what the
+///         nested; WorkerError when no batch came within `patience`, or when the thread cannot be
+///         started. `seek()` throws what the
 ///         source's own seek throws, and a WorkerError when the worker hangs.
 ///
 /// The worker runs without gradients and with `threads` cores per operator. Autocast and other
@@ -37,6 +40,8 @@ namespace frugal {
 /// wrap sources that give host tensors.
 template <Source S>
 class Prefetch {
+  using Clock = std::chrono::steady_clock;
+
  public:
   using batch_type = batch_of<S>;
   using order_type = order_type_of<S>;
@@ -59,12 +64,18 @@ class Prefetch {
     consumed_.at(cursor.position);
     measure();
     start(where(cursor));
+    meter_.begin(Clock::now());
   }
 
   std::optional<batch_type> next() {
     if (!worker_) start("the source's first");
+    Clock::time_point const asked = Clock::now();
     auto read = worker_->next();
-    if (!read) return std::nullopt;
+    if (!read) {
+      meter_.end();
+      return std::nullopt;
+    }
+    meter_.step(asked, Clock::now());
     consumed_ = read->consumed;
     return std::optional<batch_type>(std::move(read->batch));
   }
@@ -94,6 +105,19 @@ class Prefetch {
     return consumed_.position();
   }
   void identify(DataIdentity& to) const { detail::identify(std::as_const(*source_), to); }
+
+  /// Seconds that next() waited. What the source itself waits for is not among it: training does
+  /// not.
+  double waited() const { return meter_.waited(); }
+  /// What a run should change; empty where nothing. A fit puts it into its Report.
+  std::string advice() const {
+    LoaderReport report;
+    meter_.fill(report);
+    return report.advice(
+        "the source of Prefetch makes batches more slowly than they are used, so store the set in "
+        "shards, make its functions cheaper, or read it as a set of samples with loader(), which "
+        "has several workers");
+  }
 
  private:
   struct Read {
@@ -134,6 +158,7 @@ class Prefetch {
   std::uint64_t batches_ = 0;
   bool hanging_ = false;
   [[no_unique_address]] detail::ConsumedAt<S> consumed_;  // of the last batch that was given
+  detail::WaitMeter meter_;
   std::unique_ptr<Worker<Read>> worker_;
 };
 

@@ -31,7 +31,8 @@ inline constexpr bool transforms = false;
 ///
 /// `function(sample)`, or `function(sample, SampleKey)` for one that draws random numbers: it takes
 /// them from the key, so that they depend neither on the batch nor on the worker. It is const, and
-/// called by several threads at the same time.
+/// called by several threads at the same time. It may write into its sample: tensors that are views
+/// of the set's memory, such as those of RecordSet, are copied first (unless KeepsInput).
 ///
 /// Names are those of the set. `identity()` exists where the set has one and the function says what
 /// it is (DescribedTransform): the name of its type, its version and its settings are in it.
@@ -53,6 +54,7 @@ class Transformed {
     requires(by_key || detail::ReadsByKey<Set>)
   {
     auto sample = read_sample(set_, key);
+    detail::own_sample<F>(set_, sample);
     detail::TransformSpan const span;
     if constexpr (by_key) {
       return function_(std::move(sample), key);
@@ -64,6 +66,7 @@ class Transformed {
     requires(!by_key && !detail::ReadsByKey<Set>)
   {
     auto sample = set_.get(index);
+    detail::own_sample<F>(set_, sample);
     detail::TransformSpan const span;
     return function_(std::move(sample));
   }

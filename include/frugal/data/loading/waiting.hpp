@@ -28,11 +28,9 @@ struct LoaderReport {
   /// Below 70% utilisation what to do about it, in one sentence; empty otherwise, and in the first
   /// ten steps.
   std::string advice() const {
-    if (steps < 10 || utilisation() >= 0.7) return {};
     auto const [stage, share] = stages.slowest();
-    std::string text = "training waits for data " + percent(waiting()) +
-                       " of the time: fix the data first; the slow stage is " + std::string(stage) +
-                       " (" + percent(share) + " of the workers' time), so ";
+    std::string text = "the slow stage is " + std::string(stage) + " (" + percent(share) +
+                       " of the workers' time), so ";
     if (stage == "read") {
       text += "store the set in shards or on a faster disk";
     } else if (stage == "transform") {
@@ -46,7 +44,14 @@ struct LoaderReport {
       text += ", or use more workers (LoaderSettings::workers is " + std::to_string(workers) +
               ", and there are " + std::to_string(cores) + " cores)";
     }
-    return text;
+    return advice(text);
+  }
+
+  /// The same of a source without stages: `reason` says why it is slow, and what to do.
+  std::string advice(std::string const& reason) const {
+    if (steps < 10 || utilisation() >= 0.7) return {};
+    return "training waits for data " + percent(waiting()) + " of the time: fix the data first; " +
+           reason;
   }
 
  private:

@@ -20,6 +20,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <typeinfo>
 #include <utility>
@@ -149,8 +150,9 @@ inline std::string current_exception_name() {
 /// outside, so destroying the Worker then leaves it behind. It owns everything it touches
 /// (`produce` and the queue) and frees it should it ever return.
 ///
-/// Errors  SettingsError for a depth of 0 or a patience that is not positive; WorkerError with
-///         what `produce` threw nested inside it (std::rethrow_if_nested).
+/// Errors  SettingsError for a depth of 0 or a patience that is not positive; WorkerError if the
+///         thread cannot be started; WorkerError with what `produce` threw nested inside it
+///         (std::rethrow_if_nested).
 template <class T>
 class Worker {
  public:
@@ -167,7 +169,7 @@ class Worker {
         where_(std::move(where)),
         words_(words),
         channel_(std::make_shared<detail::Channel<T>>(settings.depth)),
-        thread_(detail::signal_free_thread(
+        thread_(started(
             [channel = channel_, work = std::move(produce)]() mutable { run(work, *channel); })) {}
 
   Worker(Worker const&) = delete;
@@ -238,6 +240,18 @@ class Worker {
     detail::Channel<T>& channel_;
     bool ended_ = false;
   };
+
+  template <class Work>
+  static std::thread started(Work work) {
+    try {
+      return detail::signal_free_thread(std::move(work));
+    } catch (std::system_error const& error) {
+      throw WorkerError({.what = "the background worker cannot be started",
+                         .where = "",
+                         .why = error.what(),
+                         .fix = "Raise the limits of threads and memory."});
+    }
+  }
 
   template <class Produce>
   static void run(Produce& produce, detail::Channel<T>& channel) {

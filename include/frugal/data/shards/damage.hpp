@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/store/io_error.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +16,8 @@
 
 namespace frugal {
 
-/// What a set of shards does with a missing, truncated or damaged one.
+/// What a set of shards does with a missing, truncated or damaged one. One that cannot be read now
+/// is an error in either case.
 enum class OnDamage {
   Fail,  ///< throws the DataError
   Skip,  ///< leaves out what is damaged, counts it and names it (DamageLog)
@@ -97,8 +99,13 @@ class DamageLog {
   std::shared_ptr<Log> log_ = std::make_shared<Log>();
 };
 
-/// Calls `open()`, which reads what errors call `name`. A DataError or StoreError of it passes
-/// through with OnDamage::Fail; with Skip it is logged. Returns whether `open` returned.
+/// Calls `open()`, which reads what errors call `name`. With OnDamage::Fail everything that it
+/// throws passes through. With Skip what says that the content is damaged or missing is logged: a
+/// DataError, a FormatError, a file that is not there or is no file. Returns whether `open` returned.
+///
+/// What cannot be read now (IoError: too many open files, no permission, a failing disk or network)
+/// and what changed (ChangedError) pass through in either case: to leave that out would make the set
+/// smaller at one start, or on one rank, and not at another.
 template <class Open>
 bool open_or_skip(OnDamage on_damage, DamageLog const& log, std::string const& name, Open&& open) {
   auto const skip = [&](Error const& error) {
@@ -114,6 +121,11 @@ bool open_or_skip(OnDamage on_damage, DamageLog const& log, std::string const& n
     std::forward<Open>(open)();
     return true;
   } catch (DataError const& error) {
+    return skip(error);
+  } catch (ChangedError const&) {
+    throw;
+  } catch (IoError const& error) {
+    if (!detail::no_such_file(error.code)) throw;
     return skip(error);
   } catch (StoreError const& error) {
     return skip(error);

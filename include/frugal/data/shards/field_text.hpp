@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -49,12 +50,28 @@ inline std::string_view text_of(std::string_view bytes, std::string const& where
   return bytes;
 }
 
+/// Refuses an object that has a name twice: readers differ in which of the two they take.
+inline void require_unique_names(Json const& value, std::string const& where) {
+  if (value.is(Json::Kind::object)) {
+    std::set<std::string_view> names;
+    for (Json const& member : value.items()) {
+      if (names.insert(member.name()).second) continue;
+      refuse_field(where + ", byte " + std::to_string(member.at()),
+                   "a field's JSON has the name \"" + as_utf8(member.name().substr(0, 40)) +
+                       "\" twice in an object",
+                   "");
+    }
+  }
+  for (Json const& item : value.items()) require_unique_names(item, where);
+}
+
 inline Json json_of(std::string_view text, std::string const& where) {
   JsonError error;
   std::optional<Json> out = Json::parse(std::string(text), &error);
   if (!out) {
     refuse_field(where + ", byte " + std::to_string(error.at), "a field is no JSON", error.why);
   }
+  require_unique_names(*out, where);
   return *std::move(out);
 }
 

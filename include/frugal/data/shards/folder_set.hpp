@@ -3,6 +3,7 @@
 
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/file_identity.hpp>
+#include <frugal/data/sample_set.hpp>
 #include <frugal/error.hpp>
 #include <frugal/store/file.hpp>
 #include <frugal/store/folder.hpp>
@@ -48,7 +49,7 @@ struct FolderSettings {
 ///
 /// Cost    memory: the path of each file.
 /// Errors  DataError for a folder without classes, a class without files, or a file that is gone;
-///         StoreError for a folder that cannot be read.
+///         StoreError for a folder that cannot be read; IoError for a file that cannot be read now.
 class FolderSet {
  public:
   explicit FolderSet(std::filesystem::path const& root, FolderSettings const& settings = {})
@@ -67,6 +68,7 @@ class FolderSet {
       out.bytes.resize(file.read(std::as_writable_bytes(std::span(out.bytes))));
       return out;
     } catch (IoError const& error) {
+      if (!detail::no_such_file(error.code)) throw;
       throw DataError({.what = "a file of the set cannot be read",
                        .where = path.string(),
                        .why = error.fault().why,
@@ -125,11 +127,8 @@ class FolderSet {
   }
 
   Entry const& at(std::uint64_t index) const {
-    if (index < size()) return held_->files[index];
-    throw DataError({.what = "a sample past the end was asked for",
-                     .where = "sample " + std::to_string(index) + " of " + held_->root.string(),
-                     .why = "it has " + std::to_string(size()),
-                     .fix = "Ask for one below size()."});
+    if (index >= size()) detail::require_sample(index, size(), held_->root.string());
+    return held_->files[index];
   }
 
   static bool fits(std::string const& name, FolderSettings const& settings) {

@@ -38,6 +38,10 @@ struct PackReport {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;        ///< of the fields
   std::uint64_t shard_bytes = 0;  ///< of the files
+  /// Samples whose key was that of the sample before them: it has their number behind it, as in
+  /// "0007-000001234". Keys that are unique within each source meet where sources are joined or
+  /// shuffled.
+  std::uint64_t renamed = 0;
   std::vector<std::filesystem::path> shards;
   DamageLog skipped;  ///< what OnDamage::Skip has left out
 };
@@ -68,9 +72,11 @@ class Packer {
       }
       std::string number = std::to_string(writer_.samples());
       number.insert(0, number.size() < 9 ? 9 - number.size() : 0, '0');
-      disk.guard([&] {
-        writer_.add(settings_.number || sample.key.empty() ? number : sample.key, fields);
-      });
+      std::string key = settings_.number || sample.key.empty() ? number : sample.key;
+      bool const repeats = writer_.repeats(key);
+      if (repeats) key += "-" + number;
+      disk.guard([&] { writer_.add(key, fields); });
+      report_.renamed += repeats ? 1 : 0;
     });
     disk.rethrow();
   }

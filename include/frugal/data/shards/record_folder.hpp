@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/data/little_endian.hpp>
+#include <frugal/data/sample_set.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/shards/record_file.hpp>
 #include <frugal/data/shards/shard_list.hpp>
@@ -36,7 +37,8 @@ struct RecordReading {
 ///         the layout of the others, and those of RecordFile. With OnDamage::Skip such a shard is
 ///         left out, counted and named in damage(): the set is smaller then. A block that is found
 ///         damaged later is a DataError of get() in either case: size() does not change under a
-///         run.
+///         run. IoError for a shard that cannot be opened now; DataError for an index of size() or
+///         more.
 class RecordFolder {
  public:
   /// Where a record is.
@@ -106,6 +108,7 @@ class RecordFolder {
   std::shared_ptr<RecordFile const> const& file(std::size_t shard) const { return files_[shard]; }
 
   Place place(std::uint64_t index) const {
+    if (index >= size()) detail::require_sample(index, size(), folder_.string());
     if (uniform_ != 0) return {static_cast<std::size_t>(index / uniform_), index % uniform_};
     auto const after = std::upper_bound(starts_.begin(), starts_.end(), index);
     auto const shard = static_cast<std::size_t>(after - starts_.begin()) - 1;

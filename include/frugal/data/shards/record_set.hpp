@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <frugal/data/batch.hpp>
+#include <frugal/data/own_memory.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/shards/record_folder.hpp>
 #include <frugal/data/shards/sample_fields.hpp>
@@ -32,7 +33,8 @@ namespace frugal {
 /// gives the bytes of records of any bytes. Parts are taken in their order, those of a map by name.
 ///
 /// get(i)        views of the mapped file: no copy. Do not write into them: the memory is
-///               read-only. They outlive the set.
+///               read-only (own_memory() copies; Transformed and cached() call it). They outlive
+///               the set.
 /// get_batch(i)  the batch that Stack makes of the samples: one allocation per tensor, one memcpy
 ///               per sample, or per run of neighbours where a record has one tensor.
 /// Errors        DataError if the records do not have the parts of the sample type; else those of
@@ -92,6 +94,9 @@ class RecordSet {
         },
         fields_.size(), [&](std::size_t k) { return layout().fields()[k].name; });
   }
+
+  /// Copies a sample that get() gave, so that it may be written into.
+  static void own_memory(S& sample) { detail::own_memory(sample); }
 
   std::string name(std::uint64_t index) const { return records_.name(index); }
   std::string identity() const { return records_.identity(); }

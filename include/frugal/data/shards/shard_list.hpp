@@ -3,7 +3,9 @@
 
 #include <frugal/data/shards/new_file.hpp>
 #include <frugal/error.hpp>
+#include <frugal/store/file.hpp>
 #include <frugal/store/hash.hpp>
+#include <frugal/store/io_error.hpp>
 #include <frugal/store/json_fields.hpp>
 #include <frugal/store/json_text.hpp>
 
@@ -12,10 +14,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -97,11 +97,17 @@ struct ShardList {
     }
   }
 
-  /// The list of a folder. DataError if it has none: then writing it was not finished.
+  /// The list of a folder. DataError if it has none: then writing it was not finished. IoError if
+  /// it cannot be read now.
   static ShardList read(std::filesystem::path const& folder) {
     auto const path = folder / file_name;
-    std::ifstream file(path, std::ios::binary);
-    if (!file) {
+    try {
+      File file = File::open(path);
+      std::string text(file.size(), '\0');
+      text.resize(file.read(std::as_writable_bytes(std::span(text))));
+      return parse(text, path.string());
+    } catch (IoError const& error) {
+      if (!detail::no_such_file(error.code)) throw;
       std::error_code ignored;
       throw DataError({.what = "the folder has no shards.json",
                        .where = folder.string(),
@@ -111,9 +117,6 @@ struct ShardList {
                        .fix = "Write the shards again, or give the path of a finished folder. "
                               "OnDamage::Skip takes the complete shards of an unfinished one."});
     }
-    std::ostringstream text;
-    text << file.rdbuf();
-    return parse(text.str(), path.string());
   }
 
   /// Writes it to a folder that has none.

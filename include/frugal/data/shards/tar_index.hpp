@@ -20,6 +20,10 @@ namespace frugal::detail {
 struct TarStamp {
   std::uint64_t size = 0;  ///< in bytes
   std::int64_t time = 0;   ///< of its last change, in nanoseconds since 1970
+  /// When content, name, mode or owner changed (ctime), which no program can set: another file of
+  /// the size and the time of the first is noticed. A copy of the file has another, so it is no part
+  /// of hash().
+  std::int64_t changed = 0;
 
   friend bool operator==(TarStamp const&, TarStamp const&) = default;
 };
@@ -45,10 +49,11 @@ class TarIndex {
     extension_count,
     key_bytes,
     extension_bytes,
+    tar_changed,
     header_words,
   };
   static constexpr std::uint64_t magic_value = 0x317261746c677266;  // "frgltar1"
-  static constexpr std::uint64_t version_value = 1;
+  static constexpr std::uint64_t version_value = 2;
 
   struct Member {
     MemberPlace place;
@@ -72,7 +77,8 @@ class TarIndex {
   TarStamp stamp() const {
     return bytes_.empty() ? TarStamp{}
                           : TarStamp{.size = word(tar_size),
-                                     .time = static_cast<std::int64_t>(word(tar_time))};
+                                     .time = static_cast<std::int64_t>(word(tar_time)),
+                                     .changed = static_cast<std::int64_t>(word(tar_changed))};
   }
   std::uint64_t samples() const { return samples_; }
   std::uint64_t members() const { return members_; }
@@ -92,8 +98,14 @@ class TarIndex {
   }
 
   std::span<std::byte const> bytes() const { return bytes_; }
-  /// That of the bytes.
-  std::uint64_t hash() const { return bytes_.empty() ? 0 : word(bytes_.size() / 8 - 1); }
+  /// Of samples, size and time of the tar file, wherever a copy of it lies.
+  std::uint64_t hash() const {
+    if (bytes_.empty()) return 0;
+    Hash all;
+    all.update(bytes_.subspan(8 * tar_size, 8 * (tar_changed - tar_size)));
+    all.update(bytes_.subspan(8 * header_words, bytes_.size() - 8 * (header_words + 1)));
+    return all.digest();
+  }
 
  private:
   // Words are copied: the bytes of a caller need not be aligned.
@@ -117,7 +129,7 @@ class TarIndex {
                std::to_string(version_value));
     }
     // Each count is below the size, so that no sum of them overflows.
-    for (std::size_t i = sample_count; i < header_words; ++i) {
+    for (std::size_t i = sample_count; i <= extension_bytes; ++i) {
       if (word(i) > bytes_.size()) fail(name, 8 * i, "it claims more than it can hold");
     }
     samples_ = word(sample_count);

@@ -88,6 +88,7 @@ class TarIndexBuilder {
     words[TarIndex::version] = TarIndex::version_value;
     words[TarIndex::tar_size] = stamp_.size;
     words[TarIndex::tar_time] = static_cast<std::uint64_t>(stamp_.time);
+    words[TarIndex::tar_changed] = static_cast<std::uint64_t>(stamp_.changed);
     words[TarIndex::sample_count] = first_.size();
     words[TarIndex::member_count] = members_.size();
     words[TarIndex::extension_count] = extensions_.size();

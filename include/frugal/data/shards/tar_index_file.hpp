@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/data/shards/damage.hpp>
+#include <frugal/data/shards/open_files.hpp>
 #include <frugal/data/shards/tar_index.hpp>
 #include <frugal/data/shards/tar_scan.hpp>
 #include <frugal/error.hpp>
@@ -32,7 +33,7 @@ inline std::filesystem::path index_path(std::filesystem::path const& tar,
   return folder / (tar.filename().string() + "-" + hex_of(hash) + ".index");
 }
 
-/// The index that is kept, if it is sound and the tar file still has that size and time.
+/// The index that is kept, if it is sound and the tar file still has that stamp.
 inline std::optional<TarIndex> load_index(std::filesystem::path const& path,
                                           TarStamp const& stamp) {
   try {
@@ -64,11 +65,11 @@ inline void save_index(TarIndex const& index, std::filesystem::path const& path)
 }
 
 /// The index of a tar file: the one that is kept if `keep`, or a new one.
-inline TarIndex tar_index_of(std::filesystem::path const& tar, OnDamage on_damage,
-                             DamageLog const& log, bool keep, std::filesystem::path const& folder) {
-  std::filesystem::path const path = index_path(tar, folder);
+inline TarIndex tar_index_of(PooledFile const& tar, OnDamage on_damage, DamageLog const& log,
+                             bool keep, std::filesystem::path const& folder) {
+  std::filesystem::path const path = index_path(tar.path(), folder);
   if (keep) {
-    if (auto index = load_index(path, stamp_of(File::open(tar)))) return *std::move(index);
+    if (auto index = load_index(path, stamp_of(tar))) return *std::move(index);
   }
   ScannedTar scanned = scan_tar(tar, on_damage, log);
   // A damaged file is read again each time, so that its damage is reported each time.

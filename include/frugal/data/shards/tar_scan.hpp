@@ -2,62 +2,74 @@
 #pragma once
 
 #include <frugal/data/shards/damage.hpp>
+#include <frugal/data/shards/open_files.hpp>
 #include <frugal/data/shards/tar_index_builder.hpp>
 #include <frugal/data/shards/tar_members.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/file.hpp>
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 // Needs libarchive: FRUGAL_ARCHIVE=ON, and the target frugal::archive.
 namespace frugal::detail {
 
-inline TarStamp stamp_of(File const& file) {
-  struct stat status{};
-  if (::fstat(file.descriptor(), &status) != 0) throw io_error("fstat", file.path(), errno);
-  return {.size = static_cast<std::uint64_t>(status.st_size),
-          .time = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+inline TarStamp stamp_of(PooledFile const& file) {
+  FileStamp const& stamp = file.stamp();
+  return {.size = stamp.size, .time = stamp.modified, .changed = stamp.changed};
 }
 
-/// The compression of a file by its first bytes; empty for none that is known.
-inline std::string compression_of(std::span<std::byte const> head) {
-  auto const begins = [&](std::initializer_list<unsigned> magic) {
-    return head.size() >= magic.size() &&
-           std::equal(magic.begin(), magic.end(), head.begin(),
-                      [](unsigned a, std::byte b) { return a == std::to_integer<unsigned>(b); });
-  };
-  if (begins({0x1f, 0x8b})) return "gzip";
-  if (begins({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
-  if (begins({'B', 'Z', 'h'})) return "bzip2";
-  if (begins({0xfd, '7', 'z', 'X', 'Z', 0})) return "xz";
+/// One block of a tar file; shorter at the end of the file.
+inline std::string tar_block(PooledFile const& file, std::uint64_t at) {
+  std::string block(512, '\0');
+  block.resize(file.read_some(at, block));
+  return block;
+}
+
+/// Whether a block is the header of a member, by its checksum: the sum of its bytes, its own eight
+/// taken as blanks, in octal digits at byte 148 (POSIX.1-1988).
+inline bool is_tar_header(std::string_view block) {
+  if (block.size() != 512) return false;
+  unsigned sum = 8 * ' ';
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    if (i < 148 || i >= 156) sum += static_cast<unsigned char>(block[i]);
+  }
+  unsigned claimed = 0;
+  std::size_t at = 148;
+  while (at < 156 && block[at] == ' ') ++at;
+  for (; at < 156 && block[at] >= '0' && block[at] <= '7'; ++at) {
+    claimed = 8 * claimed + static_cast<unsigned>(block[at] - '0');
+  }
+  return claimed == sum;
+}
+
+/// The compression of a file by its first block; empty for none that is known. A member of a plain
+/// tar file may have a name that begins as a compressed file does, such as "BZh.txt".
+inline std::string compression_of(std::string_view head) {
+  using namespace std::string_view_literals;
+  if (is_tar_header(head)) return {};
+  if (head.starts_with("\x1f\x8b")) return "gzip";
+  if (head.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
+  if (head.starts_with("BZh")) return "bzip2";
+  if (head.starts_with("\xfd\x37zXZ\0"sv)) return "xz";
   return {};
 }
 
-/// Refuses what is no plain file of tar: empty, compressed, a folder.
-inline void require_plain_tar(File& file, TarStamp const& stamp) {
-  std::array<std::byte, 6> head{};
-  std::span const got(head.data(), file.read(head));
-  if (stamp.size == 0 || got.empty()) {
+/// Refuses what is no plain file of tar: empty or compressed.
+inline void require_plain_tar(PooledFile const& file) {
+  std::string const head = tar_block(file, 0);
+  if (head.empty()) {
     throw DataError({.what = "the file is empty",
                      .where = file.path().string(),
                      .why = "a tar file has 1,024 bytes at least",
                      .fix = "Fetch the file again."});
   }
-  if (std::string const compression = compression_of(got); !compression.empty()) {
+  if (std::string const compression = compression_of(head); !compression.empty()) {
     throw DataError({.what = "a compressed tar file cannot be read in any order",
                      .where = file.path().string(),
                      .why = "it is compressed with " + compression +
@@ -68,12 +80,19 @@ inline void require_plain_tar(File& file, TarStamp const& stamp) {
 }
 
 /// Does the file hold a block of zeros there? It is the mark of the end.
-inline bool ends_with_mark(File const& file, std::uint64_t at) {
-  std::array<std::byte, 512> block{};
-  ssize_t const got =
-      ::pread(file.descriptor(), block.data(), block.size(), static_cast<off_t>(at));
-  return got == static_cast<ssize_t>(block.size()) &&
-         std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
+inline bool ends_with_mark(PooledFile const& file, std::uint64_t at) {
+  std::string const block = tar_block(file, at);
+  return block.size() == 512 && block.find_first_not_of('\0') == std::string::npos;
+}
+
+/// Whether there is nothing but zeros from there on.
+inline bool is_blank(PooledFile const& file, std::uint64_t at) {
+  std::string block(std::size_t{1} << 16, '\0');
+  for (;; at += block.size()) {
+    block.resize(file.read_some(at, block));
+    if (block.find_first_not_of('\0') != std::string::npos) return false;
+    if (block.size() < std::size_t{1} << 16) return true;
+  }
 }
 
 struct ScannedTar {
@@ -82,18 +101,17 @@ struct ScannedTar {
 };
 
 /// Reads the headers of a tar file and makes its index. It reads no content: a member costs one
-/// read of 512 bytes and a seek.
+/// read of 512 bytes and a seek. Joined tar files (`cat a.tar b.tar`) are read to the last.
 ///
 /// OnDamage::Fail  a DataError for the first fault.
 /// OnDamage::Skip  logs each fault, and keeps the samples that are whole: those before a damaged
 ///                 header or the end of a truncated file, and those around a bad member.
-inline ScannedTar scan_tar(std::filesystem::path const& path, OnDamage on_damage,
-                           DamageLog const& log) {
-  File file = File::open(path);
+inline ScannedTar scan_tar(PooledFile const& file, OnDamage on_damage, DamageLog const& log) {
+  std::filesystem::path const& path = file.path();
   TarStamp const stamp = stamp_of(file);
-  require_plain_tar(file, stamp);
+  require_plain_tar(file);
   TarIndexBuilder builder(path.string(), stamp);
-  TarMembers members(path, TarMembers::Filters::none);
+  TarMembers members(file, TarMembers::Filters::none);
   std::uint64_t end = 0;
   bool whole = true;  // up to the end of the file
   bool undamaged = true;
@@ -122,7 +140,15 @@ inline ScannedTar scan_tar(std::filesystem::path const& path, OnDamage on_damage
   constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
   for (bool more = true; more;) {
     std::string const place = path.string() + ", byte " + std::to_string(members.position());
-    bool const read = tolerate(place, [&] { more = members.next(); });
+    bool const read = tolerate(place, [&] {
+      try {
+        more = members.next();
+      } catch (DataError const&) {
+        // Zeros that are no whole block are what is left of a record of a tape.
+        if (end == 0 || !is_blank(file, end)) throw;
+        more = false;
+      }
+    });
     if (!read || !more) {
       whole = read;
       break;
@@ -140,7 +166,8 @@ inline ScannedTar scan_tar(std::filesystem::path const& path, OnDamage on_damage
     }
   }
   settle(unknown);
-  if (whole && !ends_with_mark(file, end)) {
+  bool const marked = ends_with_mark(file, end);
+  if (whole && !marked) {
     tolerate(path.string(), [&] {
       throw DataError({.what = "a tar file is cut off",
                        .where = path.string() + ", byte " + std::to_string(end),
@@ -149,7 +176,8 @@ inline ScannedTar scan_tar(std::filesystem::path const& path, OnDamage on_damage
     });
     whole = false;
   }
-  if (!whole) builder.cut_off();
+  // Behind a mark of the end, whatever is damaged there, the last sample is whole.
+  if (!whole && !marked) builder.cut_off();
   return {.index = builder.finish(), .whole = undamaged};
 }
 
@@ -160,9 +188,7 @@ namespace frugal {
 /// Whether a tar file is compressed, by its first bytes: then TarSet refuses it, and TarStream
 /// reads it. StoreError for a file that cannot be read.
 inline bool is_compressed(std::filesystem::path const& path) {
-  File file = File::open(path);
-  std::array<std::byte, 6> head{};
-  return !detail::compression_of(std::span(head.data(), file.read(head))).empty();
+  return !detail::compression_of(detail::tar_block(detail::PooledFile(path), 0)).empty();
 }
 
 }  // namespace frugal

@@ -3,6 +3,7 @@
 
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/file_identity.hpp>
+#include <frugal/data/sample_set.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/shards/open_files.hpp>
 #include <frugal/data/shards/shard_paths.hpp>
@@ -34,14 +35,17 @@ struct TarSettings {
 /// The samples of tar files in WebDataset's layout, read in any order and by any number of threads.
 ///
 /// The first opening reads all headers of a shard and keeps them as an index, `x.tar.index`; an
-/// index of a shard with another size or time is made again. A sample is then one read: the bytes
-/// from its first member to the end of its last.
+/// index of a shard with another size, time or ctime is made again. A sample is then one read: the
+/// bytes from its first member to the end of its last.
 ///
 /// Cost    memory: none for indexes that were kept, whose pages the kernel can drop; else 40 bytes
-///         and the key for a sample, and 24 for a member. At most 256 shards are open at a time.
+///         and the key for a sample, and 24 for a member. At most 256 files of all sets of the
+///         process are open between reads. A read asks the system once for the file's stamp.
 /// Errors  DataError naming shard, member and byte: a compressed, truncated or damaged shard, a
-///         member with an unsafe name, two of one name. StoreError for a shard that cannot be
-///         opened. With OnDamage::Skip what is damaged is left out, and in damage().
+///         member with an unsafe name, two of one name. StoreError for a shard that is missing.
+///         With OnDamage::Skip these are left out, and in damage(). In either case IoError for a
+///         shard that cannot be opened or read now, and ChangedError for one that is not the file
+///         any more that the set was made of.
 /// Source  the layout: github.com/webdataset/webdataset, version 1.0.
 class TarSet {
  public:
@@ -72,7 +76,7 @@ class TarSet {
                        .fix = "Raise TarSettings::most_bytes, or leave the sample out."});
     }
     auto bytes = std::make_shared_for_overwrite<char[]>(size);
-    held_->files.read(shard, begin, {bytes.get(), size});
+    held_->files[shard].read(begin, {bytes.get(), size});
     std::vector<TarSample::Field> fields;
     fields.reserve(end - first);
     for (std::uint64_t m = first; m < end; ++m) {
@@ -120,33 +124,29 @@ class TarSet {
   DamageLog const& damage() const { return damage_; }
 
  private:
-  struct Shards {
-    std::vector<std::filesystem::path> paths;
+  struct Held {
+    std::vector<detail::PooledFile> files;
     std::vector<std::string> names;
     std::vector<detail::TarIndex> indexes;
     std::vector<std::uint64_t> begins{0};  // samples before each shard, and of all
     std::uint64_t most_bytes = 0;          // of a sample
   };
-  struct Held : Shards {
-    explicit Held(Shards shards) : Shards(std::move(shards)), files(std::move(this->paths)) {}
-    detail::OpenFiles files;
-  };
 
   static std::shared_ptr<Held const> hold(std::vector<std::filesystem::path> const& shards,
                                           TarSettings const& settings, DamageLog const& damage) {
-    Shards out;
-    out.most_bytes = settings.most_bytes;
+    auto out = std::make_shared<Held>();
+    out->most_bytes = settings.most_bytes;
     for (std::filesystem::path const& shard : shards) {
-      bool const opened = open_or_skip(settings.on_damage, damage, shard.string(), [&] {
-        out.indexes.push_back(detail::tar_index_of(shard, settings.on_damage, damage,
-                                                   settings.keep_index, settings.index_folder));
+      open_or_skip(settings.on_damage, damage, shard.string(), [&] {
+        detail::PooledFile file(shard);
+        out->indexes.push_back(detail::tar_index_of(file, settings.on_damage, damage,
+                                                    settings.keep_index, settings.index_folder));
+        out->files.push_back(std::move(file));
+        out->names.push_back(shard.string());
+        out->begins.push_back(out->begins.back() + out->indexes.back().samples());
       });
-      if (!opened) continue;
-      out.paths.push_back(shard);
-      out.names.push_back(shard.string());
-      out.begins.push_back(out.begins.back() + out.indexes.back().samples());
     }
-    return std::make_shared<Held const>(std::move(out));
+    return out;
   }
 
   struct Place {
@@ -154,12 +154,7 @@ class TarSet {
     std::uint64_t sample;
   };
   Place place(std::uint64_t index) const {
-    if (index >= size()) {
-      throw DataError({.what = "a sample past the end was asked for",
-                       .where = "sample " + std::to_string(index) + " of a TarSet",
-                       .why = "it has " + std::to_string(size()),
-                       .fix = "Ask for one below size()."});
-    }
+    detail::require_sample(index, size(), "a TarSet");
     auto const after = std::upper_bound(held_->begins.begin(), held_->begins.end(), index);
     auto const shard = static_cast<std::size_t>(after - held_->begins.begin()) - 1;
     return {shard, index - held_->begins[shard]};

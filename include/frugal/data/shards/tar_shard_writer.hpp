@@ -86,6 +86,9 @@ class TarShardWriter {
     add(key, std::span(fields.begin(), fields.size()));
   }
 
+  /// Whether the key is that of the sample before, which readers would make one of the two.
+  bool repeats(std::string_view key) const { return shard_ && in_shard_ != 0 && key == last_key_; }
+
   /// Ends the last shard.
   void finish() {
     if (shard_) close();
@@ -202,7 +205,7 @@ class TarShardWriter {
     std::string why;
     std::set<std::string_view> seen;
     if (fields.empty()) why = "it has no field";
-    if (shard_ && in_shard_ != 0 && key == last_key_) {
+    if (repeats(key)) {
       why = "its key is that of the sample before: readers would make one of the two";
     }
     for (ShardField const& field : fields) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/shards/open_files.hpp>
 #include <frugal/data/shards/packed_sample.hpp>
 #include <frugal/data/shards/tar_members.hpp>
 #include <frugal/data/shards/tar_names.hpp>
@@ -22,12 +23,15 @@ namespace frugal {
 /// what else this libarchive can): to pack them. Training reads a TarSet.
 ///
 /// Errors  DataError naming file and member, for what TarSet refuses. After one of a member, next()
-///         continues after its sample; after one of the file it gives nothing more.
+///         continues after its sample; after one of the file it gives nothing more. IoError for a
+///         file that cannot be read now, ChangedError for one that changes under it.
 class TarStream {
  public:
   /// A member above `most` bytes is refused: it is read into memory.
   explicit TarStream(std::filesystem::path path, std::uint64_t most = std::uint64_t{1} << 32)
-      : path_(std::move(path)), most_(most), members_(path_, detail::TarMembers::Filters::all) {}
+      : path_(std::move(path)),
+        most_(most),
+        members_(detail::PooledFile(path_), detail::TarMembers::Filters::all) {}
 
  private:
   /// What the call gives; an error of it ends the file.
@@ -35,7 +39,7 @@ class TarStream {
   auto or_end(Call&& call) {
     try {
       return call();
-    } catch (DataError const&) {
+    } catch (Error const&) {
       end_ = true;
       throw;
     }

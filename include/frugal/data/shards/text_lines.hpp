@@ -3,6 +3,7 @@
 
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/file_identity.hpp>
+#include <frugal/data/sample_set.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/error.hpp>
 #include <frugal/store/hash.hpp>
@@ -35,7 +36,7 @@ enum class TextUnit {
 
 struct TextSettings {
   TextUnit unit = TextUnit::line;
-  OnDamage on_damage = OnDamage::Fail;  ///< of a file that cannot be opened
+  OnDamage on_damage = OnDamage::Fail;  ///< of a file that is missing, or is none
 };
 
 /// The lines, paragraphs or whole of text files, read in any order and by any number of threads.
@@ -44,7 +45,8 @@ struct TextSettings {
 /// unit begins. Bytes are given as they are, without a byte order mark at the start of a file.
 ///
 /// Cost    memory: a quarter of a byte for a sample. A read looks through 16 units on average.
-/// Errors  StoreError for a file that cannot be opened, unless OnDamage::Skip leaves it out.
+/// Errors  StoreError for a file that is missing or is none, unless OnDamage::Skip leaves it out;
+///         IoError for one that cannot be opened now.
 class TextLines {
  public:
   explicit TextLines(std::vector<std::filesystem::path> const& paths, TextSettings settings = {})
@@ -169,13 +171,9 @@ class TextLines {
   }
 
   TextFile const& file_of(std::uint64_t index) const {
-    auto const file = std::partition_point(files_->begin(), files_->end(),
-                                           [&](TextFile const& each) { return each.end <= index; });
-    if (file != files_->end()) return *file;
-    throw DataError({.what = "a sample past the end was asked for",
-                     .where = "sample " + std::to_string(index) + " of a TextLines",
-                     .why = "it has " + std::to_string(size()),
-                     .fix = "Ask for one below size()."});
+    detail::require_sample(index, size(), "a TextLines");
+    return *std::partition_point(files_->begin(), files_->end(),
+                                 [&](TextFile const& each) { return each.end <= index; });
   }
 
   static TextFile read(std::filesystem::path const& path, TextUnit unit, std::uint64_t begin) {

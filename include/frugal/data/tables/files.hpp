@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/sample_set.hpp>
 #include <frugal/error.hpp>
 
 #include <algorithm>
@@ -71,8 +72,9 @@ class GroupIndex {
   std::size_t groups() const { return ends_.size(); }
   std::uint64_t first(std::size_t group) const { return group == 0 ? 0 : ends_[group - 1]; }
 
-  /// The group of row `index`, below size().
+  /// The group of row `index`. DataError if that is not below size().
   std::size_t group(std::uint64_t index) const {
+    require_sample(index, size(), "a table");
     return static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) -
                                     ends_.begin());
   }

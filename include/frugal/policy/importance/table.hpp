@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -57,11 +58,15 @@ class ImportanceTable {
   /// The share of an epoch that is drawn without regard to the losses.
   double uniform() const { return uniform_; }
 
-  /// Takes the losses of a batch, on any device; they are copied to the host when an epoch begins
-  /// or the run is saved, and not before.
+  /// Takes the losses of a batch, on any device; they are copied to the host when an epoch begins,
+  /// the run is saved, or `most_waiting` batches wait: one wait for the device in so many steps.
   void record(at::Tensor const& index_B, at::Tensor const& loss_B) {
     waiting_.emplace_back(index_B, loss_B.detach());
+    if (waiting_.size() >= most_waiting) settle();
   }
+  static constexpr std::size_t most_waiting = 1024;
+  /// Batches whose losses are still where they were computed.
+  std::size_t waiting() const { return waiting_.size(); }
 
   /// Sets the probabilities for an epoch, unless they are already those of it.
   void begin(std::uint64_t epoch) {
