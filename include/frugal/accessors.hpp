@@ -113,6 +113,7 @@ class Accessors {
   FRUGAL_ACCESSORS(progress, "Progress<>")
   FRUGAL_ACCESSORS(recompute, "Recompute<>")
   FRUGAL_ACCESSORS(rollback, "Rollback<>")
+  FRUGAL_ACCESSORS(skip_non_finite, "SkipNonFinite")
   FRUGAL_ACCESSORS(smoke, "Smoke<>")
   FRUGAL_ACCESSORS(spot, "Spot<SigtermSave>")
   FRUGAL_ACCESSORS(start_on, "StartOn<Cpu, Epochs<1>>")

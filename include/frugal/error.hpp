@@ -87,7 +87,8 @@ struct SmokeError : Error {
   using Error::Error;
 };
 
-/// A loss with which training cannot continue; `where` has step, epoch and micro-batch.
+/// A loss with which training cannot continue, or what comes of one: gradients, weights. `where` has
+/// step, epoch and micro-batch.
 struct LossError : Error {
   /// Where the window of the loss begins. A window that is no step shares its step count with
   /// another one, so the position in the data identifies a window, and the step does not.
@@ -96,7 +97,7 @@ struct LossError : Error {
     std::uint64_t position = 0;  ///< samples of its epoch before it, or `elsewhere`
     std::uint64_t step = 0;      ///< completed optimizer steps
 
-    /// The position of a window that only another process knows.
+    /// The position of a window that is not known, or only to another process.
     static constexpr auto elsewhere = static_cast<std::uint64_t>(-1);
 
     friend constexpr bool operator==(Window const&, Window const&) = default;
@@ -124,7 +125,19 @@ struct ZeroWeightError : LossError {
   using LossError::LossError;
 };
 
-/// Gradients that stay NaN or infinite, however far the loss is scaled down.
+/// Gradients that are NaN or infinite although the loss is not; `loss` is their norm.
+struct NonFiniteGradientError : LossError {
+  using LossError::LossError;
+};
+
+/// Weights, or an optimizer's moments, that are NaN or infinite. `window` is the one that made them
+/// so, or has the position `elsewhere` if that is not known; `loss` is NaN.
+struct NonFiniteWeightsError : LossError {
+  using LossError::LossError;
+};
+
+/// Windows whose gradients stay NaN or infinite, one after the other: however far the loss is
+/// scaled down (FP16), and although each was skipped.
 struct GradientError : Error {
   using Error::Error;
 };

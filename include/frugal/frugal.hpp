@@ -86,6 +86,7 @@
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/rollback.hpp>
 #include <frugal/policy/schedule.hpp>
+#include <frugal/policy/skip_non_finite.hpp>
 #include <frugal/policy/smoke.hpp>
 #include <frugal/policy/spot.hpp>
 #include <frugal/policy/start_on.hpp>

@@ -13,12 +13,15 @@
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/rollback.hpp>
 #include <frugal/policy/schedule.hpp>
+#include <frugal/policy/skip_non_finite.hpp>
 #include <frugal/policy/throughput.hpp>
 #include <frugal/trainer.hpp>
 
 #include "support/files.hpp"
 #include "support/recorder.hpp"
 #include "support/running.hpp"
+
+#include <cmath>
 
 namespace frugal_test::policy_graph {
 
@@ -150,6 +153,21 @@ TEST_CASE("a window that overflows in FP16 is no step of a replayed run either")
   };
   CHECK(skipped() > 5);
   CHECK(skipped(Accumulate<2>{}, frugal::ClipNorm<0.3_r>{}) > 5);
+}
+
+TEST_CASE("a window that SkipNonFinite skips is no step of a replayed run either") {
+  frugal::Batch bad = samples(62);
+  bad.data = bad.data.clone();
+  bad.data[30].fill_(std::nanf(""));
+  auto const skipped = [&](auto... policies) {
+    RecorderLog log;
+    Ran const ran = same_as_eager(Mlp::Shape{}, bad, log, policies..., frugal::SkipNonFinite{},
+                                  Optimize<AdamW>{.lr = 0.01}, frugal::ClipNorm<0.3_r>{});
+    CHECK(std::isfinite(ran.report.train_loss));
+    return ran.report.skipped;
+  };
+  CHECK(skipped() == 3);
+  CHECK(skipped(Accumulate<2>{}) == 3);
 }
 
 TEST_CASE("an average at another cadence than every step is updated between replays") {

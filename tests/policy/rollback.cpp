@@ -4,6 +4,7 @@
 #include <frugal/frugal.hpp>
 
 #include "support/files.hpp"
+#include "support/non_finite.hpp"
 #include "support/running.hpp"
 
 #include <signal.h>
@@ -102,15 +103,155 @@ TEST_CASE("an epoch whose only window is skipped is an epoch") {
   CHECK(outcome.report.advice.size() == 2);
 }
 
-TEST_CASE("of the windows that overflow in FP16 and share a step, the bad one is skipped") {
+TEST_CASE("FP16 skips a window with a bad loss as one that overflows, and nothing is rolled back") {
   frugal::Precision<frugal::FP16> const half{.scaling = {.initial = 1e8}};
   Outcome const clean = run(without(8), {.epochs = 2}, {}, half);
   CHECK(clean.report.skipped > 3);
   CHECK(clean.report.steps > 3);
   Outcome const outcome =
-      run(spoilt(not_a_number, 8), {.epochs = 2}, {}, half, Rollback<Every<1000>>{.slow_down = 1});
-  CHECK(outcome.report.skipped == clean.report.skipped);
+      run(spoilt(not_a_number, 8), {.epochs = 2}, {}, half, Rollback<Every<1000>>{.jump = 20});
+  // The first bad window takes the place of one that would overflow, and the second is one more.
+  CHECK(outcome.report.skipped == clean.report.skipped + 1);
+  CHECK(outcome.report.steps == clean.report.steps + 1);
+  CHECK(outcome.report.advice == clean.report.advice);
+}
+
+TEST_CASE("a loss that is not finite, and whose window is skipped, is not in the mean of a jump") {
+  frugal::Batch bad = samples(100);
+  bad.data = bad.data.clone();
+  bad.data.narrow(0, 4, 4).fill_(not_a_number);
+  auto const trained = [&] {
+    return run(bad, {.epochs = 2}, {}, frugal::SkipNonFinite{},
+               Rollback<Every<1000>>{.jump = 20, .at_most = 1});
+  };
+  CHECK(trained().report.skipped == 2);
+  bad.data.narrow(0, 88, 4).mul_(-1000);  // a jump is found all the same
+  CHECK_THROWS_AS(trained(), frugal::LossJumpError);
+}
+
+/// The weights after three epochs, and the advice.
+template <class Objective, class Module, class... Ps>
+Outcome train(Objective const& objective, std::shared_ptr<Module> module, frugal::Batch const& data,
+              Ps const&... policies) {
+  frugal::Trainer trainer{module, objective, frugal::Settings{.epochs = 3}, policies...};
+  frugal::Resident source(data, {.batch = 4, .shuffle = false});
+  Outcome outcome;
+  outcome.report = trainer.fit(source);
+  outcome.tensors = tensors_of(*module);
+  return outcome;
+}
+
+template <class Cadence, class... Ps>
+void passes_over_a_bad_gradient(Ps const&... policies) {
+  auto const mlp = [] { return std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3}); };
+  frugal::Batch const bad = marked(44, 20, 4);
+  Outcome const clean =
+      train(Rooted{}, mlp(), support::without(bad, 20, 4), Optimizer{}, policies...);
+  Outcome const outcome =
+      train(Rooted{}, mlp(), bad, Optimizer{}, Rollback<Cadence>{.slow_down = 1}, policies...);
   CHECK(same_bits(outcome.tensors, clean.tensors));
+  CHECK(outcome.report.steps == clean.report.steps);
+}
+
+TEST_CASE("a window with a finite loss and a NaN gradient is passed over, and no other") {
+  passes_over_a_bad_gradient<Every<1>>();     // seen before the state is kept
+  passes_over_a_bad_gradient<Every<3>>();     // likewise, of three windows
+  passes_over_a_bad_gradient<Every<1000>>();  // seen by the loss of the next window
+}
+
+TEST_CASE("the same if ClipNorm sees the gradient before the update") {
+  using namespace frugal::literals;
+  passes_over_a_bad_gradient<Every<1000>>(frugal::ClipNorm<100.0_r>{});
+}
+
+TEST_CASE("a return that looks for a window counts once, and lowers the rate once") {
+  auto const trained = [](int at_most) {
+    return train(Rooted{}, std::make_shared<Mlp>(), marked(44, 20, 4), Optimizer{},
+                 Rollback<Every<1000>>{.at_most = at_most});
+  };
+  std::vector<std::string> const advice = trained(3).report.advice;
+  REQUIRE(advice.size() == 6);
+  // The next window's loss is NaN, and then the window itself is found.
+  CHECK(advice[0] ==
+        "at step 6 the loss was nan: back to step 0, that window is passed over, learning rate "
+        "times 0.5");
+  CHECK(advice[1] ==
+        "at step 5 the weights are not finite: back to step 0, that window is passed over, "
+        "learning rate times 0.5");
+  CHECK(advice[5].ends_with("learning rate times 0.125"));
+  CHECK_THROWS_AS(trained(2), frugal::NonFiniteLossError);
+}
+
+TEST_CASE("a NaN in a rare row, which no loss ever sees, is not kept: its window is passed over") {
+  auto const rows = [] { return std::make_shared<Rows>(); };
+  auto const sgd = frugal::Optimize<frugal::SGD>{.lr = 0.1};
+  frugal::Batch const bad = rows_of(5);
+  frugal::Batch const good = support::without(bad, 20, 4);
+  Outcome const outcome = train(RareRow{}, rows(), bad, sgd, Rollback<Every<4>>{.slow_down = 1});
+  CHECK(same_bits(outcome.tensors, train(RareRow{}, rows(), good, sgd).tensors));
+  CHECK(outcome.report.steps == 27);
+  REQUIRE(outcome.report.advice.size() == 6);
+  CHECK(outcome.report.advice[0] ==
+        "at step 7 the weights are not finite: back to step 4, to find the window that did it, "
+        "learning rate times 1");
+}
+
+TEST_CASE("an infinite moment with finite weights is not kept either") {
+  frugal::Batch const bad = marked(44, 20, 4);
+  auto const mlp = [] { return std::make_shared<Mlp>(); };
+  Outcome const clean = train(Huge{}, mlp(), support::without(bad, 20, 4), Optimizer{});
+  Outcome const outcome =
+      train(Huge{}, mlp(), bad, Optimizer{}, Rollback<Every<4>>{.slow_down = 1});
+  CHECK(same_bits(outcome.tensors, clean.tensors));
+  CHECK(outcome.report.advice.size() == 6);
+}
+
+TEST_CASE("a module whose weights are not finite is refused before the first step") {
+  auto const module = std::make_shared<Rows>();
+  {
+    torch::NoGradGuard const no_gradients;
+    module->table->weight[3][1] = not_a_number;
+  }
+  CHECK_THROWS_WITH_AS(train(RareRow{}, module, rows_of(-1), Optimizer{}, Rollback<Every<4>>{}),
+                       doctest::Contains("tensor 'table.weight', step 0"),
+                       frugal::NonFiniteWeightsError);
+}
+
+/// Cross-entropy less 10.
+struct Negative {
+  frugal::Loss operator()(std::shared_ptr<Mlp>& module, frugal::Batch const& batch) const {
+    frugal::Loss loss = frugal::CrossEntropy{}(module, batch);
+    loss.value = loss.value - 10;
+    return loss;
+  }
+};
+
+TEST_CASE("a negative loss is no jump, and one far above negative losses is") {
+  Rollback<Every<1>> const watchful{.jump = 3};
+  auto const mlp = [] { return std::make_shared<Mlp>(); };
+  CHECK(train(Negative{}, mlp(), samples(44), Optimizer{}, watchful).report.advice.empty());
+  frugal::Batch bad = samples(100);
+  bad.data = bad.data.clone();
+  bad.data.narrow(0, 88, 4).mul_(-1000);
+  CHECK(train(Negative{}, mlp(), bad, Optimizer{}, watchful).report.advice.size() == 3);
+}
+
+/// A loss of 1; with a mark one of 0 over nothing.
+struct HalfMasked {
+  frugal::Loss operator()(std::shared_ptr<Mlp>& module, frugal::Batch const& batch) const {
+    bool const counts = batch.data.max().item<float>() < mark;
+    at::Tensor const loss = module->forward(batch.data).sum() * 0 + (counts ? 1 : 0);
+    return {.value = loss, .weight = counts ? 4.0 : 0.0};
+  }
+};
+
+TEST_CASE("a micro-batch of weight 0 is not in the mean of a jump") {
+  frugal::Batch data = samples(80);
+  data.data = data.data.clone();
+  for (std::int64_t i = 4; i < 80; i += 8) data.data.narrow(0, i, 4).fill_(mark);
+  Outcome const outcome = train(HalfMasked{}, std::make_shared<Mlp>(), data, Optimizer{},
+                                frugal::Accumulate<2>{}, Rollback<Every<1>>{.jump = 1.5});
+  CHECK(outcome.report.advice.empty());
 }
 
 TEST_CASE("so it does with windows of several micro-batches, clipping and a schedule") {

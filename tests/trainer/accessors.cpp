@@ -65,7 +65,7 @@ TEST_CASE("each accessor is the policy of its kind") {
                             EarlyStop<>{}, Average<>{}, Checkpoint<Every<500>>{}, Rollback<>{},
                             Spot<SigtermSave>{}, Smoke<>{}, Log<>{}, Progress<>{}, Throughput<>{},
                             Recompute<>{}, Activations<Offload>{}, AutoBatch{}, KeepMemory{},
-                            FlushDenormals{});
+                            FlushDenormals{}, SkipNonFinite{});
   auto const same = [](auto& a, auto& b) { return static_cast<void const*>(&a) == &b; };
   namespace k = frugal::kinds;
   CHECK(same(trainer.precision(), trainer.policy<k::precision>()));
@@ -85,6 +85,7 @@ TEST_CASE("each accessor is the policy of its kind") {
   CHECK(same(trainer.progress(), trainer.policy<k::progress>()));
   CHECK(same(trainer.recompute(), trainer.policy<k::recompute>()));
   CHECK(same(trainer.rollback(), trainer.policy<k::rollback>()));
+  CHECK(same(trainer.skip_non_finite(), trainer.policy<k::skip_non_finite>()));
   CHECK(same(trainer.smoke(), trainer.policy<k::smoke>()));
   CHECK(same(trainer.spot(), trainer.policy<k::spot>()));
   CHECK(same(trainer.throughput(), trainer.policy<k::throughput>()));

@@ -113,8 +113,8 @@ TEST_CASE("every page that a plan names is there") {
   each(frugal::list<k::precision, k::accumulate, k::clip, k::optimizer, k::schedule, k::validate,
                     k::execution, k::activations, k::audit, k::auto_batch, k::average,
                     k::checkpoint, k::device, k::early_stop, k::flush_denormals, k::keep_memory,
-                    k::log, k::progress, k::recompute, k::rollback, k::smoke, k::spot, k::start_on,
-                    k::stop_after, k::throughput>{});
+                    k::log, k::progress, k::recompute, k::rollback, k::skip_non_finite, k::smoke,
+                    k::spot, k::start_on, k::stop_after, k::throughput>{});
 }
 
 TEST_CASE("cautions for this machine are in the plan") {

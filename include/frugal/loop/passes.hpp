@@ -179,7 +179,7 @@ class Passes {
     at.window_micro_batches += window_.micro_batches();
     at.window_samples += window_.samples();
     at.window_tokens += window_.tokens();
-    if constexpr (Traits::shares) began_ = at.position;
+    run_.window = {at.epoch, at.position, at.step};
     at.position = consumed_.after(at.position, window_.samples());
     at.sample += window_.samples();
     at.token += window_.tokens();
@@ -187,7 +187,7 @@ class Passes {
 
   template <Audience audience>
   void update() {
-    gather<audience>();
+    gather<audience>(audience == Audience::all);
     if constexpr (reevaluates) run_.window_loss = kept_.mean(window_.weight());
     Update<Context> phase(run_);
     guarded("the update", run_.counters, [&] { emit<on::update, audience>(phase); });
@@ -223,7 +223,7 @@ class Passes {
       window_.add(batch, *loss.weight);
       kept_.add(loss);
     });
-    gather<Audience::all>();
+    gather<Audience::all>(/*counts=*/false);
     return run_.window_loss = kept_.mean(window_.weight());
   }
   double weight() const { return window_.weight(); }
@@ -290,22 +290,23 @@ class Passes {
     window_.complete(run_.gradients.tensors());
   }
 
+  /// `counts`: for the window's step, and not for a trial or a line search.
   template <Audience audience>
-  void gather() {
+  void gather(bool counts) {
     run_.gradients.collect(run_.parameters);
     if constexpr (Traits::shares) {
       // Trials are local: their number depends on this process's memory.
       double all = window_.weight();
       if constexpr (audience == Audience::all) {
         all = run_.window_weight(all);
-        require_weight(all, run_.counters, began_);
+        require_weight(all, run_.counters, run_.window.position);
       }
       window_.complete(run_.gradients.tensors());  // unless the last micro-batch has
       window_.settle(run_.gradients.tensors(), all);
     } else {
       window_.settle(run_.gradients.tensors());
     }
-    Gradients<Context> phase(run_);
+    Gradients<Context> phase(run_, counts);
     emit<on::gradients, audience>(phase);
   }
 
@@ -314,7 +315,6 @@ class Passes {
   Window<Traits::splits ? 0 : Traits::micro_batches, Traits::shares> window_;
   [[no_unique_address]] KeptWindow<Batch, reevaluates> kept_;
   [[no_unique_address]] Consumed<Source> consumed_;
-  std::uint64_t began_ = 0;  // position of the window, where processes share it
 };
 
 }  // namespace frugal::detail

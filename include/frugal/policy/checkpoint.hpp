@@ -38,7 +38,8 @@ namespace frugal {
 ///         policy's state. Its own are the best metrics so far and the number of failed saves.
 /// Errors  SettingsError without Settings::run; LockError while another trainer works there;
 ///         StateError for a checkpoint of another run, naming the first difference; StoreError
-///         when it cannot be written (see on_failure).
+///         when it cannot be written (see on_failure); NonFiniteWeightsError for weights or moments
+///         that are NaN or infinite, of which it writes nothing.
 /// Source  commits after Pillai et al., "All File Systems Are Not Created Equal" (OSDI 2014);
 ///         Every<Auto> after Young (1974) and Daly (2006).
 ///

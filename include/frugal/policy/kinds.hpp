@@ -144,6 +144,10 @@ struct rollback : observer_kind {
   static constexpr std::string_view page = "policy/rollback.md";
   static constexpr int rank = 1;
 };
+struct skip_non_finite : observer_kind {
+  static constexpr std::string_view name = "SkipNonFinite";
+  static constexpr std::string_view page = "policy/skip_non_finite.md";
+};
 struct smoke : observer_kind {
   static constexpr std::string_view name = "Smoke";
   static constexpr std::string_view page = "policy/smoke.md";

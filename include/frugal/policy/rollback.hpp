@@ -6,29 +6,40 @@
 #include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
+#include <frugal/error.hpp>
+#include <frugal/libtorch/parameters.hpp>
+#include <frugal/policy/finite_state.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
+#include <frugal/policy/rollback/bad_windows.hpp>
+#include <frugal/policy/rollback/loss_mean.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/state/snapshot.hpp>
 
 namespace frugal {
 
-/// Restores the run's last good state when a loss is NaN or infinite, or jumps: skips the window
-/// concerned, lowers the learning rate, and continues training.
+/// Restores the run's last good state when a loss is NaN or infinite, or jumps, or when weights or
+/// the optimizer's moments are not finite: skips the window that did it, lowers the learning rate,
+/// and continues training.
 ///
 /// Lever   runs to convergence: one bad batch at night does not end the run.
-/// Cost    a copy of the state in host memory, at its cadence. A loss in host memory is checked at
-///         once; one on a device at the cadence, before the copy: one host sync.
-/// State   the skipped windows, the number of rollbacks, and the mean of the losses. With
-///         Checkpoint also the good state, unless that is what is being saved.
-/// Errors  the NonFiniteLossError or LossJumpError itself, after `at_most` rollbacks; SettingsError
-///         for invalid settings.
+/// Cost    a copy of the state in host memory, and before it a reading of the weights and moments,
+///         at its cadence. A loss in host memory is checked at once; one on a device at the
+///         cadence, before the copy: one host sync.
+/// State   the skipped windows, the number of rollbacks, the mean of the losses, and which window
+///         it looks for. With Checkpoint also the good state, unless that is what is being saved.
+/// Errors  the NonFiniteLossError, LossJumpError, NonFiniteGradientError or NonFiniteWeightsError
+///         itself, after `at_most` rollbacks; SettingsError for invalid settings.
+///
+/// A gradient may be NaN although the loss is finite: then the bad loss is that of a later window,
+/// if there is any. So if the weights are not finite, the run goes back and looks at them after each
+/// step, until the window that makes them so is found.
 /// Source  Chowdhery et al., "PaLM" (2022), section 5.1, did this by hand at loss spikes: restart
 ///         from an earlier checkpoint and skip the batches.
 template <class... Options>
@@ -54,7 +65,9 @@ struct Rollback {
   static constexpr About about{Term::runs_to_convergence, "at its cadence a copy of the state"};
   static constexpr bool capturable = true;
 
-  /// A loss is a jump if it exceeds this multiple of the mean of those before it; 0: never.
+  /// A loss is a jump if it exceeds this multiple of the mean of those before it; 0: never. Of
+  /// losses that may be negative: if it exceeds their mean by `jump` - 1 times the mean of their
+  /// absolute values, which is the same if all are positive.
   double jump = 0;
   double slow_down = 0.5;  ///< factor of the learning rate at each rollback
   int at_most = 3;         ///< rollbacks; the next bad loss is thrown
@@ -69,7 +82,8 @@ class Rollback<Options...>::State {
  public:
   explicit State(Rollback const& settings) : settings_(settings) {}
 
-  void on_fit_begin(FitBegin<Context>&) const {
+  void on_fit_begin(FitBegin<Context>& phase) {
+    finite_.begin(base_module(phase.module()));
     bool const sane_jump = settings_.jump == 0 || settings_.jump > 1;
     if (sane_jump && settings_.slow_down > 0 && settings_.slow_down <= 1 &&
         settings_.at_most >= 1) {
@@ -83,6 +97,7 @@ class Rollback<Options...>::State {
 
   void on_loss(LossReady<Context>& phase) {
     if (looks_late || settings_.jump == 0 || !phase.loss.value.is_cpu()) return;
+    if (*phase.loss.weight == 0) return;  // a mean over nothing
     // The sample count changes with every window, so another count means another window.
     if (std::exchange(window_, phase.counters().sample) != phase.counters().sample) {
       mean_before_ = mean_;
@@ -96,6 +111,10 @@ class Rollback<Options...>::State {
 
   void on_step(Step<Context>& phase) {
     step_ = phase.counters().step;
+    if (bad_.searching()) [[unlikely]] {
+      require_finite(phase, at_);
+      bad_.cleared(step_);
+    }
     if (!Cadence::due_at_step(phase.counters())) return;
     // Keep only a state that is known to be good: this throws pending bad losses of the device.
     // Several processes agree on one number, and throw at the next window.
@@ -119,22 +138,28 @@ class Rollback<Options...>::State {
     if (kept_step_ == nothing) keep(phase);
     if (now.step == bad_step_) {
       bad_step_ = nothing;
-      skips_.push_back({now.epoch, now.position});
+      bad_.add(now.epoch, now.position);
     }
     at_ = {now.epoch, now.position, now.step};
-    for (Skip const& skip : skips_) {
-      if (skip.epoch == now.epoch && skip.position == now.position) phase.skip();
-    }
+    if (bad_.has(now.epoch, now.position)) phase.skip();
   }
 
   /// Restores the last good state. False after too many rollbacks.
   bool recover(SafePoint<Context>& phase, LossError const& error) {
-    if (returns_ == settings_.at_most) return false;
-    ++returns_;
-    if (error.window.position != LossError::Window::elsewhere) {
-      skips_.push_back({error.window.epoch, error.window.position});
+    if (kept_step_ == nothing) return false;
+    bool const known = error.window.position != LossError::Window::elsewhere;
+    bool const of_weights = dynamic_cast<NonFiniteWeightsError const*>(&error) != nullptr;
+    // The return that looked for this window has been counted.
+    bool const found = bad_.searching() && of_weights && known;
+    if (!found && returns_++ == settings_.at_most) return false;
+    if (found) {
+      bad_.found(error.window);
+    } else if (!bad_.searching() && (of_weights ? !known : has_bad_weights(phase))) {
+      bad_.search(error.window, std::max(error.window.step, phase.counters().step));
+    } else if (known) {
+      bad_.add(error.window.epoch, error.window.position);
     }
-    double const scale = phase.learning_rate_scale() * settings_.slow_down;
+    double const scale = phase.learning_rate_scale() * (found ? 1 : settings_.slow_down);
     busy_ = true;
     phase.restore(good_);
     busy_ = false;
@@ -147,13 +172,7 @@ class Rollback<Options...>::State {
                    {"loss", error.loss},
                    {"learning_rate_scale", scale},
                    {"returns", static_cast<std::uint64_t>(returns_)}}});
-    char text[200];
-    std::snprintf(text, sizeof text,
-                  "at step %llu the loss was %g: back to step %llu, that window is passed over, "
-                  "learning rate times %g",
-                  static_cast<unsigned long long>(error.window.step), error.loss,
-                  static_cast<unsigned long long>(kept_step_), scale);
-    phase.advise(text);
+    phase.advise(text_of(error, known, scale));
     return true;
   }
 
@@ -166,15 +185,7 @@ class Rollback<Options...>::State {
       if (archive.holds("bad_step")) archive("bad_step", bad_step_);
     }
     mean_.persist(archive);
-    std::vector<std::uint64_t> flat;
-    for (Skip const& skip : skips_) flat.insert(flat.end(), {skip.epoch, skip.position});
-    archive("skips", flat);
-    if (Archive::loading) {
-      skips_.clear();
-      for (std::size_t i = 0; i + 1 < flat.size(); i += 2) {
-        skips_.push_back({flat[i], flat[i + 1]});
-      }
-    }
+    bad_.persist(archive);
     persist_good(archive);
   }
 
@@ -183,37 +194,14 @@ class Rollback<Options...>::State {
   static constexpr bool looks_late = captures_steps<typename Context::policies>;
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
-  struct Skip {
-    std::uint64_t epoch, position;
-  };
-
-  /// Running mean of the losses, with a decay of 2% per loss.
-  struct Mean {
-    double value = 0;
-    std::uint64_t count = 0;
-
-    void add(double loss) {
-      ++count;
-      double const share = std::max(0.02, 1.0 / static_cast<double>(count));
-      value += (loss - value) * share;
-    }
-    /// Whether there are enough losses to distinguish a jump from their variation.
-    bool settled() const { return count >= 20; }
-
-    template <class Archive>
-    void persist(Archive& archive) {
-      archive("mean", value);
-      archive("losses", count);
-    }
-  };
-
   void look(double loss, Counters const& now) {
-    if (mean_.settled() && loss > settings_.jump * mean_.value) {
+    if (!std::isfinite(loss)) return;  // a policy skips its window
+    if (mean_.jumps(loss, settings_.jump)) {
       throw LossJumpError(
           {.what = "the loss jumped to " + std::to_string(loss),
            .where = "epoch " + std::to_string(at_.epoch) + ", step " + std::to_string(at_.step) +
                     ", micro-batch " + std::to_string(now.micro_batch),
-           .why = "the mean of the losses before it is " + std::to_string(mean_.value),
+           .why = "the mean of the losses before it is " + std::to_string(mean_.value()),
            .fix = "Check the samples of that window, lower the learning rate, or raise "
                   "Rollback::jump."},
           at_, loss);
@@ -221,12 +209,59 @@ class Rollback<Options...>::State {
     mean_.add(loss);
   }
 
-  void keep(SafePoint<Context>& phase) {
+  /// Looks at parts of the run without a copy. `live_` has them until it is released.
+  std::optional<std::string> first_bad(SafePoint<Context>& phase, Part parts) {
+    if (holds(parts, Part::states)) phase.settle_losses();  // may throw
     busy_ = true;
-    phase.take(good_, Part::good);
+    phase.take(live_, parts, Copies::live);
     busy_ = false;
+    return finite_.first_bad(live_.module, live_.run);
+  }
+  /// Several processes agree.
+  static bool agreed(SafePoint<Context>& phase, bool bad) {
+    return phase.reduce(Quantity::overflow, bad ? 1.0 : 0.0) != 0;
+  }
+  bool has_bad_weights(SafePoint<Context>& phase) {
+    bool const bad = first_bad(phase, Part::module).has_value();
+    live_ = {};
+    return agreed(phase, bad);
+  }
+
+  /// Throws if weights or moments are not finite. `window`: the one that made them so.
+  void require_finite(SafePoint<Context>& phase, LossError::Window const& window) {
+    auto const bad = first_bad(phase, Part::good);
+    if (!agreed(phase, bad.has_value())) return;
+    live_ = {};
+    throw detail::non_finite_weights(bad.value_or("of another process"), window, step_);
+  }
+
+  void keep(SafePoint<Context>& phase) {
+    LossError::Window window = at_;
+    // Of several windows since the good state it is not known which one did it.
+    if (kept_step_ == nothing || step_ != kept_step_ + 1) {
+      window.position = LossError::Window::elsewhere;
+    }
+    require_finite(phase, window);
+    good_.copy(live_, detail::run_of(phase).device);
+    live_ = {};
     kept_step_ = phase.counters().step;
     kept_mean_ = mean_;
+  }
+
+  std::string text_of(LossError const& error, bool known, double scale) const {
+    bool const of_loss = dynamic_cast<NonFiniteWeightsError const*>(&error) == nullptr &&
+                         dynamic_cast<NonFiniteGradientError const*>(&error) == nullptr;
+    auto const short_text = [](double number) {
+      if (std::isnan(number)) return std::string("nan");  // a printed NaN has a sign
+      char text[32];
+      std::snprintf(text, sizeof text, "%g", number);
+      return std::string(text);
+    };
+    return "at step " + std::to_string(error.window.step) + " " +
+           (of_loss ? "the loss was " + short_text(error.loss) : error.fault().what) +
+           ": back to step " + std::to_string(kept_step_) + ", " +
+           (known ? "that window is passed over" : "to find the window that did it") +
+           ", learning rate times " + short_text(scale);
   }
 
   // A run that resumes between two good states needs the one that it would restore.
@@ -247,16 +282,18 @@ class Rollback<Options...>::State {
   }
 
   Rollback settings_;
+  detail::FiniteState finite_;
   RunSnapshot good_;
+  RunSnapshot live_;  ///< the run's own tensors, while they are looked at
   std::uint64_t kept_step_ = nothing;
   std::uint64_t step_ = 0;
   LossError::Window at_{};            ///< the current window
   std::uint64_t bad_step_ = nothing;  ///< from an old checkpoint
-  std::vector<Skip> skips_;
+  detail::BadWindows bad_;
   int returns_ = 0;
-  Mean mean_;
-  Mean kept_mean_;
-  Mean mean_before_;  ///< at the beginning of the window, if its losses are checked
+  detail::LossMean mean_;
+  detail::LossMean kept_mean_;
+  detail::LossMean mean_before_;  ///< at the beginning of the window, if its losses are checked
   std::uint64_t window_ = nothing;
   bool busy_ = false;
 };

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/error.hpp>
 #include <frugal/libtorch/parameters.hpp>
 #include <frugal/run/counters.hpp>
 #include <frugal/run/event.hpp>
@@ -51,6 +52,7 @@ struct AnyRun {
   Counters counters{};
   LearningRate rate{};
   LossLedger ledger{};
+  LossError::Window window{};  ///< the last one whose gradients were gathered
   GradientList gradients{};
   GradientNorm gradient_norm{};
   Overflow overflow{};

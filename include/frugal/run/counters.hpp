@@ -17,7 +17,8 @@ struct Counters {
   std::uint64_t micro_batch = 0;  ///< forward and backward passes
   std::uint64_t sample = 0;       ///< samples
   std::uint64_t token = 0;        ///< tokens (batch_traits::tokens)
-  std::uint64_t skipped = 0;  ///< windows whose gradients overflowed: not steps (Precision<FP16>)
+  std::uint64_t skipped = 0;      ///< windows whose gradients are not finite: not steps
+                                  ///< (Precision<FP16>, SkipNonFinite)
   std::uint64_t passed_over = 0;  ///< windows that a policy skipped: not steps either
 
   // The contribution of the last window and of the skipped ones before it. A cadence in samples or

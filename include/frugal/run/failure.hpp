@@ -98,11 +98,13 @@ void guarded(char const* part, Counters const& at, F&& body) {
 }
 
 [[noreturn]] inline void refuse_reevaluation() {
-  throw SettingsError({.what = "the optimizer evaluates a window twice, and the loss is scaled",
-                       .where = "Optimize<Any>",
-                       .why = "Precision<FP16> changes the loss scale between windows, and a line "
-                              "search compares their losses",
-                       .fix = "Use Precision<BF16> or Precision<FP32> with LBFGS."});
+  throw SettingsError(
+      {.what = "the optimizer evaluates a window twice, and a policy may skip the window",
+       .where = "Optimize<Any>",
+       .why = "Precision<FP16> changes the loss scale between windows, and a line search compares "
+              "their losses; it may probe weights whose gradients are not finite, which "
+              "SkipNonFinite would count",
+       .fix = "With LBFGS use Precision<BF16> or Precision<FP32>, without SkipNonFinite."});
 }
 
 /// Such a window has no mean loss, and no gradient for an update.

@@ -14,6 +14,7 @@
 
 #include <frugal/error.hpp>
 #include <frugal/run/counters.hpp>
+#include <frugal/run/norm_ledger.hpp>
 #include <frugal/run/scalar_ledger.hpp>
 #include <frugal/run/scalars.hpp>
 
@@ -71,6 +72,16 @@ class LossLedger {
     }
   }
 
+  /// From now on a loss that is not finite is no error, and is in no mean: a policy skips its
+  /// window.
+  void leave_bad_losses() { leaves_bad_losses_ = true; }
+
+  /// A norm of gradients on a device, which is read when losses are. Then throws
+  /// NonFiniteGradientError if it is not finite, and no window before it had a bad loss.
+  void add_norm(at::Tensor norm, LossError::Window const& window, Counters const& now) {
+    norms_.add(std::move(norm), window, now.micro_batch);
+  }
+
   /// The objective's scalars; read when losses are.
   void add(Scalars const& scalars, double weight) { scalars_.add(scalars, weight); }
   void follow(ScalarSpan& span) { scalars_.follow(span); }
@@ -78,7 +89,8 @@ class LossLedger {
   /// Reads the losses still on a device; waits once, however many there are.
   void settle() {
     scalars_.settle();
-    if (pending_.empty()) return;
+    NormLedger::Norm norm = norms_.settle();
+    if (pending_.empty()) return refuse_bad(norm);
     if (!losses_.empty()) pack();
     at::Tensor const all = packed_.size() == 1 ? packed_.front() : at::cat(packed_);
     at::Tensor const host = all.cpu().to(at::kDouble);
@@ -87,8 +99,10 @@ class LossLedger {
     entries.swap(pending_);
     double const* value = static_cast<double const*>(host.const_data_ptr());
     for (Pending const& entry : entries) {
+      if (entry.origin.micro_batch >= norm.micro_batch) refuse_bad(norm);
       enter(*value++, entry.weight, entry.origin);
     }
+    refuse_bad(norm);
   }
 
   /// Weighted mean of this epoch's losses so far; NaN before the first. May wait for a device.
@@ -131,6 +145,7 @@ class LossLedger {
     pending_.clear();
     losses_.clear();
     packed_.clear();
+    norms_.reset();
     scalars_.reset();
     sum_ = weight_ = window_weight_ = 0;
   }
@@ -198,8 +213,8 @@ class LossLedger {
 
   void enter(double value, double weight, Origin const& origin) {
     if (!std::isfinite(value)) [[unlikely]] {
-      if (host_ != Reading::when_agreed) throw error_of(value, origin);
-      postpone(std::make_exception_ptr(error_of(value, origin)));
+      if (leaves_bad_losses_) return;
+      refuse(error_of(value, origin));
     }
     sum_ += value * weight;
     weight_ += weight;
@@ -212,6 +227,18 @@ class LossLedger {
       window_weight_ += weight;
       last_ += (value - last_) * (weight / window_weight_);
     }
+  }
+
+  /// Once.
+  void refuse_bad(NormLedger::Norm& norm) {
+    if (!norm.bad()) return;
+    refuse(detail::non_finite_gradient(std::exchange(norm.value, 0), norm.window));
+  }
+
+  template <class Error>
+  void refuse(Error error) {
+    if (host_ != Reading::when_agreed) throw error;
+    postpone(std::make_exception_ptr(std::move(error)));
   }
 
   static NonFiniteLossError error_of(double value, Origin const& origin) {
@@ -231,7 +258,9 @@ class LossLedger {
   std::vector<Pending> pending_;
   std::vector<at::Tensor> packed_;  // the pending losses: first these,
   std::vector<at::Tensor> losses_;  // then these
+  NormLedger norms_;
   ScalarLedger scalars_;
+  bool leaves_bad_losses_ = false;
   double sum_ = 0;
   double weight_ = 0;
   double last_ = std::numeric_limits<double>::quiet_NaN();

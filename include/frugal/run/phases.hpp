@@ -58,6 +58,9 @@ struct FitBegin : SafePoint<Context> {
   void try_validation(std::size_t batches) { this->run().validation_trial = batches; }
   /// Runs deferred set-up (the AutoBatch search) now, so that the step-0 checkpoint includes it.
   void settle() { this->run().loop->settle(); }
+  /// This policy skips every window with a bad loss (Gradients::skip_step), as one with a bad
+  /// gradient: a loss that is NaN or infinite is no error then, and is in no mean.
+  void leave_bad_losses() { this->run().ledger.leave_bad_losses(); }
   /// Registers a file that grows with the run: a checkpoint that refers to it makes it durable
   /// first.
   void writes_to(std::filesystem::path file) { this->run().files.push_back(std::move(file)); }

@@ -4,9 +4,11 @@
 #include <ATen/ATen.h>
 #include <c10/core/Device.h>
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
+#include <frugal/run/norm_ledger.hpp>
 #include <frugal/run/objective.hpp>
 #include <frugal/run/phase.hpp>
 #include <frugal/run/run.hpp>
@@ -99,7 +101,9 @@ struct Captured : Phase<Context> {
 /// The window's gradients are complete: reduce, unscale, clip.
 template <class Context>
 struct Gradients : Captured<Context> {
-  using Captured<Context>::Captured;
+  /// `does_count`: false in a trial step and in a line search, whose numbers may be bad.
+  explicit Gradients(Run<Context>& run, bool does_count = true)
+      : Captured<Context>(run), counts_(does_count) {}
   /// See Captured.
   template <class F>
   void on_host(F f) {
@@ -107,21 +111,45 @@ struct Gradients : Captured<Context> {
   }
   /// Gradients in parameter order, without parameters that received none.
   std::vector<at::Tensor> const& gradients() const { return this->run().gradients.tensors(); }
-  /// Reports their total norm before clipping to loggers: a number, or a scalar on a device.
+  /// Reports their total norm before clipping to loggers: a number, or a scalar on a device. Unless
+  /// a policy has reported an overflow flag before, which skips such a window, a norm that is not
+  /// finite is a NonFiniteGradientError: a number's now, a scalar's when losses are read.
   template <class Norm>
   void report_norm(Norm&& norm) {
+    bool const guards = counts_ && !overflow().defined();
     if constexpr (captures_steps<typename Context::policies>) {
-      on_host([norm](Gradients& now) { now.run().gradient_norm.set(norm); });
+      on_host([norm, guards](Gradients& now) {
+        if (guards) now.look_at_norm(copy_of(norm));
+        now.run().gradient_norm.set(norm);
+      });
     } else {
+      if (guards) look_at_norm(norm);
       this->run().gradient_norm.set(std::forward<Norm>(norm));
     }
   }
   /// Reports to the optimizer whether a gradient is not finite: a float scalar, 1 if so, which may
   /// still be in flight. If so, the optimizer does not change the weights.
   void report_overflow(at::Tensor found) { this->run().overflow.found = std::move(found); }
+  /// The last flag that was reported; undefined in a recipe where nobody does.
+  at::Tensor const& overflow() const { return this->run().overflow.found; }
   /// This window is no step: schedules and cadences do not advance, and no subscriber of `step`
   /// sees it.
   void skip_step() { this->run().overflow.skip = true; }
+
+ private:
+  static double copy_of(double norm) { return norm; }
+  /// The next replay writes to the tensor.
+  static at::Tensor copy_of(at::Tensor const& norm) { return norm.clone(); }
+
+  void look_at_norm(double norm) {
+    if (!std::isfinite(norm)) [[unlikely]]
+      throw detail::non_finite_gradient(norm, this->run().window);
+  }
+  void look_at_norm(at::Tensor const& norm) {
+    this->run().ledger.add_norm(norm, this->run().window, this->counters());
+  }
+
+  bool counts_;
 };
 
 /// The optimizer updates the weights.
@@ -147,7 +175,7 @@ struct Update : Captured<Context> {
   }
 
   GradientList const& gradients() const { return this->run().gradients; }
-  /// The flag from report_overflow(); undefined without loss scaling.
+  /// The flag from report_overflow(); undefined if no policy skips windows.
   at::Tensor const& overflow() const { return this->run().overflow.found; }
   /// The window's mean loss, for an optimizer that declares `reevaluates`.
   at::Tensor const& loss() const { return this->run().window_loss; }

@@ -81,11 +81,18 @@ class Snapshot {
     if (holds(parts, Part::generators) && !keeps_run()) generators_.take(from.device);
     if (holds(parts, Part::window)) take_window(from);
     bool const waits = holds(parts, Part::module) || keeps_run();
-    if (waits && copies != Copies::on_device && !from.device.is_cpu()) {
-      // Copies are asynchronous: wait once for all of them.
-      c10::impl::VirtualGuardImpl const guard(from.device.type());
-      guard.getStream(from.device).synchronize();
-    }
+    if (waits && (copies == Copies::on_host || copies == Copies::none)) wait_for(from.device);
+  }
+
+  /// Makes this a copy in host memory of a snapshot taken with Copies::live, before the run goes on.
+  /// Reuses the memory of this one. For Part::good.
+  void copy(Snapshot const& of, c10::Device device) {
+    at::NoGradGuard const no_gradients;
+    parts_ = of.parts_;
+    device_ = of.device_;
+    copy(of.module, module);
+    copy(of.run, run);
+    wait_for(device);
   }
 
   /// Restores the taken parts, or `only` some of them.
@@ -123,6 +130,20 @@ class Snapshot {
   }
 
  private:
+  /// Copies are asynchronous: waits once for all of them.
+  static void wait_for(c10::Device device) {
+    if (device.is_cpu()) return;
+    c10::impl::VirtualGuardImpl const guard(device.type());
+    guard.getStream(device).synchronize();
+  }
+  static void copy(StateDict const& from, StateDict& into) {
+    StateWriter writer(into, Copies::on_host);
+    for (auto const& [path, tensor] : from.tensors) writer(path, tensor);
+    writer.settle();
+    into.values = from.values;
+    forget(into);
+  }
+
   bool keeps_run() const { return holds(parts_, Part::states) || holds(parts_, Part::slots); }
 
   void take_module(torch::nn::Module& from, Copies copies, at::ScalarType floats) {

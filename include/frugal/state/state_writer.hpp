@@ -21,6 +21,7 @@ enum class Copies {
   on_device,  ///< copied on their own device
   on_host,    ///< copied to host memory, page-locked for device tensors; see settle()
   none,       ///< not copied, if contiguous in host memory; otherwise as on_host
+  live,       ///< not copied: the tensors themselves, wherever they are, to look at
 };
 
 /// Saves to a StateDict. Copies tensors unless told otherwise, so that later steps do not change
@@ -111,12 +112,15 @@ class StateWriter {
                                     ? floats_
                                     : value.scalar_type();
     // A tensor around foreign memory (from_blob) has no allocator, and may outlive that memory.
-    if (copies_ == Copies::none && value.is_cpu() && value.is_contiguous() &&
-        type == value.scalar_type() && value.storage().allocator() != nullptr) {
+    bool const stays = copies_ == Copies::live ||
+                       (copies_ == Copies::none && value.is_cpu() && value.is_contiguous());
+    if (stays && type == value.scalar_type() && value.has_storage() &&
+        value.storage().allocator() != nullptr) {
       kept = value;
       return;
     }
-    at::Device const device = copies_ == Copies::on_device ? value.device() : at::Device(at::kCPU);
+    bool const there = copies_ == Copies::on_device || copies_ == Copies::live;
+    at::Device const device = there ? value.device() : at::Device(at::kCPU);
     // Only copies to page-locked memory are asynchronous.
     bool const page_locked = device.is_cpu() && !value.is_cpu();
     bool const fits = kept.defined() && kept.scalar_type() == type && kept.device() == device &&
@@ -125,7 +129,9 @@ class StateWriter {
       missing_.push_back({&kept, value, type});
       return;
     }
-    if (!fits || (copies_ == Copies::none && !page_locked)) {
+    // The tensor at the path may be the run's own.
+    bool const borrowed = copies_ == Copies::live || (copies_ == Copies::none && !page_locked);
+    if (!fits || borrowed) {
       kept = at::empty(value.sizes(), value.options().dtype(type).device(device));
     }
     kept.copy_(value, /*non_blocking=*/!value.is_cpu());

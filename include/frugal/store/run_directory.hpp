@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,10 +32,11 @@ enum class Access {
   read,      ///< it must exist; takes no lock and changes nothing
 };
 
-/// The newest valid checkpoint, and the damaged ones that are newer.
+/// The newest valid checkpoint, and the damaged and unfit ones that are newer.
 struct NewestValid {
   std::optional<SavedCheckpoint> checkpoint;
   std::vector<Damage> damaged;
+  std::vector<Damage> unfit{};  ///< whole, and refused by the caller
 };
 
 /// The folder of one run: its lock and its checkpoints. One thread at a time.
@@ -60,8 +62,9 @@ class RunDirectory {
   CheckpointList list() const { return list_checkpoints(checkpoints_folder()); }
 
   /// Reads checkpoints in full, from the newest, until one is valid. NewerFormatError if a newer
-  /// library wrote one; IoError if a permission or a descriptor is missing.
-  NewestValid newest_valid() {
+  /// library wrote one; IoError if a permission or a descriptor is missing. `refused`: why the caller
+  /// does not take one that is whole; empty if it does.
+  NewestValid newest_valid(std::function<std::string(SavedCheckpoint const&)> const& refused = {}) {
     CheckpointList list = this->list();
     NewestValid out;
     // Their steps are unknown: any of them may have been the newest, so all are reported.
@@ -75,6 +78,10 @@ class RunDirectory {
         continue;
       }
       verified_.remember(checkpoint);
+      if (std::string why = refused ? refused(checkpoint) : std::string(); !why.empty()) {
+        out.unfit.push_back({checkpoint.folder, std::move(why)});
+        continue;
+      }
       out.checkpoint = std::move(checkpoint);
       break;
     }

@@ -78,6 +78,21 @@ TEST_CASE("a NaN that an earlier version saved as the best is beaten by any numb
   CHECK_FALSE(best.look(measured(101.0, std::nan(""))));
 }
 
+TEST_CASE("a return to before a best value forgets it, and that it is to be saved") {
+  BestSoFar best = both();
+  best.look(measured(1.5, 0.4));
+  Lists<false> then;
+  best.persist(then);
+  best.look(measured(0.5, 0.9));
+  Lists<true> back{then.values};
+  best.persist(back);
+  CHECK_FALSE(best.improved());
+  CHECK(best.look(measured(1.4, 0.3)));
+  Lists<true> start{{{"best.loss", {}}, {"best.accuracy", {}}}};
+  best.persist(start);
+  CHECK(best.look(measured(9.0, 0.1)));
+}
+
 TEST_CASE("a resumed run compares with the best before it") {
   BestSoFar best = both();
   Lists<false> nothing;

@@ -26,6 +26,64 @@ using frugal::Every;
 using Optimizer = frugal::Optimize<frugal::AdamW>;
 using Weights = frugal::Checkpoint<Every<1000>>;
 
+/// Saves a checkpoint again as an earlier version would have saved it: with NaN in the last number of
+/// a file of tensors.
+void poison(std::filesystem::path const& run, std::string const& name) {
+  frugal::RunDirectory directory(run);
+  frugal::SavedCheckpoint const old = *directory.newest_valid().checkpoint;
+  std::map<std::string, std::string> files;
+  for (auto const& entry : old.manifest.files) files[entry.name] = text_of(old.folder / entry.name);
+  std::string& text = files.at(name);
+  text.replace(text.size() - 4, 4, std::string("\0\0\xC0\x7F", 4));
+  frugal::CheckpointWriter writer = directory.begin(old.step());
+  for (auto const& [file, contents] : files) {
+    writer.add(file, [&](auto& sink) { sink.write(bytes_of(contents)); });
+  }
+  directory.commit(writer);
+}
+
+/// Where the run resumes if the newest checkpoint, of step 16, has a NaN in a file.
+frugal::Report resumed_past(std::filesystem::path const& folder, std::string const& file) {
+  Job job{.folder = folder, .dies_at = 20, .shape = {}};
+  run(job, frugal::Optimize<frugal::SGD>{.momentum = 0.9}, frugal::Checkpoint<Every<4>>{});
+  poison(folder, file);
+  job.dies_at = 0;
+  return run(job, frugal::Optimize<frugal::SGD>{.momentum = 0.9}, frugal::Checkpoint<Every<4>>{},
+             frugal::Log<Every<100>>{})
+      .report;
+}
+
+TEST_CASE("a checkpoint whose weights are not finite is passed over, with advice and an event") {
+  TemporaryFolder const folder;
+  frugal::Report const report = resumed_past(folder.path(), "model.safetensors");
+  REQUIRE(report.resumed);
+  CHECK(report.resumed->step == 12);
+  REQUIRE(report.resumed->damaged.size() == 1);
+  CHECK(report.resumed->damaged[0].find("tensor 'second.weight' holds NaN") != std::string::npos);
+  CHECK(advises(report, "a checkpoint is not finite and was not used: "));
+  CHECK(text_of(folder / "metrics.jsonl").find("\"checkpoint_passed_over\"") != std::string::npos);
+  CHECK(report.steps == 33);
+}
+
+TEST_CASE("so is one whose optimizer's state is not finite") {
+  TemporaryFolder const folder;
+  Job job{.folder = folder.path(), .dies_at = 20, .shape = {}};
+  run(job, frugal::Optimize<frugal::SGD>{.momentum = 0.9}, frugal::Checkpoint<Every<4>>{});
+  auto const newest = newest_in(folder.path());
+  auto const file = frugal::Safetensors::open(newest / "optimizer.safetensors");
+  frugal::detail::FiniteState const finite;
+  CHECK(frugal::detail::first_bad_in(frugal::read_checkpoint(newest), finite).empty());
+  auto const momentum = file.at("policies/Optimize/second.weight/momentum_buffer");
+  std::string text = text_of(newest / "optimizer.safetensors");
+  std::string const found(reinterpret_cast<char const*>(momentum.bytes.data()),
+                          momentum.bytes.size());
+  text.replace(text.find(found), 4, std::string("\0\0\x80\x7F", 4));  // infinity
+  write_text(newest / "optimizer.safetensors", text);
+  CHECK(frugal::detail::first_bad_in(frugal::read_checkpoint(newest), finite) ==
+        "optimizer.safetensors, tensor 'policies/Optimize/second.weight/momentum_buffer' holds NaN "
+        "or infinity");
+}
+
 TEST_CASE("a damaged checkpoint is reported, and the one before it is used") {
   TemporaryFolder const folder;
   Job job{.folder = folder.path(), .dies_at = 20};

@@ -6,12 +6,15 @@
 #include "support/checkpoints.hpp"
 #include "support/dying_runs.hpp"
 #include "support/files.hpp"
+#include "support/non_finite.hpp"
 #include "support/running.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -162,6 +165,78 @@ TEST_CASE("a requested save that a thread cannot write returns false") {
       frugal::Log<Every<100>>{},
       Saboteur{.folder = folder.path(), .away_at = 6, .back_at = 15, .saved = &saved});
   CHECK_FALSE(saved);
+}
+
+/// Ten windows an epoch, of which the sixth makes a row NaN that no loss reads again.
+template <class... Ps>
+frugal::Report with_a_rare_row(std::filesystem::path const& folder, Ps const&... policies) {
+  frugal::Trainer trainer{std::make_shared<Rows>(), RareRow{},
+                          frugal::Settings{.run = folder, .epochs = 2},
+                          frugal::Optimize<frugal::SGD>{.lr = 0.1}, policies...};
+  frugal::Resident train(rows_of(5), {.batch = 4, .shuffle = false});
+  return trainer.fit(train);
+}
+
+template <class Policy>
+void seals_nothing_bad(Policy policy) {
+  TemporaryFolder const folder;
+  policy.on_failure = OnFailure::Continue;  // which is for disks
+  CHECK_THROWS_WITH_AS(with_a_rare_row(folder.path(), policy),
+                       doctest::Contains("tensor 'table.weight'"), frugal::NonFiniteWeightsError);
+  CHECK((steps_in(folder.path()) == Steps{4, 5}));
+}
+
+TEST_CASE(
+    "weights that are not finite are not saved, and end the run: the saves before them stay") {
+  using Two = frugal::Checkpoint<Every<1>, Keep<2>>;
+  seals_nothing_bad(Two{});
+  seals_nothing_bad(frugal::Checkpoint<Every<1>, Keep<2>, Async>{});
+}
+
+template <class Policy>
+void returns_with_rollback() {
+  TemporaryFolder const folder;
+  frugal::Report const report =
+      with_a_rare_row(folder.path(), frugal::Rollback<Every<1000>>{}, Policy{});
+  CHECK(report.steps == 18);
+  CHECK(advises(report, "the weights are not finite"));
+  CHECK(steps_in(folder.path()).back() == 18);
+}
+
+TEST_CASE("with Rollback such a save returns the run, and finds the window") {
+  returns_with_rollback<frugal::Checkpoint<Every<2>>>();
+  returns_with_rollback<frugal::Checkpoint<Every<2>, Async>>();
+}
+
+/// Linear, with a mask of -infinity and a frozen NaN.
+struct Masked : torch::nn::Module {
+  Masked() : linear(register_module("linear", torch::nn::Linear(6, 3))) {
+    mask = register_buffer("mask", at::full({2, 2}, -std::numeric_limits<float>::infinity()));
+    frozen = register_parameter("frozen", at::full({2}, std::nanf("")), false);
+  }
+  at::Tensor forward(at::Tensor const& x) { return linear->forward(x); }
+  torch::nn::Linear linear;
+  at::Tensor mask, frozen;
+};
+
+TEST_CASE("a constant that is not finite from the start, such as a mask, is saved and resumed") {
+  TemporaryFolder const folder;
+  auto const fit = [&](std::uint64_t epochs, auto const& policy) {
+    frugal::Trainer trainer{std::make_shared<Masked>(),
+                            frugal::CrossEntropy{},
+                            frugal::Settings{.run = folder.path(), .epochs = epochs},
+                            Optimizer{},
+                            frugal::Rollback<Every<3>>{},
+                            policy};
+    frugal::Resident train(samples(40), {.batch = 4});
+    return trainer.fit(train);
+  };
+  CHECK(fit(1, frugal::Checkpoint<Every<4>>{}).steps == 10);
+  frugal::Report const report = fit(2, frugal::Checkpoint<Every<4>>{});
+  REQUIRE(report.resumed);
+  CHECK(report.resumed->step == 10);
+  // -infinity is no weight that FP16 cannot hold.
+  CHECK(fit(3, frugal::Checkpoint<Every<4>, frugal::WeightsIn<frugal::FP16>>{}).steps == 30);
 }
 
 /// Changes the run's folder in the middle of the run.

@@ -3,8 +3,15 @@
 
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/clip/norm.hpp>
+#include <frugal/policy/skip_non_finite.hpp>
 
 #include "policy/clip/fixture.hpp"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace frugal_test::policy_clip_norm {
 
@@ -113,6 +120,66 @@ TEST_CASE("clipping reads no scalar through LibTorch, above or below the limit")
     CHECK(operators["aten::item"] == 0);
     CHECK(operators["aten::_local_scalar_dense"] == 0);
   }
+}
+
+/// Two parameters, of which the second gets this gradient in the second step.
+std::shared_ptr<Parts> clipped(at::Tensor const& gradient) {
+  auto const module =
+      std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({2}), at::zeros({2})});
+  frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0}, ClipNorm<>{}}.fit(
+      std::vector<Table>{{{at::tensor({0.5F, 0.0F}), at::zeros({2})}},
+                         {{at::zeros({2}), gradient}}});
+  return module;
+}
+
+TEST_CASE("a gradient whose squares overflow is clipped by its true norm") {
+  auto const module = clipped(at::tensor({3e25F, -4e25F}));
+  CHECK(at::allclose(module->parameters()[1], at::tensor({-0.6F, 0.8F}), 1e-5));
+  CHECK(at::equal(module->parameters()[0], at::tensor({-0.5F, 0.0F})));
+}
+
+/// Finite losses: a parameter of zeros times a gradient that a hook replaces.
+struct Hooked {
+  double value;
+  at::Tensor operator()(std::shared_ptr<Parts>& module, Table const& table) const {
+    at::Tensor const weight = module->parameters()[0] * 1;
+    bool const last = table.gradients[0][0].item<float>() == 2;
+    weight.register_hook([last, value = value](at::Tensor const& gradient) {
+      return last ? at::full_like(gradient, value) : gradient;
+    });
+    return (weight * table.gradients[0]).sum();
+  }
+};
+
+TEST_CASE("a norm that is not finite ends the run before the update, and names the step") {
+  double const infinity = std::numeric_limits<double>::infinity();
+  for (double const value : {infinity, -infinity, std::nan("")}) {
+    auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
+    std::string const text = error_of<frugal::NonFiniteGradientError>([&] {
+      frugal::Trainer{module, Hooked{value}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0},
+                      ClipNorm<5.0_r>{}}
+          .fit(std::vector<Table>{{{at::ones({1})}}, {{at::full({1}, 2.0)}}});
+    });
+    CHECK(contains(text, std::isnan(value) ? "gradients is NaN" : "gradients is infinite"));
+    CHECK(contains(text, "epoch 0, step 1"));
+    CHECK(contains(text, "SkipNonFinite"));
+    CHECK(at::equal(module->parameters()[0], at::tensor({-1.0F})));
+  }
+}
+
+TEST_CASE("a policy that skips such windows keeps the run going") {
+  auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
+  frugal::Report const report =
+      frugal::Trainer{module,
+                      Hooked{std::nan("")},
+                      frugal::Settings{},
+                      Optimize<SGD>{.lr = 1.0},
+                      ClipNorm<5.0_r>{},
+                      frugal::SkipNonFinite{}}
+          .fit(std::vector<Table>{{{at::ones({1})}}, {{at::full({1}, 2.0)}}, {{at::ones({1})}}});
+  CHECK(report.steps == 2);
+  CHECK(report.skipped == 1);
+  CHECK(at::equal(module->parameters()[0], at::tensor({-2.0F})));
 }
 
 TEST_CASE("ClipNorm refuses a run-time limit that is not positive") {

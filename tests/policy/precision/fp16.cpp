@@ -366,6 +366,43 @@ TEST_CASE("a run whose gradients never become finite fails with an error that sa
   CHECK(same_bits(tensors_of(*trainer.module()), {{"weight", tensor_in(file.at("start"), {6})}}));
 }
 
+/// A loss that is not finite, in the batches that say so; its gradient is the row.
+struct BadLoss {
+  frugal::Loss operator()(std::shared_ptr<Vector>& module, Scripted const& batch) const {
+    return {(module->weight * batch.row).sum() + batch.element, 1.0};
+  }
+};
+
+TEST_CASE("a loss that is not finite skips its window and lowers the scale, and is in no mean") {
+  // 60000 x 2 overflows FP16's forward pass; GradScaler skips what comes of it. Here the gradient
+  // itself is finite.
+  at::Tensor const row = at::ones({6});
+  double const infinity = std::numeric_limits<double>::infinity();
+  std::vector<Scripted> batches{
+      {row}, {row, infinity}, {row}, {row, std::numeric_limits<double>::quiet_NaN()}, {row}};
+  Told told;
+  frugal::Trainer trainer{std::make_shared<Vector>(at::zeros({6})),
+                          BadLoss{},
+                          frugal::Settings{.epochs = 1},
+                          frugal::Optimize<frugal::SGD>{.lr = 0.5},
+                          Precision<FP16>{.scaling = {.initial = 8}},
+                          Watch{&told}};
+  frugal::Report const report = trainer.fit(batches);
+  CHECK(report.steps == 3);
+  CHECK(report.skipped == 2);
+  CHECK(at::equal(told.weights.back(), at::full({6}, -1.5)));
+  CHECK(report.train_loss == (0.0 - 3.0 - 6.0) / 3);  // six weights of 0, -0.5 and -1
+}
+
+TEST_CASE("losses that stay NaN fail the run after most_skips windows") {
+  std::vector<Scripted> batches(20, {at::ones({6}), std::numeric_limits<double>::quiet_NaN()});
+  frugal::Trainer trainer{std::make_shared<Vector>(at::zeros({6})), BadLoss{}, frugal::Settings{},
+                          frugal::Optimize<frugal::SGD>{.lr = 0.5},
+                          Precision<FP16>{.scaling = {.most_skips = 7}}};
+  std::string const text = message_of<frugal::GradientError>([&] { trainer.fit(batches); });
+  CHECK(text.find("7 windows in a row had a loss or gradients that are NaN") != std::string::npos);
+}
+
 TEST_CASE("a torch::optim optimizer is not called for a skipped step") {
   Json const file = reference("loss_scaling.json");
   Json const& which = case_named(file.at("cases"), "begins with overflows, AdamW");

@@ -48,10 +48,12 @@ class BestSoFar {
         value = {known->second};
       }
       archive("best." + best.metric, value);
-      if (Archive::loading && !value.empty()) {
-        values_.insert_or_assign(best.metric, value.front());
-      }
+      if (!Archive::loading) continue;
+      // A return to an earlier state forgets what the weights that it discards have reached.
+      values_.erase(best.metric);
+      if (!value.empty()) values_.emplace(best.metric, value.front());
     }
+    if (Archive::loading) improved_ = false;
   }
 
  private:

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/libtorch/finite.hpp>
 #include <frugal/libtorch/generators.hpp>
 #include <frugal/policy/checkpoint/changed_data.hpp>
 #include <frugal/policy/checkpoint/changed_recipe.hpp>
@@ -24,6 +25,7 @@
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
+#include <frugal/policy/finite_state.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/run/any_run.hpp>
 #include <frugal/run/counters.hpp>
@@ -188,6 +190,25 @@ inline void require_counters(Counters const& counters, std::filesystem::path con
   require("window_samples", counters.window_samples, counters.sample);
   require("window_tokens", counters.window_tokens, counters.token);
   require("window_skipped", counters.window_skipped, 1);
+}
+
+/// Why a run must not resume a checkpoint, which an earlier version wrote: the first of its tensors
+/// that is not finite and has to be. Empty if there is none.
+inline std::string first_bad_in(SavedCheckpoint const& checkpoint, FiniteState const& finite) {
+  auto const look = [&](char const* name, auto const& covers) -> std::string {
+    Safetensors const file = Safetensors::open(file_of(checkpoint, name));
+    for (std::size_t i = 0; i < file.size(); ++i) {
+      std::string const tensor(file[i].name);
+      if (!covers(tensor)) continue;
+      if (first_non_finite({tensor_in_file(file[i])})) {
+        return std::string(name) + ", tensor '" + tensor + "' holds NaN or infinity";
+      }
+    }
+    return {};
+  };
+  std::string const bad = look("model.safetensors",
+                               [&](std::string const& name) { return finite.covers_weight(name); });
+  return bad.empty() ? look("optimizer.safetensors", FiniteState::covers_state) : bad;
 }
 
 /// The result of a resume.

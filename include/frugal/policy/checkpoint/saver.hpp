@@ -63,10 +63,15 @@ class Saver {
   void begin(AnyRun& run, Slots recipe, bool moves, std::function<void()> wake) {
     recipe_ = std::move(recipe);
     require_rules(options_.rules);
+    snapshot_.begin(run.root);
     directory_ = std::make_unique<RunDirectory>(run.settings.run, lock_run_folder(run));
     for (std::string const& note : directory_->notes()) run.advise(note);
     if (run.loop != nullptr) run.data = run.loop->identify_data().values();
-    resume(run, moves);
+    // In the order of the log: a resume cuts it first.
+    for (Damage const& unfit : resume(run, moves)) {
+      run.record(
+          {"checkpoint_passed_over", {{"folder", unfit.folder.string()}, {"reason", unfit.why}}});
+    }
     std::filesystem::path const beats = run.settings.run / "heartbeat";
     heartbeat_ = std::make_unique<Heartbeat>(beats);
     if (!heartbeat_->open()) {
@@ -81,7 +86,10 @@ class Saver {
   /// Whether a checkpoint of this moment is on disk, or being written.
   bool has_saved(AnyRun const& run) const { return saved_ && *saved_ == moment_of(run); }
   bool has_saved_any() const { return saved_.has_value(); }
-  void forget_last() { saved_.reset(); }
+  void forget_last() {
+    saved_.reset();
+    abandoned_ = true;
+  }
 
   /// Returns its cost when the step may continue; nothing if it could not be written.
   std::optional<SaveCost> save(AnyRun& run) {
@@ -90,6 +98,7 @@ class Saver {
       writer_->wait();  // the snapshot is still being written from
       report_failure(run);
     }
+    abandoned_ = false;
     advise_of_leftovers(run);
     snapshot_.take(run, recipe_);
     if (writer_) {
@@ -108,7 +117,14 @@ class Saver {
     std::exception_ptr const failure = writer_ ? writer_->take_failure() : nullptr;
     if (!failure) return;
     saved_.reset();
-    bears(run, [&] { std::rethrow_exception(failure); });
+    bears(run, [&] {
+      try {
+        std::rethrow_exception(failure);
+      } catch (NonFiniteWeightsError const&) {
+        // The run has returned to before these weights.
+        if (!abandoned_) throw;
+      }
+    });
   }
 
   /// Waits for the disk, and records in the report whether this moment is saved.
@@ -163,30 +179,38 @@ class Saver {
     return {run.counters, run.unfinished.hook, run.judged.validations};
   }
 
-  void resume(AnyRun& run, bool moves) {
-    if (options_.resume == Resume::Never) return;
-    NewestValid newest = directory_->newest_valid();
+  /// Returns the checkpoints of this run that are whole and were passed over.
+  std::vector<Damage> resume(AnyRun& run, bool moves) {
+    if (options_.resume == Resume::Never) return {};
+    NewestValid newest = directory_->newest_valid([this](SavedCheckpoint const& checkpoint) {
+      return first_bad_in(checkpoint, snapshot_.finite());
+    });
     std::vector<std::string> damaged;
-    auto const report = [&](std::vector<Damage> const& all) {
+    auto const report = [&](std::vector<Damage> const& all, std::string_view what) {
       for (Damage const& damage : all) {
         damaged.push_back(damage.folder.string() + ": " + damage.why);
-        run.advise("a checkpoint is damaged and was not used: " + damaged.back());
+        run.advise("a checkpoint is " + std::string(what) + " and was not used: " + damaged.back());
       }
     };
-    report(newest.damaged);
+    report(newest.damaged, "damaged");
+    report(newest.unfit, "not finite");
     // Weights of another run are for the first start alone: later starts use the run's own.
     bool const elsewhere = !options_.from.empty();
     if (options_.resume == Resume::Weights && !(elsewhere && newest.checkpoint)) {
-      if (elsewhere) return take_weights(run, weights_in(options_.from, options_.which));
-      if (newest.checkpoint) take_weights(run, weights_of(*newest.checkpoint, options_.which));
-      return;
+      if (elsewhere) {
+        take_weights(run, weights_in(options_.from, options_.which));
+      } else if (newest.checkpoint) {
+        take_weights(run, weights_of(*newest.checkpoint, options_.which));
+      }
+      return std::move(newest.unfit);
     }
     Start const start = options_.resume == Resume::Weights
                             ? Start{.checkpoint = std::move(newest.checkpoint)}
                             : choose_start(*directory_, std::move(newest.checkpoint), options_.from,
                                            options_.on_newer);
-    if (!start.checkpoint) return;
-    report(start.damaged);
+    if (!start.checkpoint) return std::move(newest.unfit);
+    if (start.is_fork || !start.returned_to.empty()) require_finite(*start.checkpoint);
+    report(start.damaged, "damaged");
     resume_exactly(run, moves, *start.checkpoint, std::move(damaged));
     if (start.is_fork) {
       returned_to_.clear();
@@ -195,10 +219,22 @@ class Saver {
       snapshot_.resumed_judged(start.checkpoint->step());
     }
     if (!start.returned_to.empty()) returned_to_ = start.returned_to;
-    if (start.lost.empty()) return;
-    Removal const done = directory_->remove(start.lost);
-    run.advise("the run returned to " + start.checkpoint->folder.string() + ": " +
-               std::to_string(done.removed.size()) + " newer checkpoints were removed");
+    if (!start.lost.empty()) {
+      Removal const done = directory_->remove(start.lost);
+      run.advise("the run returned to " + start.checkpoint->folder.string() + ": " +
+                 std::to_string(done.removed.size()) + " newer checkpoints were removed");
+    }
+    return std::move(newest.unfit);
+  }
+
+  /// StateError for a chosen checkpoint whose run could only end again.
+  void require_finite(SavedCheckpoint const& chosen) const {
+    std::string const bad = first_bad_in(chosen, snapshot_.finite());
+    if (bad.empty()) return;
+    throw StateError({.what = "the chosen checkpoint is not finite",
+                      .where = "Checkpoint::from, " + chosen.folder.string(),
+                      .why = bad,
+                      .fix = "Name an earlier checkpoint."});
   }
 
   void resume_exactly(AnyRun& run, bool moves, SavedCheckpoint const& checkpoint,
@@ -288,6 +324,7 @@ class Saver {
   std::uint64_t failures_ = 0;  ///< that were borne, those before a resume included
   std::string returned_to_;     ///< the checkpoint of this run that it has returned to
   std::optional<Moment> saved_;
+  bool abandoned_ = false;  ///< the run has gone back since the last save
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<Heartbeat> heartbeat_;
   std::unique_ptr<BackgroundWriter> writer_;  // last: what it uses outlives it

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
+#include <torch/nn/module.h>
+
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -10,11 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/error.hpp>
 #include <frugal/policy/checkpoint/circumstances.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
+#include <frugal/policy/finite_state.hpp>
 #include <frugal/run/any_run.hpp>
 #include <frugal/state/module_tensors.hpp>
 #include <frugal/state/snapshot.hpp>
@@ -29,10 +32,17 @@ namespace frugal::detail {
 
 /// The complete state of a run at one moment, in host memory: the contents of a checkpoint. Kept
 /// between saves, so that only the first one allocates.
+///
+/// Nothing that is not finite is written: its resumed run could only end again, and the checkpoints
+/// before it would be pruned.
 class StoredSnapshot {
  public:
   /// `weights`: a type of 16 bits for the module's floating-point tensors, or Undefined.
   StoredSnapshot(Copies copies, at::ScalarType weights) : copies_(copies), weights_(weights) {}
+
+  /// Call it when the fit begins, before a resume.
+  void begin(torch::nn::Module& module) { finite_.begin(module); }
+  FiniteState const& finite() const { return finite_; }
 
   /// Copies the run, with the policies in its slots. When this returns, the step may continue.
   void take(AnyRun& run, Slots const& recipe) {
@@ -49,13 +59,13 @@ class StoredSnapshot {
                .values = {}};
     for (auto const& [slot, filling] : recipe) header_.recipe.emplace(slot, filling.name);
     if (auto const type = stored_type(weights_)) header_.weights = dtype_name(*type);
-    step_ = run.counters.step;
+    at_ = {run.counters.epoch, LossError::Window::elsewhere, run.counters.step};
     files_ = run.files;
     note_averages(run);
     // The weights of a step may change after its validation, at the epoch's end: an average, or the
     // statistics of a window that was skipped. The save of those that were validated stays.
-    replaces_ = run.is_judged() || judged_step_ != step_;
-    if (run.is_judged()) judged_step_ = step_;
+    replaces_ = run.is_judged() || judged_step_ != at_.step;
+    if (run.is_judged()) judged_step_ = at_.step;
     metrics_.clear();
     if (run.is_judged()) {
       for (auto const& [name, value] : run.validations.back().metrics) metrics_[name] = value;
@@ -65,8 +75,10 @@ class StoredSnapshot {
   /// The checkpoint that the run has resumed from has metrics.
   void resumed_judged(std::uint64_t step) { judged_step_ = step; }
 
-  /// Writes the copy, in any thread; no step has to wait.
+  /// Writes the copy, in any thread; no step has to wait. NonFiniteWeightsError before anything is
+  /// written.
   SavedCheckpoint write(RunDirectory& directory) {
+    require_finite();
     directory.require_lock();  // before the files below are looked for where they no longer are
     // Files that the checkpoint refers to must be on disk before it is. A file that was moved, such
     // as a rotated log, is skipped: a resume does not rely on it.
@@ -74,8 +86,7 @@ class StoredSnapshot {
       std::error_code ignored;
       if (std::filesystem::is_regular_file(file, ignored)) File::open(file).sync();
     }
-    CheckpointWriter writer = directory.begin(step_);
-    require_finite();
+    CheckpointWriter writer = directory.begin(at_.step);
     std::vector<TensorView> weights;
     std::vector<TensorView> averaged;
     std::vector<TensorView> rest;
@@ -129,23 +140,27 @@ class StoredSnapshot {
     writer.add(name, [&](auto& sink) { file.write(sink); }, file.size());
   }
 
-  /// A weight that FP16 cannot hold became infinite.
   void require_finite() const {
-    if (weights_ != at::ScalarType::Half) return;
-    for (auto const& [name, tensor] : state_.module.tensors) {
-      if (!tensor.is_floating_point() || tensor.isfinite().all().item<bool>()) continue;
-      throw StoreError({.what = "the weights do not fit into 16 bits",
-                        .where = "tensor '" + name + "', step " + std::to_string(step_),
-                        .why = "the largest FP16 number is 65504",
-                        .fix = "Use WeightsIn<BF16>, which has the range of float."});
+    auto const bad = finite_.first_bad(state_.module, state_.run);
+    if (!bad) return;
+    auto const weight = state_.module.tensors.find(*bad);
+    bool const rounded = weights_ == at::ScalarType::Half && weight != state_.module.tensors.end();
+    // A weight that FP16 cannot hold became infinite, and never NaN.
+    if (!rounded || weight->second.isnan().any().item<bool>()) {
+      throw non_finite_weights(*bad, at_, at_.step);
     }
+    throw StoreError({.what = "the weights do not fit into 16 bits",
+                      .where = "tensor '" + *bad + "', step " + std::to_string(at_.step),
+                      .why = "the largest FP16 number is 65504",
+                      .fix = "Use WeightsIn<BF16>, which has the range of float."});
   }
 
   Copies copies_;
   at::ScalarType weights_;
   Snapshot<AnyRun> state_;
   StateFile header_;
-  std::uint64_t step_ = 0;
+  FiniteState finite_;
+  LossError::Window at_{};  ///< the moment; which window has made a weight bad is not known
   std::vector<std::filesystem::path> files_;
   std::map<std::string, double> metrics_;
   std::optional<std::uint64_t> judged_step_;  ///< of the last save with metrics

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,9 @@ namespace frugal {
 ///         (torch::nn::utils::clip_grad_norm_ reads it back).
 /// State   none. Log writes the norm before clipping as "gradient_norm".
 /// Errors  a limit that is not positive does not compile, or throws SettingsError if it is given at
-///         run time.
+///         run time; NonFiniteGradientError for a norm that is NaN or infinite, unless a policy
+///         skips the window (SkipNonFinite, FP16): in host memory before the update, on a device
+///         when losses are read.
 /// Source  Pascanu et al., "On the difficulty of training recurrent neural networks" (2013); values
 ///         as torch.nn.utils.clip_grad_norm_(norm_type=2).
 template <Rational Limit = 1.0_r>
@@ -63,7 +66,9 @@ struct ClipNorm {
       std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
       // In a captured graph a host number would stay constant.
       if (!captures_steps<typename Context::policies> && all_on_host(norms)) {
-        phase.report_norm(clip_on_host(gradients, norms));
+        double const norm = norm_on_host(gradients, norms);
+        phase.report_norm(norm);  // throws before a gradient is changed
+        clip_on_host(gradients, norm);
       } else {
         phase.report_norm(clip_on_device(gradients, norms));
       }
@@ -75,20 +80,28 @@ struct ClipNorm {
                          [](auto const& norm) { return norm.is_cpu(); });
     }
 
-    // Scalars in host memory are plain numbers: no operator sums them, and gradients below the
-    // limit are not touched.
-    double clip_on_host(std::vector<at::Tensor> const& gradients,
-                        std::vector<at::Tensor> const& norms) {
+    // Scalars in host memory are plain numbers: no operator sums them.
+    static double norm_on_host(std::vector<at::Tensor> const& gradients,
+                               std::vector<at::Tensor> const& norms) {
       double squares = 0;
-      for (at::Tensor const& norm : norms) {
-        double const value = detail::host_scalar(norm);
-        squares += value * value;
+      for (std::size_t i = 0; i < norms.size(); ++i) {
+        double norm = detail::host_scalar(norms[i]);
+        if (!std::isfinite(norm)) [[unlikely]]
+          norm = norm_in_double(gradients[i]);
+        squares += norm * norm;
       }
-      double const norm = std::sqrt(squares);
+      return std::sqrt(squares);
+    }
+    // The squares of finite numbers may overflow.
+    static double norm_in_double(at::Tensor const& gradient) {
+      return at::linalg_vector_norm(gradient.to(at::kDouble), 2).item<double>();
+    }
+
+    // Gradients below the limit are not touched.
+    void clip_on_host(std::vector<at::Tensor> const& gradients, double norm) const {
       double const factor = max_norm_ / (norm + tiny);
       // Written so that a NaN norm makes the gradients NaN, as on a device.
       if (!(factor >= 1)) at::_foreach_mul_(gradients, factor);
-      return norm;
     }
 
     // The factor stays on the gradients' device: no host sync.

@@ -12,10 +12,10 @@
 #include <frugal/libtorch/autocast.hpp>
 #include <frugal/loop/recipe_traits.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/policy/precision/flag_queue.hpp>
 #include <frugal/policy/precision/fp32.hpp>
 #include <frugal/policy/precision/hardware.hpp>
 #include <frugal/policy/precision/loss_scale.hpp>
+#include <frugal/policy/skipped_windows.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/run/services.hpp>
 
@@ -37,8 +37,9 @@ struct FP16 {
 ///         several devices; GradientError after `most_skips` consecutive overflows.
 /// Source  Micikevicius et al., "Mixed precision training" (2018); torch.amp.GradScaler.
 ///
-/// A window in which a gradient overflows is no optimizer step: the weights, the optimizer's state
-/// and count, the schedule and every cadence are unchanged; Counters::skipped counts it.
+/// A window in which a gradient or a loss overflows is no optimizer step: the weights, the
+/// optimizer's state and count, the schedule and every cadence are unchanged; Counters::skipped
+/// counts it. Such a loss is in no mean.
 template <>
 struct Precision<FP16> {
   using kind = kinds::precision;
@@ -49,6 +50,8 @@ struct Precision<FP16> {
   static constexpr About about{Term::hours_per_run,
                                "casts of weights and activations, one pass over the gradients"};
   static constexpr bool capturable = true;
+  /// Windows whose gradients are not finite are no steps.
+  static constexpr bool skips_overflows = true;
 
   LossScaling scaling{};
 
@@ -70,7 +73,7 @@ struct Precision<FP16> {
       c10::Device const device = phase.settings().device;
       require_weights(phase.parameters());
       scale_.begin(phase.parameters().tensors.front().device());
-      flags_ = detail::FlagQueue(device.is_cpu() ? 0 : lag_on_device);
+      skipped_.begin(phase);
       if (device.is_cpu() && !caution().empty()) phase.advise(caution());
       std::string const on_gpu = detail::fp16_caution(detail::capability_of(device));
       if (!on_gpu.empty()) phase.advise(on_gpu);
@@ -94,6 +97,7 @@ struct Precision<FP16> {
       constexpr bool seed_is_one = Traits::micro_batches == 1 && !Traits::shares;
       phase.seed =
           seed_is_one ? scale_.scaled_one(phase.seed.scalar_type()) : scale_.scaled(phase.seed);
+      skipped_.spoil(phase);
     }
 
     void on_gradients(Gradients<Context>& phase) {
@@ -109,13 +113,10 @@ struct Precision<FP16> {
     template <class Archive>
     void persist(Archive& archive) {
       scale_.persist(archive);
-      flags_.persist(archive);
-      archive("skips_in_a_row", skips_in_a_row_);
+      skipped_.persist(archive);
     }
 
    private:
-    static constexpr std::size_t lag_on_device = 2;
-
     static void require_weights(Parameters const& parameters) {
       for (std::size_t i = 0; i < parameters.size(); ++i) {
         at::Tensor const& weight = parameters.tensors[i];
@@ -134,17 +135,13 @@ struct Precision<FP16> {
     }
 
     void look_for_overflow(Gradients<Context>& phase) {
-      if (!flags_.next(scale_.overflow())) {
-        skips_in_a_row_ = 0;
-        return;
-      }
-      phase.skip_step();
-      if (++skips_in_a_row_ >= scale_.most_skips()) give_up(phase);
+      bool const skips = skipped_.look(phase, scale_.overflow());
+      if (skips && skipped_.in_a_row() >= scale_.most_skips()) give_up(phase);
     }
 
     [[noreturn]] void give_up(Phase<Context> const& phase) const {
-      throw GradientError({.what = std::to_string(skips_in_a_row_) +
-                                   " windows in a row had gradients that are NaN "
+      throw GradientError({.what = std::to_string(skipped_.in_a_row()) +
+                                   " windows in a row had a loss or gradients that are NaN "
                                    "or infinite",
                            .where = "step " + std::to_string(phase.counters().step) + ", epoch " +
                                     std::to_string(phase.counters().epoch),
@@ -155,8 +152,7 @@ struct Precision<FP16> {
     }
 
     detail::LossScale scale_;
-    detail::FlagQueue flags_;
-    std::uint64_t skips_in_a_row_ = 0;
+    detail::SkippedWindows<Context> skipped_;
   };
 };
 

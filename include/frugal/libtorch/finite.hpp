@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+// Which tensors hold NaN or infinity. Each tensor is read once, and none is written. No square is
+// computed: numbers whose squares overflow are finite.
+namespace frugal::detail {
+
+/// The elements of a tensor that can be NaN or infinite, as real numbers of a type for which all
+/// kernels exist: the stored values of a sparse tensor, real and imaginary parts of a complex one.
+/// Undefined if it has none, as integers and empty tensors.
+inline at::Tensor numbers_of(at::Tensor const& tensor) {
+  if (!tensor.defined() || tensor.is_quantized()) return {};
+  if (tensor.layout() == at::kSparse) return numbers_of(tensor._values());
+  if (tensor.layout() == at::kSparseCsr) return numbers_of(tensor.values());
+  if (tensor.layout() != at::kStrided) return numbers_of(tensor.to_dense());
+  if (tensor.numel() == 0) return {};
+  if (tensor.is_complex()) return numbers_of(at::view_as_real(tensor.resolve_conj()));
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+    case at::kDouble:
+    case at::kBFloat16:
+    case at::kHalf:
+      return tensor;
+    default:
+      return tensor.is_floating_point() ? tensor.to(at::kFloat) : at::Tensor();
+  }
+}
+
+/// Whether one of `count` floating-point numbers has an exponent of all ones: it is NaN or
+/// infinite.
+template <class Word, Word exponent>
+bool any_exponent_full(void const* data, std::size_t count) {
+  // Independent lanes, and an inner loop of constant length, so that compilers use vectors.
+  constexpr std::size_t lanes = 64 / sizeof(Word);
+  constexpr std::size_t blocks = 256;  // between two looks at the result
+  auto const* from = static_cast<std::byte const*>(data);
+  std::array<Word, lanes> words{};
+  std::array<Word, lanes> found{};
+  auto const look = [&] {
+    for (std::size_t k = 0; k < lanes; ++k) {
+      found[k] = static_cast<Word>(found[k] | ((words[k] & exponent) == exponent ? 1 : 0));
+    }
+  };
+  auto const any = [&] {
+    return std::any_of(found.begin(), found.end(), [](Word each) { return each != 0; });
+  };
+  for (std::size_t block = 0; count >= lanes; count -= lanes, from += sizeof words) {
+    std::memcpy(words.data(), from, sizeof words);
+    look();
+    if (++block % blocks == 0 && any()) return true;
+  }
+  words = {};
+  std::memcpy(words.data(), from, count * sizeof(Word));
+  look();
+  return any();
+}
+
+/// Whether a tensor in host memory, of numbers_of(), holds NaN or infinity. Reads the memory
+/// directly: no operator, no allocation.
+inline bool non_finite_on_host(at::Tensor const& numbers) {
+  if (!numbers.is_non_overlapping_and_dense()) return non_finite_on_host(numbers.contiguous());
+  void const* const data = numbers.const_data_ptr();
+  auto const count = static_cast<std::size_t>(numbers.numel());
+  switch (numbers.scalar_type()) {
+    case at::kDouble:
+      return any_exponent_full<std::uint64_t, 0x7FF0000000000000>(data, count);
+    case at::kBFloat16:
+      return any_exponent_full<std::uint16_t, 0x7F80>(data, count);
+    case at::kHalf:
+      return any_exponent_full<std::uint16_t, 0x7C00>(data, count);
+    default:
+      return any_exponent_full<std::uint32_t, 0x7F800000>(data, count);
+  }
+}
+
+/// A number for each tensor of numbers_of(), on the first one's device: 0, or NaN if the tensor
+/// holds NaN or infinity. No host sync.
+inline at::Tensor non_finite_marks(std::vector<at::Tensor> const& numbers) {
+  std::vector<at::Tensor> largest =
+      at::_foreach_norm(numbers, std::numeric_limits<double>::infinity());
+  for (at::Tensor& each : largest) {
+    if (each.device() != largest.front().device()) {
+      each = each.to(largest.front().device(), /*non_blocking=*/true);
+    }
+  }
+  return at::stack(largest).mul_(0);
+}
+
+/// A bool scalar on the device of the first tensor: whether any tensor holds NaN or infinity. Of
+/// operators alone, so that it can be captured; no host sync.
+inline at::Tensor non_finite_flag(std::vector<at::Tensor> const& tensors) {
+  at::NoGradGuard const no_gradients;
+  std::vector<at::Tensor> numbers;
+  numbers.reserve(tensors.size());
+  for (at::Tensor const& each : tensors) {
+    if (at::Tensor const of = numbers_of(each); of.defined()) numbers.push_back(of);
+  }
+  if (numbers.empty()) {
+    auto const options = at::TensorOptions().dtype(at::kBool);
+    return at::zeros({}, tensors.empty() ? options : options.device(tensors.front().device()));
+  }
+  return non_finite_marks(numbers).sum().ne(0);
+}
+
+/// The index of the first tensor that holds NaN or infinity. Waits once for each device.
+inline std::optional<std::size_t> first_non_finite(std::vector<at::Tensor> const& tensors) {
+  at::NoGradGuard const no_gradients;
+  struct There {
+    std::vector<at::Tensor> numbers;
+    std::vector<std::size_t> indices;
+  };
+  std::map<std::string, There> elsewhere;  // by device
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    at::Tensor numbers = numbers_of(tensors[i]);
+    if (!numbers.defined()) continue;
+    if (numbers.is_cpu()) {
+      if (first || !non_finite_on_host(numbers)) continue;
+      first = i;
+    } else {
+      There& there = elsewhere[numbers.device().str()];
+      there.numbers.push_back(std::move(numbers));
+      there.indices.push_back(i);
+    }
+  }
+  for (auto const& [device, there] : elsewhere) {
+    at::Tensor const marks = non_finite_marks(there.numbers).cpu().to(at::kDouble);
+    auto const* const mark = static_cast<double const*>(marks.const_data_ptr());
+    for (std::size_t i = 0; i < there.indices.size(); ++i) {
+      if (mark[i] != 0 && (!first || there.indices[i] < *first)) first = there.indices[i];
+    }
+  }
+  return first;
+}
+
+}  // namespace frugal::detail

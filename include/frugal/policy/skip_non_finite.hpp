@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/compose/about.hpp>
+#include <frugal/compose/policy.hpp>
+#include <frugal/compose/sentence.hpp>
+#include <frugal/error.hpp>
+#include <frugal/libtorch/finite.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/skipped_windows.hpp>
+#include <frugal/run/phases.hpp>
+#include <frugal/run/services.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+FRUGAL_SENTENCE(skips_already,
+                "frugal: Precision<FP16> skips windows whose gradients are not finite, because its "
+                "loss scale depends on them. Remove SkipNonFinite; with Precision<FromEnv<...>> it "
+                "may stay.");
+
+/// Of no policy that always skips such windows itself.
+struct SkipsNone {
+  using sentence = skips_already;
+  template <class P>
+  static constexpr bool met = !requires { P::skips_overflows; };
+};
+
+}  // namespace detail
+
+/// Skips every window whose loss or gradients are NaN or infinite, in FP32 and BF16, as FP16's loss
+/// scaling does: it is no optimizer step, and Counters::skipped counts it.
+///
+/// Lever   runs to convergence: one bad window costs its samples, and not the run.
+/// Cost    one reading of the gradients per step; on a device also a scalar operator per
+///         micro-batch and four per step. No host sync: on a device the host learns of a skip two
+///         steps later, on the CPU at once.
+/// State   the skips in a row, the flags in flight to the host.
+/// Errors  GradientError after `most_skips` skips in a row; SettingsError if that is 0, and for an
+///         optimizer with a line search.
+/// Source  torch.amp.GradScaler, which skips such steps with loss scaling alone.
+struct SkipNonFinite {
+  using kind = kinds::skip_non_finite;
+  using listens = list<on::fit_begin, on::loss, on::gradients>;
+  // It looks at gradients before they are clipped, and leaves them to FP16's own flag.
+  using after = list<kinds::precision>;
+  using before = list<kinds::clip>;
+  using demands = list<detail::SkipsNone>;
+
+  static constexpr About about{Term::runs_to_convergence, "one reading of the gradients per step"};
+  static constexpr bool capturable = true;
+
+  std::uint64_t most_skips = 100;  ///< windows in a row after which the run fails
+
+  template <class Context>
+  class State {
+   public:
+    explicit State(SkipNonFinite const& settings) : most_skips_(settings.most_skips) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      if (most_skips_ == 0) {
+        throw SettingsError({.what = "most_skips is 0",
+                             .where = "SkipNonFinite",
+                             .why = "it counts the windows that may be skipped in a row",
+                             .fix = "Set 1 or more; 100 is the default."});
+      }
+      skipped_.begin(phase);
+    }
+
+    void on_loss(LossReady<Context>& phase) { skipped_.spoil(phase); }
+
+    void on_gradients(Gradients<Context>& phase) {
+      at::Tensor const& others = phase.overflow();
+      if (others.defined() && !others.is_same(found_)) {
+        phase.advise(
+            "SkipNonFinite does nothing: another policy, such as Precision<FP16>, skips windows "
+            "whose gradients are not finite");
+        return;
+      }
+      look_at(phase.gradients());
+      found_ = phase.reduce(Quantity::overflow, std::move(found_));
+      phase.report_overflow(found_);
+      phase.on_host([this](Gradients<Context>& now) { look(now); });
+    }
+
+    template <class Archive>
+    void persist(Archive& archive) {
+      skipped_.persist(archive);
+    }
+
+   private:
+    void look_at(std::vector<at::Tensor> const& gradients) {
+      at::NoGradGuard const no_gradients;
+      auto const on_cpu = [](at::Tensor const& tensor) { return tensor.is_cpu(); };
+      bool const on_host = std::all_of(gradients.begin(), gradients.end(), on_cpu) &&
+                           (!gradients.empty() || !found_.defined() || on_cpu(found_));
+      c10::Device const device =
+          on_host || gradients.empty() ? c10::Device(at::kCPU) : gradients.front().device();
+      // One tensor for all windows: a captured step writes to the one that it has seen.
+      if (!found_.defined() || (!gradients.empty() && found_.device() != device)) {
+        found_ = at::zeros({}, at::TensorOptions().dtype(at::kFloat).device(device));
+      }
+      if (captures_steps<typename Context::policies> || !on_host) {
+        found_.copy_(detail::non_finite_flag(gradients));
+        return;
+      }
+      // In host memory the flag is a plain number.
+      bool const found =
+          std::any_of(gradients.begin(), gradients.end(), [](at::Tensor const& gradient) {
+            at::Tensor const numbers = detail::numbers_of(gradient);
+            return numbers.defined() && detail::non_finite_on_host(numbers);
+          });
+      *found_.data_ptr<float>() = found ? 1.0F : 0.0F;
+    }
+
+    void look(Gradients<Context>& phase) {
+      if (!skipped_.look(phase, found_)) return;
+      phase.advise(
+          "SkipNonFinite has skipped windows whose loss or gradients are NaN or infinite; "
+          "Report::skipped counts them");
+      if (skipped_.in_a_row() < most_skips_) return;
+      throw GradientError(
+          {.what = std::to_string(skipped_.in_a_row()) +
+                   " windows in a row had a loss or gradients that are NaN or infinite",
+           .where = "step " + std::to_string(phase.counters().step) + ", epoch " +
+                    std::to_string(phase.counters().epoch),
+           .why = "the weights are those before the first of them, so these are not rare samples",
+           .fix = "Check the data and the objective, lower the learning rate, add "
+                  "Schedule<Warmup<...>>, or raise SkipNonFinite::most_skips."});
+    }
+
+    std::uint64_t most_skips_;
+    at::Tensor found_;  ///< a float scalar on the gradients' device: 1 if any is not finite
+    detail::SkippedWindows<Context> skipped_;
+  };
+};
+
+}  // namespace frugal

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include <frugal/policy/precision/flag_queue.hpp>
+#include <frugal/run/phases.hpp>
+#include <frugal/run/services.hpp>
+#include <frugal/run/window_phases.hpp>
+
+namespace frugal::detail {
+
+/// The host's part of a policy that skips windows whose loss or gradients are not finite
+/// (Precision<FP16>, SkipNonFinite): the flags on their way from the device, and the count of
+/// skipped windows in a row.
+template <class Context>
+class SkippedWindows {
+ public:
+  void begin(FitBegin<Context>& phase) {
+    flags_ = FlagQueue(phase.settings().device.is_cpu() ? 0 : lag_on_device);
+    phase.leave_bad_losses();
+  }
+
+  /// Call it in on_loss: if the loss is not finite, backward starts from NaN, so that the window is
+  /// one with bad gradients, whatever the objective does in its backward pass. On a device one
+  /// operator on a scalar.
+  static void spoil(LossReady<Context>& phase) {
+    if (*phase.loss.weight == 0) return;  // its value is a mean over nothing
+    at::Tensor const& loss = phase.loss.value;
+    if (!captures_steps<typename Context::policies> && loss.is_cpu()) {
+      if (!std::isfinite(host_scalar(loss))) [[unlikely]]
+        phase.seed = at::full_like(phase.seed, std::numeric_limits<double>::quiet_NaN());
+    } else {
+      at::NoGradGuard const no_gradients;
+      phase.seed = at::add(phase.seed, loss, 0);  // 0 times NaN or infinity is NaN
+    }
+  }
+
+  /// Looks at the flag of this window, or on a device at that of an earlier one, and skips this
+  /// window if it is set. Whether it was.
+  bool look(Gradients<Context>& phase, at::Tensor const& flag) {
+    if (!flags_.next(flag)) {
+      in_a_row_ = 0;
+      return false;
+    }
+    phase.skip_step();
+    ++in_a_row_;
+    return true;
+  }
+  std::uint64_t in_a_row() const { return in_a_row_; }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    flags_.persist(archive);
+    archive("skips_in_a_row", in_a_row_);
+  }
+
+ private:
+  static constexpr std::size_t lag_on_device = 2;
+
+  FlagQueue flags_;
+  std::uint64_t in_a_row_ = 0;
+};
+
+}  // namespace frugal::detail

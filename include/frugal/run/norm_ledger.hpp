@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+/// Norms of gradients that are still on a device, one for each window. They are read together, when
+/// somebody reads the losses, so that no step waits. As losses they are packed, `a_chunk` at a time.
+class NormLedger {
+ public:
+  static constexpr std::size_t a_chunk = 4096;
+
+  /// A norm, and where it comes from.
+  struct Norm {
+    LossError::Window window{};
+    std::uint64_t micro_batch = 0;  ///< of the run, after its window
+    double value = 0;
+    bool bad() const { return !std::isfinite(value); }
+  };
+
+  void add(at::Tensor norm, LossError::Window const& window, std::uint64_t micro_batch) {
+    if (norms_.size() == a_chunk) packed_.push_back(at::stack(std::exchange(norms_, {})));
+    norms_.push_back(std::move(norm));
+    origins_.push_back({window, micro_batch});
+  }
+
+  /// Reads all norms, with one wait, and returns the first that is bad; one that is not, if there is
+  /// none.
+  Norm settle() {
+    if (origins_.empty()) return {};
+    if (!norms_.empty()) packed_.push_back(at::stack(norms_));
+    at::Tensor const all = packed_.size() == 1 ? packed_.front() : at::cat(packed_);
+    at::Tensor const host = all.cpu().to(at::kDouble);
+    std::vector<Norm> const origins = std::exchange(origins_, {});
+    reset();
+    auto const* value = static_cast<double const*>(host.const_data_ptr());
+    for (Norm each : origins) {
+      each.value = *value++;
+      if (each.bad()) return each;
+    }
+    return {};
+  }
+
+  void reset() {
+    norms_.clear();
+    packed_.clear();
+    origins_.clear();
+  }
+
+ private:
+  std::vector<at::Tensor> packed_;  // first these,
+  std::vector<at::Tensor> norms_;   // then these
+  std::vector<Norm> origins_;       // of both; their values are to be read
+};
+
+namespace detail {
+
+inline NonFiniteGradientError non_finite_gradient(double norm, LossError::Window const& window) {
+  return NonFiniteGradientError(
+      {.what =
+           std::string("the norm of the gradients is ") + (std::isnan(norm) ? "NaN" : "infinite"),
+       .where = "epoch " + std::to_string(window.epoch) + ", step " + std::to_string(window.step),
+       .why = "the loss is finite, and the backward pass gives NaN or infinity, as that of sqrt or "
+              "log at 0, or training diverges",
+       .fix =
+           "Add SkipNonFinite to skip such windows, or Rollback<> to go back, lower the learning "
+           "rate, or check the objective."},
+      window, norm);
+}
+
+}  // namespace detail
+
+}  // namespace frugal

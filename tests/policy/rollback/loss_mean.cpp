@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/policy/rollback/loss_mean.hpp>
+#include <frugal/state/state_dict.hpp>
+#include <frugal/state/state_reader.hpp>
+#include <frugal/state/state_writer.hpp>
+
+namespace frugal_test::policy_rollback_loss_mean {
+
+using frugal::detail::LossMean;
+
+LossMean of(double loss) {
+  LossMean mean;
+  for (int i = 0; i < 20; ++i) mean.add(loss);
+  return mean;
+}
+
+TEST_CASE("a jump exceeds a multiple of positive losses") {
+  CHECK_FALSE(of(2).jumps(5.99, 3));
+  CHECK(of(2).jumps(6.01, 3));
+}
+
+TEST_CASE("a jump exceeds negative losses by that distance") {
+  // Two times 2 above -2.
+  CHECK_FALSE(of(-2).jumps(-1.9, 3));
+  CHECK_FALSE(of(-2).jumps(1.99, 3));
+  CHECK(of(-2).jumps(2.01, 3));
+}
+
+TEST_CASE("losses around zero have the scale of their absolute values") {
+  LossMean mean;
+  for (int i = 0; i < 40; ++i) mean.add(i % 2 == 0 ? 1 : -1);
+  CHECK_FALSE(mean.jumps(1.5, 3));
+  CHECK(mean.jumps(2.5, 3));
+}
+
+TEST_CASE("there is no jump among the first twenty losses") {
+  LossMean mean;
+  for (int i = 0; i < 19; ++i) mean.add(1);
+  CHECK_FALSE(mean.jumps(1e9, 2));
+  mean.add(1);
+  CHECK(mean.jumps(1e9, 2));
+}
+
+/// What an earlier version saved.
+struct Earlier {
+  double mean = -4;
+  std::uint64_t losses = 30;
+  template <class Archive>
+  void persist(Archive& archive) {
+    archive("mean", mean);
+    archive("losses", losses);
+  }
+};
+
+TEST_CASE("a mean is saved and loaded, and one of an earlier version has the scale of its mean") {
+  auto const loaded = [](auto saved) {
+    frugal::StateDict memory;
+    frugal::StateWriter writer(memory);
+    saved.persist(writer);
+    LossMean mean;
+    frugal::StateReader reader(memory);
+    mean.persist(reader);
+    return mean;
+  };
+  CHECK(loaded(of(-2)).value() == -2);
+  CHECK(loaded(of(-2)).jumps(2.01, 3));
+  CHECK_FALSE(loaded(of(-2)).jumps(1.99, 3));
+  CHECK(loaded(Earlier{}).jumps(4.01, 3));
+  CHECK_FALSE(loaded(Earlier{}).jumps(3.99, 3));
+}
+
+}  // namespace frugal_test::policy_rollback_loss_mean
