@@ -28,13 +28,14 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-NO_PAGE = {"formats", "kinds", "options", "step_pace", "watched"}  # policy/*.hpp that are not policies
+# policy/*.hpp that are not policies
+NO_PAGE = {"finite_state", "formats", "kinds", "options", "run_folder", "skipped_windows", "step_pace", "watched"}
 CALLED_BY_HAND = {"find_learning_rate"}  # a function over a trainer, whose page is among the policies'
 NEED_CODE = ("README.md", "docs/policy/", "docs/store/", "docs/cluster/", "docs/writing_a_policy.md",
              "docs/loop.md", "docs/data.md")
 
 # Each list of pages, and the folder whose pages it must name.
-LISTS = {"docs/README.md": "docs/", "README.md": "docs/policy/", "docs/levers.md": "docs/policy/"}
+LISTS = {"docs/README.md": "docs/", "docs/levers.md": "docs/policy/"}
 
 
 @dataclass

@@ -341,10 +341,10 @@ FAULTS = (
     ),
     Fault(
         name="another-window-skipped",
-        breaks="Rollback passes over the window behind the one that broke the run.",
+        breaks="Rollback passes over the window after the one that broke the run.",
         file="include/frugal/policy/rollback.hpp",
-        old="    skips_.push_back({error.window.epoch, error.window.position});\n",
-        new="    skips_.push_back({error.window.epoch, error.window.position + 1});\n",
+        old="      bad_.add(error.window.epoch, error.window.position);\n",
+        new="      bad_.add(error.window.epoch, error.window.position + 1);\n",
         check=test("^policy: rollback$"),
     ),
     Fault(
