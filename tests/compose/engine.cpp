@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/compose/engine.hpp>
+#include <frugal/compose/interrupted.hpp>
 
 #include "stand_ins.hpp"
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/compose/engine.hpp>
+#include <frugal/compose/interrupted.hpp>
 #include <frugal/compose/recipe.hpp>
 #include <frugal/compose/services.hpp>
 

@@ -10,6 +10,7 @@
 #include <frugal/policy/activations.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/recompute.hpp>
+#include <frugal/policy/validate.hpp>
 #include <frugal/trainer.hpp>
 #include <thread>
 
@@ -234,8 +235,12 @@ TEST_CASE("hooks are there in training passes alone, and removed after one that 
     }
   };
   std::vector<bool> hooked;
-  fr::Trainer trainer{network(), Watching{&hooked}, fr::Settings{.epochs = 2},
-                      fr::Optimize<fr::SGD>{}, fr::Activations<fr::BF16>{}};
+  fr::Trainer trainer{network(),
+                      Watching{&hooked},
+                      fr::Settings{.epochs = 2},
+                      fr::Optimize<fr::SGD>{},
+                      fr::Activations<fr::BF16>{},
+                      fr::Validate<>{.sanity_batches = 0}};
   auto one = batches();
   one.resize(1);
   CHECK_THROWS_AS(trainer.fit(one, one), std::runtime_error);

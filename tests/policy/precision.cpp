@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/policy/precision.hpp>
+#include <frugal/policy/validate.hpp>
 
 #include "support/training.hpp"
 
@@ -35,8 +36,12 @@ template <class P>
 Formats formats_in(bool validated) {
   TrainingFile const file;
   Formats formats;
-  frugal::Trainer trainer{file.network(), Watching{&formats}, frugal::Settings{},
-                          frugal::Optimize<frugal::AdamW>{}, P{}};
+  frugal::Trainer trainer{file.network(),
+                          Watching{&formats},
+                          frugal::Settings{},
+                          frugal::Optimize<frugal::AdamW>{},
+                          P{},
+                          frugal::Validate<>{.sanity_batches = 0}};
   std::vector<Weighted> batches = file.batches({40});
   if (validated) {
     static_cast<void>(trainer.fit(batches, batches));

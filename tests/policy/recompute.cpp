@@ -15,6 +15,7 @@
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/recompute.hpp>
+#include <frugal/policy/validate.hpp>
 #include <frugal/trainer.hpp>
 #include <thread>
 
@@ -479,8 +480,12 @@ TEST_CASE("a Sequential is whole outside of training passes: members, names, val
     }
   };
   std::vector<bool> segmented;
-  fr::Trainer trainer{net, Watching{&segmented}, fr::Settings{.steps = 1}, fr::Optimize<fr::SGD>{},
-                      fr::Recompute<fr::Segments<2>>{}};
+  fr::Trainer trainer{net,
+                      Watching{&segmented},
+                      fr::Settings{.steps = 1},
+                      fr::Optimize<fr::SGD>{},
+                      fr::Recompute<fr::Segments<2>>{},
+                      fr::Validate<>{.sanity_batches = 0}};
   auto valid = batches();
   valid.resize(1);
   static_cast<void>(trainer.fit(valid, valid));

@@ -206,7 +206,7 @@ TEST_CASE("the skips in a row continue in a resumed run") {
   CHECK_THROWS_AS(
       train(Rooted{}, std::make_shared<Mlp>(), bad_first, {.run = folder.path(), .epochs = 3},
             frugal::Optimize<frugal::AdamW>{}, SkipNonFinite{.most_skips = 3},
-            frugal::Checkpoint<Every<1, frugal::Epoch>>{}),
+            frugal::Checkpoint<Every<1, frugal::Epoch>>{.changed_data = {"data"}}),
       frugal::GradientError);
 }
 

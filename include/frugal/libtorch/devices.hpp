@@ -41,10 +41,13 @@ inline std::string devices_here() {
                                              "of LibTorch (FRUGAL_CUDA=ON)."});
 }
 
+inline bool is_available(c10::Device device) {
+  return device.is_cpu() || (device.has_index() ? device.index() : 0) < count_of(device.type());
+}
+
 /// Throws DeviceError, which lists the available devices, if the device is not available.
 inline void require_device(c10::Device device, char const* where = "Settings::device") {
-  if (device.is_cpu()) return;
-  if ((device.has_index() ? device.index() : 0) < count_of(device.type())) return;
+  if (is_available(device)) return;
   refuse_device("there is no device " + device.str(), where,
                 !device.is_cuda() || c10::impl::hasDeviceGuardImpl(device.type()));
 }

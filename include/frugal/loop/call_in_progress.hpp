@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/libtorch/devices.hpp>
 #include <frugal/libtorch/generators.hpp>
 
 namespace frugal::detail {
@@ -56,7 +57,9 @@ class [[nodiscard]] CallInProgress {
     }
     if (!generators_) {
       generators_ = std::make_shared<GeneratorStates>();
-      trains() ? generators_->take_seeded(call_.device) : generators_->take(call_.device);
+      // A dry run needs no device; any other call refuses one that is not there, after this.
+      c10::Device const device = is_available(call_.device) ? call_.device : c10::Device(c10::kCPU);
+      trains() ? generators_->take_seeded(device) : generators_->take(device);
     }
     registry().calls.push_back(this);
   }

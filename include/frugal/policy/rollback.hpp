@@ -260,7 +260,8 @@ class Rollback<Options...>::State {
     return "at step " + std::to_string(error.window.step) + " " +
            (of_loss ? "the loss was " + short_text(error.loss) : error.fault().what) +
            ": back to step " + std::to_string(kept_step_) + ", " +
-           (known ? "that window is passed over" : "to find the window that did it") +
+           (known || !bad_.searching() ? "that window is passed over"
+                                       : "to find the window that did it") +
            ", learning rate times " + short_text(scale);
   }
 

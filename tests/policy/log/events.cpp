@@ -195,7 +195,11 @@ void killed_at_each_moment() {
     };
     // Dies twice there: if nothing was saved in between, both resumes use the same checkpoint.
     for (int i = 0; i < 2; ++i) start(dies_at);
-    frugal::Report const report = start(0);
+    frugal::Report report = start(0);
+    // If the killed run had saved its end, this start trained nothing and says so.
+    std::erase_if(report.advice, [](std::string const& line) {
+      return line.find("trained nothing") != std::string::npos;
+    });
     CHECK(report.steps == whole.steps);
     CHECK(counts(run / "metrics.jsonl")["resume"] == starts - 1);
     CHECK(contents(run / "metrics.jsonl") == expected);

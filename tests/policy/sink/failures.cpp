@@ -122,7 +122,7 @@ std::vector<std::string> content(std::filesystem::path const& folder) {
   for (std::string const& line : lines_of(text_of(folder / "metrics.prom"))) {
     auto const of = [&](char const* name) { return line.starts_with(name); };
     if (of("frugal_memory_bytes") || of("frugal_training_seconds_total") ||
-        of("frugal_last_update_timestamp_seconds")) {
+        of("frugal_run_training_seconds") || of("frugal_last_update_timestamp_seconds")) {
       continue;
     }
     all.push_back("Prometheus " + line);
