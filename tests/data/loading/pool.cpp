@@ -379,13 +379,13 @@ TEST_CASE("where all threads hang since before a seek, it is said at what") {
 
 TEST_CASE("a thread whose set-up throws is an error, and not the end of the program") {
   struct Unready : Counting<decltype(nothing)> {
-    std::shared_ptr<std::atomic<bool>> ready = std::make_shared<std::atomic<bool>>(false);
+    std::shared_ptr<std::atomic<bool>> ready;
     void enter_thread() const {
       if (!*ready) throw std::runtime_error("Invalid thread pool!");
     }
   };
-  Unready tasks{{5, nothing}};
-  auto const ready = tasks.ready;
+  auto const ready = std::make_shared<std::atomic<bool>>(false);
+  Unready tasks{{5, nothing}, ready};
   Pool pool(std::move(tasks), 2, 4, 60s);
   for (int again = 0; again < 2; ++again) {
     auto const taken = pool.take();
