@@ -254,9 +254,10 @@ void write_int96(fs::path const& path, std::vector<std::int64_t> const& microsec
   auto const table = arrow::Table::Make(arrow::schema({arrow::field("when", builder.type())}),
                                         {*builder.Finish()});
   auto const out = *arrow::io::FileOutputStream::Open(path.string());
-  auto const how = parquet::ArrowWriterProperties::Builder().enable_deprecated_int96_timestamps();
+  parquet::ArrowWriterProperties::Builder how;
+  how.enable_deprecated_int96_timestamps();
   REQUIRE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), out, 1000,
-                                     parquet::default_writer_properties(), how->build())
+                                     parquet::default_writer_properties(), how.build())
               .ok());
   REQUIRE(out->Close().ok());
 }
