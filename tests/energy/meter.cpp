@@ -55,8 +55,10 @@ TEST_CASE("a counter that vanishes meanwhile is told at the end, and any interva
 
 TEST_CASE("the thread reads a counter that wraps in between, and tells one that vanishes") {
   TemporaryFolder const root;
+  // Replaced as a whole, as the kernel's files are read: the thread never sees an empty one.
   auto const set = [&](char const* file, char const* text) {
-    std::ofstream(root / "intel-rapl:0" / file) << text << '\n';
+    std::ofstream(root / "new") << text << '\n';
+    std::filesystem::rename(root / "new", root / "intel-rapl:0" / file);
   };
   std::filesystem::create_directories(root / "intel-rapl:0");
   set("name", "package-0");

@@ -75,9 +75,13 @@ constexpr bool no_such_file(int code) {
 
 /// The text of an errno, with the owner and the mode of what refuses where that is the reason.
 inline std::string why_of(std::filesystem::path const& path, int code) {
-  std::error_code ignored;
+  std::error_code ignored, followed;
   if (code == ELOOP && std::filesystem::is_symlink(path, ignored)) {
-    return "it is a symbolic link, and such a one is followed only where a path is set";
+    // A link in a circle has the same code, also where links are followed.
+    static_cast<void>(std::filesystem::status(path, followed));
+    if (followed != std::errc::too_many_symbolic_link_levels) {
+      return "it is a symbolic link, and such a one is followed only where a path is set";
+    }
   }
   std::string why = std::generic_category().message(code);
   if (code != EACCES && code != EPERM) return why;
