@@ -166,10 +166,8 @@ TEST_CASE(
   write(folder / "a.parquet", 0, 20);
   write(folder / "b.parquet", 20, 20);
   std::vector<fs::path> const paths{folder / "a.parquet", folder / "b.parquet"};
-  {
-    frugal_test::support::NoMoreFiles const none;
-    CHECK_THROWS_AS(ParquetSet(paths, {.on_damage = frugal::OnDamage::Skip}), frugal::IoError);
-  }
+  CHECK(frugal_test::support::throws_without_files<frugal::IoError>(
+      [&] { return ParquetSet(paths, {.on_damage = frugal::OnDamage::Skip}); }));
   ParquetSet const set(paths, {.on_damage = frugal::OnDamage::Skip});
   CHECK(set.size() == 40);
   CHECK(set.get(3).integer("label") == 3);

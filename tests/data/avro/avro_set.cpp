@@ -178,10 +178,8 @@ TEST_CASE(
   TemporaryFolder const folder;
   auto const path = write(folder / "a.avro", 0, 40);
   auto const before = frugal_test::support::entries("/proc/self/fd");
-  {
-    frugal_test::support::NoMoreFiles const none;
-    CHECK_THROWS_AS(AvroSet(path, {.on_damage = frugal::OnDamage::Skip}), frugal::IoError);
-  }
+  CHECK(frugal_test::support::throws_without_files<frugal::IoError>(
+      [&] { return AvroSet(path, {.on_damage = frugal::OnDamage::Skip}); }));
   std::vector<fs::path> many;
   for (int i = 0; i < 300; ++i) {
     many.push_back(folder / (std::to_string(i) + ".avro"));
