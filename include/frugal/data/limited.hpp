@@ -5,6 +5,7 @@
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/data/wrapped_source.hpp>
 #include <frugal/error.hpp>
 
 #include <algorithm>
@@ -28,12 +29,15 @@ namespace frugal {
 /// resumes at any place of the epoch, also with another batch size, and needs to read nothing to
 /// know how much of the epoch is left.
 template <Source S>
-class Limited {
+class Limited : public detail::WrappedSource<S> {
+  using detail::WrappedSource<S>::source_;
+
  public:
   using batch_type = batch_of<S>;
   using order_type = order_type_of<S>;
 
-  explicit Limited(S source, std::uint64_t batches) : source_(std::move(source)), most_(batches) {
+  explicit Limited(S source, std::uint64_t batches)
+      : detail::WrappedSource<S>(std::move(source)), most_(batches) {
     if (batches == 0) {
       throw SettingsError({.what = "a limit of 0 batches",
                            .where = "Limited",
@@ -75,26 +79,6 @@ class Limited {
   {
     return source_.consumed();
   }
-  double waited() const
-    requires WaitedSource<S>
-  {
-    return source_.waited();
-  }
-  std::string advice() const
-    requires AdvisingSource<S>
-  {
-    return source_.advice();
-  }
-  bool pause()
-    requires PausableSource<S>
-  {
-    return source_.pause();
-  }
-  void resume()
-    requires PausableSource<S>
-  {
-    source_.resume();
-  }
 
   void identify(DataIdentity& to) const {
     detail::identify(source_, to);
@@ -112,7 +96,6 @@ class Limited {
     }
   }
 
-  S source_;
   std::uint64_t most_;          // batches of an epoch
   std::uint64_t end_ = 0;       // samples of an epoch
   std::uint64_t position_ = 0;  // samples consumed in this one

@@ -7,13 +7,13 @@
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/data/wrapped_source.hpp>
 
 #include <ATen/ATen.h>
 
 #include <concepts>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -33,13 +33,15 @@ namespace frugal {
 /// one that draws random numbers should draw from a generator of its own.
 template <Source S, class F>
   requires std::invocable<F&, batch_of<S>>
-class Mapped {
+class Mapped : public detail::WrappedSource<S> {
+  using detail::WrappedSource<S>::source_;
+
  public:
   using batch_type = std::remove_cvref_t<std::invoke_result_t<F&, batch_of<S>>>;
   using order_type = order_type_of<S>;
 
   explicit Mapped(S source, F function)
-      : source_(std::move(source)), function_(std::move(function)) {}
+      : detail::WrappedSource<S>(std::move(source)), function_(std::move(function)) {}
 
   void seek(Cursor const& cursor) { source_.seek(cursor); }
 
@@ -65,26 +67,6 @@ class Mapped {
   {
     return source_.consumed();
   }
-  double waited() const
-    requires WaitedSource<S>
-  {
-    return source_.waited();
-  }
-  std::string advice() const
-    requires AdvisingSource<S>
-  {
-    return source_.advice();
-  }
-  bool pause()
-    requires PausableSource<S>
-  {
-    return source_.pause();
-  }
-  void resume()
-    requires PausableSource<S>
-  {
-    source_.resume();
-  }
 
   void identify(DataIdentity& to) const {
     detail::identify(source_, to);
@@ -92,7 +74,6 @@ class Mapped {
   }
 
  private:
-  S source_;
   F function_;
 };
 

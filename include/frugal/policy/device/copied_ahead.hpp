@@ -9,12 +9,12 @@
 #include <deque>
 #include <exception>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/data/wrapped_source.hpp>
 #include <frugal/libtorch/side_stream.hpp>
 #include <frugal/libtorch/staging.hpp>
 
@@ -28,11 +28,14 @@ namespace frugal {
 ///         device than that. On the CPU one comparison.
 /// Cursor  copied is not consumed: `seek()` discards what was copied ahead, and an exception of the
 ///         source is rethrown at its batch.
+/// Pause   of the source; copies in flight continue, because they are on their own stream.
 ///
 /// The source is read one batch ahead or more. A source that draws from LibTorch's generators would
 /// draw earlier than the run, and a resumed run would differ: give it its own generator.
 template <Source S>
-class CopiedAhead {
+class CopiedAhead : public detail::WrappedSource<S&> {
+  using detail::WrappedSource<S&>::source_;
+
  public:
   using batch_type = batch_of<S>;
   static_assert(
@@ -43,7 +46,7 @@ class CopiedAhead {
 
   /// `depth`: batches on the device at a time, including the current one. The source must outlive
   /// this object.
-  CopiedAhead(S& source, std::size_t depth) : source_(source), depth_(depth) {}
+  CopiedAhead(S& source, std::size_t depth) : detail::WrappedSource<S&>(source), depth_(depth) {}
 
   /// The target device, read again for each batch, because a run may move.
   void follow(c10::Device const& device) { device_ = &device; }
@@ -79,18 +82,6 @@ class CopiedAhead {
     return batch;
   }
 
-  /// Copies in flight continue: they are on their own stream.
-  bool pause()
-    requires PausableSource<S>
-  {
-    return source_.pause();
-  }
-  void resume()
-    requires PausableSource<S>
-  {
-    source_.resume();
-  }
-
   std::uint64_t samples() const
     requires SizedSource<S>
   {
@@ -105,16 +96,6 @@ class CopiedAhead {
     requires ConsumingSource<S>
   {
     return consumed_.position();
-  }
-  double waited() const
-    requires WaitedSource<S>
-  {
-    return source_.waited();
-  }
-  std::string advice() const
-    requires AdvisingSource<S>
-  {
-    return source_.advice();
   }
   void identify(DataIdentity& to) const { detail::identify(std::as_const(source_), to); }
 
@@ -144,7 +125,6 @@ class CopiedAhead {
     }
   }
 
-  S& source_;
   std::size_t depth_;
   c10::Device const* device_ = nullptr;
   std::optional<detail::SideStream> side_;
