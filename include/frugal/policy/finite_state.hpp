@@ -22,7 +22,8 @@ namespace frugal::detail {
 
 /// Which tensors of a run must be finite to be kept, saved or resumed: the module's parameters and
 /// buffers, and the tensors of the optimizer and of averages, in which a number can be infinite for
-/// ever while the weights are finite. The state of Optimize<Any> is a blob of bytes, which nobody can look into.
+/// ever while the weights are finite. The state of Optimize<Any> is a blob of bytes, and is not
+/// covered.
 class FiniteState {
  public:
   /// Call it when the fit begins, before a resume. A constant that is not finite from the start,

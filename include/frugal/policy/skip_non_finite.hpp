@@ -115,12 +115,7 @@ struct SkipNonFinite {
         return;
       }
       // In host memory the flag is a plain number.
-      bool const found =
-          std::any_of(gradients.begin(), gradients.end(), [](at::Tensor const& gradient) {
-            at::Tensor const numbers = detail::numbers_of(gradient);
-            return numbers.defined() && detail::non_finite_on_host(numbers);
-          });
-      *found_.data_ptr<float>() = found ? 1.0F : 0.0F;
+      *found_.data_ptr<float>() = detail::first_non_finite(gradients) ? 1.0F : 0.0F;
     }
 
     void look(Gradients<Context>& phase) {
@@ -129,14 +124,11 @@ struct SkipNonFinite {
           "SkipNonFinite has skipped windows whose loss or gradients are NaN or infinite; "
           "Report::skipped counts them");
       if (skipped_.in_a_row() < most_skips_) return;
-      throw GradientError(
-          {.what = std::to_string(skipped_.in_a_row()) +
-                   " windows in a row had a loss or gradients that are NaN or infinite",
-           .where = "step " + std::to_string(phase.counters().step) + ", epoch " +
-                    std::to_string(phase.counters().epoch),
-           .why = "the weights are those before the first of them, so these are not rare samples",
-           .fix = "Check the data and the objective, lower the learning rate, add "
-                  "Schedule<Warmup<...>>, or raise SkipNonFinite::most_skips."});
+      skipped_.give_up(
+          phase, "the weights are those before the first of them, so these are not rare samples",
+          "Check the data and the objective, lower the learning rate, add Schedule<Warmup<...>>, "
+          "or "
+          "raise SkipNonFinite::most_skips.");
     }
 
     std::uint64_t most_skips_;

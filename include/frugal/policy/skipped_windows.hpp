@@ -8,7 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
 
+#include <frugal/error.hpp>
 #include <frugal/policy/precision/flag_queue.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/run/services.hpp>
@@ -54,6 +57,16 @@ class SkippedWindows {
     return true;
   }
   std::uint64_t in_a_row() const { return in_a_row_; }
+
+  [[noreturn]] void give_up(Phase<Context> const& phase, std::string why, std::string fix) const {
+    throw GradientError({.what = std::to_string(in_a_row_) +
+                                 " windows in a row had a loss or gradients that are NaN or "
+                                 "infinite",
+                         .where = "step " + std::to_string(phase.counters().step) + ", epoch " +
+                                  std::to_string(phase.counters().epoch),
+                         .why = std::move(why),
+                         .fix = std::move(fix)});
+  }
 
   template <class Archive>
   void persist(Archive& archive) {

@@ -15,6 +15,7 @@
 #include <frugal/error.hpp>
 #include <frugal/run/counters.hpp>
 #include <frugal/run/norm_ledger.hpp>
+#include <frugal/run/packed_scalars.hpp>
 #include <frugal/run/scalar_ledger.hpp>
 #include <frugal/run/scalars.hpp>
 
@@ -47,15 +48,14 @@ inline double host_scalar(at::Tensor const& scalar) {
 /// A loss in host memory is checked at once, before backward, so that a non-finite loss never
 /// reaches the weights. A loss on a device is kept as a tensor and checked when it is read (mean(),
 /// last()) or the epoch ends: no step waits for the device, and the error still names the step
-/// concerned. The smallest tensor takes an allocator 512 bytes, so unread losses are packed on the
-/// device, `a_chunk` at a time.
+/// concerned.
 class LossLedger {
  public:
   /// When a loss in host memory is checked (one on a device always when read), and whether a bad
   /// loss is thrown or, if processes must agree first, postponed.
   enum class Reading { at_once, when_asked, when_agreed };
 
-  static constexpr std::size_t a_chunk = 4096;
+  static constexpr std::size_t a_chunk = detail::PackedScalars::a_chunk;
 
   explicit LossLedger(Reading host = Reading::at_once) : host_(host) {}
 
@@ -66,8 +66,7 @@ class LossLedger {
     if (loss.is_cpu() && host_ != Reading::when_asked) {
       enter(detail::host_scalar(loss), weight, origin_of(at));
     } else {
-      if (losses_.size() == a_chunk) pack();
-      losses_.push_back(loss.detach());
+      losses_.push(loss.detach());
       pending_.push_back({weight, origin_of(at)});
     }
   }
@@ -91,10 +90,7 @@ class LossLedger {
     scalars_.settle();
     NormLedger::Norm norm = norms_.settle();
     if (pending_.empty()) return refuse_bad(norm);
-    if (!losses_.empty()) pack();
-    at::Tensor const all = packed_.size() == 1 ? packed_.front() : at::cat(packed_);
-    at::Tensor const host = all.cpu().to(at::kDouble);
-    packed_.clear();
+    at::Tensor const host = losses_.take();
     std::vector<Pending> entries;
     entries.swap(pending_);
     double const* value = static_cast<double const*>(host.const_data_ptr());
@@ -144,7 +140,6 @@ class LossLedger {
     bad_ = nullptr;
     pending_.clear();
     losses_.clear();
-    packed_.clear();
     norms_.reset();
     scalars_.reset();
     sum_ = weight_ = window_weight_ = 0;
@@ -166,8 +161,7 @@ class LossLedger {
   void go_back(Mark const& mark) {
     scalars_.go_back(mark.scalars);
     while (pending_.size() > mark.pending) {
-      if (losses_.empty()) unpack();
-      losses_.pop_back();
+      losses_.pop();
       pending_.pop_back();
     }
     sum_ = mark.sum;
@@ -201,15 +195,6 @@ class LossLedger {
     double weight;
     Origin origin;
   };
-
-  void pack() {
-    packed_.push_back(at::stack(losses_));
-    losses_.clear();
-  }
-  void unpack() {
-    losses_ = packed_.back().unbind();
-    packed_.pop_back();
-  }
 
   void enter(double value, double weight, Origin const& origin) {
     if (!std::isfinite(value)) [[unlikely]] {
@@ -256,8 +241,7 @@ class LossLedger {
   Reading host_;
   std::exception_ptr bad_;
   std::vector<Pending> pending_;
-  std::vector<at::Tensor> packed_;  // the pending losses: first these,
-  std::vector<at::Tensor> losses_;  // then these
+  detail::PackedScalars losses_;  // the pending ones
   NormLedger norms_;
   ScalarLedger scalars_;
   bool leaves_bad_losses_ = false;

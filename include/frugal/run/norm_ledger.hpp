@@ -11,14 +11,15 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/run/packed_scalars.hpp>
 
 namespace frugal {
 
 /// Norms of gradients that are still on a device, one for each window. They are read together, when
-/// somebody reads the losses, so that no step waits. As losses they are packed, `a_chunk` at a time.
+/// the losses are, so that no step waits.
 class NormLedger {
  public:
-  static constexpr std::size_t a_chunk = 4096;
+  static constexpr std::size_t a_chunk = detail::PackedScalars::a_chunk;
 
   /// A norm, and where it comes from.
   struct Norm {
@@ -29,8 +30,7 @@ class NormLedger {
   };
 
   void add(at::Tensor norm, LossError::Window const& window, std::uint64_t micro_batch) {
-    if (norms_.size() == a_chunk) packed_.push_back(at::stack(std::exchange(norms_, {})));
-    norms_.push_back(std::move(norm));
+    norms_.push(std::move(norm));
     origins_.push_back({window, micro_batch});
   }
 
@@ -38,11 +38,8 @@ class NormLedger {
   /// none.
   Norm settle() {
     if (origins_.empty()) return {};
-    if (!norms_.empty()) packed_.push_back(at::stack(norms_));
-    at::Tensor const all = packed_.size() == 1 ? packed_.front() : at::cat(packed_);
-    at::Tensor const host = all.cpu().to(at::kDouble);
+    at::Tensor const host = norms_.take();
     std::vector<Norm> const origins = std::exchange(origins_, {});
-    reset();
     auto const* value = static_cast<double const*>(host.const_data_ptr());
     for (Norm each : origins) {
       each.value = *value++;
@@ -53,14 +50,12 @@ class NormLedger {
 
   void reset() {
     norms_.clear();
-    packed_.clear();
     origins_.clear();
   }
 
  private:
-  std::vector<at::Tensor> packed_;  // first these,
-  std::vector<at::Tensor> norms_;   // then these
-  std::vector<Norm> origins_;       // of both; their values are to be read
+  detail::PackedScalars norms_;
+  std::vector<Norm> origins_;  // their values are to be read
 };
 
 namespace detail {

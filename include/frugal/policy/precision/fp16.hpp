@@ -136,19 +136,12 @@ struct Precision<FP16> {
 
     void look_for_overflow(Gradients<Context>& phase) {
       bool const skips = skipped_.look(phase, scale_.overflow());
-      if (skips && skipped_.in_a_row() >= scale_.most_skips()) give_up(phase);
-    }
-
-    [[noreturn]] void give_up(Phase<Context> const& phase) const {
-      throw GradientError({.what = std::to_string(skipped_.in_a_row()) +
-                                   " windows in a row had a loss or gradients that are NaN "
-                                   "or infinite",
-                           .where = "step " + std::to_string(phase.counters().step) + ", epoch " +
-                                    std::to_string(phase.counters().epoch),
-                           .why = "the loss scale is down to " + std::to_string(scale_.value()) +
-                                  ", so the scale is not the cause",
-                           .fix = "Check the data and the objective, lower the learning rate, or "
-                                  "use Precision<BF16>, which has a larger range."});
+      if (!skips || skipped_.in_a_row() < scale_.most_skips()) return;
+      skipped_.give_up(phase,
+                       "the loss scale is down to " + std::to_string(scale_.value()) +
+                           ", so the scale is not the cause",
+                       "Check the data and the objective, lower the learning rate, or use "
+                       "Precision<BF16>, which has a larger range.");
     }
 
     detail::LossScale scale_;
