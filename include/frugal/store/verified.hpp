@@ -3,11 +3,11 @@
 
 #include <frugal/error.hpp>
 #include <frugal/store/checkpoint.hpp>
+#include <frugal/store/file_stamp.hpp>
 #include <frugal/store/manifest.hpp>
 
 #include <sys/stat.h>
 
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -41,22 +41,12 @@ class Verified {
   void forget(std::filesystem::path const& folder) { known_.erase(folder); }
 
  private:
-  struct Stamp {
-    std::uint64_t device, inode;
-    std::int64_t size, changed_s, changed_ns;  // ctime: programs cannot set it back
-    bool operator==(Stamp const&) const = default;
-  };
-
-  static std::optional<std::vector<Stamp>> stamps_of(SavedCheckpoint const& checkpoint) {
-    std::vector<Stamp> stamps;
+  static std::optional<std::vector<FileStamp>> stamps_of(SavedCheckpoint const& checkpoint) {
+    std::vector<FileStamp> stamps;
     auto const add = [&](std::filesystem::path const& path) {
       struct stat status{};
       if (::stat(path.c_str(), &status) != 0) return false;
-      stamps.push_back({.device = status.st_dev,
-                        .inode = status.st_ino,
-                        .size = status.st_size,
-                        .changed_s = status.st_ctim.tv_sec,
-                        .changed_ns = status.st_ctim.tv_nsec});
+      stamps.push_back(FileStamp::of(status));
       return true;
     };
     if (!add(checkpoint.folder / Manifest::file_name)) return std::nullopt;
@@ -66,7 +56,7 @@ class Verified {
     return stamps;
   }
 
-  std::map<std::filesystem::path, std::vector<Stamp>> known_;
+  std::map<std::filesystem::path, std::vector<FileStamp>> known_;
 };
 
 }  // namespace frugal::detail

@@ -30,6 +30,7 @@ using frugal::IoError;
 using frugal::detail::FilePool;
 using frugal::detail::FileStamp;
 using frugal::detail::PooledFile;
+using frugal::detail::stamp_of;
 using namespace support;
 
 std::string read(PooledFile const& file, std::size_t size = 1, std::uint64_t offset = 0) {
@@ -60,12 +61,12 @@ std::string why_changed(PooledFile const& file) {
 /// Does `change` until the clock of the file system has moved on, and leaves the time of the
 /// content as it was.
 void change(std::filesystem::path const& path, std::function<void()> const& change) {
-  FileStamp const before = FileStamp::of(File::open(path));
+  FileStamp const before = stamp_of(File::open(path));
   auto const time = std::filesystem::last_write_time(path);
   do {
     change();
     std::filesystem::last_write_time(path, time);
-  } while (FileStamp::of(File::open(path)).changed == before.changed);
+  } while (stamp_of(File::open(path)).changed == before.changed);
 }
 
 TEST_CASE("more files than may be open at a time are read, too") {
@@ -165,7 +166,7 @@ TEST_CASE("a file that changes under its reader is an error before its bytes are
     do {  // the file system's clock has to move on
       std::filesystem::create_hard_link(path, folder / "link");
       std::filesystem::remove(folder / "link");
-    } while (FileStamp::of(held).changed == before.changed);
+    } while (stamp_of(held).changed == before.changed);
     std::filesystem::remove(path);
     CHECK(why_changed(file).starts_with("its time of change (ctime) is another"));
   }

@@ -157,7 +157,7 @@ TEST_CASE("an index is not used for another shard of the size and the time of th
   auto const time = std::filesystem::last_write_time(shard);
   auto const size = std::filesystem::file_size(shard);
   CHECK(keys(TarSet(shard.string())).front() == "s0");
-  auto const before = frugal::detail::FileStamp::of(frugal::File::open(shard)).changed;
+  auto const before = frugal::detail::stamp_of(frugal::File::open(shard)).changed;
   std::string bytes = text_of(shard);
   for (std::size_t at = bytes.find("s0."); at != std::string::npos; at = bytes.find("s0.", at)) {
     // Another name, and the checksum that it has: '0' is 0x30, and '7' seven more.
@@ -170,7 +170,7 @@ TEST_CASE("an index is not used for another shard of the size and the time of th
   do {
     write_bytes(shard, bytes);
     std::filesystem::last_write_time(shard, time);
-  } while (frugal::detail::FileStamp::of(frugal::File::open(shard)).changed == before);
+  } while (frugal::detail::stamp_of(frugal::File::open(shard)).changed == before);
   REQUIRE(std::filesystem::file_size(shard) == size);
   CHECK(keys(TarSet(shard.string())).front() == "s7");
 }
@@ -353,11 +353,11 @@ TEST_CASE("a shard that is replaced under its set gives no bytes of the other on
   auto const time = std::filesystem::last_write_time(shard);
   TarSet const set(shard.string());
   std::string bytes = text_of(shard);
-  auto const before = frugal::detail::FileStamp::of(frugal::File::open(shard)).changed;
+  auto const before = frugal::detail::stamp_of(frugal::File::open(shard)).changed;
   do {  // until the file system's clock has moved on
     write_bytes(shard, bytes);
     std::filesystem::last_write_time(shard, time);
-  } while (frugal::detail::FileStamp::of(frugal::File::open(shard)).changed == before);
+  } while (frugal::detail::stamp_of(frugal::File::open(shard)).changed == before);
   CHECK_THROWS_AS(set.get(0), frugal::ChangedError);
 }
 

@@ -3,6 +3,7 @@
 
 #include <frugal/error.hpp>
 #include <frugal/store/file.hpp>
+#include <frugal/store/file_stamp.hpp>
 #include <frugal/store/io_error.hpp>
 
 #include <pthread.h>
@@ -25,32 +26,12 @@
 
 namespace frugal::detail {
 
-/// What tells a file from another one of its name, and from its own later content.
-struct FileStamp {
-  std::uint64_t device = 0, inode = 0;
-  std::uint64_t size = 0;     ///< in bytes
-  std::int64_t modified = 0;  ///< when its content changed, in nanoseconds since 1970
-  std::int64_t changed = 0;   ///< when content, name, mode or owner changed: no program can set it
-
-  friend bool operator==(FileStamp const&, FileStamp const&) = default;
-
-  /// IoError if the system does not say.
-  static FileStamp of(File const& file) {
-    struct stat status{};
-    if (::fstat(file.descriptor(), &status) != 0) throw io_error("fstat", file.path(), errno);
-    return of(status);
-  }
-  static FileStamp of(struct stat const& status) {
-    auto const nanoseconds = [](timespec const& time) {
-      return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-    };
-    return {.device = static_cast<std::uint64_t>(status.st_dev),
-            .inode = static_cast<std::uint64_t>(status.st_ino),
-            .size = static_cast<std::uint64_t>(status.st_size),
-            .modified = nanoseconds(status.st_mtim),
-            .changed = nanoseconds(status.st_ctim)};
-  }
-};
+/// IoError if the system does not say.
+inline FileStamp stamp_of(File const& file) {
+  struct stat status{};
+  if (::fstat(file.descriptor(), &status) != 0) throw io_error("fstat", file.path(), errno);
+  return FileStamp::of(status);
+}
 
 /// The open ones among the files that sets read: at most `most` between reads, for sets of more
 /// files than a process may have open. The file that was read longest ago is closed first.
@@ -187,7 +168,7 @@ class PooledFile {
       if (some == 0) break;
       got += static_cast<std::size_t>(some);
     }
-    require_same(FileStamp::of(*file));
+    require_same(stamp_of(*file));
     return got;
   }
 
@@ -211,7 +192,7 @@ class PooledFile {
   File again() const {
     try {
       File file = File::open(slot_->path);
-      require_same(FileStamp::of(file));
+      require_same(stamp_of(file));
       return file;
     } catch (IoError const& error) {
       if (!no_such_file(error.code)) throw;
@@ -222,7 +203,7 @@ class PooledFile {
   void require_same(FileStamp const& now) const {
     FileStamp const& then = slot_->stamp;
     if (now == then) return;
-    if (now.device != then.device || now.inode != then.inode) changed("another file has its name");
+    if (now.id != then.id) changed("another file has its name");
     if (now.size != then.size) {
       changed("it had " + std::to_string(then.size) + " bytes, and has " +
               std::to_string(now.size));

@@ -6,6 +6,7 @@
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/error.hpp>
+#include <frugal/store/file_stamp.hpp>
 #include <frugal/store/hash.hpp>
 #include <frugal/store/io_error.hpp>
 #include <frugal/store/mapped_file.hpp>
@@ -182,7 +183,7 @@ class TextLines {
     file.bytes = MappedFile(path, MappedFile::Access::normal);
     struct stat status{};
     if (::stat(path.c_str(), &status) != 0) throw detail::io_error("stat", path, errno);
-    file.time = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    file.time = detail::FileStamp::of(status).modified;
     if (file.text().starts_with("\xef\xbb\xbf")) file.skipped = 3;
     file.begin = file.end = begin;
     std::string_view const text = file.text();
