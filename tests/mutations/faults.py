@@ -223,7 +223,7 @@ FAULTS = (
         file="include/frugal/libtorch/side_stream.hpp",
         old="    staging_.let_wait(computes(), turn);\n",
         new="    staging_.let_wait(stream_, turn);\n",
-        check=test("^device: placed$"),
+        check=test("^device: copied_ahead$"),
     ),
     Fault(
         name="copy-overtakes-the-step",
@@ -231,7 +231,7 @@ FAULTS = (
         file="include/frugal/libtorch/side_stream.hpp",
         old="    if (is_used_) used_.block(copies);\n",
         new="    if (is_used_ && copies.id() < 0) used_.block(copies);\n",
-        check=test("^device: placed$"),
+        check=test("^device: copied_ahead$"),
     ),
     Fault(
         name="offloaded-memory-given-away",
@@ -260,10 +260,10 @@ FAULTS = (
     Fault(
         name="losses-fill-the-device",
         breaks="An epoch's losses lie on the device one by one, 512 bytes each.",
-        file="include/frugal/run/ledger.hpp",
-        old="      if (losses_.size() == a_chunk) pack();\n",
+        file="include/frugal/run/packed_scalars.hpp",
+        old="    if (single_.size() == a_chunk) pack();\n",
         new="",
-        check=test("^loop: ledger$"),
+        check=test("^run: (ledger|packed_scalars)$"),
     ),
     Fault(
         name="overflow-counts-as-first",
