@@ -87,8 +87,8 @@ struct SmokeError : Error {
   using Error::Error;
 };
 
-/// A loss with which training cannot continue, or what comes of one: gradients, weights. `where` has
-/// step, epoch and micro-batch.
+/// A loss with which training cannot continue, or what comes of one: gradients, weights. `where`
+/// has step, epoch and micro-batch.
 struct LossError : Error {
   /// Where the window of the loss begins. A window that is no step shares its step count with
   /// another one, so the position in the data identifies a window, and the step does not.

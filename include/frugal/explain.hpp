@@ -185,9 +185,9 @@ void explain_trainer(Trainer& trainer, Horizon const& horizon, std::ostream& out
 
 /// Explains a trainer. The first line has name, parameters, length, seed, device and folder of the
 /// run. Cautions name what the run does not come to, such as the end of a warm-up, as far as
-/// Settings determine its length. The last lines have the findings of the last fit, and the size of a
-/// checkpoint: weights and buffers, optimizer state, and averaged or best weights if a policy keeps
-/// them.
+/// Settings determine its length. The last lines have the findings of the last fit, and the size of
+/// a checkpoint: weights and buffers, optimizer state, and averaged or best weights if a policy
+/// keeps them.
 template <class Trainer>
 void explain(Trainer& trainer, std::ostream& out = std::cout) {
   Settings const& settings = trainer.settings();

@@ -238,8 +238,8 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
 
   /// Calls `sink(output, batch)` for each batch of a source, in the order of its data also if it
   /// shuffles (Cursor::in_order), with what the module makes of it: in evaluation mode, without
-  /// gradients, under the recipe's precision, on the device of a fit. `forward(module, batch)` says how; left out, it is the module's
-  /// forward of `batch_data(batch)`.
+  /// gradients, under the recipe's precision, on the device of a fit. `forward(module, batch)` says
+  /// how; left out, it is the module's forward of `batch_data(batch)`.
   template <class Source, class Sink, class Forward = detail::ForwardOfData>
   void predict(Source&& source, Sink&& sink, Forward&& forward = {}) {
     auto&& read = as_source(std::forward<Source>(source));

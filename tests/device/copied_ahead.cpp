@@ -222,8 +222,8 @@ TEST_CASE(
   CHECK(same_bits(host.tensors, ahead.tensors));
   CHECK(host.seen.losses == ahead.seen.losses);
   CHECK(host.seen.validations.back().metrics == ahead.seen.validations.back().metrics);
-  // Data and target of 11 batches in each epoch, of 4 in each validation, of 2 that are tried before
-  // the first step, and of 1 that was copied ahead of these.
+  // Data and target of 11 batches in each epoch, of 4 in each validation, of 2 that are tried
+  // before the first step, and of 1 that was copied ahead of these.
   CHECK(fake::world().side_copies == 2 * (3 * (11 + 4) + 3));
   CHECK(fake::complaints().empty());
   Ended const deep = fit(fake::device(1), Device<Depth<3>>{}, frugal::Accumulate<3>{},

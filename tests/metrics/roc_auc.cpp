@@ -69,8 +69,8 @@ TEST_CASE("probabilities that round to 1 do not tie: it ranks by their log-odds"
       at::tensor({50.0, 0.0, 0.0, 40.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0}).view({4, 3});
   at::Tensor const labels = at::tensor({0, 1, 1, 2});
   // Class 0: the positive is above all three: 1. Class 1: positives at rows 1 and 2, negatives at
-  // rows 0 and 3; log-odds are -50 - log 1 and the like: row 2 (1 - log 2) is above both, row 1 (-40)
-  // above row 0 (-50) alone: 3 of 4. Class 2: row 3 is above all: 1.
+  // rows 0 and 3; log-odds are -50 - log 1 and the like: row 2 (1 - log 2) is above both, row 1
+  // (-40) above row 0 (-50) alone: 3 of 4. Class 2: row 3 is above all: 1.
   CHECK(over<RocAuc<Macro>>({logits, labels}).result() ==
         doctest::Approx((1 + 0.75 + 1) / 3).epsilon(1e-12));
 }

@@ -5,7 +5,8 @@
 
 #include <cstdint>
 
-// A typed pointer is a template of LibTorch's with a constraint: its symbol depends on the compiler.
+// A typed pointer is a template of LibTorch's with a constraint: its symbol depends on the
+// compiler.
 double second() {
   at::Tensor const count = at::full({1}, 6, at::kLong);
   return at::ones({3, 2}).sum().item<double>() *

@@ -24,8 +24,8 @@ class NoMoreFiles {
   rlimit before_{};
 };
 
-/// Whether `body()` throws an E while no file can be opened. doctest's macros ask an exception for its
-/// text, and the undefined-behaviour sanitizer needs a descriptor to look at the object.
+/// Whether `body()` throws an E while no file can be opened. doctest's macros ask an exception for
+/// its text, and the undefined-behaviour sanitizer needs a descriptor to look at the object.
 template <class E, class Body>
 bool throws_without_files(Body&& body) {
   NoMoreFiles const none;

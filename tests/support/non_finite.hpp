@@ -32,8 +32,8 @@ inline frugal::Batch without(frugal::Batch const& all, std::int64_t first, std::
 /// 0 if the data has a mark, else 1; no host sync.
 inline at::Tensor unmarked(at::Tensor const& data) { return (mark - data.abs().max()).clamp(0, 1); }
 
-/// Cross-entropy. With a mark the gradient of every parameter is NaN: that of sqrt at 0 is infinite,
-/// and it is multiplied by 0. The loss does not change.
+/// Cross-entropy. With a mark the gradient of every parameter is NaN: that of sqrt at 0 is
+/// infinite, and it is multiplied by 0. The loss does not change.
 struct Rooted {
   template <class Module>
   frugal::Loss operator()(Module& module, frugal::Batch const& batch) const {
@@ -43,8 +43,8 @@ struct Rooted {
   }
 };
 
-/// Cross-entropy, and with a mark a gradient of 1e25 for the bias of the last layer: finite in FP32,
-/// whose largest square is 3e38.
+/// Cross-entropy, and with a mark a gradient of 1e25 for the bias of the last layer: finite in
+/// FP32, whose largest square is 3e38.
 struct Huge {
   template <class Module>
   frugal::Loss operator()(Module& module, frugal::Batch const& batch) const {

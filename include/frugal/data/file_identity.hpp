@@ -23,8 +23,8 @@ enum class ReadOf { parts, whole };
 /// What the files of a set are, wherever they lie: their number, bytes, names and content, in their
 /// order. No times: a machine that fetched the files again resumes.
 ///
-/// Cost    up to `most_sized` files, spread over all, are asked for their size. Up to `most_read` of
-///         these are opened, and 64 KiB of each are read: its ends, and two blocks between. With
+/// Cost    up to `most_sized` files, spread over all, are asked for their size. Up to `most_read`
+///         of these are opened, and 64 KiB of each are read: its ends, and two blocks between. With
 ///         ReadOf::whole all of each file.
 /// Errors  none: a file that cannot be read counts as empty, and training names it.
 class FilesIdentity {

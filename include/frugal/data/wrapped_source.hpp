@@ -9,7 +9,8 @@
 
 namespace frugal::detail {
 
-/// What a source that reads another one passes on unchanged: its pauses, its waiting and its advice.
+/// What a source that reads another one passes on unchanged: its pauses, its waiting and its
+/// advice.
 /// `S` is that source, or a reference to it.
 template <class S>
 class WrappedSource {

@@ -65,7 +65,8 @@ class Measurement {
     std::apply([&](auto&... metric) { (reduce_one(metric, add_up), ...); }, metrics_);
   }
 
-  /// `advise(text)` gets a sentence for each metric that is NaN, and for the loss if nothing counts.
+  /// `advise(text)` gets a sentence for each metric that is NaN, and for the loss if nothing
+  /// counts.
   template <class Advise>
   Metrics result(Advise&& advise, MetricErrors errors = MetricErrors::thrown) {
     Metrics found;
@@ -158,7 +159,8 @@ class Measurement {
       return metric.result();
     }
   }
-  /// The numbers of a metric that has failed. Which there are is known by one that has seen nothing.
+  /// The numbers of a metric that has failed. Which there are is known by one that has seen
+  /// nothing.
   template <class Metric>
   static Metrics all_nan(Metric const&) {
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();

@@ -27,9 +27,9 @@ namespace frugal {
 ///
 /// Window<0> gets its N with each window.
 ///
-/// A window that several processes share has N = 1, and for u the smallest power of two, at least 1,
-/// that its weights need. complete() multiplies by u, so that gradients can be summed over processes
-/// whatever their weights, and settle() divides by the W of all processes.
+/// A window that several processes share has N = 1, and for u the smallest power of two, at least
+/// 1, that its weights need. complete() multiplies by u, so that gradients can be summed over
+/// processes whatever their weights, and settle() divides by the W of all processes.
 template <int N, bool Shared = false>
 class Window {
  public:

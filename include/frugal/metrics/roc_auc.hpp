@@ -68,9 +68,9 @@ class RankedPairs {
 
 /// Area under the ROC curve, exact and not binned: "roc_auc" of two classes, and with Macro
 /// "roc_auc_ovr", the mean over the classes of each against the rest by the log-odds of its softmax
-/// probability: the probabilities themselves are 1 from a margin of 37 on, and would tie. Ties count
-/// half, as in scikit-learn. It is NaN where a score is NaN, and where a class has none or all of
-/// the labels; advice() says which.
+/// probability: the probabilities themselves are 1 from a margin of 37 on, and would tie. Ties
+/// count half, as in scikit-learn. It is NaN where a score is NaN, and where a class has none or
+/// all of the labels; advice() says which.
 ///
 /// Binary takes one logit a label, [B, ...] with [B, ...] or [B, 1] with [B], or logits [B, 2, ...]
 /// with labels [B, ...]; Macro takes logits [B, C, ...]. Labels of -100 are left out. MetricError

@@ -41,7 +41,8 @@ class TopK {
     at::Tensor const own = logits.gather(1, place.unsqueeze(1));
     at::Tensor const first = at::arange(logits.size(1), labels.options()).lt(place.unsqueeze(1));
     at::Tensor const ahead = logits.gt(own).logical_or_(logits.eq(own).logical_and_(first));
-    // Nothing is greater than a NaN, and it is greater than nothing; the largest is NaN where one is.
+    // Nothing is greater than a NaN, and it is greater than nothing; the largest is NaN where one
+    // is.
     at::Tensor const numbers = logits.amax(1).isnan().logical_not_();
     right_.add(ahead.sum(1).lt(K).logical_and_(place.eq(labels)).logical_and_(numbers).sum());
     detail::count_labels(labels, [this](auto const& count) { labels_.add(count); });

@@ -38,8 +38,8 @@ namespace frugal {
 ///         itself, after `at_most` rollbacks; SettingsError for invalid settings.
 ///
 /// A gradient may be NaN although the loss is finite: then the bad loss is that of a later window,
-/// if there is any. So if the weights are not finite, the run goes back and looks at them after each
-/// step, until the window that makes them so is found.
+/// if there is any. So if the weights are not finite, the run goes back and looks at them after
+/// each step, until the window that makes them so is found.
 /// Source  Chowdhery et al., "PaLM" (2022), section 5.1, did this by hand at loss spikes: restart
 ///         from an earlier checkpoint and skip the batches.
 template <class... Options>

@@ -34,8 +34,8 @@ class NormLedger {
     origins_.push_back({window, micro_batch});
   }
 
-  /// Reads all norms, with one wait, and returns the first that is bad; one that is not, if there is
-  /// none.
+  /// Reads all norms, with one wait, and returns the first that is bad; one that is not, if there
+  /// is none.
   Norm settle() {
     if (origins_.empty()) return {};
     at::Tensor const host = norms_.take();

@@ -119,18 +119,18 @@ Loss mean_error(O const& objective, Module& module, B const& batch) {
 }  // namespace detail
 
 /// Softmax cross entropy of logits [B, C, ...] and class labels [B, ...] (int64), or class
-/// probabilities [B, C, ...]: the mean over the labels, weighted by their number. Values are those of
-/// torch.nn.CrossEntropyLoss.
+/// probabilities [B, C, ...]: the mean over the labels, weighted by their number. Values are those
+/// of torch.nn.CrossEntropyLoss.
 ///
 /// Labels of -100 are ignored in both, so that micro-batches of a window add up to one batch. A
 /// batch whose labels are all -100 has loss 0 and weight 0. Labels are counted on the host: by the
 /// batch itself (CountsLabels), or in host memory. For other batches on a device see
 /// `counts_on_device`.
 ///
-/// With class weights the mean is over the weights of the labels, and their sum is the weight of the
-/// loss. It is read from where the labels are: on a device, with one host sync per micro-batch.
-/// Class probabilities are multiplied by the weights, and the mean is over their number.
-/// Throws ShapeError with both shapes if the logits do not fit the labels.
+/// With class weights the mean is over the weights of the labels, and their sum is the weight of
+/// the loss. It is read from where the labels are: on a device, with one host sync per micro-batch.
+/// Class probabilities are multiplied by the weights, and the mean is over their number. Throws
+/// ShapeError with both shapes if the logits do not fit the labels.
 struct CrossEntropy {
   double label_smoothing = 0.0;  ///< share of a label that is spread over all classes
   ClassWeights class_weights{};  ///< none: 1 for each class

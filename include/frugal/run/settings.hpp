@@ -19,8 +19,8 @@ struct Settings {
   std::optional<std::uint64_t> epochs{};
   /// Optimizer steps after which the run ends, in whatever epoch.
   std::optional<std::uint64_t> steps{};
-  /// Keys the order of the data, and seeds LibTorch's generators when fit begins; when it ends, they
-  /// are as they were before it.
+  /// Keys the order of the data, and seeds LibTorch's generators when fit begins; when it ends,
+  /// they are as they were before it.
   std::uint64_t seed = 0;
   /// The device of the run: "cuda:0", torch::kCUDA, a torch::Device. The module and the batches are
   /// moved there. Default: the device of the module's parameters.

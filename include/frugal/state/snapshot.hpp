@@ -84,8 +84,8 @@ class Snapshot {
     if (waits && (copies == Copies::on_host || copies == Copies::none)) wait_for(from.device);
   }
 
-  /// Makes this a copy in host memory of a snapshot taken with Copies::live, before the run goes on.
-  /// Reuses the memory of this one. For Part::good.
+  /// Makes this a copy in host memory of a snapshot taken with Copies::live, before the run goes
+  /// on. Reuses the memory of this one. For Part::good.
   void copy(Snapshot const& of, c10::Device device) {
     at::NoGradGuard const no_gradients;
     parts_ = of.parts_;

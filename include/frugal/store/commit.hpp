@@ -102,8 +102,8 @@ class CheckpointWriter {
 
   /// Publishes the checkpoint. If this throws, the existing checkpoints are unchanged.
   ///
-  /// An older save of the same step is replaced atomically. If that one is marked gold, or `replaces`
-  /// is false, it stays, and the new one gets a numbered name.
+  /// An older save of the same step is replaced atomically. If that one is marked gold, or
+  /// `replaces` is false, it stays, and the new one gets a numbered name.
   SavedCheckpoint commit(std::map<std::string, double> const& metrics = {}, bool replaces = true) {
     require_open();
     // Store metrics as they will read again: JSON has no infinities and no text outside UTF-8.

@@ -38,8 +38,8 @@ struct Retention {
 
 /// The checkpoints to delete, newest first. A pure function of its arguments.
 ///
-/// Of two saves of one step, the older is superseded: only a gold mark keeps it, or that it is among
-/// the best and the newer has no metrics. SettingsError if nothing at all would be kept.
+/// Of two saves of one step, the older is superseded: only a gold mark keeps it, or that it is
+/// among the best and the newer has no metrics. SettingsError if nothing at all would be kept.
 inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> checkpoints,
                                                    Retention const& retention) {
   if (retention.last == 0) {

@@ -62,8 +62,8 @@ class RunDirectory {
   CheckpointList list() const { return list_checkpoints(checkpoints_folder()); }
 
   /// Reads checkpoints in full, from the newest, until one is valid. NewerFormatError if a newer
-  /// library wrote one; IoError if a permission or a descriptor is missing. `refused`: why the caller
-  /// does not take one that is whole; empty if it does.
+  /// library wrote one; IoError if a permission or a descriptor is missing. `refused`: why the
+  /// caller does not take one that is whole; empty if it does.
   NewestValid newest_valid(std::function<std::string(SavedCheckpoint const&)> const& refused = {}) {
     CheckpointList list = this->list();
     NewestValid out;
@@ -130,8 +130,8 @@ class RunDirectory {
       try {
         rename_path(checkpoint.folder, to);
         std::error_code ignored;
-        // Check again under the new name, which no other process uses, so that a mark made a moment ago
-        // is not overlooked.
+        // Check again under the new name, which no other process uses, so that a mark made a moment
+        // ago is not overlooked.
         if (std::filesystem::exists(to / detail::gold_name, ignored)) {
           rename_path(to, checkpoint.folder);
           continue;

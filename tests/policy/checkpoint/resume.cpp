@@ -26,8 +26,8 @@ using frugal::Every;
 using Optimizer = frugal::Optimize<frugal::AdamW>;
 using Weights = frugal::Checkpoint<Every<1000>>;
 
-/// Saves a checkpoint again as an earlier version would have saved it: with NaN in the last number of
-/// a file of tensors.
+/// Saves a checkpoint again as an earlier version would have saved it: with NaN in the last number
+/// of a file of tensors.
 void poison(std::filesystem::path const& run, std::string const& name) {
   frugal::RunDirectory directory(run);
   frugal::SavedCheckpoint const old = *directory.newest_valid().checkpoint;

@@ -192,7 +192,8 @@ TEST_CASE("a torch optimizer resumed from saved state ends with the same bits") 
 }
 
 TEST_CASE("a resumed torch optimizer has the options of the program, not the saved ones") {
-  // One parameter, gradient 1 in every step. Plain SGD moves it by lr; weight decay adds lr * wd * w.
+  // One parameter, gradient 1 in every step. Plain SGD moves it by lr; weight decay adds lr * wd *
+  // w.
   struct Sum {
     at::Tensor operator()(std::shared_ptr<Parts>& module, at::Tensor const&) const {
       return module->parameters()[0].sum();

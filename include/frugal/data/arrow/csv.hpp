@@ -166,8 +166,8 @@ inline void require_columns(std::map<std::string, ColumnType> const& types,
 /// Reads a CSV file into memory, with Arrow. Types are inferred from all values of a column:
 /// integers, floats, booleans, dates and times (integers in the unit that `unit(column)` says), and
 /// texts. An empty number is null, and so are NA, N/A, NULL and the like; nan is a float. An empty
-/// text is empty. Blank lines are no rows, but in a file of one column, where they are empty values.
-/// Give `types` for columns that must not depend on their values.
+/// text is empty. Blank lines are no rows, but in a file of one column, where they are empty
+/// values. Give `types` for columns that must not depend on their values.
 ///
 /// Errors  DataError: a missing file, a row of another number of columns, a value that its type
 ///         does not hold, a number that would be rounded to another integer or to infinity, a

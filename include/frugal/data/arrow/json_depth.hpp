@@ -26,11 +26,11 @@
 
 namespace frugal::detail {
 
-/// Looks at JSON lines, piece by piece, before a parser does: how deep arrays and objects are nested,
-/// which integers no double holds, and whether columns occur at all.
+/// Looks at JSON lines, piece by piece, before a parser does: how deep arrays and objects are
+/// nested, which integers no double holds, and whether columns occur at all.
 ///
-/// The depth is at least what a parser sees that begins at the start of any line: a line feed ends a
-/// string, which may have none, and closes nothing.
+/// The depth is at least what a parser sees that begins at the start of any line: a line feed ends
+/// a string, which may have none, and closes nothing.
 class JsonDepth {
  public:
   static constexpr std::size_t most = 64;

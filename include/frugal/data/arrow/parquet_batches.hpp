@@ -94,8 +94,8 @@ class ParquetBatches {
   /// How often a row group was decoded.
   std::uint64_t decoded() const { return cache_->decoded(); }
 
-  /// What to change about files or window, in one sentence; empty if nothing. A fit puts it into its
-  /// Report.
+  /// What to change about files or window, in one sentence; empty if nothing. A fit puts it into
+  /// its Report.
   std::string advice() const {
     if (one_group_) {
       return "rows are shuffled within one row group at a time, since 256 MiB do not hold two: "

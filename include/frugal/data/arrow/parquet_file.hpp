@@ -30,13 +30,14 @@
 namespace frugal::detail {
 
 /// A Parquet file whose footer was read. Const, and safe to read from several threads: each read
-/// has a reader of its own, and they share the footer. It is open while it is read alone (FilePool).
+/// has a reader of its own, and they share the footer. It is open while it is read alone
+/// (FilePool).
 class ParquetFile {
  public:
   /// Reads the footer. `columns` are the names of the columns to read; empty means all.
   ///
-  /// Errors  DataError for a file that is missing, truncated, damaged or no Parquet; IoError for one
-  ///         that cannot be read now; SettingsError for a column that it lacks.
+  /// Errors  DataError for a file that is missing, truncated, damaged or no Parquet; IoError for
+  ///         one that cannot be read now; SettingsError for a column that it lacks.
   ParquetFile(std::filesystem::path const& path, std::vector<std::string> columns, bool verify,
               TimeUnit int96 = TimeUnit::nanosecond)
       : name_(path.string()),

@@ -64,8 +64,8 @@ struct TextWay {
   }
 };
 
-/// What `read(way)` returns, with larger blocks until the longest record fits. After an error a file
-/// of up to `most_whole` bytes is read once more in one block.
+/// What `read(way)` returns, with larger blocks until the longest record fits. After an error a
+/// file of up to `most_whole` bytes is read once more in one block.
 template <class Read>
 auto read_text(std::filesystem::path const& path, std::uint64_t most_record,
                std::uint64_t most_whole, char const* what, Read const& read) {

@@ -54,8 +54,8 @@ inline RawImage decode_pixels(std::span<std::byte const> bytes, DecodeOptions co
                        "Convert it, or leave it out.");
 }
 
-/// The bytes of a file. DataError with the path and the reason for one that is missing, is a folder,
-/// or changes while it is read; IoError for one that cannot be read now.
+/// The bytes of a file. DataError with the path and the reason for one that is missing, is a
+/// folder, or changes while it is read; IoError for one that cannot be read now.
 inline std::vector<std::byte> read_image_file(std::filesystem::path const& path) {
   std::string why = "its size changed while it was read";
   try {

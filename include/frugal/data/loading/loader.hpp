@@ -42,8 +42,9 @@ namespace frugal {
 ///         or one of its batch if it was at all of them. WorkerError if a worker cannot be started.
 ///         What cannot be read now (IoError) and what has changed (ChangedError) is never skipped.
 ///         DataError for more skipped samples than
-///         `skip_limit`, and for a set that processes share and that has left out damaged shards. Each stays until the next seek. SettingsError for impossible settings;
-///         those of the order.
+///         `skip_limit`, and for a set that processes share and that has left out damaged shards.
+///         Each stays until the next seek. SettingsError for impossible settings; those of the
+///         order.
 ///
 /// Workers take no signals, run without gradients, and do not see autocast or other thread-local
 /// settings of the caller. A transform takes its random numbers from its SampleKey: LibTorch's

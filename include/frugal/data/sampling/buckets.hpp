@@ -30,8 +30,8 @@ struct Buckets {
 /// are sorted by length and cut into batches, and these come in a shuffled order; a ragged batch
 /// comes last. Without shuffling the pools are those of the set's own order, and the batches of a
 /// pool come from short to long. All of it is a function of seed, epoch, batch and pool: any
-/// position can be sought. With another batch or pool the order is another one: Checkpoint refuses to
-/// resume with it.
+/// position can be sought. With another batch or pool the order is another one: Checkpoint refuses
+/// to resume with it.
 ///
 /// Cost    a pool is sorted when its first batch is read: about 10 comparisons a sample. Memory for
 ///         the lengths, 8 bytes a sample of the set, and for one pool.

@@ -101,11 +101,12 @@ class DamageLog {
 
 /// Calls `open()`, which reads what errors call `name`. With OnDamage::Fail everything that it
 /// throws passes through. With Skip what says that the content is damaged or missing is logged: a
-/// DataError, a FormatError, a file that is not there or is no file. Returns whether `open` returned.
+/// DataError, a FormatError, a file that is not there or is no file. Returns whether `open`
+/// returned.
 ///
 /// What cannot be read now (IoError: too many open files, no permission, a failing disk or network)
-/// and what changed (ChangedError) pass through in either case: to leave that out would make the set
-/// smaller at one start, or on one rank, and not at another.
+/// and what changed (ChangedError) pass through in either case: to leave that out would make the
+/// set smaller at one start, or on one rank, and not at another.
 template <class Open>
 bool open_or_skip(OnDamage on_damage, DamageLog const& log, std::string const& name, Open&& open) {
   auto const skip = [&](Error const& error) {

@@ -21,8 +21,8 @@ struct TarStamp {
   std::uint64_t size = 0;  ///< in bytes
   std::int64_t time = 0;   ///< of its last change, in nanoseconds since 1970
   /// When content, name, mode or owner changed (ctime), which no program can set: another file of
-  /// the size and the time of the first is noticed. A copy of the file has another, so it is no part
-  /// of hash().
+  /// the size and the time of the first is noticed. A copy of the file has another, so it is no
+  /// part of hash().
   std::int64_t changed = 0;
 
   friend bool operator==(TarStamp const&, TarStamp const&) = default;

@@ -21,8 +21,8 @@ namespace frugal {
 ///
 /// One data column: lists of equal length or bytes [B, n], or numbers [B], of the type in the file.
 /// Several: numbers side by side [B, C], float32. A target of integers or booleans is int64, as
-/// class labels are. float64 is rounded to float32 everywhere; unsigned integers above 8 bits become
-/// the next wider signed type.
+/// class labels are. float64 is rounded to float32 everywhere; unsigned integers above 8 bits
+/// become the next wider signed type.
 ///
 /// Errors  SettingsError without a data column; DataError for a null, a text in place of a number,
 ///         lists of unlike length, an integer beyond 2^24 among several data columns, which float32

@@ -31,7 +31,8 @@ struct Numbers {
 using Cell = std::variant<std::monostate, bool, std::int64_t, double, std::string, Numbers,
                           std::vector<std::string>>;
 
-/// The unit of a column of times: of points in time since 1970-01-01, of times of day, of durations.
+/// The unit of a column of times: of points in time since 1970-01-01, of times of day, of
+/// durations.
 enum class TimeUnit { none, day, second, millisecond, microsecond, nanosecond };
 
 /// What a file says about a column, beyond what its cells say.

@@ -12,8 +12,8 @@
 
 namespace frugal::detail {
 
-/// Reports each level once. A level is reported again only after the share has fallen below it by the
-/// hysteresis, so that a share that wavers around a level gives one warning.
+/// Reports each level once. A level is reported again only after the share has fallen below it by
+/// the hysteresis, so that a share that wavers around a level gives one warning.
 class Levels {
  public:
   Levels() = default;
@@ -37,7 +37,8 @@ class Levels {
     std::sort(levels_.begin(), levels_.end());
   }
 
-  /// The highest level that is reached now and was not reported; of several, only that one is reported.
+  /// The highest level that is reached now and was not reported; of several, only that one is
+  /// reported.
   std::optional<double> look(double share) {
     while (told_ > 0 && share < told_ - hysteresis_) told_ = below(told_);
     double highest = 0;

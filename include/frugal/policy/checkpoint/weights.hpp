@@ -129,8 +129,8 @@ inline std::filesystem::path weights_of(SavedCheckpoint const& checkpoint, Weigh
 }
 
 /// The checkpoint at a path: a checkpoint's folder, or a run's folder, of which it is the newest
-/// complete one. Every file matches its hash. StoreError without one. `damaged` gets those of the run
-/// that are newer and damaged.
+/// complete one. Every file matches its hash. StoreError without one. `damaged` gets those of the
+/// run that are newer and damaged.
 inline SavedCheckpoint checkpoint_at(std::filesystem::path const& path,
                                      std::vector<Damage>* damaged = nullptr) {
   std::error_code ignored;

@@ -118,7 +118,8 @@ inline void per_node(Rate& rate, RateQuestion const& asked) {
 }
 
 /// The first that is known of: the price that was set, the offer that was named, the environment,
-/// and the one offer that the price file has for this device. Never a price that the user did not give.
+/// and the one offer that the price file has for this device. Never a price that the user did not
+/// give.
 inline Rate rate_of(RateQuestion const& asked) {
   if (asked.devices == 0 || asked.nodes == 0) {
     refuse_price(asked.devices == 0 ? "there are 0 devices" : "there are 0 nodes",

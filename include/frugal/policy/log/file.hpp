@@ -35,8 +35,9 @@ class LogFile {
   /// A place to which a run may come back, by a return within it (Rollback) or by a resume.
   ///
   /// A return cuts the file, perhaps to before a checkpoint, and the run writes another branch over
-  /// the lines that this checkpoint counts on. If the run is killed then, it resumes the branch that
-  /// is gone. So a checkpoint has the lines since the last place to which the run could return.
+  /// the lines that this checkpoint counts on. If the run is killed then, it resumes the branch
+  /// that is gone. So a checkpoint has the lines since the last place to which the run could
+  /// return.
   struct Place {
     Mark mark{};
     Mark base{};          ///< where the run could return to; no size if it could not
@@ -134,7 +135,8 @@ class LogFile {
 
   /// Cuts off what is beyond the place, but for those lines of which `keep(line)` is true. Where
   /// another branch of the run stands at the place, its own lines replace that. False with the
-  /// reason in errno. Nothing is done to another file, nor for a mark before which there is nothing.
+  /// reason in errno. Nothing is done to another file, nor for a mark before which there is
+  /// nothing.
   template <class Keep>
   bool cut(Place const& to, Keep&& keep) {
     bool const there = fits(to.mark);

@@ -34,8 +34,8 @@ struct Any {};
 ///         line search can evaluate the window again.
 /// State   the optimizer's own, through torch's serialisation, as one blob of bytes: identical in
 ///         every process (optimize/torch_state.hpp), except for a user-defined optimizer, whose
-///         save() decides. Options (weight decay, momentum, betas) are those of `make`, also after a
-///         resume, as with the other optimizers.
+///         save() decides. Options (weight decay, momentum, betas) are those of `make`, also after
+///         a resume, as with the other optimizers.
 /// Errors  SettingsError without `make`; StateError for a blob of another optimizer.
 ///
 ///    Optimize<Any>{.make = [](std::vector<at::Tensor> parameters) {

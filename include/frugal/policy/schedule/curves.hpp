@@ -17,8 +17,8 @@ inline constexpr std::uint64_t to_end = 0;
 
 // Curves. Each gives the learning-rate factor at step t of its own length T, with t from 0. Values
 // are those of the torch.optim.lr_scheduler class named next to it. An `endless` curve does not
-// depend on its length, and may be the last one in a run without a known end. `effect` is the number
-// of its own steps that an endless curve needs to show what its arguments ask for.
+// depend on its length, and may be the last one in a run without a known end. `effect` is the
+// number of its own steps that an endless curve needs to show what its arguments ask for.
 
 /// A constant factor (ConstantLR).
 template <std::uint64_t Steps = to_end, Rational Factor = Rational{1, 1}>

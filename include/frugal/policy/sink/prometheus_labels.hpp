@@ -44,7 +44,8 @@ inline PrometheusLabels checked_labels(PrometheusLabels labels, std::string cons
   return labels;
 }
 
-/// What a run is told of labels that Prometheus attaches to every scrape itself; empty: it has none.
+/// What a run is told of labels that Prometheus attaches to every scrape itself; empty: it has
+/// none.
 inline std::string label_advice(PrometheusLabels const& labels, std::string_view policy) {
   std::string found;
   for (char const* const name : {"instance", "job"}) {
