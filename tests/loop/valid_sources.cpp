@@ -116,7 +116,7 @@ TEST_CASE("a run that is left in the second source validates again when it resum
                         fr::Settings{.run = folder / name, .epochs = 2, .stop = stop.get_token()},
                         fr::Optimize<fr::SGD>{.lr = 0.1},
                         fr::Checkpoint<fr::Every<100>>{},
-                        fr::Validate<>{.sanity_batches = 0}};
+                        fr::Validate<fr::SanityBatches<0>>{}};
     return trainer.fit(data(20, 91), data(8, 92), named<"shifted">(data(9, 93)));
   };
   fr::Report const whole = run("whole", 0);

@@ -131,7 +131,7 @@ Result run(std::filesystem::path const& folder, int nth, Ps const&... policies) 
                       Asking{nth, &asked, &result},
                       fr::Settings{.run = folder, .epochs = 2, .seed = 7},
                       fr::Optimize<fr::AdamW>{},
-                      fr::Validate<fr::Every<5>>{.sanity_batches = 0},
+                      fr::Validate<fr::Every<5>, fr::SanityBatches<0>>{},
                       fr::Checkpoint<fr::Every<100>>{},
                       Early{},
                       Late{},

@@ -240,7 +240,7 @@ TEST_CASE("hooks are there in training passes alone, and removed after one that 
                       fr::Settings{.epochs = 2},
                       fr::Optimize<fr::SGD>{},
                       fr::Activations<fr::BF16>{},
-                      fr::Validate<>{.sanity_batches = 0}};
+                      fr::Validate<fr::SanityBatches<0>>{}};
   auto one = batches();
   one.resize(1);
   CHECK_THROWS_AS(trainer.fit(one, one), std::runtime_error);

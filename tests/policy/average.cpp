@@ -167,7 +167,7 @@ TEST_CASE("a validation uses the averaged weights, without a copy, and training 
                             frugal::Settings{.epochs = 2},
                             Optimize<SGD>{.lr = 0.5},
                             Average<Ema<0.5_r>>{.validate = validate, .at_end = Weights::trained},
-                            frugal::Validate<>{.sanity_batches = 0}};
+                            frugal::Validate<frugal::SanityBatches<0>>{}};
     static_cast<void>(trainer.fit(Resident(samples(16), {.batch = 4}), Resident(samples(8, 92))));
     at::Tensor const average = trainer.policy<k::average>().weights().tensors.at("first.weight");
     REQUIRE(seen.size() == 2);
@@ -185,9 +185,12 @@ TEST_CASE("before the first average a validation uses the trained weights") {
   void const* const place = module->first->weight.const_data_ptr();
   std::vector<at::Tensor> seen;
   std::vector<void const*> places;
-  frugal::Trainer trainer{
-      module,          Look{&seen, &places},           frugal::Settings{.epochs = 3},
-      Optimize<SGD>{}, Average<Swa<From<2, Epoch>>>{}, frugal::Validate<>{.sanity_batches = 0}};
+  frugal::Trainer trainer{module,
+                          Look{&seen, &places},
+                          frugal::Settings{.epochs = 3},
+                          Optimize<SGD>{},
+                          Average<Swa<From<2, Epoch>>>{},
+                          frugal::Validate<frugal::SanityBatches<0>>{}};
   static_cast<void>(trainer.fit(Resident(samples(16), {.batch = 4}), Resident(samples(8, 92))));
   CHECK(places[0] == place);
   CHECK(places[1] != place);
@@ -269,7 +272,7 @@ TEST_CASE("a validation that throws restores the weights") {
                           frugal::CrossEntropy{},
                           frugal::Settings{},
                           Optimize<SGD>{},
-                          frugal::Validate<Every<2>>{.sanity_batches = 0},
+                          frugal::Validate<Every<2>, frugal::SanityBatches<0>>{},
                           Average<>{}};
   frugal::Batch wrong = samples(8);
   wrong.data = wrong.data.slice(1, 0, 3).contiguous();

@@ -41,7 +41,7 @@ Formats formats_in(bool validated) {
                           frugal::Settings{},
                           frugal::Optimize<frugal::AdamW>{},
                           P{},
-                          frugal::Validate<>{.sanity_batches = 0}};
+                          frugal::Validate<frugal::SanityBatches<0>>{}};
   std::vector<Weighted> batches = file.batches({40});
   if (validated) {
     static_cast<void>(trainer.fit(batches, batches));

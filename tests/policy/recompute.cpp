@@ -485,7 +485,7 @@ TEST_CASE("a Sequential is whole outside of training passes: members, names, val
                       fr::Settings{.steps = 1},
                       fr::Optimize<fr::SGD>{},
                       fr::Recompute<fr::Segments<2>>{},
-                      fr::Validate<>{.sanity_batches = 0}};
+                      fr::Validate<fr::SanityBatches<0>>{}};
   auto valid = batches();
   valid.resize(1);
   static_cast<void>(trainer.fit(valid, valid));

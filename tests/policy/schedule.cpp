@@ -19,6 +19,7 @@ using frugal::LinearDecay;
 using frugal::Optimize;
 using frugal::Patience;
 using frugal::Plateau;
+using frugal::SanityBatches;
 using frugal::Schedule;
 using frugal::SGD;
 using frugal::StepDecay;
@@ -205,7 +206,7 @@ TEST_CASE("Plateau lowers the rate of the step after the validation that exhaust
                           frugal::Settings{.epochs = 3},
                           Optimize<SGD>{.lr = 1.0},
                           Schedule<Plateau<0.5_r, Patience<1>>>{},
-                          Validate<Every<2>>{.sanity_batches = 0},
+                          Validate<Every<2>, SanityBatches<0>>{},
                           Spy{.seen = &seen}};
   static_cast<void>(trainer.fit(std::vector<Table>(4, one), std::vector<Table>{one}));
   // Validated after steps 2, 4, ...; the third is the second in a row without improvement.
@@ -222,7 +223,7 @@ TEST_CASE("Plateau multiplies the curves' factor") {
                           frugal::Settings{.epochs = 3},
                           Optimize<SGD>{.lr = 1.0},
                           Schedule<Warmup<4>, Plateau<0.5_r, Patience<1>>, Constant<>>{},
-                          Validate<>{.sanity_batches = 0},
+                          Validate<SanityBatches<0>>{},
                           Spy{.seen = &seen}};
   static_cast<void>(trainer.fit(std::vector<Table>(2, one), std::vector<Table>{one}));
   CHECK(seen.rates == std::vector<double>{0.25, 0.5, 0.75, 1, 1, 1});
@@ -255,7 +256,7 @@ TEST_CASE("Plateau lists the metrics if its own is not among them") {
                           frugal::Settings{},
                           Optimize<SGD>{},
                           Schedule<Plateau<0.5_r, Patience<1>, frugal::WatchAccuracy>>{},
-                          Validate<>{.sanity_batches = 0},
+                          Validate<SanityBatches<0>>{},
                           support::AddsNothing{}};
   std::string const text = error_of<frugal::MetricError>(
       [&] { trainer.fit(std::vector<Table>(1, one), std::vector<Table>{one}); });

@@ -70,7 +70,7 @@ Outcome run(Plan const& plan, Ps const&... policies) {
       witness,
       frugal::Settings{.run = plan.folder, .epochs = 2, .steps = plan.steps, .seed = 7},
       Optimizer{},
-      frugal::Validate<Every<5>>{.sanity_batches = 0},
+      frugal::Validate<Every<5>, frugal::SanityBatches<0>>{},
       Saves{},
       Stays{},
       policies...};

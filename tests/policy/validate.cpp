@@ -8,6 +8,7 @@
 #include <frugal/policy/validate.hpp>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "support/scripted.hpp"
 
@@ -21,6 +22,7 @@ using frugal::MicroBatch;
 using frugal::Optimize;
 using frugal::Resident;
 using frugal::Sample;
+using frugal::SanityBatches;
 using frugal::SGD;
 using frugal::Token;
 using frugal::Validate;
@@ -199,21 +201,23 @@ struct Unsized {
 };
 
 TEST_CASE("two batches of each validation source are tried before the first step, or none") {
-  for (std::size_t const sanity : {std::size_t{2}, std::size_t{0}}) {
+  auto const check = []<std::size_t Sanity>(std::integral_constant<std::size_t, Sanity>) {
     int before = 0, all = 0;
     bool has_trained = false;
     frugal::Trainer trainer{std::make_shared<Mlp>(), Counting{&before, &all, &has_trained},
                             frugal::Settings{}, Optimize<SGD>{},
-                            Validate<Accuracy>{.sanity_batches = sanity}};
+                            Validate<Accuracy, SanityBatches<Sanity>>{}};
     frugal::Resident train(samples(8), {.batch = 4});
     Unsized one{{samples(3, 93)}};  // of a single batch
     auto const report =
         trainer.fit(train, Resident(samples(20, 92), {.batch = 4}), frugal::named<"one">(one));
-    CHECK(before == (sanity == 0 ? 0 : 2 + 1));
+    CHECK(before == (Sanity == 0 ? 0 : 2 + 1));
     CHECK(all == before + 5 + 1);
     REQUIRE(report.validations.size() == 1);
     CHECK(report.validations[0].step == 2);
-  }
+  };
+  check(std::integral_constant<std::size_t, 2>{});
+  check(std::integral_constant<std::size_t, 0>{});
 }
 
 TEST_CASE(
@@ -249,16 +253,16 @@ struct Restless : torch::nn::Module {
 };
 
 TEST_CASE("a trial leaves no trace in the run: generators, buffers, the training source itself") {
-  auto const run = [](std::size_t sanity) {
+  auto const run = []<class Validation>(Validation const validation) {
     auto const module = std::make_shared<Restless>();
     frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
-                            Optimize<SGD>{.lr = 0.1}, Validate<>{.sanity_batches = sanity}};
+                            Optimize<SGD>{.lr = 0.1}, validation};
     Resident data(samples(30), {.batch = 8, .shuffle = true});
     auto const report = trainer.fit(data, data);
     CHECK(report.samples == 60);
     return tensors_of(*module);
   };
-  CHECK(same_bits(run(2), run(0)));
+  CHECK(same_bits(run(Validate<>{}), run(Validate<SanityBatches<0>>{})));
 }
 
 TEST_CASE("a metric that two batches do not define is no error, and NaN is not the best") {

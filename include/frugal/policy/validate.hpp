@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 
 #include <frugal/compose/about.hpp>
@@ -13,12 +14,30 @@
 
 namespace frugal {
 
+/// Batches of each validation source that Validate tries before the first step, to find errors
+/// before they cost anything; 0: none. Results are thrown away.
+template <std::size_t N>
+struct SanityBatches {
+  static constexpr std::size_t sanity_batches = N;
+};
+
+namespace detail::option {
+
+struct sanity_batches {
+  template <class O>
+  static constexpr bool has = requires {
+    { O::sanity_batches } -> std::convertible_to<std::size_t>;
+  };
+};
+
+}  // namespace detail::option
+
 /// Measures the module on the validation data, at a cadence: the mean loss, and any metrics.
 ///
 /// Lever   runs to convergence: what EarlyStop, plateau schedules and "best" checkpoints see.
 /// Cost    one forward pass over the validation data each time, with one host sync per metric at
 ///         its end; in between one comparison of a counter. Before the first step two batches of
-///         each validation source (sanity_batches).
+///         each validation source (SanityBatches).
 /// State   none.
 /// Errors  EmptySourceError if the validation data has no batch; those of the objective and the
 ///         metrics (ShapeError, MetricError), on the first batches before the first step. A NaN
@@ -31,15 +50,19 @@ namespace frugal {
 template <class... Options>
 struct Validate {
  private:
-  using classes = list<detail::option::cadence, detail::option::metric>;
+  using classes =
+      list<detail::option::cadence, detail::option::sanity_batches, detail::option::metric>;
   static_assert(
       detail::options_known<classes, Options...>,
       "frugal: Validate<...>: unknown option. Options: a cadence such as Every<1, Epoch>, "
-      "and metrics such as Accuracy. Names to watch (WatchAccuracy) go to the policy "
-      "that watches them.");
+      "metrics such as Accuracy, and SanityBatches<2>. Names to watch (WatchAccuracy) go to the "
+      "policy that watches them.");
   static_assert(detail::options_unique<list<detail::option::cadence>, Options...>,
                 "frugal: Validate<...>: two cadences. Keep one, such as Every<1, Epoch>.");
+  static_assert(detail::options_unique<list<detail::option::sanity_batches>, Options...>,
+                "frugal: Validate<...>: two SanityBatches. Keep one.");
   using Cadence = detail::option_of<detail::option::cadence, Every<1, Epoch>, Options...>;
+  using Sanity = detail::option_of<detail::option::sanity_batches, SanityBatches<2>, Options...>;
 
   template <class List>
   struct with_cadence;
@@ -61,18 +84,16 @@ struct Validate {
   static constexpr About about{Term::runs_to_convergence,
                                "a pass over the validation data at its cadence"};
 
-  /// Batches of each validation source that are tried before the first step, to find errors before
-  /// they cost anything; 0: none. Results are thrown away.
-  std::size_t sanity_batches = 2;
-
   template <class Context>
   class State {
    public:
     using transient = void;
 
-    explicit State(Validate const& settings) : sanity_batches_(settings.sanity_batches) {}
+    explicit State(Validate const&) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) const { phase.try_validation(sanity_batches_); }
+    void on_fit_begin(FitBegin<Context>& phase) const {
+      phase.try_validation(Sanity::sanity_batches);
+    }
     flow on_step(Step<Context>& phase) {
       if constexpr (Cadence::per_epoch) {
         return flow::proceed;
@@ -83,9 +104,6 @@ struct Validate {
     flow on_epoch_end(EpochEnd<Context>& phase) {
       return Cadence::due_at_epoch_end(phase.counters()) ? phase.validate() : flow::proceed;
     }
-
-   private:
-    std::size_t sanity_batches_;
   };
 };
 

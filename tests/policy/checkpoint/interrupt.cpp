@@ -84,7 +84,7 @@ Outcome run(std::filesystem::path const& folder, int signal_at, Ps const&... pol
                           witness,
                           frugal::Settings{.run = folder, .epochs = 2, .seed = 7},
                           Optimizer{},
-                          frugal::Validate<Every<5>>{.sanity_batches = 0},
+                          frugal::Validate<Every<5>, frugal::SanityBatches<0>>{},
                           policies...};
   frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
   frugal::Resident valid(samples(15, 92), {.batch = 4});
