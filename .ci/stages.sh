@@ -70,11 +70,12 @@ stage_clang() {
   run_ctest "$root/build/tests"
 }
 
-# Each header is included twice by an otherwise empty file; one compiler suffices for that.
+# headers EVERY: each header that users include is included twice by an otherwise empty file; with ON
+# every header. One compiler suffices for that.
 stage_headers() {
   limit_units 60
   pinned_torch 2.11.0
-  configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch"
+  configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_EVERY_HEADER="$1"
   build "$root/build/tests" headers_alone
   count 1 0
 }
@@ -539,7 +540,7 @@ stages() {
 stages_of_ci() {
   stage "format" stage_format
   stage "clang, torch 2.11.0: everything" stage_clang
-  stage "headers, each by itself" stage_headers
+  stage "headers that users include, each by itself" stage_headers OFF
   stage "examples" stage_examples
   stage "spot machines: the files for them" stage_spot
   stage "g++, torch 2.15.0: interfaces read, cores run" stage_gcc
@@ -554,7 +555,7 @@ stages_of_ci() {
 }
 
 # The stages that CI leaves out: each compiler with the other LibTorch, each built and run, with ten
-# times the resumes on changed data; every fault; the fuzzer for ten minutes; every way to install,
+# times the resumes on changed data; every header by itself; every fault; the fuzzer for ten minutes; every way to install,
 # compiled; clang-tidy.
 stages_of_release() {
   local preset
@@ -564,6 +565,7 @@ stages_of_release() {
       stage "$preset, torch 2.11.0: built and run whole" stage_whole "$preset" 2.11.0
     stage "$preset, torch 2.15.0: built and run whole" stage_whole "$preset" 2.15.0
   done
+  stage "every header by itself" stage_headers ON
   stage "bare machine: ./dev test in Debian's minimal system" stage_bare
   stage "faults: every one" stage_faults
   FRUGAL_FUZZ_SECONDS=600 stage "fuzz: every parser, ten minutes each" stage_fuzz

@@ -5,6 +5,32 @@
 # LibTorch are compiled without it, so that an include in the wrong direction is found here too.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
   "${PROJECT_SOURCE_DIR}/include/*.hpp")
+# Unless FRUGAL_EVERY_HEADER: only the headers that users include, which pages and examples show or no
+# other header includes. The others come with them; every one takes a quarter of an hour of two cores.
+option(FRUGAL_EVERY_HEADER "compile every header by itself in headers_alone" OFF)
+if(NOT FRUGAL_EVERY_HEADER)
+  file(GLOB_RECURSE showing CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md"
+    "${PROJECT_SOURCE_DIR}/examples/*.cpp" "${PROJECT_SOURCE_DIR}/README.md")
+  set(inner "")
+  foreach(file IN LISTS headers)
+    file(STRINGS "${PROJECT_SOURCE_DIR}/include/${file}" lines REGEX "^#include <frugal/")
+    list(APPEND inner ${lines})
+  endforeach()
+  set(shown "")
+  foreach(file IN LISTS showing)
+    file(STRINGS "${file}" lines REGEX "#include <frugal/")
+    list(APPEND shown ${lines})
+  endforeach()
+  foreach(list IN ITEMS inner shown)
+    list(TRANSFORM ${list} REPLACE ".*<(frugal/[^>]*)>.*" "\\1")
+    list(REMOVE_DUPLICATES ${list})
+  endforeach()
+  foreach(header IN LISTS headers)
+    if(header IN_LIST inner AND NOT header IN_LIST shown)
+      list(REMOVE_ITEM headers "${header}")
+    endif()
+  endforeach()
+endif()
 set(plain_units "")
 foreach(component IN LISTS frugal_components)
   set(${component}_units "")

@@ -69,6 +69,17 @@ void identify(T const& it, DataIdentity& to) {
   }
 }
 
+/// What a source is, and the number of its samples if it says nothing of them.
+template <class S>
+DataIdentity data_identity_of(S const& source) {
+  DataIdentity all;
+  identify(source, all);
+  if constexpr (requires { source.samples(); }) {
+    if (!all.contains("samples")) all.add("samples", static_cast<std::uint64_t>(source.samples()));
+  }
+  return all;
+}
+
 /// Adds a transform or collate function, if it says what it is.
 template <class F>
 void identify_transform(F const& function, std::string const& name, DataIdentity& to) {

@@ -130,13 +130,8 @@ class FitParts : public LoopCalls {
     }
   }
   DataIdentity identify_data() const override {
-    DataIdentity all;
-    identify(std::as_const(train_), all);
-    if constexpr (SizedSource<Train>) {
-      if (!all.contains("samples")) {
-        all.add("samples", static_cast<std::uint64_t>(std::as_const(train_).samples()));
-      }
-    }
+    DataIdentity all = data_identity_of(train_);
+    if constexpr (!std::is_void_v<Valid>) identify_validation(valid_, all);
     return all;
   }
   std::optional<std::uint64_t> validation_batches() const override {

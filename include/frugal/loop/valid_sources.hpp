@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <frugal/compose/fixed_string.hpp>
+#include <frugal/data/data_identity.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/run/metrics.hpp>
@@ -144,6 +145,26 @@ std::vector<void const*> addresses_of(Valid* valid) {
     all.push_back(valid);
   }
   return all;
+}
+
+/// Adds what the validation data are, a text for each source: what was best on some data says
+/// nothing of others.
+template <class Valid>
+void identify_validation(Valid* valid, DataIdentity& to) {
+  auto const add = [&to](auto const& source, std::string const& name) {
+    DataIdentity const all = data_identity_of(source);
+    std::string text;
+    for (auto const& [part, value] : all.values()) {
+      text += (text.empty() ? "" : ", ") + part + " " + value;
+    }
+    if (!text.empty()) to.add(name, text);
+  };
+  if (valid == nullptr) return;
+  if constexpr (is_valid_sources<Valid>) {
+    valid->each([&](auto const& one) { add(*one.source, one.text()); });
+  } else {
+    add(*valid, "validation");
+  }
 }
 
 /// The results of `measure_one(source, text)` for each, with their prefixes.

@@ -82,7 +82,7 @@ std::string refusal(Source source, std::filesystem::path const& folder) {
   try {
     static_cast<void>(train(std::move(source), folder));
   } catch (fr::StateError const& error) {
-    CHECK(error.fault().what == "this checkpoint was made with other training data");
+    CHECK(error.fault().what == "this checkpoint was made with other data");
     return error.fault().why;
   }
   return "nothing was refused";
@@ -151,6 +151,36 @@ TEST_CASE("buckets with another batch size would lose and repeat samples: refuse
   };
   train(buckets(4), folder.path(), 6);
   CHECK(refusal(buckets(8), folder.path()) == "batch is 4 there and 8 here");
+}
+
+TEST_CASE("other validation data are refused, and a validation source may come or go") {
+  TemporaryFolder const folder;
+  fr::Batch const all = samples(40);
+  fr::Batch const near = samples(12, 5);
+  fr::Batch const far = samples(12, 6);
+  auto const run = [&](std::uint64_t steps, std::vector<std::string> const& changed,
+                       auto&&... valid) {
+    fr::Trainer trainer{std::make_shared<Mlp>(), fr::CrossEntropy{},
+                        fr::Settings{.run = folder.path(), .epochs = 9, .steps = steps, .seed = 7},
+                        fr::Optimize<fr::AdamW>{},
+                        fr::Checkpoint<Every<4>>{.changed_data = changed}};
+    return trainer.fit(fr::Resident(all, {.batch = 4}), valid...);
+  };
+  fr::Resident one(near, {.batch = 4});
+  fr::Resident other(far, {.batch = 4});
+  run(4, {}, one);
+  try {
+    run(5, {}, other);
+    FAIL("the validation data are others");
+  } catch (fr::StateError const& error) {
+    CHECK(error.fault().why.starts_with("validation is data [12, 6]"));
+    CHECK(error.fault().fix.find("changed_data to {\"validation\"}") != std::string::npos);
+  }
+  CHECK(run(5, {}).resumed.has_value());
+  CHECK(run(6, {}, one).resumed->changed.empty());
+  CHECK(run(7, {}, one, fr::named<"far">(other)).resumed->changed.empty());
+  CHECK_THROWS_AS(run(8, {}, one, fr::named<"far">(one)), fr::StateError);
+  CHECK(run(8, {"validation"}, other).resumed->changed.size() == 1);
 }
 
 /// A source of a user, of which the loop knows the size alone.

@@ -12,9 +12,10 @@
 
 namespace frugal::detail {
 
-/// Compares the training data and their order (DataIdentity) with those of a checkpoint. StateError
-/// that names all differences with both values, unless `allowed` has their names. Returns the
-/// allowed ones in words.
+/// Compares the training data, their order and the validation data (DataIdentity) with those of a
+/// checkpoint. StateError that names all differences with both values, unless `allowed` has their
+/// names. Returns the allowed ones in words. A validation source may come or go: only one that both
+/// have must be the same.
 inline std::vector<std::string> changed_data(std::map<std::string, std::string> const& here,
                                              std::map<std::string, std::string> const& there,
                                              std::vector<std::string> const& allowed,
@@ -32,6 +33,7 @@ inline std::vector<std::string> changed_data(std::map<std::string, std::string> 
     std::string const saved = value(there, name);
     std::string const now = value(here, name);
     if (saved == now) continue;
+    if (name.starts_with("validation") && (!there.contains(name) || !here.contains(name))) continue;
     if (is_among(allowed, name)) {
       borne.push_back(name + " was " + saved + " and is " + now);
       continue;
@@ -41,7 +43,7 @@ inline std::vector<std::string> changed_data(std::map<std::string, std::string> 
     names += (names.empty() ? "\"" : ", \"") + name + "\"";
   }
   if (refused.empty()) return borne;
-  throw StateError({.what = "this checkpoint was made with other training data",
+  throw StateError({.what = "this checkpoint was made with other data",
                     .where = where.string(),
                     .why = std::move(refused),
                     .fix = "Resume with the data and the order that saved it, set "

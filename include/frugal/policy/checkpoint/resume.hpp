@@ -290,7 +290,7 @@ inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& r
   }
   if (!other_data.empty()) {
     run.advise(
-        "the checkpoint was made with other training data, as Checkpoint::changed_data "
+        "the checkpoint was made with other data, as Checkpoint::changed_data "
         "allows: " +
         joined(other_data));
     loaded.differences.insert(loaded.differences.end(), other_data.begin(), other_data.end());
