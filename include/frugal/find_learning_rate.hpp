@@ -46,7 +46,7 @@ struct RangeTest {
   struct kind : observer_kind {
     static constexpr std::string_view name = "RangeTest";
   };
-  using listens = list<on::fit_begin, on::loss, on::step, on::undo>;
+  using listens = list<on::fit_begin, on::window, on::loss, on::step, on::undo>;
 
   RateRange range{};
   double lr = 1;  ///< the optimizer multiplies it by the factor
@@ -67,6 +67,9 @@ struct RangeTest {
       phase.set_learning_rate_factor(range_.rate(0) / lr_);
     }
 
+    // A window before it may have been skipped.
+    void on_window(WindowBegin<Context> const&) { forget(); }
+
     void on_loss(LossReady<Context>& phase) {
       if (*phase.loss.weight == 0) return;  // a mean over nothing, which may be NaN
       at::Tensor const part = phase.loss.value.detach().to(at::kDouble).mul(*phase.loss.weight);
@@ -74,18 +77,13 @@ struct RangeTest {
       weight_ += *phase.loss.weight;
     }
 
-    void on_undo(Undo<Context> const&) {
-      sum_ = at::Tensor();
-      weight_ = 0;
-    }
+    void on_undo(Undo<Context> const&) { forget(); }
 
     flow on_step(Step<Context>& phase) {
       std::uint64_t const step = phase.counters().step;  // this step was the last one of these
       double const loss =
           phase.reduce(Quantity::loss, sum_.defined() ? sum_.template item<double>() : 0.0) /
           phase.reduce(Quantity::loss, weight_);
-      sum_ = at::Tensor();
-      weight_ = 0;
       double const smoothed = smoothing_.add(loss);
       if (curve_.points.empty() || smoothed < lowest_) lowest_ = smoothed;
       curve_.diverged = !std::isfinite(smoothed) ||
@@ -99,6 +97,11 @@ struct RangeTest {
     }
 
    private:
+    void forget() {
+      sum_ = at::Tensor();
+      weight_ = 0;
+    }
+
     RateRange range_;
     double lr_;
     RateCurve& curve_;
@@ -112,8 +115,8 @@ struct RangeTest {
 /// Policies that make a step, or change the trained module.
 template <class P>
 inline constexpr bool takes_part_in_range_test =
-    contains<typename P::kind,
-             list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer>> ||
+    contains<typename P::kind, list<kinds::precision, kinds::accumulate, kinds::clip,
+                                    kinds::optimizer, kinds::skip_non_finite>> ||
     contains<on::module, typename P::listens> || is_provided_by<service::reduce, P>;
 
 template <class Policies>
@@ -168,10 +171,11 @@ inline void require_range(RateRange const& range, double lr) {
 ///         a loss that becomes NaN during the test, which ends the curve.
 /// Source  Smith, "Cyclical learning rates for training neural networks" (2017), section 3.3.
 ///
-/// The policies that make a step take part: precision, accumulate, clip, optimizer, those that
-/// replace parts of the module (on::module) and those that make processes agree (service::reduce).
-/// Others do not: nothing is logged, saved or stopped, and Settings::stop is ignored. Rates of
-/// parameter groups keep their ratio to the optimizer's own.
+/// The policies that make a step take part: precision, accumulate, clip, optimizer, SkipNonFinite,
+/// those that replace parts of the module (on::module) and those that make processes agree
+/// (service::reduce). Others do not: nothing is logged, saved or stopped, and Settings::stop is
+/// ignored. A skipped window is no part of the curve. Rates of parameter groups keep their ratio to
+/// the optimizer's own.
 ///
 ///     RateCurve const curve = find_learning_rate(trainer, train);
 ///     std::cout << curve;
@@ -227,6 +231,9 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
       static_cast<void>(fit.run());
     } catch (LossError const&) {
       if (curve.points.empty()) throw;  // the first loss does not depend on any rate
+      curve.diverged = true;
+    } catch (GradientError const&) {  // as many windows in a row were skipped as may be
+      if (curve.points.empty()) throw;
       curve.diverged = true;
     }
   });

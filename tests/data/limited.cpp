@@ -154,9 +154,39 @@ TEST_CASE("of a source without a size it has none either") {
   };
   Limited first(Stream{}, 7);
   static_assert(!frugal::SizedSource<decltype(first)>);
-  static_assert(!frugal::ConsumingSource<decltype(first)>);
+  static_assert(frugal::ConsumingSource<decltype(first)>);
   CHECK(epoch_of(first, {}).size() == 7);
   CHECK(epoch_of(first, {.epoch = 3, .position = 5}).size() == 2);
+}
+
+/// Batches of 32, 40 and 52 samples, and so on: a budget of tokens, say.
+struct Growing {
+  std::uint64_t at = 0;
+  static constexpr std::uint64_t sizes[] = {32, 40, 52, 60, 16};
+  void seek(Cursor const& cursor) {
+    std::uint64_t place = 0;
+    for (at = 0; place < cursor.position; ++at) place += sizes[at];
+    CHECK(place == cursor.position);
+  }
+  std::optional<Batch> next() {
+    if (at == 5) return std::nullopt;
+    auto const n = static_cast<std::int64_t>(sizes[at++]);
+    return Batch{at::zeros({n, 3}), at::zeros({n}, at::kLong)};
+  }
+  std::uint64_t samples() const { return 200; }
+  std::uint64_t batches() const { return 5; }
+};
+
+TEST_CASE("a batch that is larger than the rest of the limit ends the epoch at the limit") {
+  Limited first(Growing{}, 3);
+  std::vector<std::uint64_t> places;
+  while (first.next()) places.push_back(first.consumed());
+  CHECK(places == std::vector<std::uint64_t>{32, 72, 96});
+  CHECK(first.samples() == 96);
+  first.seek({.position = 96});
+  CHECK_FALSE(first.next());
+  first.seek({.epoch = 1, .position = 0});
+  CHECK(first.next());
 }
 
 TEST_CASE("a limit of 0 batches is refused") {

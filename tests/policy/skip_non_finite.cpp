@@ -89,6 +89,51 @@ TEST_CASE("a window with a loss that is not finite is skipped, and the loss is i
   CHECK(outcome.report.train_loss == clean.report.train_loss);
 }
 
+/// The statistics of BatchNorm and the weights; not the number of batches.
+std::map<std::string, at::Tensor> without_counts(std::map<std::string, at::Tensor> tensors) {
+  std::erase_if(tensors, [](auto const& each) { return each.second.scalar_type() == at::kLong; });
+  return tensors;
+}
+
+TEST_CASE("the running statistics of a skipped window that is not finite are those before it") {
+  auto const norms = [] { return std::make_shared<Mlp>(Mlp::Shape{.norm = true}); };
+  for (double const value : {static_cast<double>(not_a_number), 1e38}) {
+    frugal::Batch bad = samples(44);
+    bad.data = bad.data.clone();
+    bad.data.narrow(0, 20, 4).fill_(value);
+    bad.data[20].neg_();
+    TemporaryFolder const folder;
+    frugal::Optimize<frugal::AdamW> const adam;
+    Outcome const outcome =
+        train(frugal::CrossEntropy{}, norms(), bad, {.run = folder.path(), .epochs = 2}, adam,
+              SkipNonFinite{}, frugal::Checkpoint<Every<4>>{});
+    Outcome const clean =
+        train(frugal::CrossEntropy{}, norms(), without(bad, 20, 4), {.epochs = 2}, adam);
+    CHECK(outcome.report.skipped == 2);
+    CHECK(same_bits(without_counts(outcome.tensors), without_counts(clean.tensors)));
+  }
+}
+
+TEST_CASE("a skipped loss is in no mean of TrainMetrics, and in none of the objective's scalars") {
+  frugal::Batch bad = samples(44);
+  bad.data = bad.data.clone();
+  bad.data.narrow(0, 20, 4).fill_(not_a_number);
+  TemporaryFolder const folder;
+  Outcome const outcome = train(
+      [](auto& module, frugal::Batch const& batch) {
+        frugal::Loss loss = frugal::CrossEntropy{}(module, batch);
+        loss.scalars = {{"twice", 2 * loss.value.detach()}};
+        return loss;
+      },
+      std::make_shared<Mlp>(), bad, {.run = folder.path(), .epochs = 1},
+      frugal::Optimize<frugal::SGD>{}, SkipNonFinite{},
+      frugal::TrainMetrics<Every<1, frugal::Epoch>>{}, frugal::Log<Every<1, frugal::Epoch>>{});
+  CHECK(outcome.report.train_metrics["train_loss"] == doctest::Approx(outcome.report.train_loss));
+  std::string const log = text_of(folder / "metrics.jsonl");
+  CHECK(log.find("\"twice\":null") == std::string::npos);
+  CHECK(log.find("\"twice\":") != std::string::npos);
+}
+
 TEST_CASE(
     "a run without such a window has the same bits with the policy and without, and no advice") {
   auto const trained = [](auto const&... policies) {

@@ -8,6 +8,7 @@
 #include <frugal/policy/optimize/adam.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
 #include <frugal/policy/schedule.hpp>
+#include <frugal/policy/skip_non_finite.hpp>
 
 #include "support/files.hpp"
 #include "support/running.hpp"
@@ -119,6 +120,31 @@ TEST_CASE("a loss that becomes NaN ends the curve, and one that is NaN at once i
   CHECK(curve.diverged);
   CHECK(curve.points.size() == 3);
   CHECK_THROWS_AS(scripted({std::nan("")}, {.steps = 10}), frugal::NonFiniteLossError);
+}
+
+TEST_CASE("with SkipNonFinite a broken sample is no part of the curve, and no divergence") {
+  frugal::Batch bad = samples(64);
+  bad.data = bad.data.clone();
+  bad.data.narrow(0, 24, 8).fill_(std::numeric_limits<float>::quiet_NaN());
+  RateRange const range{.from = 1e-4, .to = 1e-1, .steps = 20};
+  auto const curve_of = [&](auto const&... policies) {
+    frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
+                            Optimize<SGD>{.lr = 0.25}, policies...};
+    return find_learning_rate(trainer, Resident(bad, {.batch = 8, .shuffle = false}), range);
+  };
+  CHECK(curve_of().diverged);
+  frugal::RateCurve const curve = curve_of(frugal::SkipNonFinite{});
+  CHECK_FALSE(curve.diverged);
+  REQUIRE(curve.points.size() == 20);
+  for (auto const& point : curve.points) CHECK(std::isfinite(point.loss));
+  // Every window is bad from some rate on.
+  RateRange const far{.from = 1, .to = 1e30, .steps = 20};
+  frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::MeanSquaredError{}, frugal::Settings{},
+                          Optimize<SGD>{.lr = 0.25}, frugal::SkipNonFinite{.most_skips = 4}};
+  frugal::Batch const rows = samples(32);
+  Resident data(rows.data, at::one_hot(rows.target, 3).to(at::kFloat),
+                {.batch = 8, .shuffle = false});
+  CHECK(find_learning_rate(trainer, data, far).diverged);
 }
 
 TEST_CASE("a loss diverges at a multiple of the lowest smoothed one") {

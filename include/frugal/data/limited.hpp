@@ -51,8 +51,10 @@ class Limited : public detail::WrappedSource<S> {
     seek({});
   }
 
+  /// The end of the epoch may lie within a batch, where the source does not seek; nothing is read
+  /// from there.
   void seek(Cursor const& cursor) {
-    source_.seek(cursor);
+    if (cursor.position < end_) source_.seek(cursor);
     position_ = cursor.position;
   }
 
@@ -74,11 +76,8 @@ class Limited : public detail::WrappedSource<S> {
   {
     return std::min(most_, static_cast<std::uint64_t>(source_.batches()));
   }
-  std::uint64_t consumed() const
-    requires ConsumingSource<S>
-  {
-    return source_.consumed();
-  }
+  /// The last batch may be larger than the rest of the limit.
+  std::uint64_t consumed() const { return std::min(position_, end_); }
 
   void identify(DataIdentity& to) const {
     detail::identify(source_, to);

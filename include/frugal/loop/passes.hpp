@@ -107,11 +107,13 @@ class Passes {
     if constexpr (audience == Audience::all) {
       run_.ledger.add(loss.value, *loss.weight, run_.counters);
       if (!loss.scalars.empty()) [[unlikely]]
-        run_.ledger.add(loss.scalars, *loss.weight);
+        run_.ledger.add(loss.scalars, run_.ledger.leaves(loss.value) ? 0 : *loss.weight);
     }
     if constexpr (measures && audience == Audience::all) {
       at::NoGradGuard const no_gradients;
-      run_.engine->template provider<service::measure>().trained_on(loss, std::as_const(batch),
+      Loss shown = loss;
+      if (run_.ledger.leaves(loss.value)) shown.weight = 0;
+      run_.engine->template provider<service::measure>().trained_on(shown, std::as_const(batch),
                                                                     window_.empty());
     }
     backward<audience>(loss);

@@ -39,19 +39,21 @@ struct SkipsNone {
 }  // namespace detail
 
 /// Skips every window whose loss or gradients are NaN or infinite, in FP32 and BF16, as FP16's loss
-/// scaling does: it is no optimizer step, and Counters::skipped counts it.
+/// scaling does: it is no optimizer step, and Counters::skipped counts it. If the window made
+/// a buffer such as a running mean NaN or infinite, the buffers become those before it.
 ///
 /// Lever   runs to convergence: one bad window costs its samples, and not the run.
 /// Cost    one reading of the gradients per step; on a device also a scalar operator per
 ///         micro-batch and four per step. No host sync: on a device the host learns of a skip two
-///         steps later, on the CPU at once.
+///         steps later, on the CPU at once. A copy of the floating-point buffers per window, if the
+///         module has some; on a device seven operators more.
 /// State   the skips in a row, the flags in flight to the host.
 /// Errors  GradientError after `most_skips` skips in a row; SettingsError if that is 0, and for an
 ///         optimizer with a line search.
 /// Source  torch.amp.GradScaler, which skips such steps with loss scaling alone.
 struct SkipNonFinite {
   using kind = kinds::skip_non_finite;
-  using listens = list<on::fit_begin, on::loss, on::gradients>;
+  using listens = list<on::fit_begin, on::window, on::loss, on::gradients>;
   // It looks at gradients before they are clipped, and leaves them to FP16's own flag.
   using after = list<kinds::precision>;
   using before = list<kinds::clip>;
@@ -77,6 +79,7 @@ struct SkipNonFinite {
       skipped_.begin(phase);
     }
 
+    void on_window(WindowBegin<Context> const&) { skipped_.open(); }
     void on_loss(LossReady<Context>& phase) { skipped_.spoil(phase); }
 
     void on_gradients(Gradients<Context>& phase) {
@@ -90,6 +93,7 @@ struct SkipNonFinite {
       look_at(phase.gradients());
       found_ = phase.reduce(Quantity::overflow, std::move(found_));
       phase.report_overflow(found_);
+      skipped_.close(found_);
       phase.on_host([this](Gradients<Context>& now) { look(now); });
     }
 

@@ -12,22 +12,30 @@
 #include <utility>
 
 #include <frugal/error.hpp>
+#include <frugal/libtorch/parameters.hpp>
 #include <frugal/policy/precision/flag_queue.hpp>
 #include <frugal/run/phases.hpp>
 #include <frugal/run/services.hpp>
 #include <frugal/run/window_phases.hpp>
+#include <frugal/state/kept_buffers.hpp>
 
 namespace frugal::detail {
 
 /// The host's part of a policy that skips windows whose loss or gradients are not finite
-/// (Precision<FP16>, SkipNonFinite): the flags on their way from the device, and the count of
-/// skipped windows in a row.
+/// (Precision<FP16>, SkipNonFinite): the flags on their way from the device, the count of skipped
+/// windows in a row, and the module's buffers as they were before a window.
 template <class Context>
 class SkippedWindows {
  public:
   void begin(FitBegin<Context>& phase) {
     flags_ = FlagQueue(phase.settings().device.is_cpu() ? 0 : lag_on_device);
     phase.leave_bad_losses();
+    buffers_.begin(base_module(phase.module()));
+  }
+
+  /// Call it in on_window.
+  void open() {
+    if (!buffers_.empty()) buffers_.take();
   }
 
   /// Call it in on_loss: if the loss is not finite, backward starts from NaN, so that the window is
@@ -45,6 +53,13 @@ class SkippedWindows {
     }
   }
 
+  /// Call it in on_gradients with this window's flag. Where the host does not know it yet, the
+  /// device decides about the buffers.
+  void close(at::Tensor const& flag) {
+    if (buffers_.empty()) return;
+    if (captures_steps<typename Context::policies> || !flag.is_cpu()) buffers_.put_back(flag);
+  }
+
   /// Looks at the flag of this window, or on a device at that of an earlier one, and skips this
   /// window if it is set. Whether it was.
   bool look(Gradients<Context>& phase, at::Tensor const& flag) {
@@ -53,6 +68,7 @@ class SkippedWindows {
       return false;
     }
     phase.skip_step();
+    if (!captures_steps<typename Context::policies> && flag.is_cpu()) buffers_.put_back();
     ++in_a_row_;
     return true;
   }
@@ -78,6 +94,7 @@ class SkippedWindows {
   static constexpr std::size_t lag_on_device = 2;
 
   FlagQueue flags_;
+  KeptBuffers buffers_;
   std::uint64_t in_a_row_ = 0;
 };
 

@@ -74,6 +74,10 @@ class LossLedger {
   /// From now on a loss that is not finite is no error, and is in no mean: a policy skips its
   /// window.
   void leave_bad_losses() { leaves_bad_losses_ = true; }
+  /// Whether this loss is known to be in no mean. Of a loss on a device it is not known yet.
+  bool leaves(at::Tensor const& loss) const {
+    return leaves_bad_losses_ && loss.is_cpu() && !std::isfinite(detail::host_scalar(loss));
+  }
 
   /// A norm of gradients on a device, which is read when losses are. Then throws
   /// NonFiniteGradientError if it is not finite, and no window before it had a bad loss.

@@ -43,7 +43,8 @@ struct FP16 {
 template <>
 struct Precision<FP16> {
   using kind = kinds::precision;
-  using listens = list<on::fit_begin, around::forward, on::loss, on::gradients, on::update>;
+  using listens =
+      list<on::fit_begin, on::window, around::forward, on::loss, on::gradients, on::update>;
   using before = list<kinds::clip>;  // a clipping limit applies to the gradients, not to scaled
                                      // ones
 
@@ -92,6 +93,8 @@ struct Precision<FP16> {
       return loss;
     }
 
+    void on_window(WindowBegin<Context> const&) { skipped_.open(); }
+
     void on_loss(LossReady<Context>& phase) {
       using Traits = detail::traits_of<Context>;
       constexpr bool seed_is_one = Traits::micro_batches == 1 && !Traits::shares;
@@ -105,6 +108,7 @@ struct Precision<FP16> {
       scale_.agree(
           [&](at::Tensor found) { return phase.reduce(Quantity::overflow, std::move(found)); });
       phase.report_overflow(scale_.overflow());
+      skipped_.close(scale_.overflow());
       phase.on_host([this](Gradients<Context>& now) { look_for_overflow(now); });
     }
 
