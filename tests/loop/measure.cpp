@@ -79,9 +79,8 @@ TEST_CASE("a scalar with the name of a metric is an error before the first step,
                 .scalars = {{"penalty", 0.5}, {"accuracy", 0.25}}};
   };
   SmallRun run;
-  auto const error = thrown_by<SettingsError>([&] {
-    static_cast<void>(frugal::detail::measure<list<Accuracy>>(source, run, forward));
-  });
+  auto const error = thrown_by<SettingsError>(
+      [&] { static_cast<void>(frugal::detail::measure<list<Accuracy>>(source, run, forward)); });
   REQUIRE(error);
   CHECK(says(error->what(), "scalar 'accuracy' and the metric 'accuracy'"));
   CHECK(says(error->what(), "Loss::scalars"));

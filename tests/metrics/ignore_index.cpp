@@ -31,8 +31,9 @@ TEST_CASE("labels of another value are left out as those of -100 are") {
 TEST_CASE("labels of one byte, as a mask has them, are left out too") {
   // Of four pixels two are of no class, and one of the others is found; the second-best logit is
   // right for both.
-  Set const set{at::tensor({9.0, 1.0, 0.0, 9.0, 1.0, 0.0, 9.0, 1.0, 0.0, 9.0, 1.0, 0.0}).view({4, 3}),
-                at::tensor({0, 255, 1, 255}).to(at::kByte)};
+  Set const set{
+      at::tensor({9.0, 1.0, 0.0, 9.0, 1.0, 0.0, 9.0, 1.0, 0.0, 9.0, 1.0, 0.0}).view({4, 3}),
+      at::tensor({0, 255, 1, 255}).to(at::kByte)};
   CHECK(over<IgnoreIndex<255, Accuracy>>(set).result() == 0.5);
   CHECK(over<IgnoreIndex<255, TopK<1>>>(set).result() == 0.5);
   CHECK(over<IgnoreIndex<255, TopK<2>>>(set).result() == 1);

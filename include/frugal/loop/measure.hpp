@@ -31,12 +31,12 @@ struct Measuring {
 
 /// A policy that watches the name would see one of the two.
 inline SettingsError named_like_a_metric(std::string const& name, std::string const& which) {
-  return SettingsError({.what = "the objective's scalar '" + name + "' and the metric '" + name +
-                                "' have one name",
-                        .where = which,
-                        .why = "a validation has one result of a name, which is the metric's",
-                        .fix = "Rename the scalar in Loss::scalars, or remove the metric from "
-                               "Validate<...>."});
+  return SettingsError(
+      {.what = "the objective's scalar '" + name + "' and the metric '" + name + "' have one name",
+       .where = which,
+       .why = "a validation has one result of a name, which is the metric's",
+       .fix = "Rename the scalar in Loss::scalars, or remove the metric from "
+              "Validate<...>."});
 }
 
 /// One pass over a source without gradients, always in the order of epoch 0.

@@ -74,8 +74,9 @@ inline void require_floats(std::string_view metric, at::Tensor const& output) {
                                        std::string_view metric) {
   std::string fix = "Check the labels, or ignore them with IgnoreIndex<label, Metric>.";
   if (classes == 2) {
-    fix += " Probabilities, such as those of MixUp and of label smoothing, are no labels: measure "
-           "on data whose target is 0 and 1.";
+    fix +=
+        " Probabilities, such as those of MixUp and of label smoothing, are no labels: measure "
+        "on data whose target is 0 and 1.";
   }
   throw MetricError({.what = std::to_string(outside) + " labels name no class",
                      .where = "metric " + std::string(metric),
@@ -155,9 +156,8 @@ inline Decisions decisions_of(at::Tensor const& output, at::Tensor const& target
     auto [largest, predicted] = output.max(1);
     predicted =
         wrong_where_nan(predicted.reshape({-1}), largest.reshape({-1}), labels, output.size(1));
-    return {.predicted = std::move(predicted),
-            .labels = std::move(labels),
-            .classes = output.size(1)};
+    return {
+        .predicted = std::move(predicted), .labels = std::move(labels), .classes = output.size(1)};
   }
   at::Tensor const score = output.reshape({-1});
   return {.predicted = wrong_where_nan(score.gt(0).to(at::kLong), score, labels, 2),
