@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/loop/measure.hpp>
+#include <frugal/metrics/accuracy.hpp>
 
 #include "stand_ins.hpp"
 
@@ -66,6 +67,36 @@ TEST_CASE("a source without a batch is an error that says which, and in which ep
   });
   REQUIRE(error);
   CHECK(says(error->what(), "the validation 'shifted' source has no batch (epoch 3)"));
+}
+
+TEST_CASE("a scalar with the name of a metric is an error before the first step, then advice") {
+  Stream source{.batches = batches_of_sizes({3, 2})};
+  // The metric finds every label; the scalar says 0.25.
+  auto const forward = [](Batch const& batch) {
+    return Loss{.value = at::zeros({}),
+                .weight = 1,
+                .output = at::one_hot(batch.target, 3).to(at::kFloat),
+                .scalars = {{"penalty", 0.5}, {"accuracy", 0.25}}};
+  };
+  SmallRun run;
+  auto const error = thrown_by<SettingsError>(
+      [&] { static_cast<void>(frugal::detail::measure<list<Accuracy>>(source, run, forward)); });
+  REQUIRE(error);
+  CHECK(says(error->what(), "scalar 'accuracy' and the metric 'accuracy'"));
+  CHECK(says(error->what(), "Loss::scalars"));
+  CHECK(thrown_by<SettingsError>([&] {
+    static_cast<void>(frugal::detail::measure<list<Accuracy>>(source, run, forward,
+                                                              {.batches = 1, .is_trial = true}));
+  }));
+
+  // In the middle of a run.
+  Metrics const found = frugal::detail::measure<list<Accuracy>>(
+      source, run, forward, {.errors = frugal::detail::MetricErrors::noted});
+  CHECK(found["accuracy"] == 1);
+  CHECK(found["penalty"] == 0.5);
+  REQUIRE(run.advice.size() == 1);
+  CHECK(says(run.advice[0], "validation: "));
+  CHECK(says(run.advice[0], "scalar 'accuracy'"));
 }
 
 }  // namespace frugal_test::loop_measure

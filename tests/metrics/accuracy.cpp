@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -78,6 +79,25 @@ TEST_CASE("other targets: a pair's second, and labels of another integer type or
   accuracy.add(Loss{.value = {}, .output = at::eye(2)},
                std::pair(at::zeros({2}), at::tensor({1, 1}).to(at::kInt)));
   CHECK(accuracy.result() == 0.75);
+}
+
+TEST_CASE("floats are labels where they are 0, 1 or -100; probabilities are refused, not cut off") {
+  at::Tensor const output = at::tensor({2.0, -1.0, 1.0, -3.0, 1.0}).view({5, 1});
+  at::Tensor const labels = at::tensor({1.0F, 0.0F, -100.0F, 1.0F, 0.0F});
+  for (at::ScalarType const type : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16}) {
+    CHECK(over<Accuracy>({output, labels.to(type)}).result() == 0.5);
+  }
+
+  // MixUp: two images of two, each a mixture.
+  at::Tensor const mixed = at::tensor({0.7F, 0.3F, 0.3F, 0.7F}).view({2, 2});
+  std::string const text = refusal<Accuracy>(at::zeros({2, 2}), mixed);
+  CHECK(says(text, "4 labels name no class (metric accuracy): they are not from 0 to 1, and not"));
+  CHECK(says(text, "MixUp"));
+  // Label smoothing.
+  CHECK(says(refusal<Accuracy>(at::zeros({2}), at::tensor({0.95F, 0.05F})), "2 labels"));
+  CHECK(says(refusal<Accuracy>(at::zeros({3}), at::tensor({1.0F, 2.0F, -1.0F})), "2 labels"));
+  float const nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(says(refusal<Accuracy>(at::zeros({2}), at::tensor({1.0F, nan})), "1 labels"));
 }
 
 }  // namespace frugal_test::metrics_accuracy

@@ -64,4 +64,9 @@ TEST_CASE("a NaN logit is a wrong prediction: the class after the label") {
       found.table("confusion_matrix").equal(at::tensor({0, 1, 0, 0, 0, 1, 1, 0, 0}).view({3, 3})));
 }
 
+TEST_CASE("a target of probabilities is refused, not cut off to class 0") {
+  CHECK(says(refusal<ConfusionMatrix>(at::zeros({2}), at::tensor({0.95F, 0.05F})),
+             "2 labels name no class (metric confusion_matrix)"));
+}
+
 }  // namespace frugal_test::metrics_confusion_matrix

@@ -5,6 +5,7 @@
 #include <frugal/metrics/ignore_index.hpp>
 #include <frugal/metrics/precision_recall.hpp>
 #include <frugal/metrics/roc_auc.hpp>
+#include <frugal/metrics/top_k.hpp>
 
 #include "cases.hpp"
 
@@ -25,6 +26,20 @@ TEST_CASE("labels of another value are left out as those of -100 are") {
   CHECK(IgnoreIndex<255, F1Score<Macro>>::name == "f1_macro");
   // The target of the batch is the caller's.
   CHECK(other.target.eq(255).sum().item<std::int64_t>() == 5);
+}
+
+TEST_CASE("labels of one byte, as a mask has them, are left out too") {
+  // Of four pixels two are of no class, and one of the others is found; the second-best logit is
+  // right for both.
+  Set const set{
+      at::tensor({9.0, 1.0, 0.0, 9.0, 1.0, 0.0, 9.0, 1.0, 0.0, 9.0, 1.0, 0.0}).view({4, 3}),
+      at::tensor({0, 255, 1, 255}).to(at::kByte)};
+  CHECK(over<IgnoreIndex<255, Accuracy>>(set).result() == 0.5);
+  CHECK(over<IgnoreIndex<255, TopK<1>>>(set).result() == 0.5);
+  CHECK(over<IgnoreIndex<255, TopK<2>>>(set).result() == 1);
+  CHECK(over<IgnoreIndex<255, F1Score<Macro>>>(set).result() == doctest::Approx(1.0 / 3));
+  // 255 is not -1 in one byte.
+  CHECK(over<IgnoreIndex<-1, Accuracy>>(set).result() == 0.25);
 }
 
 }  // namespace frugal_test::metrics_ignore_index

@@ -100,4 +100,11 @@ TEST_CASE("names are those of scikit-learn") {
   CHECK(F1Score<Macro>::name == "f1_macro");
 }
 
+TEST_CASE("a target of probabilities is refused, not cut off to class 0") {
+  at::Tensor const smoothed = at::tensor({0.95F, 0.05F, 1.0F});
+  CHECK(says(refusal<F1Score<>>(at::zeros({3}), smoothed), "2 labels name no class (metric f1)"));
+  CHECK(says(refusal<PrecisionScore<Macro>>(at::zeros({3}), smoothed), "2 labels"));
+  CHECK(says(refusal<RecallScore<>>(at::zeros({3}), smoothed), "2 labels"));
+}
+
 }  // namespace frugal_test::metrics_precision_recall

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 
 namespace frugal_test::metrics_roc_auc {
 
@@ -103,6 +104,14 @@ TEST_CASE("a NaN score makes it NaN, and what is added is not changed behind its
   add(auc, output, at::tensor({0, 1}));
   output.zero_();
   CHECK(auc.result() == 1);
+}
+
+TEST_CASE("a target of probabilities is refused, not cut off to class 0") {
+  at::Tensor const smoothed = at::tensor({0.95F, 0.05F, 1.0F});
+  std::string const text = refusal<RocAuc<>>(at::zeros({3}), smoothed);
+  CHECK(says(text, "2 labels name no class (metric roc_auc)"));
+  CHECK(says(text, "MixUp"));
+  CHECK(says(refusal<RocAuc<>>(at::zeros({3, 2}), smoothed), "2 labels"));
 }
 
 }  // namespace frugal_test::metrics_roc_auc

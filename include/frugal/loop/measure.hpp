@@ -9,6 +9,7 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/error.hpp>
 #include <frugal/libtorch/modes.hpp>
 #include <frugal/libtorch/parameters.hpp>
 #include <frugal/loop/measurement.hpp>
@@ -28,8 +29,19 @@ struct Measuring {
   MetricErrors errors = MetricErrors::thrown;
 };
 
+/// A policy that watches the name would see one of the two.
+inline SettingsError named_like_a_metric(std::string const& name, std::string const& which) {
+  return SettingsError(
+      {.what = "the objective's scalar '" + name + "' and the metric '" + name + "' have one name",
+       .where = which,
+       .why = "a validation has one result of a name, which is the metric's",
+       .fix = "Rename the scalar in Loss::scalars, or remove the metric from "
+              "Validate<...>."});
+}
+
 /// One pass over a source without gradients, always in the order of epoch 0.
-/// `forward(batch)` returns a batch's Loss.
+/// `forward(batch)` returns a batch's Loss. A scalar of it with a metric's name is a SettingsError;
+/// where errors are noted, advice has the error and the metric stays.
 template <class MetricList, class Valid, class Run, class Forward>
 Metrics measure(Valid& source, Run& run, Forward&& forward, Measuring const& how = {}) {
   at::NoGradGuard const no_gradients;
@@ -62,7 +74,15 @@ Metrics measure(Valid& source, Run& run, Forward&& forward, Measuring const& how
     if (!how.is_trial) run.advise(how.which + ": " + text);
   };
   Metrics found = measurement.result(advise, how.errors);
-  for (auto const& [name, value] : means.take()) found.set(name, value);
+  for (auto const& [name, value] : means.take()) {
+    if (!found.has(name)) {
+      found.set(name, value);
+      continue;
+    }
+    SettingsError const error = named_like_a_metric(name, how.which);
+    if (how.errors == MetricErrors::thrown) throw error;
+    advise(error.what());
+  }
   return found;
 }
 

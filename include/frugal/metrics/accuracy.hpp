@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
 #include <string_view>
 
 #include <frugal/metrics/decisions.hpp>
@@ -17,7 +18,8 @@ namespace frugal {
 ///
 /// Logits [B, C, ...] with labels [B, ...]: the largest logit decides, the first of equals. One
 /// logit a label, [B, ...] with [B, ...] or [B, 1] with [B]: class 1 where it is above 0. Labels of
-/// -100 are left out. MetricError with both shapes for anything else.
+/// -100 are left out. MetricError with both shapes for anything else, and for a floating-point label
+/// other than 0, 1 and -100: with the result if it is on a device.
 class Accuracy {
  public:
   static constexpr std::string_view name = "accuracy";
@@ -27,22 +29,30 @@ class Accuracy {
     detail::Decisions const all = detail::decisions_of(loss, batch, name);
     right_.add(all.predicted.eq(all.labels).sum());
     detail::count_labels(all.labels, [this](auto const& counted) { labels_.add(counted); });
+    if (all.may_lack_labels) outside_.add(all.labels.eq(detail::no_label).sum());
   }
   template <class Sum>
   void reduce(Sum&& sum) {
     right_.reduce(sum);
     labels_.reduce(sum);
+    outside_.reduce(sum);
   }
-  double result() const { return right_.value() / labels_.value(); }
+  double result() const {
+    double const outside = outside_.value();
+    if (outside != 0) detail::refuse_labels(static_cast<std::int64_t>(outside), 2, name);
+    return right_.value() / labels_.value();
+  }
   template <class Archive>
   void persist(Archive& archive) {
     right_.persist(archive, "right");
     labels_.persist(archive, "labels");
+    outside_.persist(archive, "outside");
   }
 
  private:
   detail::Tally right_;
   detail::Tally labels_;
+  detail::Tally outside_;  ///< labels that are no class
 };
 
 }  // namespace frugal

@@ -35,7 +35,7 @@ class ClassTable {
   /// In host memory; undefined where no batch was seen. MetricError where a label was no class.
   at::Tensor on_host(std::string_view metric) const {
     double const outside = outside_.value();
-    if (outside != 0) refuse_labels(outside, metric);
+    if (outside != 0) refuse_labels(static_cast<std::int64_t>(outside), classes_, metric);
     return counts_.on_host();
   }
   std::int64_t classes() const { return classes_; }
@@ -53,15 +53,6 @@ class ClassTable {
   }
 
  private:
-  [[noreturn]] void refuse_labels(double outside, std::string_view metric) const {
-    throw MetricError(
-        {.what = std::to_string(static_cast<std::int64_t>(outside)) + " labels name no class",
-         .where = "metric " + std::string(metric),
-         .why = "they are not from 0 to " + std::to_string(classes_ - 1) + ", and not " +
-                std::to_string(ignored_label),
-         .fix = "Check the labels, or ignore them with IgnoreIndex<label, Metric>."});
-  }
-
   std::int64_t classes_ = 0;
   TensorTally counts_;
   Tally outside_;

@@ -69,6 +69,38 @@ inline void require_floats(std::string_view metric, at::Tensor const& output) {
                      .fix = "Return logits as the objective's output, of a floating-point type."});
 }
 
+/// Throws MetricError for labels that are not from 0 to C - 1, and not -100.
+[[noreturn]] inline void refuse_labels(std::int64_t outside, std::int64_t classes,
+                                       std::string_view metric) {
+  std::string fix = "Check the labels, or ignore them with IgnoreIndex<label, Metric>.";
+  if (classes == 2) {
+    fix +=
+        " Probabilities, such as those of MixUp and of label smoothing, are no labels: measure "
+        "on data whose target is 0 and 1.";
+  }
+  throw MetricError({.what = std::to_string(outside) + " labels name no class",
+                     .where = "metric " + std::string(metric),
+                     .why = "they are not from 0 to " + std::to_string(classes - 1) + ", and not " +
+                            std::to_string(ignored_label),
+                     .fix = std::move(fix)});
+}
+
+/// Stands for a value that is no label: outside of all classes, and not ignored.
+inline constexpr std::int64_t no_label = ignored_label - 1;
+
+/// Labels as int64. Of a floating-point target 0, 1 and -100 are labels: a probability would be
+/// truncated to a class. In host memory any other value is a MetricError; on a device it becomes
+/// `no_label`, without a wait, and who counts the labels refuses it with the result.
+inline at::Tensor whole_labels(at::Tensor const& target, std::string_view metric) {
+  if (!target.is_floating_point()) return target.to(at::kLong);
+  at::Tensor const is_label =
+      target.eq(0).logical_or_(target.eq(1)).logical_or_(target.eq(ignored_label));
+  if (!target.is_cpu()) return at::where(is_label, target.to(at::kLong), no_label);
+  std::int64_t const others = target.numel() - count_true_now(is_label);
+  if (others != 0) refuse_labels(others, /*classes=*/2, metric);
+  return target.to(at::kLong);
+}
+
 /// Logits a row, and the label of each.
 struct Scores {
   at::Tensor logits;  ///< [N, C]
@@ -93,6 +125,7 @@ struct Decisions {
   at::Tensor predicted;  ///< [N] int64
   at::Tensor labels;     ///< [N] int64
   std::int64_t classes;
+  bool may_lack_labels = false;  ///< some of `labels` may be `no_label`
 };
 
 /// `predicted`, but the class after the label where a score is NaN: a wrong one, whatever the
@@ -107,7 +140,7 @@ inline at::Tensor wrong_where_nan(at::Tensor predicted, at::Tensor const& score,
 
 /// Of logits [B, C, ...] the largest decides, the first of equals; of one logit a label whether it
 /// is above 0. A NaN among a label's logits is a wrong decision. Throws MetricError, with both
-/// shapes, where output and target are neither.
+/// shapes, where output and target are neither; and as whole_labels does.
 inline Decisions decisions_of(at::Tensor const& output, at::Tensor const& target,
                               std::string_view metric) {
   require_floats(metric, output);
@@ -117,16 +150,20 @@ inline Decisions decisions_of(at::Tensor const& output, at::Tensor const& target
                   "Logits are [B, C, ...] with labels [B, ...] of an integer type; or there is one "
                   "logit a label, for two classes.");
   }
-  at::Tensor labels = target.reshape({-1}).to(at::kLong);
+  at::Tensor labels = whole_labels(target.reshape({-1}), metric);
   if (logits) {
     // The largest is NaN where any is.
     auto [largest, predicted] = output.max(1);
     predicted =
         wrong_where_nan(predicted.reshape({-1}), largest.reshape({-1}), labels, output.size(1));
-    return {std::move(predicted), std::move(labels), output.size(1)};
+    return {
+        .predicted = std::move(predicted), .labels = std::move(labels), .classes = output.size(1)};
   }
   at::Tensor const score = output.reshape({-1});
-  return {wrong_where_nan(score.gt(0).to(at::kLong), score, labels, 2), std::move(labels), 2};
+  return {.predicted = wrong_where_nan(score.gt(0).to(at::kLong), score, labels, 2),
+          .labels = labels,
+          .classes = 2,
+          .may_lack_labels = target.is_floating_point() && !target.is_cpu()};
 }
 
 template <class B>

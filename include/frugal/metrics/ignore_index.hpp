@@ -15,7 +15,7 @@ namespace frugal {
 
 /// A metric of labels that leaves out those of another value than -100: `IgnoreIndex<255,
 /// F1Score<Macro>>`. Its name and result are the metric's. What the metric gets has the target
-/// alone of a batch.
+/// alone of a batch, integers as int64.
 template <std::int64_t Label, class Metric>
 class IgnoreIndex {
  public:
@@ -23,7 +23,9 @@ class IgnoreIndex {
 
   template <class B>
   void add(Loss const& loss, B const& batch) {
-    at::Tensor const target = detail::target_of(batch);
+    at::Tensor target = detail::target_of(batch);
+    // A label of one byte cannot be -100.
+    if (!target.is_floating_point()) target = target.to(at::kLong);
     metric_.add(loss,
                 Batch{.data = {}, .target = target.masked_fill(target.eq(Label), ignored_label)});
   }

@@ -202,7 +202,7 @@ class RocAuc {
                           "RocAuc<Macro> is of more classes.");
   }
   void add_scores(at::Tensor const& scores, at::Tensor const& target) {
-    at::Tensor const labels = target.to(at::kLong);
+    at::Tensor const labels = detail::whole_labels(target, name);
     // In one byte: a label that is left out, or is none.
     at::Tensor const known = at::where(labels.ge(0).logical_and_(labels.le(1)), labels, none);
     scores_.push_back(scores.reshape({-1}).clone());
@@ -214,12 +214,7 @@ class RocAuc {
     auto const wrong = std::count_if(label, label + count, [&](std::int64_t each) {
       return each != ignored_label && (each < 0 || each >= classes);
     });
-    if (wrong == 0) return;
-    throw MetricError({.what = std::to_string(wrong) + " labels name no class",
-                       .where = "metric " + std::string(name),
-                       .why = "they are not from 0 to " + std::to_string(classes - 1) +
-                              ", and not " + std::to_string(ignored_label),
-                       .fix = "Check the labels, or ignore them with IgnoreIndex<label, Metric>."});
+    if (wrong != 0) detail::refuse_labels(wrong, classes, name);
   }
   static double area(double const* score, std::int64_t const* label, std::int64_t count,
                      std::int64_t of_class) {

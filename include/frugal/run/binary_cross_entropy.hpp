@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -25,8 +26,9 @@ namespace frugal {
 /// Values are those of torch.nn.BCEWithLogitsLoss.
 ///
 /// Labels of -100 are ignored, and so is the padding of a PaddedBatch with a target for each
-/// position. A batch without any other has loss 0 and weight 0. Labels are counted as CrossEntropy
-/// counts them: see `counts_on_device` for batches on a device.
+/// position. A batch without any other has loss 0 and weight 0. Labels in host memory are counted
+/// there. On a device the batch's own count (CountsLabels) is that of int64 labels; for others see
+/// `counts_on_device`.
 /// Throws ShapeError with both shapes if the logits do not fit the labels.
 struct BinaryCrossEntropy {
   /// For each class of logits [B, C, ...], or one of all: multiplies a label's loss, as PyTorch's
@@ -36,7 +38,8 @@ struct BinaryCrossEntropy {
   /// negatives / positives of a class both count alike.
   ClassWeights positive_weights{};
   /// Counts labels on a device that the batch has not counted, with one host sync per micro-batch.
-  /// Otherwise all of them have weight, -100 included: set it if there are such labels.
+  /// Otherwise all of them but padding have weight, -100 included: set it if there are such labels.
+  /// A PaddedBatch counts int64 labels, and no others.
   bool counts_on_device = false;
 
   template <class Module, class B = Batch>
@@ -62,7 +65,7 @@ struct BinaryCrossEntropy {
         losses(logits, labels.masked_fill(ignored, at::Scalar(0)), at::Reduction::None);
     at::Tensor const sum = each.masked_fill(ignored, at::Scalar(0)).sum();
     return {.value = sum / counts.sum().clamp_min(1),
-            .weight = weight_of(batch, counts),
+            .weight = weight_of(batch, target, mask, counts),
             .output = std::move(output)};
   }
 
@@ -104,12 +107,22 @@ struct BinaryCrossEntropy {
             : detail::count_labels_now(target);
     return counted == target.numel();
   }
+  /// How many labels count. A batch's own count is of labels if they are int64; of a PaddedBatch
+  /// with other labels it is of samples or positions.
   template <class B>
-  double weight_of(B const& batch, at::Tensor const& counts) const {
+  double weight_of(B const& batch, at::Tensor const& target, at::Tensor const& mask,
+                   at::Tensor const& counts) const {
+    if (counts.is_cpu()) return static_cast<double>(detail::count_true_now(counts));
     if constexpr (CountsLabels<B>) {
-      return static_cast<double>(batch.counted());
+      if (target.scalar_type() == at::kLong) return static_cast<double>(batch.counted());
+    }
+    if (counts_on_device) return static_cast<double>(detail::count_true_now(counts));
+    if (!mask.defined()) return static_cast<double>(counts.numel());
+    if constexpr (requires { batch.positions(); }) {
+      std::int64_t const each = counts.numel() / std::max<std::int64_t>(mask.numel(), 1);
+      return static_cast<double>(batch.positions() * each);
     } else {
-      if (!counts.is_cpu() && !counts_on_device) return static_cast<double>(counts.numel());
+      // Only the device knows how much of a mask is padding.
       return static_cast<double>(detail::count_true_now(counts));
     }
   }
