@@ -57,6 +57,11 @@ inline bool advises(frugal::Report const& report, std::string const& words) {
   });
 }
 
+/// The validation data of every run here: a checkpoint compares them at a resume.
+inline frugal::Resident validation_data(Mlp::Shape const& shape = {}) {
+  return frugal::Resident(samples(15, 92, shape.features), {.batch = 4});
+}
+
 /// On the job's device: three epochs of 11 batches (the last ragged), shuffled, with dropout and
 /// normalisation.
 template <class Objective, class... Ps>
@@ -69,7 +74,7 @@ Outcome run_with(Job const& job, Objective const& objective, Ps const&... polici
           .run = job.folder, .epochs = job.epochs, .seed = job.seed, .device = job.device},
       policies...};
   frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
-  frugal::Resident valid(samples(15, 92), {.batch = 4});
+  frugal::Resident valid = validation_data(job.shape);
   try {
     outcome.report = trainer.fit(train, valid);
   } catch (Gone const&) {

@@ -148,6 +148,9 @@ class Checkpoint<Options...>::State {
     // one costs.
     phase.settle();
     if (!saver_.has_saved_any()) save(phase);
+    if (run.resumed && !options::retention().best.empty()) {
+      best_.reset_to(saver_.metrics_on_disk());
+    }
     look_at_ = interval_.next_look();
   }
 
@@ -160,7 +163,7 @@ class Checkpoint<Options...>::State {
     due = interval_.look(run.counters, Clock::now());
     look_at_ = interval_.next_look();
     saver_.beat(run);
-    saver_.report_failure(run);
+    report_failure(run);
     if (due || best_.improved()) begin_save(phase);
   }
 
@@ -170,14 +173,14 @@ class Checkpoint<Options...>::State {
 
   void on_epoch_end(EpochEnd<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
-    saver_.report_failure(run);
+    report_failure(run);
     if (Cadence::due_at_epoch_end(run.counters) || best_.improved()) begin_save(phase);
   }
 
   void on_fit_end(FitEnd<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
     if (!phase.preempted() && !saver_.has_saved(run)) begin_save(phase);
-    saver_.finish(run);
+    finish(run);
     // Every display has ended its line by now.
     if (interrupt_.requested()) {
       phase.interrupted_by_user();
@@ -203,7 +206,7 @@ class Checkpoint<Options...>::State {
   bool save(SafePoint<Context>& phase) {
     AnyRun& run = detail::run_of(phase);
     if (!saver_.has_saved(run)) begin_save(phase);
-    saver_.finish(run);
+    finish(run);
     return saver_.has_saved(run);
   }
 
@@ -230,8 +233,29 @@ class Checkpoint<Options...>::State {
     if constexpr (by_counts) phase.settle_losses();
     // Any save includes the weights of the last improvement: a second save of these would evict
     // another checkpoint.
-    best_.forget_improvement();
-    if (auto const cost = saver_.save(run)) interval_.saved(*cost, Clock::now());
+    auto const begins = [this] {
+      settle_best();  // according to the save before this one
+      best_.begin_save();
+    };
+    if (auto const cost = saver_.save(run, begins)) interval_.saved(*cost, Clock::now());
+    if constexpr (!options::async) settle_best();
+  }
+
+  void report_failure(AnyRun& run) {
+    saver_.report_failure(run);
+    if (saver_.take_failed()) best_.not_saved();
+  }
+  void finish(AnyRun& run) {
+    saver_.finish(run);
+    settle_best();
+  }
+  /// Call it while nothing is being written.
+  void settle_best() {
+    if (saver_.take_failed()) {
+      best_.not_saved();
+    } else {
+      best_.saved();
+    }
   }
 
   OnInterrupt on_interrupt_;

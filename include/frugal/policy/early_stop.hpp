@@ -5,16 +5,19 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <frugal/compose/about.hpp>
 #include <frugal/compose/policy.hpp>
 #include <frugal/compose/watching.hpp>
 #include <frugal/policy/early_stop/best_weights.hpp>
+#include <frugal/policy/finite_state.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/run/counters.hpp>
 #include <frugal/run/phases.hpp>
+#include <frugal/state/state_reader.hpp>
 
 namespace frugal {
 
@@ -23,7 +26,8 @@ namespace frugal {
 ///
 /// Lever   runs to convergence.
 /// Cost    one comparison per validation, nothing per step, no host sync. restore_best: at each
-///         improvement a copy of the weights to host memory, which every checkpoint stores too.
+///         improvement a check that the weights are finite and a copy of them to host memory, which
+///         every checkpoint stores too.
 /// State   best value and validations since, and with restore_best the best weights; they survive a
 ///         resume.
 /// Errors  a watched metric that the recipe does not measure does not compile; one that a policy
@@ -103,6 +107,7 @@ struct EarlyStop {
     void around_fit(FitRun<Context>& phase, Next&& next) {
       AnyRun& run = detail::run_of(phase);
       module_ = &run.root;
+      if (restores_) finite_.begin(run.root);
       next();
       if (!restores_ || run.preempted) return;
       if (best_weights_.empty()) {
@@ -139,7 +144,7 @@ struct EarlyStop {
       double const value = measured[Metric::name];
       bool const first = best_weights_.empty() && !std::isnan(value);
       if (first || Metric::improves(value, best_weights_.value(), min_delta_)) {
-        best_weights_.take(detail::run_of(phase), value);
+        take_best(detail::run_of(phase), value);
       }
       return measured;
     }
@@ -160,12 +165,28 @@ struct EarlyStop {
     void persist(Archive& archive) {
       archive("best", best_);
       archive("since", since_);
+      bool const forgets = forgets_best(archive, "EarlyStop", Metric::name);
+      if (forgets) {
+        best_.reset();
+        since_ = 0;
+      }
       if (!restores_ || !module_) return;
       best_weights_.persist(archive, *module_);
+      if (forgets) best_weights_.forget();
       if (Archive::loading && best_ && best_weights_.empty()) lacks_ = true;
     }
 
    private:
+    /// Weights that are not finite are no best ones: a metric may not read all of them.
+    void take_best(AnyRun& run, double value) {
+      auto const bad = finite_.first_bad_weight(run.root);
+      if (!bad) return best_weights_.take(run, value);
+      if (std::exchange(told_of_bad_, true)) return;
+      run.advise("EarlyStop: the weights of the best validation at step " +
+                 std::to_string(run.counters.step) + " are not finite (tensor '" + *bad +
+                 "'), so they are not kept for restore_best");
+    }
+
     /// As Keras counts for start_from_epoch: the validation at the end of an epoch belongs to it.
     static bool in_grace(Counters const& at) {
       std::uint64_t const epoch = at.position == 0 && at.epoch > 0 ? at.epoch - 1 : at.epoch;
@@ -177,6 +198,8 @@ struct EarlyStop {
     std::optional<double> best_;
     int since_ = 0;
     detail::BestWeights best_weights_;
+    detail::FiniteState finite_;
+    bool told_of_bad_ = false;
     torch::nn::Module* module_ = nullptr;
     bool lacks_ = false;  ///< the run resumed from a checkpoint made without restore_best
   };

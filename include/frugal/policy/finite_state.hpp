@@ -47,6 +47,20 @@ class FiniteState {
            (kind == kinds::optimizer::name || kind == kinds::average::name);
   }
 
+  /// The name of the module's first tensor that must be finite and is not. Waits once for each
+  /// device.
+  std::optional<std::string> first_bad_weight(torch::nn::Module& module) const {
+    std::vector<std::string> names;
+    std::vector<at::Tensor> tensors;
+    visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+      if (!covers_weight(name)) return;
+      names.push_back(name);
+      tensors.push_back(tensor.detach());
+    });
+    auto const first = first_non_finite(tensors);
+    return first ? std::optional(names[*first]) : std::nullopt;
+  }
+
   /// The name of the first tensor that must be finite and is not.
   std::optional<std::string> first_bad(StateDict const& module, StateDict const& run) const {
     std::vector<std::string> names;

@@ -230,6 +230,7 @@ class PlateauState : CurveState<Parts...> {
   template <class Archive>
   void persist(Archive& archive) {
     memory_.persist(archive);
+    if (forgets_best(archive, "Plateau", Plateau::watches::name)) memory_.forget_best();
   }
 
  private:

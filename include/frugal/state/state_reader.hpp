@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <locale>
 #include <optional>
 #include <set>
@@ -32,6 +33,21 @@ class StateReader {
   /// The state was saved by another recipe: a snapshot of the run that a State has kept no longer
   /// fits, and the State must do without it.
   bool recipe_changed = false;
+  /// Validation sources whose data are not those of the saved state, as Checkpoint::changed_data
+  /// allows; the source without a name is "".
+  std::set<std::string, std::less<>> other_validation{};
+
+  /// Whether a best value of this metric was measured on other validation data, so that `who` must
+  /// forget it. The run advises of it.
+  bool forgets(std::string const& who, std::string_view metric) {
+    std::size_t const slash = metric.rfind('/');
+    std::string_view const source =
+        slash == std::string_view::npos ? std::string_view() : metric.substr(0, slash);
+    if (!other_validation.contains(source)) return false;
+    forgotten_.insert(who + "'s best \"" + std::string(metric) + "\"");
+    return true;
+  }
+  std::set<std::string> const& forgotten() const { return forgotten_; }
 
   /// `to`: the run moves to this device. A tensor that is elsewhere is reallocated on it; a tensor
   /// that a State leaves undefined before loading stays where it was saved.
@@ -209,8 +225,17 @@ class StateReader {
   StateDict const& memory_;
   std::optional<c10::Device> to_;
   std::set<std::string_view> read_;
+  std::set<std::string> forgotten_;
   detail::ArchivePath path_;
 };
+
+/// Whether a load finds that a best value was measured on other validation data: see
+/// StateReader::forgets().
+template <class Archive>
+bool forgets_best(Archive& archive, std::string const& who, std::string_view metric) {
+  if constexpr (requires { archive.forgets(who, metric); }) return archive.forgets(who, metric);
+  return false;
+}
 
 /// The device to which an archive moves the run; nothing if it only loads or saves.
 template <class Archive>

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <set>
 #include <string>
@@ -104,11 +105,14 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
 ///
 /// If the checkpoints cannot be read now, nothing is deleted and the reason is in `left`: the
 /// previous save is safe, and the next one tries again. LockError if the folder has been replaced.
-inline Removal retain(RunDirectory& run, Retention const& retention) {
+/// `view` may take metrics from a checkpoint that are not to be compared.
+inline Removal retain(RunDirectory& run, Retention const& retention,
+                      std::function<void(SavedCheckpoint&)> const& view = {}) {
   std::vector<SavedCheckpoint> gone;
   run.require_lock();
   try {
     std::vector<SavedCheckpoint> valid = run.list().whole;
+    if (view) std::for_each(valid.begin(), valid.end(), view);
     // From the newest until one is valid. Damaged ones before it do not count towards the limits.
     auto const first =
         std::find_if(valid.begin(), valid.end(),

@@ -56,8 +56,45 @@ TEST_CASE("an improvement is one until it is saved, however late") {
   CHECK(best.look(measured(2.0, 0.1)));
   CHECK_FALSE(best.look(measured(2.5, 0.1)));
   CHECK(best.improved());
-  best.forget_improvement();
+  best.begin_save();
   CHECK_FALSE(best.improved());
+}
+
+TEST_CASE("a best value whose save failed is dropped, and that of one on disk stays") {
+  BestSoFar best = both();
+  best.look(measured(2.0, 0.5));
+  best.begin_save();
+  best.saved();
+  best.look(measured(1.0, 0.5));
+  best.begin_save();
+  best.not_saved();
+  CHECK_FALSE(best.improved());
+  CHECK(best.look(measured(1.5, 0.5)));
+  CHECK_FALSE(best.look(measured(1.6, 0.5)));
+  best.begin_save();
+  // Better while the write is in progress: that value is of the next save.
+  CHECK(best.look(measured(1.2, 0.6)));
+  best.not_saved();
+  CHECK(best.improved());
+  CHECK_FALSE(best.look(measured(1.3, 0.55)));
+
+  BestSoFar first = both();
+  first.look(measured(2.0, 0.5));
+  first.begin_save();
+  first.not_saved();
+  CHECK(first.look(measured(9.0, 0.1)));
+}
+
+TEST_CASE("a resume makes the best values those on disk") {
+  BestSoFar best = both();
+  best.look(measured(0.5, 0.9));
+  best.reset_to(
+      {{{"loss", 1.5}, {"accuracy", 0.7}}, {}, {{"loss", 1.2}}, {{"loss", std::nan("")}}});
+  CHECK_FALSE(best.look(measured(1.3, 0.7)));
+  CHECK(best.look(measured(1.1, 0.6)));
+  CHECK(best.look(measured(1.1, 0.8)));
+  best.reset_to({});
+  CHECK(best.look(measured(9.0, 0.1)));
 }
 
 TEST_CASE("a NaN is no improvement, and the first number after it is one") {

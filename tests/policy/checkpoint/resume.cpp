@@ -127,7 +127,7 @@ std::string refusal(Job const& job, Ps const&... policies) {
       frugal::Settings{.run = job.folder, .epochs = job.epochs, .seed = job.seed}, policies...};
   frugal::Resident train(samples(43, 91, job.shape.features), {.batch = 4});
   try {
-    static_cast<void>(trainer.fit(train, train));
+    static_cast<void>(trainer.fit(train, validation_data(job.shape)));
   } catch (frugal::StateError const& error) {
     CHECK(same_bits(tensors_of(*module), before));
     CHECK(losses.empty());
@@ -256,7 +256,8 @@ TEST_CASE("another batch size of a shuffled set, which keeps its order, is named
                           frugal::Settings{.run = job.folder, .epochs = 4, .seed = job.seed},
                           Optimizer{}, frugal::Checkpoint<Every<4>>{}};
   frugal::Resident train(samples(43), {.batch = 8, .shuffle = true});
-  CHECK(advises(trainer.fit(train, train), "11 steps in an epoch and continues with 6"));
+  CHECK(advises(trainer.fit(train, validation_data(job.shape)),
+                "11 steps in an epoch and continues with 6"));
 }
 
 TEST_CASE("a checkpoint with the state of an absent policy is refused") {
@@ -356,7 +357,7 @@ std::string said_of_forged(Change&& change) {
                           Optimizer{}, Saves{}};
   frugal::Resident train(samples(43), {.batch = 4});
   try {
-    static_cast<void>(trainer.fit(train, train));
+    static_cast<void>(trainer.fit(train, validation_data(job.shape)));
   } catch (frugal::Error const& error) {
     CHECK(same_bits(tensors_of(*module), before));
     return error.what();

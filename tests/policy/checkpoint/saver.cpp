@@ -4,12 +4,14 @@
 #include <frugal/frugal.hpp>
 
 #include "support/checkpoints.hpp"
+#include "support/curve.hpp"
 #include "support/dying_runs.hpp"
 #include "support/files.hpp"
 #include "support/non_finite.hpp"
 #include "support/running.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -18,6 +20,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace frugal_test::policy_checkpoint_saver {
@@ -40,6 +43,7 @@ struct Saboteur {
   std::uint64_t away_at = 0;  ///< step
   std::uint64_t back_at = 0;  ///< step
   bool* saved = nullptr;      ///< result of the save
+  int wait = 0;               ///< milliseconds before the folder is back, for a thread that writes
 
   template <class Context>
   struct State {
@@ -47,11 +51,13 @@ struct Saboteur {
     std::filesystem::path folder;
     std::uint64_t away_at, back_at;
     bool* saved;
+    int wait;
     explicit State(Saboteur const& settings)
         : folder(settings.folder),
           away_at(settings.away_at),
           back_at(settings.back_at),
-          saved(settings.saved) {}
+          saved(settings.saved),
+          wait(settings.wait) {}
     void on_step(frugal::Step<Context>& phase) {
       auto const place = folder / "checkpoints";
       auto const aside = folder / "aside";
@@ -62,6 +68,7 @@ struct Saboteur {
       }
       if (saved && phase.counters().step == away_at + 1) *saved = phase.save();
       if (phase.counters().step == back_at) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(wait));
         std::filesystem::remove(place);
         std::filesystem::rename(aside, place);
       }
@@ -128,6 +135,44 @@ TEST_CASE("failures are one line of advice, with the last of them and their numb
   REQUIRE(second.size() == 1);
   CHECK(second[0].find("step-00000032") != std::string::npos);
   CHECK(second[0].ends_with(" (4 times)"));
+}
+
+template <class... Options>
+void saves_what_beats_the_files() {
+  TemporaryFolder const folder;
+  // The save of 1, after step 2, and that of 3 fail.
+  follow(folder.path(), {5, 1, 3, 2.9, 2.8, 6, 6},
+         frugal::Checkpoint<Every<1000>, frugal::KeepBest<>, Keep<1>, Options...>{
+             .on_failure = OnFailure::Continue},
+         1, Saboteur{.folder = folder.path(), .away_at = 2, .back_at = 4, .wait = 300});
+  CHECK((steps_in(folder.path()) == Steps{5, 7}));
+}
+
+TEST_CASE("a best value whose save failed does not keep later ones from being saved") {
+  saves_what_beats_the_files<>();
+  saves_what_beats_the_files<Async>();
+}
+
+TEST_CASE("KeepBest of a fork saves what beats the checkpoints of the fork") {
+  TemporaryFolder const folder;
+  follow(folder / "trunk", {5, 1, 3},
+         frugal::Checkpoint<Every<1, frugal::Epoch>, frugal::KeepBest<>, Keep<9>>{});
+  follow(folder / "fork", {0, 0, 0, 2.5, 4, 4},
+         frugal::Checkpoint<Every<1000>, frugal::KeepBest<>, Keep<1>>{
+             .from = folder / "trunk/checkpoints/step-00000003"});
+  CHECK((steps_in(folder / "fork") == Steps{4, 6}));
+  CHECK(frugal::best_checkpoint(folder / "fork").filename() == "step-00000004");
+}
+
+TEST_CASE("KeepBest after a return saves what beats the checkpoints that are left") {
+  TemporaryFolder const folder;
+  follow(folder.path(), {5, 3, 4, 1},
+         frugal::Checkpoint<Every<1, frugal::Epoch>, frugal::KeepBest<>, Keep<2>>{});
+  REQUIRE((steps_in(folder.path()) == Steps{3, 4}));
+  follow(folder.path(), {0, 0, 0, 3.5, 6, 6},
+         frugal::Checkpoint<Every<1000>, frugal::KeepBest<>, Keep<1>>{
+             .from = folder / "checkpoints/step-00000003", .on_newer = frugal::OnNewer::Remove});
+  CHECK((steps_in(folder.path()) == Steps{4, 6}));
 }
 
 template <class Policy>

@@ -250,6 +250,37 @@ TEST_CASE("where Rollback goes back, the best validation is still the best") {
   CHECK(module->weight.item<double>() == -3);
 }
 
+TEST_CASE("weights that are not finite are not kept as the best, with one advice") {
+  std::vector<double> const curve{5, 2, 1, 0.5, 3};
+  std::size_t at = 0;
+  auto const module = std::make_shared<OneWeight>();
+  Scripted const scripted{&curve, &at};
+  auto const objective = [&](std::shared_ptr<OneWeight>& net, at::Tensor const& batch) {
+    if (at::GradMode::is_enabled()) {
+      at::NoGradGuard const no_gradients;
+      net->weight.nan_to_num_(0, 0, 0);
+    }
+    return scripted(net, batch);
+  };
+  Spy const spoils{.each_step = [&](frugal::Counters const& counters) {
+    at::NoGradGuard const no_gradients;
+    if (counters.step == 3 || counters.step == 4) module->weight.fill_(std::nan(""));
+  }};
+  frugal::Trainer trainer{module,
+                          objective,
+                          frugal::Settings{.epochs = 5},
+                          Sgd{.lr = 1.0},
+                          EarlyStop<100>{.restore_best = true},
+                          spoils};
+  std::vector<at::Tensor> const one{at::zeros({1})};
+  frugal::Report const report = trainer.fit(one, one);
+  CHECK(report.restored_step == 2);
+  CHECK(module->weight.item<double>() == -2);
+  std::string const begin = "EarlyStop: the weights of the best validation at step ";
+  CHECK(advises(report, begin + "3 are not finite (tensor 'weight')"));
+  CHECK_FALSE(advises(report, begin + "4"));
+}
+
 TEST_CASE("a run whose validations give no number keeps its weights, with an advice") {
   auto const nan = std::nan("");
   auto const report = run_script({nan, nan, nan}, EarlyStop<100>{.restore_best = true});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <frugal/run/metrics.hpp>
+#include <frugal/state/state_reader.hpp>
 #include <frugal/store/retention.hpp>
 
 namespace frugal::detail {
@@ -37,7 +39,52 @@ class BestSoFar {
 
   /// Was one, and no save since?
   bool improved() const { return improved_; }
-  void forget_improvement() { improved_ = false; }
+
+  /// A save of this moment begins, and has the weights of the last improvement.
+  void begin_save() {
+    improved_ = false;
+    writing_ = values_;
+    is_writing_ = true;
+  }
+  /// That save is on disk.
+  void saved() {
+    if (is_writing_) saved_ = std::exchange(writing_, {});
+    is_writing_ = false;
+  }
+  /// That save has failed: a value that no file has is no best one, since later validations that
+  /// beat all files are to be saved.
+  void not_saved() {
+    if (!is_writing_) return;
+    for (auto const& [metric, value] : writing_) {
+      auto const known = values_.find(metric);
+      if (known == values_.end() || known->second != value) continue;  // improved since
+      if (auto const on_disk = saved_.find(metric); on_disk != saved_.end()) {
+        known->second = on_disk->second;
+      } else {
+        values_.erase(known);
+      }
+    }
+    writing_.clear();
+    is_writing_ = false;
+  }
+
+  /// After a resume: the best values are those of the checkpoints on disk, given by their metrics. A
+  /// fork has none of the run before it, and a run that has gone back may have lost its best one.
+  void reset_to(std::vector<std::map<std::string, double>> const& on_disk) {
+    values_.clear();
+    for (BestBy const& best : metrics_) {
+      for (auto const& metrics : on_disk) {
+        auto const found = metrics.find(best.metric);
+        if (found == metrics.end() || std::isnan(found->second)) continue;
+        auto const [known, first] = values_.try_emplace(best.metric, found->second);
+        if (!first) {
+          known->second = best.highest ? std::max(known->second, found->second)
+                                       : std::min(known->second, found->second);
+        }
+      }
+    }
+    saved_ = values_;
+  }
 
   template <class Archive>
   void persist(Archive& archive) {
@@ -51,14 +98,21 @@ class BestSoFar {
       if (!Archive::loading) continue;
       // A return to an earlier state forgets what the weights that it discards have reached.
       values_.erase(best.metric);
-      if (!value.empty()) values_.emplace(best.metric, value.front());
+      if (value.empty() || forgets_best(archive, "KeepBest", best.metric)) continue;
+      values_.emplace(best.metric, value.front());
     }
-    if (Archive::loading) improved_ = false;
+    if (!Archive::loading) return;
+    improved_ = is_writing_ = false;
+    saved_ = values_;
   }
 
  private:
   std::vector<BestBy> metrics_;
   std::map<std::string, double> values_;
+  std::map<std::string, double> saved_;    ///< those of them that are on disk
+  std::map<std::string, double> writing_;  ///< those that a save in progress has
+  // Not an optional of a map, for the reason above.
+  bool is_writing_ = false;
   bool improved_ = false;
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/policy/checkpoint/former_validation.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/store/checkpoint.hpp>
@@ -41,8 +42,9 @@ inline std::filesystem::path latest_checkpoint(std::filesystem::path const& run)
 }
 
 /// The folder of the checkpoint with the best value of a metric, among those on disk (Keep,
-/// KeepBest); of equals the newest. Ignores NaN and damaged checkpoints. StoreError if no
-/// checkpoint has the metric: a checkpoint has it if a validation preceded the save.
+/// KeepBest); of equals the newest. Ignores NaN, damaged checkpoints, and those with other
+/// validation data than the newest. StoreError if no checkpoint has the metric: a checkpoint has it
+/// if a validation preceded the save.
 inline std::filesystem::path best_checkpoint(std::filesystem::path const& run,
                                              std::string_view metric, Better better) {
   CheckpointList list = RunDirectory(run, Access::read).list();
@@ -55,6 +57,7 @@ inline std::filesystem::path best_checkpoint(std::filesystem::path const& run,
     }
     return found == metrics.end() || std::isnan(found->second);
   });
+  detail::erase_former(list.whole, metric);
   auto const value_of = [&](SavedCheckpoint const& checkpoint) {
     double const value = checkpoint.manifest.metrics.find(std::string(metric))->second;
     return better == Better::lower ? value : -value;

@@ -20,6 +20,7 @@
 #include <frugal/policy/checkpoint/changed_data.hpp>
 #include <frugal/policy/checkpoint/changed_recipe.hpp>
 #include <frugal/policy/checkpoint/circumstances.hpp>
+#include <frugal/policy/checkpoint/former_validation.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
@@ -253,6 +254,8 @@ inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& r
   require_generators(memory, run.settings.device, tensors.name());
   at::NoGradGuard const no_gradients;
   StateReader reader(memory);
+  reader.other_validation =
+      changed_sources(validation_texts(run.data), validation_texts(state.data));
   LoadedRun loaded{.seconds = state.seconds};
   try {
     if (rules.keeps()) {
@@ -294,6 +297,11 @@ inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& r
         "allows: " +
         joined(other_data));
     loaded.differences.insert(loaded.differences.end(), other_data.begin(), other_data.end());
+  }
+  if (!reader.forgotten().empty()) {
+    run.advise(
+        "the validation data are others, so the best values on the former ones are forgotten: " +
+        joined({reader.forgotten().begin(), reader.forgotten().end()}));
   }
   compare_circumstances(run, state.circumstances);
   if (std::string const here = kind_of_device(run.settings.device); saved_on != here && !moves) {

@@ -9,13 +9,16 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <frugal/policy/checkpoint/former_validation.hpp>
 #include <frugal/policy/checkpoint/heartbeat.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
@@ -73,6 +76,9 @@ class Saver {
       run.record(
           {"checkpoint_passed_over", {{"folder", unfit.folder.string()}, {"reason", unfit.why}}});
     }
+    if (!options_.retention.best.empty()) {
+      former_ = FormerValidation(directory_->list().whole, run.data);
+    }
     std::filesystem::path const beats = run.settings.run / "heartbeat";
     heartbeat_ = std::make_unique<Heartbeat>(beats);
     if (!heartbeat_->open()) {
@@ -92,13 +98,31 @@ class Saver {
     abandoned_ = true;
   }
 
-  /// Returns its cost when the step may continue; nothing if it could not be written.
-  std::optional<SaveCost> save(AnyRun& run) {
+  /// Whether a save has failed since the last call.
+  bool take_failed() { return std::exchange(failed_, false); }
+
+  /// The metrics of the checkpoints on disk that were measured on this run's validation data, when
+  /// the fit began. Those that were passed over do not count.
+  std::vector<std::map<std::string, double>> metrics_on_disk() const {
+    std::vector<std::map<std::string, double>> all;
+    for (SavedCheckpoint each : directory_->list().whole) {
+      if (passed_over_.contains(each.folder)) continue;
+      former_.take_from(each);
+      all.push_back(std::move(each.manifest.metrics));
+    }
+    return all;
+  }
+
+  /// Returns its cost when the step may continue; nothing if it could not be written. Calls
+  /// `begins` once the result of the save before is known.
+  template <class Begins>
+  std::optional<SaveCost> save(AnyRun& run, Begins const& begins) {
     auto const start = Clock::now();
     if (writer_) {
       writer_->wait();  // the snapshot is still being written from
       report_failure(run);
     }
+    begins();
     abandoned_ = false;
     advise_of_leftovers(run);
     snapshot_.take(run, recipe_);
@@ -117,6 +141,7 @@ class Saver {
   void report_failure(AnyRun& run) {
     std::exception_ptr const failure = writer_ ? writer_->take_failure() : nullptr;
     if (!failure) return;
+    failed_ = true;
     saved_.reset();
     bears(run, [&] {
       try {
@@ -195,6 +220,8 @@ class Saver {
     };
     report(newest.damaged, "damaged");
     report(newest.unfit, "not finite");
+    for (Damage const& each : newest.damaged) passed_over_.insert(each.folder);
+    for (Damage const& each : newest.unfit) passed_over_.insert(each.folder);
     // Weights of another run are for the first start alone: later starts use the run's own.
     bool const elsewhere = !options_.from.empty();
     if (options_.resume == Resume::Weights && !(elsewhere && newest.checkpoint)) {
@@ -275,7 +302,8 @@ class Saver {
 
   void write() {
     snapshot_.write(*directory_);
-    retain(*directory_, options_.retention);
+    retain(*directory_, options_.retention,
+           [this](SavedCheckpoint& checkpoint) { former_.take_from(checkpoint); });
   }
 
   /// Call it while nothing is being written.
@@ -294,6 +322,7 @@ class Saver {
     } catch (LockError const&) {
       throw;  // the folder belongs to another run: no retry can help
     } catch (StoreError const& error) {
+      failed_ = true;
       if (options_.on_failure == OnFailure::Stop) throw;
       failure_ = error.what();
       advise_of_failure(run);
@@ -325,6 +354,9 @@ class Saver {
   std::uint64_t failures_ = 0;  ///< that were borne, those before a resume included
   std::string returned_to_;     ///< the checkpoint of this run that it has returned to
   std::optional<Moment> saved_;
+  bool failed_ = false;      ///< a save, since take_failed()
+  FormerValidation former_;  ///< of this run's checkpoints
+  std::set<std::filesystem::path> passed_over_;
   bool abandoned_ = false;  ///< the run has gone back since the last save
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<Heartbeat> heartbeat_;

@@ -28,6 +28,9 @@ class BestWeights {
     empty_ = false;
   }
 
+  /// They were the best on other validation data.
+  void forget() { empty_ = true; }
+
   /// Restores them into the module, on its current device; the report names their step.
   void restore(AnyRun& run) {
     kept_.restore(run, Part::module);

@@ -61,6 +61,11 @@ struct Plateau {
       archive("bad", bad);
       archive("cooling", cooling);
     }
+    /// It was measured on other validation data.
+    void forget_best() {
+      best = worst();
+      bad = 0;
+    }
   };
 
   void observe(double value, Memory& memory) const {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <frugal/compose/watching.hpp>
+#include <frugal/error.hpp>
+#include <frugal/policy/checkpoint/state_file.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
+#include <frugal/store/checkpoint.hpp>
+#include <frugal/store/mapped_file.hpp>
+
+// A metric on some validation data says nothing of one on others: they are not compared.
+namespace frugal::detail {
+
+/// The validation data of a run, a text for each source; the source without a name is "".
+using ValidationTexts = std::map<std::string, std::string, std::less<>>;
+
+/// Those among the texts of DataIdentity.
+inline ValidationTexts validation_texts(std::map<std::string, std::string> const& data) {
+  constexpr std::string_view before = "validation '";
+  ValidationTexts all;
+  for (auto const& [name, text] : data) {
+    if (name == "validation") all.emplace("", text);
+    if (name.starts_with(before) && name.ends_with('\'')) {
+      all.emplace(name.substr(before.size(), name.size() - before.size() - 1), text);
+    }
+  }
+  return all;
+}
+
+/// The sources that both have, with different data.
+inline std::set<std::string, std::less<>> changed_sources(ValidationTexts const& here,
+                                                          ValidationTexts const& there) {
+  std::set<std::string, std::less<>> changed;
+  for (auto const& [source, text] : there) {
+    auto const now = here.find(source);
+    if (now != here.end() && now->second != text) changed.insert(source);
+  }
+  return changed;
+}
+
+/// The validation data that a checkpoint has noted. None if its state cannot be read: whoever needs
+/// it whole verifies it.
+inline ValidationTexts validation_of(SavedCheckpoint const& checkpoint) {
+  if (!has_file(checkpoint, StateFile::file_name)) return {};
+  try {
+    auto const path = checkpoint.folder / StateFile::file_name;
+    MappedFile const file(path);
+    auto const bytes = file.bytes();
+    return validation_texts(
+        StateFile::parse({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, path).data);
+  } catch (StoreError const&) {
+    return {};
+  }
+}
+
+/// Which metrics of a run's checkpoints were measured on other validation data than the run has now.
+class FormerValidation {
+ public:
+  FormerValidation() = default;
+  FormerValidation(std::vector<SavedCheckpoint> const& checkpoints,
+                   std::map<std::string, std::string> const& data) {
+    ValidationTexts const here = validation_texts(data);
+    if (here.empty()) return;
+    for (SavedCheckpoint const& each : checkpoints) {
+      if (each.manifest.metrics.empty()) continue;
+      auto changed = changed_sources(here, validation_of(each));
+      if (!changed.empty()) by_serial_.emplace(each.manifest.serial, std::move(changed));
+    }
+  }
+
+  /// Takes them from a checkpoint, which then does not count among the best.
+  void take_from(SavedCheckpoint& checkpoint) const {
+    auto const found = by_serial_.find(checkpoint.manifest.serial);
+    if (found == by_serial_.end()) return;
+    std::erase_if(checkpoint.manifest.metrics, [&](auto const& metric) {
+      return found->second.contains(source_of(metric.first));
+    });
+  }
+
+ private:
+  std::map<std::uint64_t, std::set<std::string, std::less<>>> by_serial_;
+};
+
+/// Removes the checkpoints whose `metric` was measured on other data than that of the newest which
+/// has it. All have the metric; newest first.
+inline void erase_former(std::vector<SavedCheckpoint>& checkpoints, std::string_view metric) {
+  if (checkpoints.size() < 2) return;
+  std::string const source(source_of(metric));
+  std::string newest;
+  std::erase_if(checkpoints, [&](SavedCheckpoint const& each) {
+    ValidationTexts const texts = validation_of(each);
+    auto const text = texts.find(source);
+    if (text == texts.end()) return false;
+    if (newest.empty()) newest = text->second;
+    return text->second != newest;
+  });
+}
+
+}  // namespace frugal::detail
