@@ -19,15 +19,21 @@ frugal::concat<decltype(choices_in(As{}))...> all_choices(list<As...>);
 template <class P>
 constexpr bool is_policy = requires { typename P::kind; };
 
+/// A format that skips windows itself does not combine with the policy that does.
+template <class P, class Q>
+constexpr bool skip_twice =
+    std::same_as<P, frugal::SkipNonFinite> && requires { Q::skips_overflows; };
+
 /// One policy with each of a list: legal with every other kind, and with its own if repeatable.
 template <class P, class... Qs>
 constexpr bool as_kinds_say(list<Qs...>) {
   return (... && [] {
     if constexpr (is_policy<P> && is_policy<Qs>) {
       bool const one_kind = P::kind::name == Qs::kind::name;
-      bool const legal = !one_kind || P::kind::repeatable;
+      bool const legal =
+          (!one_kind || P::kind::repeatable) && !skip_twice<P, Qs> && !skip_twice<Qs, P>;
       return Recipe<P, Qs>::legal == legal &&
-             (legal || Recipe<P, Qs>::fault == frugal::rules::duplicate::text);
+             (legal || !one_kind || Recipe<P, Qs>::fault == frugal::rules::duplicate::text);
     } else {
       return true;
     }

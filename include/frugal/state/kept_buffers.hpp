@@ -52,7 +52,9 @@ class KeptBuffers {
       at::Tensor const now = at::cat(flat(each.buffers));
       at::Tensor const bad = at::isfinite(now).all().logical_not_().logical_and_(
           skipped.to(now.device(), /*non_blocking=*/true));
-      at::_foreach_copy_(each.buffers, parts(at::where(bad, each.kept, now), each.buffers));
+      // The module may have moved since.
+      at::Tensor const kept = each.kept.to(now.device());
+      at::_foreach_copy_(each.buffers, parts(at::where(bad, kept, now), each.buffers));
     }
   }
   /// The same for a window of which the host knows that it is skipped.

@@ -110,6 +110,16 @@ inline Outcome outcome_in(std::filesystem::path const& folder) {
   return out;
 }
 
+/// Without the best values of KeepBest: one whose save failed is none.
+inline Outcome without_best(Outcome of) {
+  std::vector<std::string> best;
+  for (auto const& [path, value] : of.state.at("values").items()) {
+    if (path.starts_with("policies/Checkpoint/best.")) best.push_back(path);
+  }
+  for (std::string const& path : best) of.state.at("values").erase(path);
+  return of;
+}
+
 /// Each sample once per epoch, and at most once in an incomplete one.
 inline void require_each_once(std::vector<std::int64_t> const& ids, std::uint64_t epochs) {
   auto const count = static_cast<std::size_t>(sample_count);
