@@ -4,7 +4,9 @@
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/on_metrics.hpp>
+#include <frugal/policy/rollback.hpp>
 #include <frugal/policy/schedule.hpp>
+#include <frugal/policy/smoke.hpp>
 #include <frugal/policy/train_metrics.hpp>
 
 #include "support/files.hpp"
@@ -61,6 +63,43 @@ struct Recording {
     }
   };
 };
+
+TEST_CASE("the begin of a fork, and of a resume after a dry run, is where the run begins") {
+  TemporaryFolder const folder;
+  auto const begins = [&](std::string const& run, std::uint64_t steps,
+                          frugal::Checkpoint<Every<2>> const& saves) {
+    std::vector<MetricRecord> all;
+    Call const call = [&](MetricRecord const& record) { all.push_back(record); };
+    frugal::Trainer trainer{
+        std::make_shared<Mlp>(),
+        frugal::CrossEntropy{},
+        frugal::Settings{.run = folder / run, .epochs = 2, .steps = steps, .seed = 5},
+        frugal::Optimize<frugal::SGD>{},
+        OnMetrics<Call, Every<2>>{.call = call},
+        saves,
+        frugal::Rollback<Every<2>>{},
+        frugal::Smoke<>{}};
+    trainer.fit(train());
+    std::vector<std::uint64_t> steps_of_begins;
+    for (MetricRecord const& each : all) {
+      if (each.name == "begin") steps_of_begins.push_back(each.at.step);
+    }
+    return steps_of_begins;
+  };
+  CHECK(begins("trunk", 4, {}) == std::vector<std::uint64_t>{0});
+  CHECK(begins("trunk", 6, {}) == std::vector<std::uint64_t>{4});
+  CHECK(begins("fork", 8, {.from = folder / "trunk"}) == std::vector<std::uint64_t>{6});
+}
+
+TEST_CASE("a dry run that fails has written nothing") {
+  std::vector<MetricRecord> all;
+  Call const call = [&](MetricRecord const& record) { all.push_back(record); };
+  frugal::Batch bad = samples(18);
+  bad.data = bad.data.narrow(1, 0, 5);
+  auto trainer = trainer_of({}, OnMetrics<Call, Every<2>>{.call = call}, frugal::Smoke<>{});
+  CHECK_THROWS_AS(trainer.fit(frugal::Resident(bad, {.batch = 4})), frugal::Error);
+  CHECK(all.empty());
+}
 
 TEST_CASE("a callable gets the begin, each due step, validation, epoch, event, and the end") {
   std::vector<MetricRecord> all;

@@ -44,6 +44,23 @@ TEST_CASE("types are inferred, and quotes are understood") {
   CHECK(frugal::sample_name(set, 1) == set.get(1).where());
 }
 
+TEST_CASE("settings that change values are part of what a set is") {
+  TemporaryFolder const folder;
+  auto const path = file(folder, "label,text\n1,'good'\n0,'bad'\n");
+  auto const plain = read_csv(path);
+  auto const quoted = read_csv(path, {.quote = '\''});
+  CHECK(plain.get(0).cells()[1] == Cell(std::string("'good'")));
+  CHECK(quoted.get(0).cells()[1] == Cell(std::string("good")));
+  CHECK(plain.identity() != quoted.identity());
+  CHECK(plain.identity() == read_csv(path).identity());
+  frugal::DataIdentity a;
+  frugal::DataIdentity b;
+  plain.identify(a);
+  quoted.identify(b);
+  CHECK(a.values().at("reading") == "delimiter ,, quote \", header true, newlines_in_values false");
+  CHECK(a.values() != b.values());
+}
+
 TEST_CASE("columns, types, delimiter, quote and header may be set") {
   TemporaryFolder const folder;
   auto const path = file(folder, "07;'a;b'\n08;c\n");

@@ -2,6 +2,7 @@
 // needs: arrow
 #include <frugal/data/arrow/parquet_batches.hpp>
 #include <frugal/data/arrow/parquet_writer.hpp>
+#include <frugal/data/sampling/shared.hpp>
 #include <frugal/data/source.hpp>
 
 #include <support/files.hpp>
@@ -13,6 +14,7 @@
 #include <parquet/arrow/writer.h>
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -130,6 +132,41 @@ TEST_CASE("another order reads the same rows") {
   std::vector<std::int64_t> wanted(20);
   frugal::Permutation(5, 0, 20).fill(0, wanted);
   CHECK(read == wanted);
+}
+
+TEST_CASE("ranks that share an order resume at the global position, and miss or repeat no row") {
+  TemporaryFolder const folder;
+  ParquetSet const set(write(folder / "a.parquet", 0, 50, 8));
+  auto const of_rank = [&](int rank) {
+    return ParquetBatches(
+        set, {.data = {"x"}, .target = "label"},
+        frugal::Shared(frugal::ShardOrder(set, {.batch = 10}), {.rank = rank, .world = 2}));
+  };
+  static_assert(frugal::ConsumingSource<decltype(of_rank(0))>);
+  static_assert(std::same_as<frugal::order_type_of<decltype(of_rank(0))>, frugal::ShardOrder>);
+  std::vector<std::int64_t> before;
+  std::vector<std::int64_t> after;
+  for (int const rank : {0, 1}) {
+    auto batches = of_rank(rank);
+    batches.seek({.seed = 3});
+    for (int k = 1; k <= 2; ++k) {
+      auto const batch = batches.next();
+      REQUIRE(batch);
+      CHECK(batches.consumed() == static_cast<std::uint64_t>(10 * k));
+      for (std::int64_t i = 0; i < batch->target.size(0); ++i) {
+        before.push_back(batch->target[i].item<std::int64_t>());
+      }
+    }
+    auto resumed = of_rank(rank);
+    for (std::int64_t const each : labels(resumed, {.seed = 3, .position = 20})) {
+      after.push_back(each);
+    }
+  }
+  CHECK(before.size() == 20);
+  CHECK(after.size() == 30);
+  before.insert(before.end(), after.begin(), after.end());
+  std::ranges::sort(before);
+  for (std::int64_t i = 0; i < 50; ++i) CHECK(before[static_cast<std::size_t>(i)] == i);
 }
 
 TEST_CASE("columns of numbers lie side by side as float32") {

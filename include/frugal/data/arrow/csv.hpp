@@ -55,6 +55,14 @@ inline void require_csv(CsvSettings const& settings, std::string const& where) {
                               "empty, since the first line names the columns."});
 }
 
+/// The settings with which the same file would have other values in columns of the same names and
+/// types.
+inline std::string reading_of(CsvSettings const& settings) {
+  return std::string("delimiter ") + settings.delimiter + ", quote " + settings.quote +
+         ", header " + (settings.header ? "true" : "false") + ", newlines_in_values " +
+         (settings.newlines_in_values ? "true" : "false");
+}
+
 struct CsvOptions {
   ::arrow::csv::ReadOptions read = ::arrow::csv::ReadOptions::Defaults();
   ::arrow::csv::ParseOptions parse = ::arrow::csv::ParseOptions::Defaults();
@@ -208,7 +216,8 @@ inline TableSet read_csv(std::filesystem::path const& path, CsvSettings const& s
     return table;
   };
   auto table = detail::read_text(path, settings.most_record_bytes, settings.most_bytes, what, read);
-  return detail::table_set(std::move(table), {}, where, detail::file_identity(path));
+  return detail::table_set(std::move(table), {}, where, detail::file_identity(path),
+                           detail::reading_of(settings));
 }
 
 /// Writes a CSV file of any size as Parquet, block by block. Types are inferred from the first MiB:

@@ -49,6 +49,8 @@ namespace frugal {
 template <Order O = ShardOrder>
 class ParquetBatches {
  public:
+  using order_type = O;
+
   ParquetBatches(std::vector<std::filesystem::path> const& paths, BatchColumns columns,
                  Loading loading = {}, ParquetSettings settings = {},
                  std::optional<ShuffleWindow> window = std::nullopt)
@@ -65,11 +67,13 @@ class ParquetBatches {
         sizes_(set_.shard_sizes()),
         cache_(std::make_unique<Cache>(cache_bytes)) {
     for (std::uint64_t const rows : sizes_) index_.add(rows);
+    require_whole();
   }
 
   void seek(Cursor const& cursor) {
     slice_.reset();
     order_.seek(cursor);
+    consumed_ = cursor.position;
   }
 
   std::optional<Batch> next() {
@@ -79,9 +83,16 @@ class ParquetBatches {
       return std::nullopt;
     }
     Batch batch = read(*slice_);
+    if constexpr (requires { order_.consumed(); }) {
+      consumed_ = order_.consumed();
+    } else {
+      consumed_ += slice_->count;
+    }
     slice_.reset();
     return batch;
   }
+  /// Position after the last batch that next() gave: with a Shared order that of all ranks.
+  std::uint64_t consumed() const { return consumed_; }
 
   std::uint64_t samples() const { return order_.samples(); }
   std::uint64_t batches() const { return order_.batches(); }
@@ -122,6 +133,18 @@ class ParquetBatches {
                        ShardOrder(set, loading, window ? *window : window_of(set), set.name(0)),
                        cache_bytes) {
     one_group_ = !window && loading.shuffle && index_.groups() > 1 && window_of(set_).shards == 1;
+  }
+
+  /// Ranks that left out different files would train on different numbers of batches.
+  void require_whole() const {
+    if constexpr (requires { order_.is_shared(); }) {
+      if (!order_.is_shared() || set_.damage().count() == 0) return;
+      throw DataError(
+          {.what = "the set has left out damaged shards, and other ranks share its order",
+           .where = "ParquetBatches",
+           .why = "a rank that left out others would wait for batches that do not come",
+           .fix = "Repair the files, or leave them out of the list on every rank."});
+    }
   }
 
   /// As many row groups as window_bytes hold. It does not depend on cache_bytes: how much memory
@@ -258,7 +281,8 @@ class ParquetBatches {
   detail::GroupIndex index_;
   std::unique_ptr<Cache> cache_;
   std::optional<Pass::Slice> slice_;  ///< of the batch that an error kept back
-  bool one_group_ = false;            ///< rows are shuffled within groups alone, and nobody said so
+  std::uint64_t consumed_ = 0;
+  bool one_group_ = false;  ///< rows are shuffled within groups alone, and nobody said so
   std::vector<std::uint64_t> indices_;
   std::vector<std::int64_t> places_;
   std::vector<std::size_t> groups_;  ///< of the batch, in the order in which they come up

@@ -28,9 +28,13 @@ namespace frugal {
 /// The rows of a table in memory, a SampleSet: what read_csv and read_jsonl give. Copies share it.
 class TableSet {
  public:
-  TableSet(detail::ArrowTable table, std::string identity)
+  /// `reading`: the settings that decide how the file became values.
+  TableSet(detail::ArrowTable table, std::string identity, std::string reading = {})
       : table_(std::make_shared<detail::ArrowTable const>(std::move(table))),
-        identity_(std::move(identity)) {}
+        identity_(std::move(identity)),
+        reading_(std::move(reading)) {
+    if (!reading_.empty()) identity_ += " read with " + reading_;
+  }
 
   std::uint64_t size() const { return table_->rows(); }
   Row get(std::uint64_t index) const { return table_->row(index); }
@@ -56,6 +60,7 @@ class TableSet {
       text += (i == 0 ? "" : ", ") + columns()[i] + " " + table_->column(i)->type()->ToString();
     }
     to.add("columns", text);
+    if (!reading_.empty()) to.add("reading", reading_);
   }
 
   std::vector<std::string> const& columns() const { return table_->head().columns; }
@@ -68,6 +73,7 @@ class TableSet {
  private:
   std::shared_ptr<detail::ArrowTable const> table_;
   std::string identity_;
+  std::string reading_;
 };
 
 /// The type of a column of a text file. The last six are dates and times as integers: days, or
@@ -179,7 +185,7 @@ inline std::shared_ptr<::arrow::Table> chosen(std::shared_ptr<::arrow::Table> co
 /// A set of the table's columns of those names. EmptySourceError for one without rows.
 inline TableSet table_set(std::shared_ptr<::arrow::Table> table,
                           std::vector<std::string> const& columns, std::string const& where,
-                          std::string identity) {
+                          std::string identity, std::string reading = {}) {
   table = chosen(flat(std::move(table), where), columns, where);
   if (table->num_rows() == 0) {
     throw EmptySourceError({.what = "the file has no rows",
@@ -190,7 +196,7 @@ inline TableSet table_set(std::shared_ptr<::arrow::Table> table,
   RowHead head = arrow_head(where, *table->schema());
   for (auto const& field : table->schema()->fields()) identity += ' ' + field->ToString();
   return {ArrowTable(*table, std::make_shared<RowHead const>(std::move(head)), 0),
-          std::move(identity)};
+          std::move(identity), std::move(reading)};
 }
 
 }  // namespace detail

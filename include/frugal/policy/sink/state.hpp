@@ -18,11 +18,12 @@
 
 namespace frugal::detail {
 
-/// The hooks of every metric sink, and its place in the order: as Log.
+/// The hooks of every metric sink, and its place in the order: as Log, and after a dry run, which
+/// must have passed before anything is written.
 using sink_listens = list<on::fit_begin, on::ready, on::step, on::validated, on::epoch_end,
                           on::fit_end, on::recorded>;
 using sink_after = list<kinds::optimizer, kinds::cost_meter, kinds::throughput, kinds::profile,
-                        kinds::budget, kinds::burn_rate>;
+                        kinds::budget, kinds::burn_rate, kinds::smoke>;
 using sink_before = list<kinds::schedule>;
 
 /// When the state of a sink is saved or loaded.
@@ -77,11 +78,7 @@ class SinkState {
 
   // A run that is refused, because another trainer works in this folder, must not write into that
   // one's files: it does not come this far.
-  void on_ready(Ready<Context>& phase) {
-    begin_->at = phase.counters();
-    begin_->seconds = phase.seconds();
-    enter();
-  }
+  void on_ready(Ready<Context>&) { enter(); }
 
   void on_step(Step<Context>& phase) {
     if constexpr (!Cadence::per_epoch) {
@@ -142,6 +139,9 @@ class SinkState {
  private:
   void enter() {
     if (std::exchange(in_run_, true)) return;
+    // Known only now: a resume, or a fork, has been loaded.
+    begin_->at = run_->counters;
+    begin_->seconds = run_->seconds();
     attempt([&] { sink_.write(*begin_); });
     begin_.reset();
     write_events();
