@@ -35,7 +35,7 @@ TEST_CASE("the recipe of the log comes before the name") {
       {.name = "recipe",
        .text =
            R"(KeepBest<Watch<"cider", Better::higher>>, EarlyStop<Watch<"top5", Better::lower>>)"});
-  log.events.push_back(recipe);
+  log.latest.push_back(recipe);
   CHECK(better_of(log, "cider") == Better::higher);
   CHECK(better_of(log, "top5") == Better::lower);
   CHECK(better_of(log, "accuracy") == Better::higher);

@@ -148,6 +148,48 @@ TEST_CASE("a million names, events and endless lines take bounded memory") {
   CHECK(log.find("name0")->last().value == 2);
 }
 
+std::string event(std::string_view name, int at, std::string_view more = "") {
+  return R"({"event":")" + std::string(name) + R"(","step":)" + std::to_string(at) +
+         R"(,"seconds":)" + std::to_string(at) + ".6" + std::string(more) + "}\n";
+}
+
+TEST_CASE("cost and end are those of the run, not of an earlier fit that it went on from") {
+  std::string const first = std::string(begin) + step(250, R"(,"dollars":2)") +
+                            event("cost", 250, R"(,"dollars":2.5)") + event("end", 250);
+  RunLog const ended = read(first + event("resume", 250, R"(,"seconds_lost":0)"));
+  CHECK(ended.event("end") != nullptr);
+  REQUIRE(ended.event("cost") != nullptr);
+  CHECK(ended.event("cost")->number("dollars") == 2.5);
+  RunLog const goes_on =
+      read(first + event("resume", 250, R"(,"seconds_lost":3)") + step(260, R"(,"dollars":2.6)"));
+  CHECK(goes_on.event("end") == nullptr);
+  CHECK(goes_on.event("cost") == nullptr);
+  CHECK(goes_on.resumes == 1);
+  CHECK(goes_on.seconds_lost == 3);
+  RunLog const back =
+      read(std::string(begin) + step(9, "") + event("preempted", 9) + event("resume", 9));
+  CHECK(back.event("preempted") == nullptr);
+}
+
+TEST_CASE("the end and the resumes are known, however many events came before") {
+  RunLogReader reader;
+  reader.feed(begin);
+  for (int i = 1; i <= 1200; ++i) {
+    reader.feed(step(i, ""));
+    reader.feed(event("audit", i));
+  }
+  reader.feed(event("resume", 1200, R"(,"seconds_lost":4)"));
+  reader.feed(event("cost", 1200, R"(,"dollars":7)"));
+  reader.feed(event("end", 1200));
+  RunLog const log = reader.finish();
+  CHECK(log.events_left_out > 0);
+  CHECK(log.event("end") != nullptr);
+  REQUIRE(log.event("cost") != nullptr);
+  CHECK(log.event("cost")->number("dollars") == 7);
+  CHECK(log.event("audit")->step == 1200);
+  CHECK(log.seconds_lost == 4);
+}
+
 TEST_CASE("of several runs in one file the last one is shown") {
   RunLog const log = read(std::string(begin) + step(50, R"(,"loss":9)") + std::string(begin) +
                           step(10, R"(,"loss":1)"));

@@ -45,13 +45,7 @@ struct Lost {
   std::optional<double> dollars{};
 };
 inline Lost lost_by(RunLog const& log) {
-  Lost lost;
-  for (LogLine const& event : log.events) {
-    if (event.event != "resume") continue;
-    ++lost.times;
-    double const seconds = event.number("seconds_lost").value_or(0);
-    if (seconds > 0) lost.seconds += seconds;
-  }
+  Lost lost{.times = log.resumes, .seconds = log.seconds_lost};
   LogLine const* const cost = log.event("cost");
   if (cost != nullptr) lost.dollars = cost->number("lost_dollars");
   auto const rate = dollars_per_second(log);

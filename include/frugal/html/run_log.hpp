@@ -41,6 +41,10 @@ struct RunLog {
   std::uint64_t starts = 0;           ///< runs in the file; the page shows the last one
   bool cut_off = false;               ///< the last line has no end
   double steps = 0, epochs = 0, samples = 0, seconds = 0;  ///< at the end
+  std::vector<LogLine>
+      latest{};             ///< of each name the last event that holds, however many there are
+  std::size_t resumes = 0;  ///< of this run
+  double seconds_lost = 0;  ///< that they repeated
 
   /// A series with at least one number; null if there is none.
   Series const* find(std::string_view name) const {
@@ -49,11 +53,12 @@ struct RunLog {
   }
   /// Whether it was logged, be it as NaN from the first value to the last.
   bool has(std::string_view name) const { return at(name) != series.end(); }
-  /// The last event of that name.
+  /// The last event of that name that still holds: the cost and the end of a fit are no more those
+  /// of a run that went on.
   LogLine const* event(std::string_view name) const {
-    auto const found = std::find_if(events.rbegin(), events.rend(),
+    auto const found = std::find_if(latest.begin(), latest.end(),
                                     [&](LogLine const& each) { return each.event == name; });
-    return found == events.rend() ? nullptr : &*found;
+    return found == latest.end() ? nullptr : &*found;
   }
 
  private:
@@ -131,6 +136,10 @@ class RunLogReader {
     }
     bool const epoch = line.event == "epoch", validation = line.event == "validation";
     if (line.event != "step" && !epoch && !validation) return take_event(std::move(line));
+    std::erase_if(log_.latest, [&](LogLine const& each) {
+      bool const ends = each.event == "end" || each.event == "cost" || each.event == "preempted";
+      return ends && each.step < line.step;
+    });
     for (LogLine::Field const& field : line.fields) {
       if (!field.is_number() || field.name == "epoch" || field.name == "samples") continue;
       std::string name = validation ? "validation/" + field.name : field.name;
@@ -142,6 +151,19 @@ class RunLogReader {
   }
 
   void take_event(LogLine line) {
+    if (line.event == "resume") {
+      ++log_.resumes;
+      double const lost = line.number("seconds_lost").value_or(0);
+      if (lost > 0) log_.seconds_lost += lost;
+      std::erase_if(log_.latest, [](LogLine const& each) { return each.event == "preempted"; });
+    }
+    auto const same = std::find_if(log_.latest.begin(), log_.latest.end(),
+                                   [&](LogLine const& each) { return each.event == line.event; });
+    if (same != log_.latest.end()) {
+      *same = line;
+    } else if (log_.latest.size() < most_series) {
+      log_.latest.push_back(line);
+    }
     if (log_.events.size() < most_events) {
       log_.events.push_back(std::move(line));
     } else {
@@ -155,6 +177,9 @@ class RunLogReader {
     if (log_.starts == 1) return;
     log_.series.clear();
     log_.events.clear();
+    log_.latest.clear();
+    log_.resumes = 0;
+    log_.seconds_lost = 0;
     log_.events_left_out = log_.series_left_out = 0;
     log_.steps = log_.epochs = log_.samples = log_.seconds = 0;
     dollars_ = std::numeric_limits<double>::quiet_NaN();

@@ -214,7 +214,7 @@ class ScalarLedger {
                       .fix = "Take its mean() or sum() in the objective."});
   }
   static void require_free(std::string const& name) {
-    static constexpr std::array<std::string_view, 16> taken{"event",
+    static constexpr std::array<std::string_view, 17> taken{"event",
                                                             "step",
                                                             "epoch",
                                                             "samples",
@@ -229,7 +229,8 @@ class ScalarLedger {
                                                             "tokens_per_second",
                                                             "flops_per_step",
                                                             "flops_per_second",
-                                                            "utilisation"};
+                                                            "utilisation",
+                                                            "data_wait"};
     if (!name.empty() && std::find(taken.begin(), taken.end(), name) == taken.end()) return;
     throw SettingsError({.what = "a scalar is called '" + name + "'",
                          .where = "Loss::scalars",
