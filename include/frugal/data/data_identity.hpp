@@ -69,7 +69,7 @@ void identify(T const& it, DataIdentity& to) {
   }
 }
 
-/// What a source is, and the number of its samples if it says nothing of them.
+/// What a source is, with the number of its samples if it does not state that itself.
 template <class S>
 DataIdentity data_identity_of(S const& source) {
   DataIdentity all;

@@ -41,10 +41,9 @@ struct RunLog {
   std::uint64_t starts = 0;           ///< runs in the file; the page shows the last one
   bool cut_off = false;               ///< the last line has no end
   double steps = 0, epochs = 0, samples = 0, seconds = 0;  ///< at the end
-  std::vector<LogLine>
-      latest{};             ///< of each name the last event that holds, however many there are
-  std::size_t resumes = 0;  ///< of this run
-  double seconds_lost = 0;  ///< that they repeated
+  std::vector<LogLine> latest{};  ///< the last event of each name that still holds
+  std::size_t resumes = 0;        ///< of this run
+  double seconds_lost = 0;        ///< that they repeated
 
   /// A series with at least one number; null if there is none.
   Series const* find(std::string_view name) const {
@@ -53,8 +52,8 @@ struct RunLog {
   }
   /// Whether it was logged, be it as NaN from the first value to the last.
   bool has(std::string_view name) const { return at(name) != series.end(); }
-  /// The last event of that name that still holds: the cost and the end of a fit are no more those
-  /// of a run that went on.
+  /// The last event of that name that still holds, however many events there are. The cost and the
+  /// end of a fit no longer hold once the run has gone on.
   LogLine const* event(std::string_view name) const {
     auto const found = std::find_if(latest.begin(), latest.end(),
                                     [&](LogLine const& each) { return each.event == name; });

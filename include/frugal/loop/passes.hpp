@@ -111,10 +111,17 @@ class Passes {
     }
     if constexpr (measures && audience == Audience::all) {
       at::NoGradGuard const no_gradients;
-      Loss shown = loss;
-      if (run_.ledger.leaves(loss.value)) shown.weight = 0;
-      run_.engine->template provider<service::measure>().trained_on(shown, std::as_const(batch),
-                                                                    window_.empty());
+      auto const show = [&](Loss const& shown) {
+        run_.engine->template provider<service::measure>().trained_on(shown, std::as_const(batch),
+                                                                      window_.empty());
+      };
+      if (run_.ledger.leaves(loss.value)) [[unlikely]] {
+        Loss left = loss;
+        left.weight = 0;
+        show(left);
+      } else {
+        show(loss);
+      }
     }
     backward<audience>(loss);
     window_.add(batch, *loss.weight);

@@ -181,7 +181,7 @@ struct EarlyStop {
     void take_best(AnyRun& run, double value) {
       auto const bad = finite_.first_bad_weight(run.root);
       if (!bad) return best_weights_.take(run, value);
-      if (std::exchange(told_of_bad_, true)) return;
+      if (std::exchange(has_advised_, true)) return;
       run.advise("EarlyStop: the weights of the best validation at step " +
                  std::to_string(run.counters.step) + " are not finite (tensor '" + *bad +
                  "'), so they are not kept for restore_best");
@@ -199,7 +199,7 @@ struct EarlyStop {
     int since_ = 0;
     detail::BestWeights best_weights_;
     detail::FiniteState finite_;
-    bool told_of_bad_ = false;
+    bool has_advised_ = false;
     torch::nn::Module* module_ = nullptr;
     bool lacks_ = false;  ///< the run resumed from a checkpoint made without restore_best
   };

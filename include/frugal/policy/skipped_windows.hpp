@@ -34,9 +34,7 @@ class SkippedWindows {
   }
 
   /// Call it in on_window.
-  void open() {
-    if (!buffers_.empty()) buffers_.take();
-  }
+  void open() { buffers_.take(); }
 
   /// Call it in on_loss: if the loss is not finite, backward starts from NaN, so that the window is
   /// one with bad gradients, whatever the objective does in its backward pass. On a device one
@@ -56,8 +54,7 @@ class SkippedWindows {
   /// Call it in on_gradients with this window's flag. Where the host does not know it yet, the
   /// device decides about the buffers.
   void close(at::Tensor const& flag) {
-    if (buffers_.empty()) return;
-    if (captures_steps<typename Context::policies> || !flag.is_cpu()) buffers_.put_back(flag);
+    if (!host_knows(flag)) buffers_.put_back(flag);
   }
 
   /// Looks at the flag of this window, or on a device at that of an earlier one, and skips this
@@ -68,7 +65,7 @@ class SkippedWindows {
       return false;
     }
     phase.skip_step();
-    if (!captures_steps<typename Context::policies> && flag.is_cpu()) buffers_.put_back();
+    if (host_knows(flag)) buffers_.put_back();
     ++in_a_row_;
     return true;
   }
@@ -92,6 +89,11 @@ class SkippedWindows {
 
  private:
   static constexpr std::size_t lag_on_device = 2;
+
+  /// A captured step decides on the device wherever it runs.
+  static bool host_knows(at::Tensor const& flag) {
+    return !captures_steps<typename Context::policies> && flag.is_cpu();
+  }
 
   FlagQueue flags_;
   KeptBuffers buffers_;

@@ -19,8 +19,8 @@ namespace frugal::detail {
 /// as they were before a window. A forward pass writes them before it is known that its window is
 /// skipped, and a running mean that is NaN stays NaN.
 ///
-/// Of a skipped window only what is not finite is put back: statistics of a window whose gradients
-/// alone overflowed stay, as in PyTorch.
+/// They are put back together if one is not finite. Finite ones of a skipped window stay, as in
+/// PyTorch: those of a window whose gradients alone overflowed.
 class KeptBuffers {
  public:
   /// Call it when the fit begins. A constant that is not finite from the start is left out.

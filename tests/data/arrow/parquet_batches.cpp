@@ -169,6 +169,23 @@ TEST_CASE("ranks that share an order resume at the global position, and miss or 
   for (std::int64_t i = 0; i < 50; ++i) CHECK(before[static_cast<std::size_t>(i)] == i);
 }
 
+TEST_CASE("ranks do not share a set that has left out damaged shards") {
+  TemporaryFolder const folder;
+  write(folder / "a.parquet", 0, 20, 4);
+  fs::path const damaged = write(folder / "b.parquet", 20, 20, 4);
+  fs::resize_file(damaged, fs::file_size(damaged) / 2);
+  ParquetSet const set({folder / "a.parquet", damaged}, {.on_damage = frugal::OnDamage::Skip});
+  auto const of_world = [&](int world) {
+    return ParquetBatches(
+        set, {.data = {"x"}, .target = "label"},
+        frugal::Shared(frugal::ShardOrder(set, {.batch = 4}), {.rank = 0, .world = world}));
+  };
+  CHECK_NOTHROW(of_world(1));
+  CHECK_THROWS_WITH_AS(of_world(2),
+                       doctest::Contains("processes share a set that has left out damaged shards"),
+                       frugal::DataError);
+}
+
 TEST_CASE("columns of numbers lie side by side as float32") {
   TemporaryFolder const folder;
   auto const path = write(folder / "a.parquet", 0, 6, 4);

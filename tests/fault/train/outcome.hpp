@@ -110,7 +110,7 @@ inline Outcome outcome_in(std::filesystem::path const& folder) {
   return out;
 }
 
-/// Without the best values of KeepBest: one whose save failed is none.
+/// Without the best values of KeepBest, which drops one whose save failed.
 inline Outcome without_best(Outcome of) {
   std::vector<std::string> best;
   for (auto const& [path, value] : of.state.at("values").items()) {

@@ -42,6 +42,10 @@ TEST_CASE("every difference is named with both values, and one that is allowed i
   }
   REQUIRE(fault);
   CHECK(fault->where == "state.json");
+  // Of a user's source, and not of a validation source, which may come or go.
+  CHECK_THROWS_AS(changed_data({}, {{"validation_share", "0.1"}}, {}, "state.json"),
+                  fr::StateError);
+  CHECK(changed_data({}, {{"validation", "a"}, {"validation 'b'", "c"}}, {}, "state.json").empty());
   CHECK(fault->why ==
         "order is ShardOrder there and Pass here; window is 16 shards there and nothing here");
   CHECK(fault->fix.find("Checkpoint::changed_data to {\"order\", \"window\"}") !=

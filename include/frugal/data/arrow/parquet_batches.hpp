@@ -10,6 +10,7 @@
 #include <frugal/data/rows.hpp>
 #include <frugal/data/sampling/group_window.hpp>
 #include <frugal/data/sampling/order.hpp>
+#include <frugal/data/sampling/shared.hpp>
 #include <frugal/data/shards/shard_order.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/data/tables/batch_columns.hpp>
@@ -45,7 +46,8 @@ namespace frugal {
 ///         they are in memory together. Another Order may be given, with an effect on how often a
 ///         row group is decoded: see ParquetSet, and advice().
 /// Errors  those of ParquetSet, of BatchColumns and of the Order. next() tries the same batch again
-///         after an error: none is left out.
+///         after an error: none is left out. DataError if processes share the order and the set
+///         has left out damaged shards.
 template <Order O = ShardOrder>
 class ParquetBatches {
  public:
@@ -67,7 +69,7 @@ class ParquetBatches {
         sizes_(set_.shard_sizes()),
         cache_(std::make_unique<Cache>(cache_bytes)) {
     for (std::uint64_t const rows : sizes_) index_.add(rows);
-    require_whole();
+    if (detail::is_shared(order_)) detail::require_nothing_left_out(set_, "ParquetBatches");
   }
 
   void seek(Cursor const& cursor) {
@@ -133,18 +135,6 @@ class ParquetBatches {
                        ShardOrder(set, loading, window ? *window : window_of(set), set.name(0)),
                        cache_bytes) {
     one_group_ = !window && loading.shuffle && index_.groups() > 1 && window_of(set_).shards == 1;
-  }
-
-  /// Ranks that left out different files would train on different numbers of batches.
-  void require_whole() const {
-    if constexpr (requires { order_.is_shared(); }) {
-      if (!order_.is_shared() || set_.damage().count() == 0) return;
-      throw DataError(
-          {.what = "the set has left out damaged shards, and other ranks share its order",
-           .where = "ParquetBatches",
-           .why = "a rank that left out others would wait for batches that do not come",
-           .fix = "Repair the files, or leave them out of the list on every rank."});
-    }
   }
 
   /// As many row groups as window_bytes hold. It does not depend on cache_bytes: how much memory
@@ -282,7 +272,7 @@ class ParquetBatches {
   std::unique_ptr<Cache> cache_;
   std::optional<Pass::Slice> slice_;  ///< of the batch that an error kept back
   std::uint64_t consumed_ = 0;
-  bool one_group_ = false;  ///< rows are shuffled within groups alone, and nobody said so
+  bool one_group_ = false;  ///< rows are shuffled within groups alone, and no window was given
   std::vector<std::uint64_t> indices_;
   std::vector<std::int64_t> places_;
   std::vector<std::size_t> groups_;  ///< of the batch, in the order in which they come up

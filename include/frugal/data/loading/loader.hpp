@@ -13,6 +13,7 @@
 #include <frugal/data/sampling/group_window.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/pass.hpp>
+#include <frugal/data/sampling/shared.hpp>
 #include <frugal/data/source.hpp>
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -63,16 +64,13 @@ class Loader {
         faults_(settings_.name.empty() ? detail::demangled_name<Set>() : settings_.name, settings_),
         samples_(static_cast<std::uint64_t>(order.samples())),
         batches_(static_cast<std::uint64_t>(order.batches())),
-        shared_(is_shared(order)),
+        shared_(detail::is_shared(order)),
         at_once_(detail::groups_at_once_of(set, order)),
         pool_(std::make_unique<detail::Pool<Tasks>>(
             Tasks(std::move(set), std::move(collate), std::move(order), settings_),
             *settings_.workers, settings_.depth + static_cast<std::size_t>(*settings_.workers),
             settings_.patience)) {
-    if (!shared_) return;
-    if (auto const left_out = detail::left_out_of(this->set()); !left_out.empty()) {
-      faults_.uneven(left_out);
-    }
+    if (shared_) detail::require_nothing_left_out(this->set(), faults_.set());
   }
 
   void seek(Cursor const& cursor) {
@@ -147,13 +145,6 @@ class Loader {
       settings.workers = detail::default_workers(gpus(), detail::cores_here());
     }
     return settings;
-  }
-  static bool is_shared(O const& order) {
-    if constexpr (requires { order.is_shared(); }) {
-      return order.is_shared();
-    } else {
-      return false;
-    }
   }
   static int gpus() {
     if (!c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) return 0;

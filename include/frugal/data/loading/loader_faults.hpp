@@ -6,7 +6,6 @@
 #include <frugal/data/loading/worker.hpp>
 #include <frugal/error.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -58,20 +57,6 @@ struct SkippedSamples {
 
 namespace detail {
 
-/// What OnDamage::Skip has left out of a set, or of the set that it wraps; empty if nothing.
-template <class Set>
-std::string left_out_of(Set const& set) {
-  if constexpr (requires {
-                  { set.damage().text() } -> std::convertible_to<std::string>;
-                }) {
-    return set.damage().text();
-  } else if constexpr (requires { set.set(); }) {
-    return left_out_of(set.set());
-  } else {
-    return {};
-  }
-}
-
 template <class T>
 std::string demangled_name() {
 #if __has_include(<cxxabi.h>)
@@ -88,6 +73,9 @@ class LoaderFaults {
  public:
   LoaderFaults(std::string set, LoaderSettings const& settings)
       : set_(std::move(set)), patience_(settings.patience.count()), limit_(settings.skip_limit) {}
+
+  /// What errors call the set.
+  std::string const& set() const { return set_; }
 
   [[noreturn]] void unreadable(std::exception_ptr const& failure, std::string const& sample,
                                std::string const& batch) const {
@@ -144,15 +132,6 @@ class LoaderFaults {
                      .where = place("", batch),
                      .why = "the other ranks train on theirs, and would wait for this one",
                      .fix = "Repair the samples, or make the batch larger."});
-  }
-  [[noreturn]] void uneven(std::string const& left_out) const {
-    throw DataError({.what = "processes share a set that has left out damaged shards",
-                     .where = set_,
-                     .why = left_out +
-                            "; each process leaves out what it finds damaged, and then their sets "
-                            "may have other sizes and orders",
-                     .fix = "Repair the shards, or pack the set again without them (frugal_pack "
-                            "--skip-damage), so that all processes read the same."});
   }
   [[noreturn]] void too_many(SkippedSamples const& skipped, std::uint64_t samples) const {
     std::ostringstream limit;

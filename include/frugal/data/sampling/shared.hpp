@@ -8,6 +8,7 @@
 #include <frugal/error.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -131,5 +132,47 @@ class Shared {
   std::uint64_t world_ = 1;
   std::uint64_t consumed_ = 0;
 };
+
+namespace detail {
+
+template <class O>
+bool is_shared(O const& order) {
+  if constexpr (requires { order.is_shared(); }) {
+    return order.is_shared();
+  } else {
+    return false;
+  }
+}
+
+/// What OnDamage::Skip has left out of a set, or of the set that it wraps; empty if nothing.
+template <class Set>
+std::string left_out_of(Set const& set) {
+  if constexpr (requires {
+                  { set.damage().text() } -> std::convertible_to<std::string>;
+                }) {
+    return set.damage().text();
+  } else if constexpr (requires { set.set(); }) {
+    return left_out_of(set.set());
+  } else {
+    return {};
+  }
+}
+
+/// For a set that several processes read in one order. DataError if OnDamage::Skip has left
+/// something out.
+template <class Set>
+void require_nothing_left_out(Set const& set, std::string const& where) {
+  std::string const left_out = left_out_of(set);
+  if (left_out.empty()) return;
+  throw DataError({.what = "processes share a set that has left out damaged shards",
+                   .where = where,
+                   .why = left_out +
+                          "; each process leaves out what it finds damaged, and then their sets "
+                          "may have other sizes and orders",
+                   .fix = "Repair the shards, or pack the set again without them (frugal_pack "
+                          "--skip-damage), so that all processes read the same."});
+}
+
+}  // namespace detail
 
 }  // namespace frugal

@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,15 @@
 #include <frugal/error.hpp>
 
 namespace frugal::detail {
+
+/// The validation source whose data this name of a DataIdentity is of: "" for the one without a
+/// name.
+inline std::optional<std::string> validation_source(std::string_view name) {
+  constexpr std::string_view before = "validation '";
+  if (name == "validation") return std::string();
+  if (!name.starts_with(before) || !name.ends_with('\'')) return std::nullopt;
+  return std::string(name.substr(before.size(), name.size() - before.size() - 1));
+}
 
 /// Compares the training data, their order and the validation data (DataIdentity) with those of a
 /// checkpoint. StateError that names all differences with both values, unless `allowed` has their
@@ -33,7 +44,7 @@ inline std::vector<std::string> changed_data(std::map<std::string, std::string> 
     std::string const saved = value(there, name);
     std::string const now = value(here, name);
     if (saved == now) continue;
-    if (name.starts_with("validation") && (!there.contains(name) || !here.contains(name))) continue;
+    if (validation_source(name) && (!there.contains(name) || !here.contains(name))) continue;
     if (is_among(allowed, name)) {
       borne.push_back(name + " was " + saved + " and is " + now);
       continue;

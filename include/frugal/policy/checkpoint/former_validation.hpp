@@ -12,6 +12,7 @@
 
 #include <frugal/compose/watching.hpp>
 #include <frugal/error.hpp>
+#include <frugal/policy/checkpoint/changed_data.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/store/checkpoint.hpp>
@@ -25,13 +26,9 @@ using ValidationTexts = std::map<std::string, std::string, std::less<>>;
 
 /// Those among the texts of DataIdentity.
 inline ValidationTexts validation_texts(std::map<std::string, std::string> const& data) {
-  constexpr std::string_view before = "validation '";
   ValidationTexts all;
   for (auto const& [name, text] : data) {
-    if (name == "validation") all.emplace("", text);
-    if (name.starts_with(before) && name.ends_with('\'')) {
-      all.emplace(name.substr(before.size(), name.size() - before.size() - 1), text);
-    }
+    if (auto const source = validation_source(name)) all.emplace(*source, text);
   }
   return all;
 }
@@ -47,8 +44,8 @@ inline std::set<std::string, std::less<>> changed_sources(ValidationTexts const&
   return changed;
 }
 
-/// The validation data that a checkpoint has noted. None if its state cannot be read: whoever needs
-/// it whole verifies it.
+/// The validation data that a checkpoint has noted. None if its state cannot be read: a resume
+/// verifies it.
 inline ValidationTexts validation_of(SavedCheckpoint const& checkpoint) {
   if (!has_file(checkpoint, StateFile::file_name)) return {};
   try {
