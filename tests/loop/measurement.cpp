@@ -15,6 +15,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace frugal_test::loop_measurement {
@@ -37,6 +38,44 @@ struct LossSeen {
   double result() const { return sum; }
   double sum = 0;
 };
+
+/// Names its numbers when it runs.
+struct NamesAtRunTime {
+  static constexpr std::string_view name = "per_class";
+  static inline std::string_view called = "class_0";
+  template <class B>
+  void add(Loss const&, B const&) {}
+  frugal::Metrics result() const {
+    frugal::Metrics numbers;
+    numbers.set(called, 0.5);
+    return numbers;
+  }
+};
+
+TEST_CASE("a number that a metric names when it runs replaces no other") {
+  for (std::string_view const name : {"loss", "step", "seconds", "seen"}) {
+    NamesAtRunTime::called = name;
+    Measurement<LossSeen, NamesAtRunTime> measurement;
+    measurement.add({.value = at::tensor(3.0F), .weight = 2}, Batch{});
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(result_of(measurement)),
+        doctest::Contains(("the metric 'per_class' has a number '" + std::string(name)).c_str()),
+        frugal::MetricError);
+    std::vector<std::string> advice;
+    frugal::Metrics const noted =
+        measurement.result([&](std::string const& text) { advice.push_back(text); },
+                           frugal::detail::MetricErrors::noted);
+    CHECK(noted["loss"] == 3.0);
+    CHECK(noted["seen"] == 3.0);
+    CHECK(std::isnan(noted["per_class"]));
+    REQUIRE(advice.size() == 1);
+    CHECK(advice[0].find("Give it another name") != std::string::npos);
+  }
+  NamesAtRunTime::called = "class_0";
+  Measurement<LossSeen, NamesAtRunTime> measurement;
+  measurement.add({.value = at::tensor(3.0F), .weight = 2}, Batch{});
+  CHECK(result_of(measurement)["class_0"] == 0.5);
+}
 
 TEST_CASE("a measurement is the mean of the losses by their weights") {
   Measurement<> measurement;

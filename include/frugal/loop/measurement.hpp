@@ -17,7 +17,9 @@
 #include <utility>
 
 #include <frugal/compose/list.hpp>
+#include <frugal/error.hpp>
 #include <frugal/run/ledger.hpp>
+#include <frugal/run/log_keys.hpp>
 #include <frugal/run/metrics.hpp>
 #include <frugal/run/objective.hpp>
 #include <frugal/run/services.hpp>
@@ -74,8 +76,13 @@ class Measurement {
     if (weight_ == 0) advise("the loss is NaN: no label counts, the weight of each loss is 0");
     each([&](auto const& metric, std::string& failure) {
       Metrics own;
-      if (failure.empty()) attempt(errors, failure, [&] { own = result_of(metric); });
-      if (!failure.empty()) own = all_nan(metric);
+      if (failure.empty()) {
+        attempt(errors, failure, [&] {
+          own = result_of(metric);
+          require_new(own, found, metric.name);
+        });
+      }
+      if (!failure.empty()) own = all_nan(metric, found);
       std::string const name(metric.name);
       if (!failure.empty()) {
         advise(name + " is NaN, because of an error: " + failure);
@@ -159,16 +166,29 @@ class Measurement {
       return metric.result();
     }
   }
+  /// A metric of several numbers names them when it runs.
+  static void require_new(Metrics const& own, Metrics const& found, std::string_view metric) {
+    for (auto const& [name, value] : own) {
+      if (!is_log_key(name) && !found.has(name)) continue;
+      throw MetricError(
+          {.what = "the metric '" + std::string(metric) + "' has a number '" + name + "'",
+           .where = "result()",
+           .why = found.has(name) ? "another metric has a number of that name"
+                                  : "a log's line has another value of that name",
+           .fix = "Give it another name."});
+    }
+  }
   /// The numbers of a metric that has failed. Which there are is known by one that has seen
   /// nothing.
   template <class Metric>
-  static Metrics all_nan(Metric const&) {
+  static Metrics all_nan(Metric const&, Metrics const& others) {
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     Metrics found;
     found.set(Metric::name, nan);
     if constexpr (!std::convertible_to<decltype(std::declval<Metric const&>().result()), double>) {
       try {
         Metrics const fresh = Metric().result();
+        require_new(fresh, others, Metric::name);
         if (!fresh.empty()) found = Metrics();
         for (auto const& [name, value] : fresh) found.set(name, nan);
       } catch (std::exception const&) {

@@ -8,6 +8,7 @@
 
 #include <frugal/compose/list.hpp>
 #include <frugal/compose/sentence.hpp>
+#include <frugal/run/log_keys.hpp>
 
 namespace frugal {
 
@@ -37,6 +38,10 @@ FRUGAL_SENTENCE(
     one_metric_name,
     "frugal: two metrics of this recipe have one name, or one is called \"loss\", which "
     "is always measured. The compiler's note names them: give one another name.");
+FRUGAL_SENTENCE(metric_is_no_log_key,
+                "frugal: a metric of this recipe has the name of another value in a log's line, "
+                "such as \"step\" or \"seconds\" (all are in frugal/run/log_keys.hpp). The "
+                "compiler's note names its type: give it another name.");
 
 template <class... Ms>
 consteval bool have_own_names() {
@@ -57,8 +62,16 @@ struct metrics_named {
     if constexpr (named) return have_own_names<Ms...>();
     return true;
   }();
-  static constexpr bool said = (true && ... && nameless_metric::require<NamedMetric<Ms>, Ms>()) &&
-                               one_metric_name::require<apart, Ms...>();
+  template <class M>
+  static constexpr bool unreserved = [] {
+    if constexpr (NamedMetric<M>)
+      return M::name == std::string_view("loss") || !is_log_key(M::name);
+    return true;
+  }();
+  static constexpr bool said =
+      (true && ... && nameless_metric::require<NamedMetric<Ms>, Ms>()) &&
+      (true && ... && metric_is_no_log_key::require<unreserved<Ms>, Ms>()) &&
+      one_metric_name::require<apart, Ms...>();
   using type = std::conditional_t<said, list<Ms...>, list<>>;
 };
 template <class List>

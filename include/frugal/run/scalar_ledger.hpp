@@ -4,16 +4,15 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
+#include <frugal/run/log_keys.hpp>
 #include <frugal/run/scalars.hpp>
 
 namespace frugal {
@@ -214,24 +213,7 @@ class ScalarLedger {
                       .fix = "Take its mean() or sum() in the objective."});
   }
   static void require_free(std::string const& name) {
-    static constexpr std::array<std::string_view, 17> taken{"event",
-                                                            "step",
-                                                            "epoch",
-                                                            "samples",
-                                                            "seconds",
-                                                            "loss",
-                                                            "lr_factor",
-                                                            "learning_rate",
-                                                            "gradient_norm",
-                                                            "skipped",
-                                                            "step_seconds",
-                                                            "samples_per_second",
-                                                            "tokens_per_second",
-                                                            "flops_per_step",
-                                                            "flops_per_second",
-                                                            "utilisation",
-                                                            "data_wait"};
-    if (!name.empty() && std::find(taken.begin(), taken.end(), name) == taken.end()) return;
+    if (!name.empty() && !detail::is_log_key(name)) return;
     throw SettingsError({.what = "a scalar is called '" + name + "'",
                          .where = "Loss::scalars",
                          .why = name.empty() ? "a log's line has to name it"

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace frugal::detail {
+
+/// The keys that a line of a log may have whatever the recipe measures. A user's metric or scalar
+/// of such a name would be a second value under one key.
+inline constexpr std::array<std::string_view, 17> log_keys{"event",
+                                                           "step",
+                                                           "epoch",
+                                                           "samples",
+                                                           "seconds",
+                                                           "loss",
+                                                           "lr_factor",
+                                                           "learning_rate",
+                                                           "gradient_norm",
+                                                           "skipped",
+                                                           "step_seconds",
+                                                           "samples_per_second",
+                                                           "tokens_per_second",
+                                                           "flops_per_step",
+                                                           "flops_per_second",
+                                                           "utilisation",
+                                                           "data_wait"};
+
+constexpr bool is_log_key(std::string_view name) {
+  return std::find(log_keys.begin(), log_keys.end(), name) != log_keys.end();
+}
+
+}  // namespace frugal::detail
