@@ -112,7 +112,7 @@ broken, with and without Async, with `OnFailure::Stop` and `Continue`. {calls["s
 {table(["what happened at the call", "tried"], [[text, calls["tried"].get(act, 0)] for act, text in ACTS.items()])}
 *Damaged checkpoints of a trainer.* {damage["flipped"]:,} single bits flipped and {damage["cut"]:,} cuts, spread evenly over
 the {damage["bytes"]:,} bytes of a checkpoint's files: each was reported, and the previous checkpoint was used. (Every bit and
-every byte of a smaller one: tests/store/checkpoint.cpp.)
+every byte of a smaller one: tests/checkpoint/checkpoint.cpp.)
 
 *{cycles["cycles"]:,} saves and resumes in one process.*
 

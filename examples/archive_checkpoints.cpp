@@ -7,7 +7,7 @@
 //   archive_checkpoints --run runs/demo --to /mnt/cold/demo --go
 //   archive_checkpoints --run runs/demo --put "aws s3 cp {file} s3://bucket/demo/{name}"
 //                       --get "aws s3 cp s3://bucket/demo/{name} {file}" --restore 500
-#include <frugal/store/archive.hpp>
+#include <frugal/checkpoint/archive.hpp>
 
 #include <CLI/CLI.hpp>
 #include <chrono>

@@ -9,15 +9,15 @@
 //
 // What cannot be found out is a line of its own and no error. Exit code 1: it cannot be
 // written. 2: wrong arguments.
-#include <frugal/doctor/json.hpp>
-#include <frugal/doctor/matmul.hpp>
-#include <frugal/doctor/policies.hpp>
-#include <frugal/doctor/screen.hpp>
 #include <frugal/frugal.hpp>
+#include <frugal/report/doctor/json.hpp>
+#include <frugal/report/doctor/matmul.hpp>
+#include <frugal/report/doctor/policies.hpp>
+#include <frugal/report/doctor/screen.hpp>
 #include <frugal/version.hpp>
 
 #ifdef FRUGAL_HAS_NOTICES
-#include <frugal/doctor/cloud.hpp>
+#include <frugal/report/doctor/cloud.hpp>
 #endif
 
 #include <CLI/CLI.hpp>

@@ -14,9 +14,9 @@
 //
 // --prices FILE reads your own devices and prices; --json writes JSON.
 #include <frugal/error.hpp>
-#include <frugal/plan/price_file.hpp>
-#include <frugal/plan/run_plan.hpp>
-#include <frugal/plan/tables.hpp>
+#include <frugal/report/plan/price_file.hpp>
+#include <frugal/report/plan/run_plan.hpp>
+#include <frugal/report/plan/tables.hpp>
 
 #include <CLI/CLI.hpp>
 #include <charconv>

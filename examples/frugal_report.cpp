@@ -4,8 +4,8 @@
 //
 //   frugal_report runs/demo                              runs/demo/report.html
 //   frugal_report runs/plain runs/bf16 -o compare.html   one page for both
-#include <frugal/html/comparison_page.hpp>
-#include <frugal/html/run_page.hpp>
+#include <frugal/report/html/comparison_page.hpp>
+#include <frugal/report/html/run_page.hpp>
 
 #include <CLI/CLI.hpp>
 

@@ -37,7 +37,7 @@ foreach(component IN LISTS frugal_components)
 endforeach()
 set(torch_units "")
 foreach(header IN LISTS headers)
-  string(REPLACE "/" "__" name "${header}")  # plan/memory.hpp is not plan_memory.hpp
+  string(REPLACE "/" "__" name "${header}")  # report/plan/memory.hpp is not plan_memory.hpp
   string(REPLACE "." "_" name "${name}")
   set(unit "${CMAKE_CURRENT_BINARY_DIR}/headers/${name}.cpp")
   file(CONFIGURE OUTPUT "${unit}" CONTENT "#include <${header}>\n#include <${header}>  // twice\n")

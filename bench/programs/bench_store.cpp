@@ -5,10 +5,10 @@
 //
 //   bench_store write FILE --mib N --tensors N   a new file, hashed and fsynced
 //   bench_store open|touch|copy FILE             maps it; touches every page; copies every tensor
-#include <frugal/store/file.hpp>
-#include <frugal/store/hash.hpp>
-#include <frugal/store/safetensors.hpp>
-#include <frugal/store/safetensors_writer.hpp>
+#include <frugal/base/file.hpp>
+#include <frugal/base/hash.hpp>
+#include <frugal/checkpoint/safetensors.hpp>
+#include <frugal/checkpoint/safetensors_writer.hpp>
 
 #include <CLI/CLI.hpp>
 #include <chrono>

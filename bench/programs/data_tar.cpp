@@ -5,10 +5,10 @@
 //
 //   data_tar write FOLDER --samples N --bytes N --shards N    and prints nothing
 //   data_tar read FOLDER                                      times, a line of JSON for each way
+#include <frugal/base/file.hpp>
 #include <frugal/data/shards/shard_order.hpp>
 #include <frugal/data/shards/tar_set.hpp>
 #include <frugal/data/shards/tar_shard_writer.hpp>
-#include <frugal/store/file.hpp>
 
 #include <CLI/CLI.hpp>
 #include <chrono>

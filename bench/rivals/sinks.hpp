@@ -3,8 +3,8 @@
 // which writes nothing.
 #pragma once
 
-#include <frugal/policy/prometheus_endpoint.hpp>
-#include <frugal/policy/tensorboard.hpp>
+#include <frugal/report/prometheus_endpoint.hpp>
+#include <frugal/report/tensorboard.hpp>
 
 #include <unistd.h>
 

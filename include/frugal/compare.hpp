@@ -16,18 +16,18 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compare/comparison.hpp>
-#include <frugal/compare/job.hpp>
-#include <frugal/compare/order.hpp>
-#include <frugal/compare/peak_memory.hpp>
-#include <frugal/compare/watch.hpp>
-#include <frugal/compose/composition.hpp>
-#include <frugal/compose/recipe.hpp>
-#include <frugal/loop/call_in_progress.hpp>
-#include <frugal/policy/audit.hpp>
+#include <frugal/core/compose/composition.hpp>
+#include <frugal/core/compose/recipe.hpp>
+#include <frugal/core/loop/call_in_progress.hpp>
+#include <frugal/core/run/judged.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/recipe_name.hpp>
-#include <frugal/run/judged.hpp>
+#include <frugal/policy/recipe_name.hpp>
+#include <frugal/report/audit.hpp>
+#include <frugal/report/compare/comparison.hpp>
+#include <frugal/report/compare/job.hpp>
+#include <frugal/report/compare/order.hpp>
+#include <frugal/report/compare/peak_memory.hpp>
+#include <frugal/report/compare/watch.hpp>
 #include <frugal/trainer.hpp>
 
 namespace frugal {

@@ -3,5 +3,5 @@
 
 // The engine, the loop and what the loop requires; include policies by name.
 
-#include <frugal/compose/rational.hpp>
+#include <frugal/core/compose/rational.hpp>
 #include <frugal/trainer.hpp>

@@ -12,29 +12,29 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/accessors.hpp>
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/composition.hpp>
-#include <frugal/compose/watching.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/composition.hpp>
+#include <frugal/core/compose/watching.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/loop/call_in_progress.hpp>
+#include <frugal/core/loop/ends.hpp>
+#include <frugal/core/loop/evaluation.hpp>
+#include <frugal/core/loop/fit.hpp>
+#include <frugal/core/loop/valid_sources.hpp>
+#include <frugal/core/run/context.hpp>
+#include <frugal/core/run/device_spec.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/refused_source.hpp>
 #include <frugal/data/sampling/order.hpp>
-#include <frugal/libtorch/parameters.hpp>
-#include <frugal/loop/call_in_progress.hpp>
-#include <frugal/loop/ends.hpp>
-#include <frugal/loop/evaluation.hpp>
-#include <frugal/loop/fit.hpp>
-#include <frugal/loop/valid_sources.hpp>
+#include <frugal/policy/accessors.hpp>
 #include <frugal/policy/accumulate.hpp>        // IWYU pragma: keep
 #include <frugal/policy/clip.hpp>              // IWYU pragma: keep
 #include <frugal/policy/graph/eager.hpp>       // IWYU pragma: keep
 #include <frugal/policy/optimize/nothing.hpp>  // IWYU pragma: keep
 #include <frugal/policy/precision.hpp>         // IWYU pragma: keep
-#include <frugal/policy/schedule.hpp>          // IWYU pragma: keep
-#include <frugal/policy/validate.hpp>          // IWYU pragma: keep
-#include <frugal/recipe_name.hpp>
-#include <frugal/run/context.hpp>
-#include <frugal/run/device_spec.hpp>
+#include <frugal/policy/recipe_name.hpp>
+#include <frugal/policy/schedule.hpp>  // IWYU pragma: keep
+#include <frugal/policy/validate.hpp>  // IWYU pragma: keep
 
 namespace frugal {
 

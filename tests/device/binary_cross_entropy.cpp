@@ -6,8 +6,8 @@
 
 #include <torch/nn/module.h>
 
+#include <frugal/core/run/binary_cross_entropy.hpp>
 #include <frugal/data/pad.hpp>
-#include <frugal/run/binary_cross_entropy.hpp>
 
 #include "support/fake_device.hpp"
 

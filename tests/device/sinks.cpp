@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
-#include <frugal/policy/tensorboard.hpp>
+#include <frugal/report/tensorboard.hpp>
 
 #include "support/fake_device.hpp"
 #include "support/files.hpp"

@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include <frugal/libtorch/staging.hpp>
+#include <frugal/core/libtorch/staging.hpp>
 #include <frugal/policy/precision/flag_queue.hpp>
 
 #include "support/fake_device.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code of docs/store/archive.md, as a test; separate from the other pages because it needs
+// The code of docs/checkpoint/archive.md, as a test; separate from the other pages because it needs
 // libarchive.
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 #include <iostream>
 
 // [begin call]
-#include <frugal/store/archive.hpp>
+#include <frugal/checkpoint/archive.hpp>
 
 namespace fr = frugal;
 
@@ -32,7 +32,7 @@ fr::ColdCommand const s3{.put = {"aws", "s3", "cp", "{file}", "s3://bucket/demo/
 
 namespace frugal_test::docs_archive {
 
-TEST_CASE("docs/store/archive.md: its calls move old checkpoints and restore them") {
+TEST_CASE("docs/checkpoint/archive.md: its calls move old checkpoints and restore them") {
   support::TemporaryFolder folder;
   fr::ColdFolder const cold{folder / "cold"};
   std::filesystem::create_directory(cold.folder);

@@ -28,14 +28,15 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-# policy/*.hpp that are not policies
-NO_PAGE = {"finite_state", "formats", "kinds", "options", "run_folder", "skipped_windows", "step_pace", "watched"}
-CALLED_BY_HAND = {"find_learning_rate"}  # a function over a trainer, whose page is among the policies'
-NEED_CODE = ("README.md", "docs/policy/", "docs/store/", "docs/cluster/", "docs/writing_a_policy.md",
+# policy/*.hpp and report/*.hpp that are not policies
+NO_PAGE = {"accessors", "finite_state", "formats", "kinds", "options", "recipe_name", "run_folder", "skipped_windows",
+           "step_pace", "watched", "explain", "explain_plan", "find_learning_rate", "plan_inputs", "plan_memory",
+           "rate_curve"}
+NEED_CODE = ("README.md", "docs/policy/", "docs/report/", "docs/checkpoint/", "docs/cluster/", "docs/writing_a_policy.md",
              "docs/loop.md", "docs/data.md")
 
 # Each list of pages, and the folder whose pages it must name.
-LISTS = {"docs/README.md": "docs/", "docs/levers.md": "docs/policy/"}
+LISTS = {"docs/README.md": ("docs/",), "docs/levers.md": ("docs/policy/", "docs/report/")}
 
 
 @dataclass
@@ -145,7 +146,7 @@ def literals_of(root: Path) -> set[str]:
     """Every string literal of the headers and examples, and the hooks' expanded sentences."""
     texts = [p.read_text(encoding="utf-8") for p in sorted((root / "include").rglob("*.hpp"))]
     texts += [p.read_text(encoding="utf-8") for p in sorted((root / "examples").glob("*.cpp"))]
-    hooks = root / "include/frugal/compose/hooks.hpp"
+    hooks = root / "include/frugal/core/compose/hooks.hpp"
     if hooks.exists():
         texts += sentences_of_hooks(hooks.read_text(encoding="utf-8"))
     joined = (re.sub(r'"\s+"', "", text) for text in texts)
@@ -181,10 +182,10 @@ def faults_of_links(root: Path, page: str) -> list[str]:
 
 def faults_of_lists(root: Path, pages: list[str]) -> list[str]:
     faults = []
-    for page, folder in LISTS.items():
+    for page, folders in LISTS.items():
         named = {target_of(root, page, link) for link in links_of(root, page)}
         faults += [f"{page}: has no link to {each}" for each in pages
-                   if each.startswith(folder) and each != page and (root / each).resolve() not in named]
+                   if each.startswith(folders) and each != page and (root / each).resolve() not in named]
     return faults
 
 
@@ -201,10 +202,11 @@ def check(root: Path) -> list[str]:
         if page.startswith(NEED_CODE) and not tried:
             faults.append(f"{page}: has no code that is compiled")
     faults += faults_of_lists(root, pages)
-    policies = {p.stem for p in (root / "include/frugal/policy").glob("*.hpp")} - NO_PAGE
-    described = {Path(p).stem for p in pages if p.startswith("docs/policy/")}
-    faults += [f"policy/{name}.hpp has no page docs/policy/{name}.md" for name in sorted(policies - described)]
-    faults += [f"docs/policy/{name}.md has no policy/{name}.hpp" for name in sorted(described - policies - CALLED_BY_HAND)]
+    for folder in ("policy", "report"):
+        policies = {p.stem for p in (root / "include/frugal" / folder).glob("*.hpp")} - NO_PAGE
+        described = {Path(p).stem for p in pages if p.startswith(f"docs/{folder}/")}
+        faults += [f"{folder}/{name}.hpp has no page docs/{folder}/{name}.md" for name in sorted(policies - described)]
+        faults += [f"docs/{folder}/{name}.md has no {folder}/{name}.hpp" for name in sorted(described - policies)]
     return faults
 
 

@@ -9,7 +9,7 @@
 //                                        to its end, as JSON
 //
 // Exit codes: 0 success, 3 a frugal Error, with its text on stderr; anything else is a crash.
-#include <frugal/store/archive.hpp>
+#include <frugal/checkpoint/archive.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -6,9 +6,9 @@
 //   fault_save check RUN                      prints what a next start finds, as JSON
 //
 // Exit codes: 0 success, 3 a StoreError, with its text on stderr; anything else is a crash.
-#include <frugal/store/folder.hpp>
-#include <frugal/store/retention.hpp>
-#include <frugal/store/run_directory.hpp>
+#include <frugal/base/folder.hpp>
+#include <frugal/checkpoint/retention.hpp>
+#include <frugal/checkpoint/run_directory.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,14 +2,14 @@
 // libFuzzer: any bytes are a log that is read in bounded memory, the same whatever its pieces; and
 // any text in it, in levers.json and in hot_spots.json reaches the page only escaped.
 #include <frugal/error.hpp>
-#include <frugal/html/curves.hpp>
-#include <frugal/html/levers.hpp>
-#include <frugal/html/page.hpp>
-#include <frugal/html/profile_windows.hpp>
-#include <frugal/html/run_folder.hpp>
-#include <frugal/html/run_log.hpp>
-#include <frugal/html/run_page.hpp>
-#include <frugal/html/run_sections.hpp>
+#include <frugal/report/html/curves.hpp>
+#include <frugal/report/html/levers.hpp>
+#include <frugal/report/html/page.hpp>
+#include <frugal/report/html/profile_windows.hpp>
+#include <frugal/report/html/run_folder.hpp>
+#include <frugal/report/html/run_log.hpp>
+#include <frugal/report/html/run_page.hpp>
+#include <frugal/report/html/run_sections.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,8 +2,8 @@
 // libFuzzer: any bytes are either refused with a FormatError, or give tensors that cover the file's
 // data exactly once, are found by their names, and survive writing and reading unchanged.
 // Everything else ends the program; the sanitizers check the rest.
-#include <frugal/store/safetensors.hpp>
-#include <frugal/store/safetensors_writer.hpp>
+#include <frugal/checkpoint/safetensors.hpp>
+#include <frugal/checkpoint/safetensors_writer.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // torch-free
 // Writes a comparison of scripted figures for tests/interop/google_benchmark.py: PROGRAM FILE
 // FACTOR multiplies every time by FACTOR.
-#include <frugal/compare/comparison.hpp>
+#include <frugal/report/compare/comparison.hpp>
 
 #include <cstddef>
 #include <exception>

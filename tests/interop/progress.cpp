@@ -9,9 +9,9 @@
 //     print TEXT       prints a line with frugal::watch::print
 //     throw            leaves the bars by an exception
 
-#include <frugal/watch/bar.hpp>
-#include <frugal/watch/display.hpp>
-#include <frugal/watch/terminal.hpp>
+#include <frugal/base/terminal.hpp>
+#include <frugal/report/progress/bar.hpp>
+#include <frugal/report/progress/display.hpp>
 
 #include <cstdio>
 #include <iostream>

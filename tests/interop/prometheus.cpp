@@ -4,8 +4,8 @@
 // its argument, and serves the same values over HTTP. It prints the endpoint's port before the last
 // step and waits for a line of input.
 #include <frugal/frugal.hpp>
-#include <frugal/policy/prometheus.hpp>
-#include <frugal/policy/prometheus_endpoint.hpp>
+#include <frugal/report/prometheus.hpp>
+#include <frugal/report/prometheus_endpoint.hpp>
 
 #include <cstdint>
 #include <functional>

@@ -5,10 +5,10 @@
 //  run FOLDER FILE          the report of a run
 //  compare FILE FOLDER...   that of several
 //  duplicates FILE          a report of duplicates
-#include <frugal/html/comparison_page.hpp>
-#include <frugal/html/run_page.hpp>
+#include <frugal/report/html/comparison_page.hpp>
+#include <frugal/report/html/run_page.hpp>
 
-#include "../html/run_files.hpp"
+#include "report/html/run_files.hpp"
 
 #include <cstdlib>
 #include <exception>

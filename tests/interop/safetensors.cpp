@@ -6,9 +6,9 @@
 //  rewrite IN OUT   reads a file and writes it again
 //  make FILE        writes tensors of every type; byte i of the n-th is 31 i + 7 n, modulo 256
 //  judge FOLDER     prints for each file "ok" or why it is refused
-#include <frugal/store/file.hpp>
-#include <frugal/store/safetensors.hpp>
-#include <frugal/store/safetensors_writer.hpp>
+#include <frugal/base/file.hpp>
+#include <frugal/checkpoint/safetensors.hpp>
+#include <frugal/checkpoint/safetensors_writer.hpp>
 
 #include <algorithm>
 #include <cstddef>

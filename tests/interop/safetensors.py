@@ -42,7 +42,7 @@ WORDS = {
     "F8_E8M0": "float8_e8m0fnu", "F4": "float4_e2m1fn_x2",
 }  # fmt: skip
 
-# Files that frugal refuses and the package accepts; docs/store/safetensors.md describes them.
+# Files that frugal refuses and the package accepts; docs/checkpoint/safetensors.md describes them.
 STRICTER = (
     "the tensor has a field that the format does not know",
     "the header has two tensors of one name",

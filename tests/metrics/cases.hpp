@@ -4,13 +4,13 @@
 
 #include <ATen/ATen.h>
 
+#include <frugal/core/run/metrics.hpp>
+#include <frugal/core/run/objective.hpp>
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/state_reader.hpp>
+#include <frugal/core/state/state_writer.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
-#include <frugal/run/metrics.hpp>
-#include <frugal/run/objective.hpp>
-#include <frugal/state/state_dict.hpp>
-#include <frugal/state/state_reader.hpp>
-#include <frugal/state/state_writer.hpp>
 
 #include "support/reference.hpp"
 

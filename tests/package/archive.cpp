@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <frugal/store/archive.hpp>
+#include <frugal/checkpoint/archive.hpp>
 
 #include <filesystem>
 #include <iostream>

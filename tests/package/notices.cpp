@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <frugal/cluster/gcp.hpp>
-#include <frugal/cluster/notice_poller.hpp>
+#include <frugal/policy/spot/gcp.hpp>
+#include <frugal/policy/spot/notice_poller.hpp>
 
 #include <iostream>
 

@@ -2,17 +2,17 @@
 // Shapes: B samples, F features, C channels.
 #include <doctest/doctest.h>
 
-#include <frugal/explain.hpp>
 #include <frugal/policy/auto_batch.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
-#include <frugal/policy/log.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/rollback.hpp>
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/smoke.hpp>
-#include <frugal/policy/throughput.hpp>
+#include <frugal/report/explain.hpp>
+#include <frugal/report/log.hpp>
+#include <frugal/report/throughput.hpp>
 #include <frugal/trainer.hpp>
 
 #include "support/files.hpp"

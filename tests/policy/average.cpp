@@ -3,12 +3,12 @@
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 
+#include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
-#include <frugal/store/safetensors.hpp>
 #include <frugal/trainer.hpp>
 
 #include <algorithm>

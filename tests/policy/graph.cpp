@@ -8,13 +8,13 @@
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/graph.hpp>
-#include <frugal/policy/log.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/rollback.hpp>
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/skip_non_finite.hpp>
-#include <frugal/policy/throughput.hpp>
+#include <frugal/report/log.hpp>
+#include <frugal/report/throughput.hpp>
 #include <frugal/trainer.hpp>
 
 #include "support/files.hpp"

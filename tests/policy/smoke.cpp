@@ -3,10 +3,10 @@
 
 #include <torch/optim/adam.h>
 #include <frugal/policy/accumulate.hpp>
-#include <frugal/policy/log.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/precision.hpp>
 #include <frugal/policy/smoke.hpp>
+#include <frugal/report/log.hpp>
 #include <sstream>
 
 #include "support/files.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Accumulate<Auto> splits a step as memory allows, so two runs under Audit<BitExact> may add up in different orders. Write Accumulate<N>, or remove Audit.
-#include <frugal/compose/recipe.hpp>
+#include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
-#include <frugal/policy/audit.hpp>
+#include <frugal/report/audit.hpp>
 
 using namespace frugal;
 

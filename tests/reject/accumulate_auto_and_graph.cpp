@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: two policies of this recipe each execute windows in their own way (Accumulate<Auto> splits them to fit memory, Graph<WholeStep> replays them). Remove one of them.
-#include <frugal/compose/recipe.hpp>
+#include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/graph.hpp>
 

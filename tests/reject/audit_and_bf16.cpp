@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Audit<BitExact> needs FP32: 16-bit products depend on the machine. Remove Precision or Audit.
-#include <frugal/policy/audit.hpp>
 #include <frugal/policy/optimize.hpp>
+#include <frugal/report/audit.hpp>
 #include <frugal/trainer.hpp>
 
 #include <torch/nn/modules/linear.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Audit<...>: unknown option. Options: BitExact.
-#include <frugal/policy/audit.hpp>
+#include <frugal/report/audit.hpp>
 
 using namespace frugal;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: KilowattHours<0> is spent before it begins. Write KilowattHours<1> or more.
-#include <frugal/policy/budget.hpp>
+#include <frugal/report/budget.hpp>
 
 using namespace frugal;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Budget<...>: the same option twice. Keep one limit, one Stop, one Webhook and one NotifyCommand.
-#include <frugal/policy/budget.hpp>
+#include <frugal/report/budget.hpp>
 
 using namespace frugal;
 

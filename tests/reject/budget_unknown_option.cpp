@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Budget<...>: unknown option. Options: a limit such as Usd<20>, Hours<4> or KilowattHours<5>; Stop; Webhook; NotifyCommand.
-#include <frugal/policy/budget.hpp>
+#include <frugal/report/budget.hpp>
 
 using namespace frugal;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: this Budget has no limit. Write Budget<Usd<20>>, Budget<Hours<4>> or Budget<KilowattHours<5>>.
-#include <frugal/policy/budget.hpp>
+#include <frugal/report/budget.hpp>
 
 using namespace frugal;
 

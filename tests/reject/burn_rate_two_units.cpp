@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: BurnRate<...>: the same option twice. Keep one limit, one of PerHour and PerDay, one Stop, one Webhook and one NotifyCommand.
-#include <frugal/policy/burn_rate.hpp>
+#include <frugal/report/burn_rate.hpp>
 
 using namespace frugal;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: this BurnRate has no limit. Write BurnRate<Usd<3>, PerHour>.
-#include <frugal/policy/burn_rate.hpp>
+#include <frugal/report/burn_rate.hpp>
 
 using namespace frugal;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: BurnRate needs CostMeter: nobody counts what is spent. Add CostMeter{}.
-#include <frugal/policy/burn_rate.hpp>
-#include <frugal/policy/cost_meter.hpp>
 #include <frugal/policy/optimize.hpp>
+#include <frugal/report/burn_rate.hpp>
+#include <frugal/report/cost_meter.hpp>
 #include <frugal/trainer.hpp>
 
 #include <torch/nn/modules/linear.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: WeightsIn<...> rounds the saved weights, which Audit<BitExact> rules out. Remove WeightsIn or Audit.
-#include <frugal/policy/audit.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/optimize.hpp>
+#include <frugal/report/audit.hpp>
 #include <frugal/trainer.hpp>
 
 #include <torch/nn/modules/linear.h>

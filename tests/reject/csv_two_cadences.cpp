@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Csv<...>: two cadences. Write one Csv for each of them.
-#include <frugal/policy/csv.hpp>
+#include <frugal/report/csv.hpp>
 
 using namespace frugal;
 

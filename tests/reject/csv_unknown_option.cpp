@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Csv<...>: unknown option. Options: a cadence such as Every<100> or Every<1, Epoch>.
-#include <frugal/policy/csv.hpp>
+#include <frugal/report/csv.hpp>
 
 using namespace frugal;
 

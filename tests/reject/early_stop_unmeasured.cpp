@@ -5,7 +5,7 @@
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/optimize.hpp>
-#include <frugal/policy/throughput.hpp>
+#include <frugal/report/throughput.hpp>
 #include <frugal/trainer.hpp>
 
 #include <torch/nn/modules/linear.h>

@@ -2,7 +2,7 @@
 // expect: frugal: two policies of this recipe exclude each other. The compiler's note names the policy and the kind that it excludes. Remove one of them.
 // expect: Shy
 // expect: beta
-#include "../compose/stand_ins.hpp"
+#include "core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 using frugal_test::compose::gamma;  // not the one of <math.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: the order of these policies is a cycle: each must come after another one. Remove one `before` or `after`.
-#include "../compose/stand_ins.hpp"
+#include "core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 using frugal_test::compose::gamma;  // not the one of <math.h>

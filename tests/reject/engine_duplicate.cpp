@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: this recipe has two policies of one kind, and a recipe takes one. The compiler's note names the second. Keep one of the two.
 // expect: Setting<frugal_test::compose::alpha, 1
-#include "../compose/stand_ins.hpp"
+#include "core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: Every counts OptimizerStep, MicroBatch, Sample, Token or Epoch; Second and Auto are for Checkpoint.
-#include <frugal/run/counters.hpp>
+#include <frugal/core/run/counters.hpp>
 
 struct Fortnight {};
 constexpr frugal::Counters now{};

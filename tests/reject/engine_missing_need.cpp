@@ -2,7 +2,7 @@
 // expect: frugal: a policy of this recipe needs a kind that the recipe lacks. The compiler's note names both. Add a policy of that kind.
 // expect: Needy
 // expect: beta
-#include "../compose/stand_ins.hpp"
+#include "core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 using frugal_test::compose::gamma;  // not the one of <math.h>

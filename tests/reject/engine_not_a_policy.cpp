@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: a type in this recipe is not a policy. A policy is a copyable, default-constructible type with `using kind` and `using listens`. Optimizers, curves and metrics are options of one: write Optimize<AdamW>, not AdamW.
-#include "../compose/stand_ins.hpp"
+#include "core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 

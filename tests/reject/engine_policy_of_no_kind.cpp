@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: this trainer's recipe has no policy of the kind that is asked for. The compiler's note names it: add such a policy, or remove the call.
-#include <frugal/policy/log.hpp>
 #include <frugal/policy/optimize.hpp>
+#include <frugal/report/log.hpp>
 #include <frugal/trainer.hpp>
 
 #include <torch/nn/modules/linear.h>

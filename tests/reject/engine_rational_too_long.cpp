@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: this rational literal has more digits than a double can hold
-#include <frugal/compose/rational.hpp>
+#include <frugal/core/compose/rational.hpp>
 
 using namespace frugal::literals;
 constexpr frugal::Rational sound = 0.123456789012345_r;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: this rational literal is too small
-#include <frugal/compose/rational.hpp>
+#include <frugal/core/compose/rational.hpp>
 
 using namespace frugal::literals;
 constexpr frugal::Rational sound = 1e-15_r;

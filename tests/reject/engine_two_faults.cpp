@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: this recipe has two policies of one kind, and a recipe takes one.
 // expect: frugal: Alpha needs Beta: own words. Add Beta.
-#include "../compose/stand_ins.hpp"
+#include "core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 using frugal_test::compose::gamma;  // not the one of <math.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: find_learning_rate sweeps the optimizer's lr, and this one has none. Write Optimize<AdamW>, Adam, SGD or Adagrad.
-#include <frugal/find_learning_rate.hpp>
 #include <frugal/policy/optimize.hpp>
+#include <frugal/report/find_learning_rate.hpp>
 
 #include <torch/nn/modules/linear.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Graph<WholeStep> captures one micro-batch for all but the first of a window, and a policy of this recipe listens to around::micro_batch, which tells the first and last micro-batch. The compiler's note names the policy. Remove it or Graph<WholeStep>.
-#include <frugal/compose/recipe.hpp>
 #include <frugal/core.hpp>
+#include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/graph.hpp>
 
 #include <torch/nn/modules/linear.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: HtmlReport<> has no options. Set HtmlReport::path for another file.
-#include <frugal/policy/html_report.hpp>
 #include <frugal/policy/options.hpp>
+#include <frugal/report/html_report.hpp>
 
 using namespace frugal;
 

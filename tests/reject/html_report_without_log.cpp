@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: HtmlReport needs Log: the report is drawn from its lines. Add Log<Every<100>>.
-#include <frugal/policy/html_report.hpp>
-#include <frugal/policy/log.hpp>
 #include <frugal/policy/optimize.hpp>
+#include <frugal/report/html_report.hpp>
+#include <frugal/report/log.hpp>
 #include <frugal/trainer.hpp>
 
 #include <torch/nn/modules/linear.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Log<...>: two cadences. Write one Log for each of them.
-#include <frugal/policy/log.hpp>
+#include <frugal/report/log.hpp>
 
 using namespace frugal;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Log<...>: unknown option. Options: a cadence such as Every<100> or Every<1, Epoch>.
-#include <frugal/policy/log.hpp>
+#include <frugal/report/log.hpp>
 
 using namespace frugal;
 

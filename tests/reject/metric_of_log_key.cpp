@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: a metric of this recipe has the name of another value in a log's line, such as "step" or "seconds" (all are in frugal/run/log_keys.hpp). The compiler's note names its type: give it another name.
+// expect: frugal: a metric of this recipe has the name of another value in a log's line, such as "step" or "seconds" (all are in frugal/core/run/log_keys.hpp). The compiler's note names its type: give it another name.
 #include <frugal/policy/train_metrics.hpp>
 #include <frugal/policy/validate.hpp>
 

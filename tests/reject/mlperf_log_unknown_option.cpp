@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: MlperfLog<...>: unknown option. Options: a cadence such as Every<100> or Every<1, Epoch>.
-#include <frugal/policy/mlperf_log.hpp>
+#include <frugal/report/mlperf_log.hpp>
 
 using namespace frugal;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: OnMetrics<F, Cadence>: the second option is a cadence, such as Every<100> or Every<1, Epoch>.
-#include <frugal/policy/on_metrics.hpp>
+#include <frugal/report/on_metrics.hpp>
 
 using namespace frugal;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: OnMetrics<F, Cadence>: F is called with a MetricRecord const&. Write OnMetrics<> for a std::function, or OnMetrics<F, Every<10>>.
-#include <frugal/policy/on_metrics.hpp>
+#include <frugal/report/on_metrics.hpp>
 
 using namespace frugal;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: bits are mixed with bytes, of which each is eight bits. Convert first: in_bytes(x) or in_bits(x).
-#include <frugal/plan/money.hpp>
+#include <frugal/report/plan/money.hpp>
 
 using namespace frugal::plan;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: a price or time per device is mixed with one per node. Convert first: per_device(price, devices) or per_node(price, devices).
-#include <frugal/plan/money.hpp>
+#include <frugal/report/plan/money.hpp>
 
 using namespace frugal::plan;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: these two quantities have units that do not fit each other.
-#include <frugal/plan/money.hpp>
+#include <frugal/report/plan/money.hpp>
 
 using namespace frugal::plan;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Profile<...>: two options of one kind. Keep one length, one cadence and one Nvtx.
-#include <frugal/policy/profile.hpp>
+#include <frugal/report/profile.hpp>
 
 using namespace frugal;
 

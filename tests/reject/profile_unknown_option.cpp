@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Profile<...>: unknown option. Options: the length of a window such as Seconds<3> or Steps<20>, a cadence such as PerEpoch or Every<1000>, and Nvtx.
-#include <frugal/policy/profile.hpp>
+#include <frugal/report/profile.hpp>
 
 using namespace frugal;
 

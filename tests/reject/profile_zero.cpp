@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Steps<0> is over before it begins. Write Steps<1> or more.
-#include <frugal/policy/profile.hpp>
+#include <frugal/report/profile.hpp>
 
 using namespace frugal;
 

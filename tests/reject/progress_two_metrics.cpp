@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Progress<...>: two watched metrics. Keep one.
-#include <frugal/policy/progress.hpp>
+#include <frugal/report/progress.hpp>
 
 using namespace frugal;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Progress<...>: unknown option. Options: a watched metric such as WatchLoss or WatchAccuracy. How often it draws is not an option: set line_seconds.
-#include <frugal/policy/progress.hpp>
+#include <frugal/report/progress.hpp>
 
 using namespace frugal;
 

@@ -2,7 +2,7 @@
 // needs: torch
 // expect: frugal: Progress watches a metric that this recipe does not measure. Add the metric to Validate, as in Validate<Accuracy>, or write Progress<>.
 #include <frugal/policy/optimize.hpp>
-#include <frugal/policy/progress.hpp>
+#include <frugal/report/progress.hpp>
 #include <frugal/trainer.hpp>
 
 #include <torch/nn/modules/linear.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Prometheus<Cadence>: the option is a cadence, such as Every<100> or Every<1, Epoch>.
-#include <frugal/policy/prometheus.hpp>
+#include <frugal/report/prometheus.hpp>
 
 using namespace frugal;
 

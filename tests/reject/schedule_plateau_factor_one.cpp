@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: Plateau<factor>: the factor of the learning rate must be above 0 and below 1. Write Plateau<0.1_r>.
-#include <frugal/compose/rational.hpp>
+#include <frugal/core/compose/rational.hpp>
 #include <frugal/policy/schedule/plateau.hpp>
 
 using namespace frugal;

@@ -2,7 +2,7 @@
 // needs: torch
 // expect: frugal: two policies of this recipe save the run, and its folder holds one series of checkpoints. Remove one of them.
 // expect: Saver
-#include <frugal/compose/recipe.hpp>
+#include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/checkpoint.hpp>
 
 using namespace frugal;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Precision<FP16> skips windows whose gradients are not finite, because its loss scale depends on them. Remove SkipNonFinite; with Precision<FromEnv<...>> it may stay.
-#include <frugal/compose/recipe.hpp>
 #include <frugal/core.hpp>
+#include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/precision.hpp>
 #include <frugal/policy/skip_non_finite.hpp>
 

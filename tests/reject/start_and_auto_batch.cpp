@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: AutoBatch measures the memory of the device on which the run starts, and StartOn moves the run to another device. Write Accumulate<Auto>{.samples = N} instead of AutoBatch, or remove StartOn.
-#include <frugal/compose/recipe.hpp>
+#include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/auto_batch.hpp>
 #include <frugal/policy/start_on.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Graph captures steps on one device, and StartOn starts the run on another. Remove one of them.
-#include <frugal/compose/recipe.hpp>
+#include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/graph.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/start_on.hpp>

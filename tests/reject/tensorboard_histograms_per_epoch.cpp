@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch tensorboard
 // expect: frugal: WeightHistograms<...> takes a cadence in steps, such as Every<1000>.
-#include <frugal/policy/tensorboard.hpp>
+#include <frugal/report/tensorboard.hpp>
 
 using namespace frugal;
 

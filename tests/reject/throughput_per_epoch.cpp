@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Throughput measures between steps, not between epochs. Write Throughput<Every<100>>.
-#include <frugal/policy/throughput.hpp>
+#include <frugal/report/throughput.hpp>
 
 frugal::Throughput<frugal::Every<100>> good;
 #ifdef FRUGAL_REJECT

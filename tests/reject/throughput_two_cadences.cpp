@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Throughput<...>: two cadences. Keep one, such as Every<100>.
-#include <frugal/policy/throughput.hpp>
+#include <frugal/report/throughput.hpp>
 
 using namespace frugal;
 

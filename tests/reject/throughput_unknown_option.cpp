@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Throughput<...>: unknown option. Options: a cadence in steps, such as Every<100>.
-#include <frugal/policy/throughput.hpp>
+#include <frugal/report/throughput.hpp>
 
 using namespace frugal;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/store/run_directory.hpp>
+#include <frugal/checkpoint/run_directory.hpp>
 
 #include <cstddef>
 #include <cstdint>

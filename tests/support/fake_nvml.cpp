@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stand-in for libnvidia-ml.so.1 with two devices, for tests/energy/nvml.cpp. Device 0 counts
+// A stand-in for libnvidia-ml.so.1 with two devices, for tests/report/energy/nvml.cpp. Device 0 counts
 // energy, device 1 shows its power alone.
 #include <cstdio>
 #include <cstring>

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <frugal/libtorch/capture_backend.hpp>
+#include <frugal/core/libtorch/capture_backend.hpp>
 #include <functional>
 #include <map>
 #include <memory>

@@ -12,14 +12,14 @@
 #include <torch/nn/modules/linear.h>
 
 #include <cstdint>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/state_reader.hpp>
+#include <frugal/core/state/state_writer.hpp>
 #include <frugal/data/resident.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recompute.hpp>
-#include <frugal/run/phases.hpp>
-#include <frugal/state/state_dict.hpp>
-#include <frugal/state/state_reader.hpp>
-#include <frugal/state/state_writer.hpp>
 #include <functional>
 #include <limits>
 #include <map>

@@ -9,7 +9,7 @@
 #include <frugal/policy/spot.hpp>
 #include <frugal/trainer.hpp>
 
-#include "loop/stand_ins.hpp"
+#include "core/loop/stand_ins.hpp"
 #include "support/files.hpp"
 
 #include <array>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/hash.hpp>
 #include <frugal/data/described_transform.hpp>
 #include <frugal/data/sample_set.hpp>
-#include <frugal/store/hash.hpp>
 
 #include <concepts>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/hash.hpp>
 #include <frugal/data/data_identity.hpp>
-#include <frugal/store/hash.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/store/dtype.hpp>  // refuses a big-endian machine
+#include <frugal/checkpoint/dtype.hpp>  // refuses a big-endian machine
 
 #include <cstddef>
 #include <cstdint>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/hash.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/each_tensor.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/data/tensor_identity.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/hash.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/hash.hpp>
 #include <frugal/data/collate.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/dataset.hpp>
@@ -19,7 +20,6 @@
 #include <frugal/data/pad.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/tensor_identity.hpp>
-#include <frugal/store/hash.hpp>
 
 namespace frugal {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include <frugal/store/dtype.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 
 namespace frugal::detail {
 

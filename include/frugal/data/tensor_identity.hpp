@@ -9,9 +9,9 @@
 #include <span>
 #include <string>
 
+#include <frugal/base/hash.hpp>
 #include <frugal/data/each_tensor.hpp>
 #include <frugal/data/shape_text.hpp>
-#include <frugal/store/hash.hpp>
 
 namespace frugal::detail {
 

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include <frugal/core/run/objective.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/tally.hpp>
-#include <frugal/run/objective.hpp>
 
 namespace frugal {
 

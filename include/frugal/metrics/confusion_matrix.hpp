@@ -6,10 +6,10 @@
 
 #include <string_view>
 
+#include <frugal/core/run/metrics.hpp>
+#include <frugal/core/run/objective.hpp>
 #include <frugal/metrics/class_counts.hpp>
 #include <frugal/metrics/decisions.hpp>
-#include <frugal/run/metrics.hpp>
-#include <frugal/run/objective.hpp>
 
 namespace frugal {
 

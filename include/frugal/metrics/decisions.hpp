@@ -9,11 +9,11 @@
 #include <string_view>
 #include <utility>
 
+#include <frugal/core/run/objective.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/fields.hpp>
 #include <frugal/data/labels.hpp>
 #include <frugal/error.hpp>
-#include <frugal/run/objective.hpp>
 
 namespace frugal {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include <frugal/core/run/objective.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/metrics/decisions.hpp>
-#include <frugal/run/objective.hpp>
 
 namespace frugal {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include <frugal/compose/fixed_string.hpp>
+#include <frugal/core/compose/fixed_string.hpp>
 
 namespace frugal::detail {
 

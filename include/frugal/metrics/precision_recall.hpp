@@ -10,12 +10,12 @@
 #include <string>
 #include <string_view>
 
-#include <frugal/compose/fixed_string.hpp>
+#include <frugal/core/compose/fixed_string.hpp>
+#include <frugal/core/run/objective.hpp>
 #include <frugal/error.hpp>
 #include <frugal/metrics/class_counts.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/name.hpp>
-#include <frugal/run/objective.hpp>
 
 namespace frugal {
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
+#include <frugal/core/run/objective.hpp>
 #include <frugal/error.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/tally.hpp>
-#include <frugal/run/objective.hpp>
 
 namespace frugal {
 

@@ -13,11 +13,11 @@
 #include <type_traits>
 #include <vector>
 
-#include <frugal/compose/sentence.hpp>
+#include <frugal/core/compose/sentence.hpp>
+#include <frugal/core/run/objective.hpp>
 #include <frugal/error.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/precision_recall.hpp>
-#include <frugal/run/objective.hpp>
 
 namespace frugal {
 

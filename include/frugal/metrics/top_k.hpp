@@ -8,11 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include <frugal/core/run/objective.hpp>
 #include <frugal/error.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/name.hpp>
 #include <frugal/metrics/tally.hpp>
-#include <frugal/run/objective.hpp>
 
 namespace frugal {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/counters.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/counters.hpp>
 
 namespace frugal {
 

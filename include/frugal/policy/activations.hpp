@@ -11,14 +11,14 @@
 #include <type_traits>
 #include <typeinfo>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
-#include <frugal/libtorch/offload.hpp>
-#include <frugal/libtorch/packing.hpp>
-#include <frugal/libtorch/staging.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/offload.hpp>
+#include <frugal/core/libtorch/packing.hpp>
+#include <frugal/core/libtorch/staging.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/policy/formats.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

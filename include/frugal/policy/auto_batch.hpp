@@ -9,16 +9,16 @@
 #include <string>
 #include <utility>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/composition.hpp>
-#include <frugal/compose/policy.hpp>
-#include <frugal/loop/recipe_traits.hpp>
+#include <frugal/base/bytes.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/composition.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/loop/recipe_traits.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/auto_batch/memory.hpp>
 #include <frugal/policy/auto_batch/search.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/phases.hpp>
-#include <frugal/watch/bytes.hpp>
 
 namespace frugal {
 

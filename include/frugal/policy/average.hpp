@@ -11,16 +11,16 @@
 #include <string>
 #include <vector>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/composition.hpp>
-#include <frugal/compose/outcome.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/composition.hpp>
+#include <frugal/core/compose/outcome.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/judged.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/policy/average/batch_norm.hpp>  // IWYU pragma: keep
 #include <frugal/policy/average/rules.hpp>
 #include <frugal/policy/average/weights.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/judged.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

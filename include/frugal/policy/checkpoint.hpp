@@ -11,10 +11,13 @@
 #include <type_traits>
 #include <vector>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/composition.hpp>
-#include <frugal/compose/policy.hpp>
-#include <frugal/compose/watching.hpp>
+#include <frugal/base/wall_clock.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/composition.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/compose/watching.hpp>
+#include <frugal/core/run/judged.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/policy/checkpoint/best.hpp>
 #include <frugal/policy/checkpoint/interrupt.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
@@ -22,9 +25,6 @@
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/saver.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/judged.hpp>
-#include <frugal/run/phases.hpp>
-#include <frugal/wall_clock.hpp>
 
 namespace frugal {
 

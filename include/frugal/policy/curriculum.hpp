@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/data/collate.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/sample_set.hpp>
@@ -18,7 +19,6 @@
 #include <frugal/policy/curriculum/pace.hpp>
 #include <frugal/policy/curriculum/pass.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

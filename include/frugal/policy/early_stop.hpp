@@ -7,17 +7,17 @@
 #include <string>
 #include <utility>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
-#include <frugal/compose/watching.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/compose/watching.hpp>
+#include <frugal/core/run/counters.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/state/state_reader.hpp>
 #include <frugal/policy/early_stop/best_weights.hpp>
 #include <frugal/policy/finite_state.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
-#include <frugal/run/counters.hpp>
-#include <frugal/run/phases.hpp>
-#include <frugal/state/state_reader.hpp>
 
 namespace frugal {
 

@@ -12,11 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include <frugal/core/libtorch/finite.hpp>
+#include <frugal/core/state/module_tensors.hpp>
+#include <frugal/core/state/state_dict.hpp>
 #include <frugal/error.hpp>
-#include <frugal/libtorch/finite.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/state/module_tensors.hpp>
-#include <frugal/state/state_dict.hpp>
 
 namespace frugal::detail {
 

@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <limits>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

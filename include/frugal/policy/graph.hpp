@@ -13,13 +13,14 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/composition.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/composition.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/capture_backend.hpp>
+#include <frugal/core/libtorch/cuda_capture.hpp>  // IWYU pragma: keep
+#include <frugal/core/loop/recipe_traits.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/libtorch/capture_backend.hpp>
-#include <frugal/libtorch/cuda_capture.hpp>  // IWYU pragma: keep
-#include <frugal/loop/recipe_traits.hpp>
 #include <frugal/policy/graph/capturable.hpp>
 #include <frugal/policy/graph/captured_step.hpp>
 #include <frugal/policy/graph/eager.hpp>  // IWYU pragma: keep
@@ -27,7 +28,6 @@
 #include <frugal/policy/graph/shapes.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

@@ -6,8 +6,10 @@
 #include <memory>
 #include <utility>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/loss.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/data/collate.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/sample_set.hpp>
@@ -18,8 +20,6 @@
 #include <frugal/policy/importance/pass.hpp>
 #include <frugal/policy/importance/table.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/loss.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/cluster/aws.hpp>    // IWYU pragma: keep
-#include <frugal/cluster/azure.hpp>  // IWYU pragma: keep
-#include <frugal/cluster/gcp.hpp>    // IWYU pragma: keep
-#include <frugal/cluster/notice_poller.hpp>
+#include <frugal/policy/spot/aws.hpp>    // IWYU pragma: keep
+#include <frugal/policy/spot/azure.hpp>  // IWYU pragma: keep
+#include <frugal/policy/spot/gcp.hpp>    // IWYU pragma: keep
+#include <frugal/policy/spot/notice_poller.hpp>
 
 #include <string>
 
@@ -15,7 +15,7 @@ namespace frugal {
 /// signal. `Spot<SigtermSave, Grace<120>, Notices<Aws>>`; also Gcp and Azure.
 ///
 /// A side thread polls the metadata service; a step checks a flag. On failures training continues:
-/// see cluster/notice_poller.hpp.
+/// see policy/spot/notice_poller.hpp.
 template <class Provider>
 struct Notices {
   Provider provider{};

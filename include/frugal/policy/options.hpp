@@ -3,10 +3,10 @@
 
 #include <concepts>
 
-#include <frugal/compose/options.hpp>
-#include <frugal/run/counters.hpp>
+#include <frugal/core/compose/options.hpp>
+#include <frugal/core/run/counters.hpp>
 
-// Classes of options that several policies take; compose/options.hpp explains how they are
+// Classes of options that several policies take; core/compose/options.hpp explains how they are
 // identified.
 namespace frugal::detail::option {
 
@@ -46,7 +46,7 @@ struct watch {
   };
 };
 
-/// A metric of Validate; run/metric.hpp has the protocol.
+/// A metric of Validate; core/run/metric.hpp has the protocol.
 struct metric {
   template <class O>
   static constexpr bool has = requires(O const& measured) { measured.result(); };

@@ -8,13 +8,13 @@
 #include <string>
 #include <utility>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recompute/each.hpp>
 #include <frugal/policy/recompute/segments.hpp>
 #include <frugal/policy/recompute/sequential.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

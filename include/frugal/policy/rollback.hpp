@@ -10,17 +10,17 @@
 #include <string>
 #include <utility>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/state/snapshot.hpp>
 #include <frugal/error.hpp>
-#include <frugal/libtorch/parameters.hpp>
 #include <frugal/policy/finite_state.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/rollback/bad_windows.hpp>
 #include <frugal/policy/rollback/loss_mean.hpp>
-#include <frugal/run/phases.hpp>
-#include <frugal/state/snapshot.hpp>
 
 namespace frugal {
 

@@ -3,10 +3,10 @@
 
 #include <memory>
 
-#include <frugal/run/any_run.hpp>
-#include <frugal/store/folder.hpp>
-#include <frugal/store/io_error.hpp>
-#include <frugal/store/lock.hpp>
+#include <frugal/base/folder.hpp>
+#include <frugal/base/io_error.hpp>
+#include <frugal/checkpoint/lock.hpp>
+#include <frugal/core/run/any_run.hpp>
 
 namespace frugal::detail {
 

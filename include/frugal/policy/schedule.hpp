@@ -10,14 +10,14 @@
 #include <type_traits>
 #include <vector>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
-#include <frugal/compose/watching.hpp>
-#include <frugal/compose/written_name.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/compose/watching.hpp>
+#include <frugal/core/compose/written_name.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/schedule/curves.hpp>
 #include <frugal/policy/schedule/plateau.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

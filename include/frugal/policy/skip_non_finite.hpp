@@ -10,15 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
-#include <frugal/compose/sentence.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/compose/sentence.hpp>
+#include <frugal/core/libtorch/finite.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/services.hpp>
 #include <frugal/error.hpp>
-#include <frugal/libtorch/finite.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/skipped_windows.hpp>
-#include <frugal/run/phases.hpp>
-#include <frugal/run/services.hpp>
 
 namespace frugal {
 

@@ -11,13 +11,13 @@
 #include <string>
 #include <utility>
 
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/services.hpp>
+#include <frugal/core/run/window_phases.hpp>
+#include <frugal/core/state/kept_buffers.hpp>
 #include <frugal/error.hpp>
-#include <frugal/libtorch/parameters.hpp>
 #include <frugal/policy/precision/flag_queue.hpp>
-#include <frugal/run/phases.hpp>
-#include <frugal/run/services.hpp>
-#include <frugal/run/window_phases.hpp>
-#include <frugal/state/kept_buffers.hpp>
 
 namespace frugal::detail {
 

@@ -9,12 +9,12 @@
 #include <string>
 #include <type_traits>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/report.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/spot/signals.hpp>
-#include <frugal/run/phases.hpp>
-#include <frugal/run/report.hpp>
 
 namespace frugal {
 

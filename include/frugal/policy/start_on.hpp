@@ -7,12 +7,12 @@
 #include <optional>
 #include <string>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/durations.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
-#include <frugal/run/durations.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

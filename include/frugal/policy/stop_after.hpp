@@ -4,13 +4,13 @@
 #include <chrono>
 #include <string>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/base/wall_clock.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/durations.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/durations.hpp>
-#include <frugal/run/phases.hpp>
-#include <frugal/wall_clock.hpp>
 
 namespace frugal {
 

@@ -5,15 +5,15 @@
 #include <type_traits>
 #include <utility>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
-#include <frugal/loop/measurement.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/loop/measurement.hpp>
+#include <frugal/core/run/metric.hpp>
+#include <frugal/core/run/metrics.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/services.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
-#include <frugal/run/metric.hpp>
-#include <frugal/run/metrics.hpp>
-#include <frugal/run/phases.hpp>
-#include <frugal/run/services.hpp>
 
 namespace frugal {
 

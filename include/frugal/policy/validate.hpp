@@ -4,13 +4,13 @@
 #include <concepts>
 #include <cstddef>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/metric.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/metrics/accuracy.hpp>  // IWYU pragma: keep
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
-#include <frugal/run/metric.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

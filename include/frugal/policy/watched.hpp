@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include <frugal/compose/alias_name.hpp>
-#include <frugal/compose/fixed_string.hpp>
+#include <frugal/core/compose/alias_name.hpp>
+#include <frugal/core/compose/fixed_string.hpp>
 
 namespace frugal {
 

@@ -5,9 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/base/folder.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/transform_clock.hpp>
-#include <frugal/store/folder.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>

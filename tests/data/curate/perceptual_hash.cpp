@@ -2,8 +2,8 @@
 // torch-free
 #include <doctest/doctest.h>
 
+#include <frugal/base/hash.hpp>
 #include <frugal/data/curate/perceptual_hash.hpp>
-#include <frugal/store/hash.hpp>
 
 #include <bit>
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "references.hpp"
 
+#include <frugal/core/run/objective.hpp>
 #include <frugal/data/image/mix.hpp>
 #include <frugal/error.hpp>
-#include <frugal/run/objective.hpp>
 
 #include <torch/nn/modules/linear.h>
 

@@ -3,11 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/base/io_error.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/sampling/shared.hpp>
 #include <frugal/data/shards/damage.hpp>
-#include <frugal/store/io_error.hpp>
 
 #include <cerrno>
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
+#include <frugal/base/io_error.hpp>
 #include <frugal/data/shards/damage.hpp>
-#include <frugal/store/io_error.hpp>
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,6 @@
 
 #include <new>
 
-#include <frugal/find_learning_rate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/activations.hpp>
 #include <frugal/policy/checkpoint.hpp>
@@ -14,7 +13,8 @@
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/rollback.hpp>
-#include <frugal/policy/throughput.hpp>
+#include <frugal/report/find_learning_rate.hpp>
+#include <frugal/report/throughput.hpp>
 
 #include "support/files.hpp"
 #include "support/training.hpp"

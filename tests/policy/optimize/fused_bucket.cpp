@@ -4,9 +4,9 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/state_writer.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
-#include <frugal/state/state_dict.hpp>
-#include <frugal/state/state_writer.hpp>
 
 #include "support/running.hpp"
 

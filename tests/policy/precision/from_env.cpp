@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <frugal/core/state/state_reader.hpp>
+#include <frugal/core/state/state_writer.hpp>
 #include <frugal/policy/precision/from_env.hpp>
-#include <frugal/state/state_reader.hpp>
-#include <frugal/state/state_writer.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/state_reader.hpp>
+#include <frugal/core/state/state_writer.hpp>
 #include <frugal/policy/rollback/bad_windows.hpp>
-#include <frugal/state/state_dict.hpp>
-#include <frugal/state/state_reader.hpp>
-#include <frugal/state/state_writer.hpp>
 
 namespace frugal_test::policy_rollback_bad_windows {
 

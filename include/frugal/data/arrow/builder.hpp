@@ -2,11 +2,11 @@
 // needs: arrow
 #pragma once
 
+#include <frugal/base/json_text.hpp>
 #include <frugal/data/arrow/status.hpp>
 #include <frugal/data/tables/cell.hpp>
 #include <frugal/data/tables/row.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/json_text.hpp>
 
 #include <arrow/array/builder_base.h>
 #include <arrow/array/builder_binary.h>

@@ -2,10 +2,10 @@
 // needs: arrow
 #pragma once
 
+#include <frugal/checkpoint/dtype.hpp>
 #include <frugal/data/tables/cell.hpp>
 #include <frugal/data/tables/row.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/dtype.hpp>
 
 #include <arrow/array.h>
 #include <arrow/type.h>

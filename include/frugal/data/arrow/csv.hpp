@@ -2,13 +2,13 @@
 // needs: arrow
 #pragma once
 
+#include <frugal/base/signal_free_thread.hpp>
 #include <frugal/data/arrow/status.hpp>
 #include <frugal/data/arrow/table_set.hpp>
 #include <frugal/data/arrow/text_reading.hpp>
 #include <frugal/data/arrow/to_parquet.hpp>
 #include <frugal/data/tables/files.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/signal_free_thread.hpp>
 
 #include <arrow/array/array_binary.h>
 #include <arrow/array/array_primitive.h>

@@ -2,9 +2,9 @@
 // needs: arrow
 #pragma once
 
+#include <frugal/base/json.hpp>
 #include <frugal/data/arrow/text_reading.hpp>
 #include <frugal/data/tables/cell.hpp>
-#include <frugal/store/json.hpp>
 
 #include <arrow/buffer.h>
 #include <arrow/io/interfaces.h>

@@ -2,6 +2,7 @@
 // needs: arrow
 #pragma once
 
+#include <frugal/base/signal_free_thread.hpp>
 #include <frugal/data/arrow/csv.hpp>
 #include <frugal/data/arrow/json_depth.hpp>
 #include <frugal/data/arrow/status.hpp>
@@ -10,7 +11,6 @@
 #include <frugal/data/arrow/to_parquet.hpp>
 #include <frugal/data/tables/files.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/signal_free_thread.hpp>
 
 #include <arrow/json/api.h>
 #include <arrow/memory_pool.h>

@@ -2,13 +2,13 @@
 // needs: arrow
 #pragma once
 
+#include <frugal/base/signal_free_thread.hpp>
 #include <frugal/data/arrow/int96.hpp>
 #include <frugal/data/arrow/pooled_input.hpp>
 #include <frugal/data/arrow/status.hpp>
 #include <frugal/data/arrow/table.hpp>
 #include <frugal/data/shards/open_files.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/signal_free_thread.hpp>
 
 #include <arrow/table.h>
 #include <arrow/type.h>

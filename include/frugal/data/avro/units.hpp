@@ -2,10 +2,10 @@
 // needs: avro
 #pragma once
 
+#include <frugal/base/json.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 #include <frugal/data/avro/schema.hpp>
 #include <frugal/data/tables/cell.hpp>
-#include <frugal/store/dtype.hpp>
-#include <frugal/store/json.hpp>
 
 #include <cstddef>
 #include <functional>

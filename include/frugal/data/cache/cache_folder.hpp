@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/store/folder.hpp>
-#include <frugal/store/io_error.hpp>
+#include <frugal/base/folder.hpp>
+#include <frugal/base/io_error.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/hash.hpp>
 #include <frugal/data/little_endian.hpp>
-#include <frugal/store/hash.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file.hpp>
+#include <frugal/base/io_error.hpp>
 #include <frugal/data/cache/cache_index.hpp>
-#include <frugal/store/file.hpp>
-#include <frugal/store/io_error.hpp>
 
 #include <sys/file.h>
 #include <sys/mman.h>

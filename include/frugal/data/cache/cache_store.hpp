@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/folder.hpp>
+#include <frugal/base/hash.hpp>
 #include <frugal/data/cache/cache_folder.hpp>
 #include <frugal/data/cache/cache_index.hpp>
 #include <frugal/data/cache/cache_segment.hpp>
 #include <frugal/data/shards/new_file.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/folder.hpp>
-#include <frugal/store/hash.hpp>
 
 #include <sys/types.h>
 #include <unistd.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file.hpp>
+#include <frugal/base/folder.hpp>
+#include <frugal/base/hash.hpp>
+#include <frugal/base/io_error.hpp>
 #include <frugal/data/cache/cache_folder.hpp>
-#include <frugal/store/file.hpp>
-#include <frugal/store/folder.hpp>
-#include <frugal/store/hash.hpp>
-#include <frugal/store/io_error.hpp>
 
 #include <sys/random.h>
 

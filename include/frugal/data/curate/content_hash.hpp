@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/store/hash.hpp>
+#include <frugal/base/hash.hpp>
 
 #include <xxhash.h>
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/hash.hpp>
+#include <frugal/base/json_text.hpp>
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/data/curate/deduplicate.hpp>
 #include <frugal/data/curate/kept.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/hash.hpp>
-#include <frugal/store/json_text.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/json_fields.hpp>
+#include <frugal/base/json_line.hpp>
+#include <frugal/base/whole_file.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/json_fields.hpp>
-#include <frugal/store/json_line.hpp>
-#include <frugal/store/whole_file.hpp>
 
 #include <filesystem>
 #include <optional>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/hash.hpp>
+#include <frugal/base/json_fields.hpp>
+#include <frugal/base/json_line.hpp>
+#include <frugal/base/whole_file.hpp>
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/hash.hpp>
-#include <frugal/store/json_fields.hpp>
-#include <frugal/store/json_line.hpp>
-#include <frugal/store/whole_file.hpp>
 
 #include <cstddef>
 #include <cstdint>

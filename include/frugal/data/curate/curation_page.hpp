@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/html_text.hpp>
+#include <frugal/base/whole_file.hpp>
 #include <frugal/data/curate/curation.hpp>
-#include <frugal/store/html_text.hpp>
-#include <frugal/store/whole_file.hpp>
 
 #include <algorithm>
 #include <array>

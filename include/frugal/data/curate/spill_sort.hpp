@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file.hpp>
+#include <frugal/base/folder.hpp>
 #include <frugal/data/curate/in_chunks.hpp>
 #include <frugal/data/curate/run_file.hpp>
-#include <frugal/store/file.hpp>
-#include <frugal/store/folder.hpp>
 
 #include <algorithm>
 #include <cerrno>

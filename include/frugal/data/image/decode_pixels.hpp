@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/file.hpp>
+#include <frugal/base/io_error.hpp>
 #include <frugal/data/image/jpeg.hpp>
 #include <frugal/data/image/pixels.hpp>
 #include <frugal/data/image/png.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/file.hpp>
-#include <frugal/store/io_error.hpp>
 
 namespace frugal {
 

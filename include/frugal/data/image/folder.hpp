@@ -19,12 +19,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <frugal/base/hash.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/file_identity.hpp>
 #include <frugal/data/image/decode.hpp>
 #include <frugal/data/image/pixels.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/hash.hpp>
 
 namespace frugal {
 

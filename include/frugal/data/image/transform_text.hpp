@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include <frugal/store/number_text.hpp>
+#include <frugal/base/number_text.hpp>
 
 namespace frugal::detail {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/signal_free_thread.hpp>
 #include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/signal_free_thread.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/io_error.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/io_error.hpp>
 
 #include <algorithm>
 #include <cstddef>

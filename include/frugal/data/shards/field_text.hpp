@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/json.hpp>
+#include <frugal/base/json_text.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/json.hpp>
-#include <frugal/store/json_text.hpp>
 
 #include <algorithm>
 #include <charconv>

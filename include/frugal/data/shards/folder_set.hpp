@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file.hpp>
+#include <frugal/base/folder.hpp>
+#include <frugal/base/hash.hpp>
+#include <frugal/base/io_error.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/file_identity.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/file.hpp>
-#include <frugal/store/folder.hpp>
-#include <frugal/store/hash.hpp>
-#include <frugal/store/io_error.hpp>
 
 #include <sys/stat.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/folder.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/folder.hpp>
 
 #include <filesystem>
 #include <system_error>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file.hpp>
+#include <frugal/base/file_stamp.hpp>
+#include <frugal/base/io_error.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/file.hpp>
-#include <frugal/store/file_stamp.hpp>
-#include <frugal/store/io_error.hpp>
 
 #include <pthread.h>
 #include <sys/resource.h>

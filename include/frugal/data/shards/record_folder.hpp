@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/folder.hpp>
+#include <frugal/base/hash.hpp>
 #include <frugal/data/little_endian.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/shards/record_file.hpp>
 #include <frugal/data/shards/shard_list.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/folder.hpp>
-#include <frugal/store/hash.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/hash.hpp>
+#include <frugal/base/json_fields.hpp>
+#include <frugal/base/json_text.hpp>
 #include <frugal/data/little_endian.hpp>
 #include <frugal/data/shards/record_layout.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/hash.hpp>
-#include <frugal/store/json_fields.hpp>
-#include <frugal/store/json_text.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/store/dtype.hpp>
-#include <frugal/store/json_text.hpp>
+#include <frugal/base/json_text.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 
 #include <algorithm>
 #include <cstddef>

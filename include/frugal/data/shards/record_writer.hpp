@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/hash.hpp>
 #include <frugal/data/shards/new_file.hpp>
 #include <frugal/data/shards/record_index.hpp>
 #include <frugal/data/shards/record_layout.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/hash.hpp>
 
 #include <algorithm>
 #include <cstddef>

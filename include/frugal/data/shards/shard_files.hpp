@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/folder.hpp>
 #include <frugal/data/shards/record_layout.hpp>
 #include <frugal/data/shards/record_writer.hpp>
 #include <frugal/data/shards/shard_list.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/folder.hpp>
 
 #include <cstddef>
 #include <cstdint>

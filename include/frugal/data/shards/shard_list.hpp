@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file.hpp>
+#include <frugal/base/hash.hpp>
+#include <frugal/base/io_error.hpp>
+#include <frugal/base/json_fields.hpp>
+#include <frugal/base/json_text.hpp>
 #include <frugal/data/shards/new_file.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/file.hpp>
-#include <frugal/store/hash.hpp>
-#include <frugal/store/io_error.hpp>
-#include <frugal/store/json_fields.hpp>
-#include <frugal/store/json_text.hpp>
 
 #include <algorithm>
 #include <cstddef>

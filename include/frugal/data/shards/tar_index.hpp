@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/hash.hpp>
 #include <frugal/data/shards/tar_names.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/hash.hpp>
 
 #include <cstddef>
 #include <cstdint>

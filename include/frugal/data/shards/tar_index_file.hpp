@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file.hpp>
+#include <frugal/base/folder.hpp>
+#include <frugal/base/hash.hpp>
+#include <frugal/base/mapped_file.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/shards/open_files.hpp>
 #include <frugal/data/shards/tar_index.hpp>
 #include <frugal/data/shards/tar_scan.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/file.hpp>
-#include <frugal/store/folder.hpp>
-#include <frugal/store/hash.hpp>
-#include <frugal/store/mapped_file.hpp>
 
 #include <unistd.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/hash.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/file_identity.hpp>
 #include <frugal/data/sample_set.hpp>
@@ -10,7 +11,6 @@
 #include <frugal/data/shards/tar_index_file.hpp>
 #include <frugal/data/shards/tar_sample.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/hash.hpp>
 
 #include <algorithm>
 #include <cstddef>

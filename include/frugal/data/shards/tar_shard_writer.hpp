@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/folder.hpp>
 #include <frugal/data/shards/new_file.hpp>
 #include <frugal/data/shards/tar_names.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/folder.hpp>
 
 #include <archive.h>
 #include <archive_entry.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file_stamp.hpp>
+#include <frugal/base/hash.hpp>
+#include <frugal/base/io_error.hpp>
+#include <frugal/base/mapped_file.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/file_identity.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/file_stamp.hpp>
-#include <frugal/store/hash.hpp>
-#include <frugal/store/io_error.hpp>
-#include <frugal/store/mapped_file.hpp>
 
 #include <sys/stat.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/checkpoint/dtype.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/dtype.hpp>
 
 #include <bit>
 #include <cstddef>

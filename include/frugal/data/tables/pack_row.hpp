@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/json_text.hpp>
 #include <frugal/data/shards/npy.hpp>
 #include <frugal/data/shards/packed_sample.hpp>
 #include <frugal/data/tables/cell.hpp>
 #include <frugal/data/tables/row.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/json_text.hpp>
 
 #include <cmath>
 #include <cstddef>

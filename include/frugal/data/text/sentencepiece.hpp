@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file.hpp>
+#include <frugal/base/folder.hpp>
+#include <frugal/base/hash.hpp>
+#include <frugal/base/mapped_file.hpp>
 #include <frugal/data/text/encoded.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/file.hpp>
-#include <frugal/store/folder.hpp>
-#include <frugal/store/hash.hpp>
-#include <frugal/store/mapped_file.hpp>
 
 #include <sentencepiece_processor.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/hash.hpp>
+#include <frugal/base/mapped_file.hpp>
 #include <frugal/data/text/utf8.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/hash.hpp>
-#include <frugal/store/mapped_file.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -5,16 +5,16 @@
 #include <cstdint>
 #include <utility>
 
-#include <frugal/compose/composition.hpp>
+#include <frugal/core/compose/composition.hpp>
+#include <frugal/core/libtorch/host_meter.hpp>
+#include <frugal/core/loop/passes.hpp>
+#include <frugal/core/loop/preemption.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run.hpp>
+#include <frugal/core/state/snapshot.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/libtorch/host_meter.hpp>
-#include <frugal/loop/passes.hpp>
-#include <frugal/loop/preemption.hpp>
 #include <frugal/policy/accumulate/trial.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/phases.hpp>
-#include <frugal/run/run.hpp>
-#include <frugal/state/snapshot.hpp>
 
 namespace frugal::detail {
 

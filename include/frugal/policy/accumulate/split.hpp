@@ -6,15 +6,15 @@
 #include <string>
 #include <utility>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/outcome.hpp>
-#include <frugal/compose/policy.hpp>
-#include <frugal/libtorch/batch_norms.hpp>
-#include <frugal/libtorch/out_of_memory.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/outcome.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/batch_norms.hpp>
+#include <frugal/core/libtorch/out_of_memory.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/executor.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <exception>
 
-#include <frugal/libtorch/cuda_memory.hpp>  // IWYU pragma: keep
-#include <frugal/libtorch/host_meter.hpp>
-#include <frugal/libtorch/out_of_memory.hpp>
+#include <frugal/core/libtorch/cuda_memory.hpp>  // IWYU pragma: keep
+#include <frugal/core/libtorch/host_meter.hpp>
+#include <frugal/core/libtorch/out_of_memory.hpp>
 
 namespace frugal::detail {
 

@@ -8,15 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/batch_norms.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/libtorch/quietly.hpp>
+#include <frugal/core/loop/measure.hpp>
+#include <frugal/core/run/failure.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/refused_source.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/libtorch/batch_norms.hpp>
-#include <frugal/libtorch/parameters.hpp>
-#include <frugal/libtorch/quietly.hpp>
-#include <frugal/loop/measure.hpp>
-#include <frugal/run/failure.hpp>
 
 namespace frugal {
 

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <string>
 
-#include <frugal/compose/rational.hpp>
+#include <frugal/core/compose/rational.hpp>
+#include <frugal/core/run/counters.hpp>
+#include <frugal/core/run/horizon.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/options.hpp>
-#include <frugal/run/counters.hpp>
-#include <frugal/run/horizon.hpp>
 
 namespace frugal {
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
-#include <frugal/libtorch/parameters.hpp>
 
 namespace frugal {
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/run/metrics.hpp>
-#include <frugal/state/state_reader.hpp>
-#include <frugal/store/retention.hpp>
+#include <frugal/checkpoint/retention.hpp>
+#include <frugal/core/run/metrics.hpp>
+#include <frugal/core/state/state_reader.hpp>
 
 namespace frugal::detail {
 

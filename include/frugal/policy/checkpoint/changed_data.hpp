@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/scope.hpp>
+#include <frugal/core/compose/scope.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {

@@ -8,16 +8,16 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/scope.hpp>
+#include <frugal/core/compose/scope.hpp>
+#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/state_reader.hpp>
+#include <frugal/core/state/state_writer.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/any_run.hpp>
-#include <frugal/state/state_dict.hpp>
-#include <frugal/state/state_reader.hpp>
-#include <frugal/state/state_writer.hpp>
 
 namespace frugal::detail {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include <frugal/run/any_run.hpp>
+#include <frugal/core/run/any_run.hpp>
 
 namespace frugal::detail {
 

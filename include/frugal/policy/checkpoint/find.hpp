@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/checkpoint/checkpoint.hpp>
+#include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/checkpoint/former_validation.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
-#include <frugal/store/checkpoint.hpp>
-#include <frugal/store/run_directory.hpp>
 
 namespace frugal {
 

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/watching.hpp>
+#include <frugal/base/mapped_file.hpp>
+#include <frugal/checkpoint/checkpoint.hpp>
+#include <frugal/core/compose/watching.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/checkpoint/changed_data.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
-#include <frugal/store/checkpoint.hpp>
-#include <frugal/store/mapped_file.hpp>
 
 // A metric on some validation data says nothing of one on others: they are not compared.
 namespace frugal::detail {

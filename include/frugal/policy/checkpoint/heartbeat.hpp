@@ -15,8 +15,8 @@
 #include <string_view>
 #include <system_error>
 
-#include <frugal/store/number_text.hpp>
-#include <frugal/store/run_file.hpp>
+#include <frugal/base/number_text.hpp>
+#include <frugal/checkpoint/run_file.hpp>
 
 namespace frugal::detail {
 

@@ -9,8 +9,8 @@
 #include <iostream>
 #include <string>
 
-#include <frugal/run/any_run.hpp>
-#include <frugal/store/signal_handlers.hpp>
+#include <frugal/base/signal_handlers.hpp>
+#include <frugal/core/run/any_run.hpp>
 
 namespace frugal::detail {
 

@@ -8,9 +8,9 @@
 #include <limits>
 #include <optional>
 
-#include <frugal/plan/checkpoint_interval.hpp>
-#include <frugal/run/counters.hpp>
-#include <frugal/wall_clock.hpp>
+#include <frugal/base/wall_clock.hpp>
+#include <frugal/checkpoint/checkpoint_interval.hpp>
+#include <frugal/core/run/counters.hpp>
 
 namespace frugal::detail {
 

@@ -12,15 +12,15 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/list.hpp>
-#include <frugal/compose/watching.hpp>
+#include <frugal/checkpoint/retention.hpp>
+#include <frugal/core/compose/list.hpp>
+#include <frugal/core/compose/watching.hpp>
+#include <frugal/core/run/counters.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/formats.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
-#include <frugal/run/counters.hpp>
-#include <frugal/run/settings.hpp>
-#include <frugal/store/retention.hpp>
 
 namespace frugal {
 

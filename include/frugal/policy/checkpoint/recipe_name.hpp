@@ -11,11 +11,11 @@
 #include <type_traits>
 #include <utility>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/list.hpp>
-#include <frugal/compose/options.hpp>
-#include <frugal/compose/rational.hpp>
-#include <frugal/run/counters.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/list.hpp>
+#include <frugal/core/compose/options.hpp>
+#include <frugal/core/compose/rational.hpp>
+#include <frugal/core/run/counters.hpp>
 
 namespace frugal::detail {
 

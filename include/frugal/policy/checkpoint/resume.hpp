@@ -14,9 +14,21 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/mapped_file.hpp>
+#include <frugal/checkpoint/checkpoint.hpp>
+#include <frugal/checkpoint/checkpoint_list.hpp>
+#include <frugal/checkpoint/manifest.hpp>
+#include <frugal/checkpoint/run_directory.hpp>
+#include <frugal/checkpoint/safetensors.hpp>
+#include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/core/libtorch/finite.hpp>
+#include <frugal/core/libtorch/generators.hpp>
+#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/run/counters.hpp>
+#include <frugal/core/state/module_tensors.hpp>
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/state_reader.hpp>
 #include <frugal/error.hpp>
-#include <frugal/libtorch/finite.hpp>
-#include <frugal/libtorch/generators.hpp>
 #include <frugal/policy/checkpoint/changed_data.hpp>
 #include <frugal/policy/checkpoint/changed_recipe.hpp>
 #include <frugal/policy/checkpoint/circumstances.hpp>
@@ -28,18 +40,6 @@
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/finite_state.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/any_run.hpp>
-#include <frugal/run/counters.hpp>
-#include <frugal/state/module_tensors.hpp>
-#include <frugal/state/state_dict.hpp>
-#include <frugal/state/state_reader.hpp>
-#include <frugal/store/checkpoint.hpp>
-#include <frugal/store/checkpoint_list.hpp>
-#include <frugal/store/manifest.hpp>
-#include <frugal/store/mapped_file.hpp>
-#include <frugal/store/run_directory.hpp>
-#include <frugal/store/safetensors.hpp>
-#include <frugal/store/tensor_view.hpp>
 
 namespace frugal::detail {
 

@@ -18,6 +18,14 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/checkpoint/checkpoint.hpp>
+#include <frugal/checkpoint/checkpoint_list.hpp>
+#include <frugal/checkpoint/removal.hpp>
+#include <frugal/checkpoint/retention.hpp>
+#include <frugal/checkpoint/run_directory.hpp>
+#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/run/judged.hpp>
+#include <frugal/core/state/state_writer.hpp>
 #include <frugal/policy/checkpoint/former_validation.hpp>
 #include <frugal/policy/checkpoint/heartbeat.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
@@ -29,14 +37,6 @@
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/checkpoint/writer.hpp>
 #include <frugal/policy/run_folder.hpp>
-#include <frugal/run/any_run.hpp>
-#include <frugal/run/judged.hpp>
-#include <frugal/state/state_writer.hpp>
-#include <frugal/store/checkpoint.hpp>
-#include <frugal/store/checkpoint_list.hpp>
-#include <frugal/store/removal.hpp>
-#include <frugal/store/retention.hpp>
-#include <frugal/store/run_directory.hpp>
 
 namespace frugal::detail {
 

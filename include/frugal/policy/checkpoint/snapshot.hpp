@@ -11,6 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/checkpoint/commit.hpp>
+#include <frugal/checkpoint/run_directory.hpp>
+#include <frugal/checkpoint/safetensors_writer.hpp>
+#include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/state/module_tensors.hpp>
+#include <frugal/core/state/snapshot.hpp>
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/state_writer.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/checkpoint/circumstances.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
@@ -18,15 +27,6 @@
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/finite_state.hpp>
-#include <frugal/run/any_run.hpp>
-#include <frugal/state/module_tensors.hpp>
-#include <frugal/state/snapshot.hpp>
-#include <frugal/state/state_dict.hpp>
-#include <frugal/state/state_writer.hpp>
-#include <frugal/store/commit.hpp>
-#include <frugal/store/run_directory.hpp>
-#include <frugal/store/safetensors_writer.hpp>
-#include <frugal/store/tensor_view.hpp>
 
 namespace frugal::detail {
 

@@ -9,13 +9,13 @@
 #include <variant>
 #include <vector>
 
+#include <frugal/checkpoint/checkpoint.hpp>
+#include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
 #include <frugal/policy/checkpoint/resume.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
-#include <frugal/store/checkpoint.hpp>
-#include <frugal/store/run_directory.hpp>
 
 namespace frugal::detail {
 

@@ -15,12 +15,12 @@
 #include <utility>
 #include <variant>
 
-#include <frugal/state/archive_path.hpp>
-#include <frugal/state/state_dict.hpp>
-#include <frugal/store/hash.hpp>
-#include <frugal/store/json_fields.hpp>
-#include <frugal/store/json_text.hpp>
-#include <frugal/store/manifest.hpp>
+#include <frugal/base/hash.hpp>
+#include <frugal/base/json_fields.hpp>
+#include <frugal/base/json_text.hpp>
+#include <frugal/checkpoint/manifest.hpp>
+#include <frugal/core/state/archive_path.hpp>
+#include <frugal/core/state/state_dict.hpp>
 
 namespace frugal::detail {
 

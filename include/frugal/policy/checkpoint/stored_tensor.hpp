@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
+#include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/data/tensor_dtype.hpp>
 #include <frugal/error.hpp>
-#include <frugal/store/tensor_view.hpp>
 
 namespace frugal::detail {
 

@@ -15,17 +15,17 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/checkpoint/checkpoint.hpp>
+#include <frugal/checkpoint/checkpoint_list.hpp>
+#include <frugal/checkpoint/manifest.hpp>
+#include <frugal/checkpoint/run_directory.hpp>
+#include <frugal/checkpoint/safetensors.hpp>
+#include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/judged.hpp>
+#include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
-#include <frugal/libtorch/parameters.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
-#include <frugal/run/judged.hpp>
-#include <frugal/state/module_tensors.hpp>
-#include <frugal/store/checkpoint.hpp>
-#include <frugal/store/checkpoint_list.hpp>
-#include <frugal/store/manifest.hpp>
-#include <frugal/store/run_directory.hpp>
-#include <frugal/store/safetensors.hpp>
-#include <frugal/store/tensor_view.hpp>
 
 namespace frugal {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include <frugal/store/signal_free_thread.hpp>
+#include <frugal/base/signal_free_thread.hpp>
 
 namespace frugal::detail {
 

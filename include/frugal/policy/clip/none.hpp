@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {

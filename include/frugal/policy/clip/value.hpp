@@ -5,11 +5,11 @@
 
 #include <string>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
-#include <frugal/compose/rational.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/compose/rational.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

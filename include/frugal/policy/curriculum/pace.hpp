@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include <frugal/compose/rational.hpp>
+#include <frugal/core/compose/rational.hpp>
 
 namespace frugal {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/sentence.hpp>
+#include <frugal/core/compose/sentence.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/sampling/permutation.hpp>

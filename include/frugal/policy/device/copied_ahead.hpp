@@ -11,12 +11,12 @@
 #include <optional>
 #include <utility>
 
+#include <frugal/core/libtorch/side_stream.hpp>
+#include <frugal/core/libtorch/staging.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/data/wrapped_source.hpp>
-#include <frugal/libtorch/side_stream.hpp>
-#include <frugal/libtorch/staging.hpp>
 
 namespace frugal {
 

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <string>
 
-#include <frugal/run/any_run.hpp>
-#include <frugal/state/module_tensors.hpp>
-#include <frugal/state/snapshot.hpp>
+#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/state/module_tensors.hpp>
+#include <frugal/core/state/snapshot.hpp>
 
 namespace frugal::detail {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
-#include <frugal/compose/sentence.hpp>
-#include <frugal/run/services.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/compose/sentence.hpp>
+#include <frugal/core/run/services.hpp>
 
 namespace frugal::detail {
 

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/staging.hpp>
+#include <frugal/core/run/objective.hpp>
+#include <frugal/core/run/run.hpp>
 #include <frugal/data/batch.hpp>
-#include <frugal/libtorch/staging.hpp>
-#include <frugal/run/objective.hpp>
-#include <frugal/run/run.hpp>
 
 namespace frugal::detail {
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/loop/passes.hpp>
+#include <frugal/core/loop/recipe_traits.hpp>
+#include <frugal/core/run/services.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/loop/passes.hpp>
-#include <frugal/loop/recipe_traits.hpp>
-#include <frugal/run/services.hpp>
 
 namespace frugal::detail {
 

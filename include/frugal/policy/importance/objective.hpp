@@ -9,15 +9,15 @@
 #include <memory>
 #include <utility>
 
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/loss.hpp>
+#include <frugal/core/run/objective.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/fields.hpp>
 #include <frugal/data/labels.hpp>
 #include <frugal/error.hpp>
-#include <frugal/libtorch/parameters.hpp>
 #include <frugal/policy/importance/pass.hpp>
 #include <frugal/policy/importance/table.hpp>
-#include <frugal/run/loss.hpp>
-#include <frugal/run/objective.hpp>
 
 namespace frugal {
 

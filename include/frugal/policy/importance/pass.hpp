@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/sentence.hpp>
+#include <frugal/core/compose/sentence.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/sample_set.hpp>

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/optimize/fused.hpp>
 #include <frugal/policy/optimize/nothing.hpp>

@@ -15,13 +15,13 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/optimize/groups.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
 #include <frugal/policy/optimize/torch_state.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/run/phases.hpp>
 #include <frugal/policy/optimize/fused_bucket.hpp>
 #include <frugal/policy/optimize/groups.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal::detail {
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>
-#include <frugal/libtorch/parameters.hpp>
 #include <frugal/policy/optimize/fused_step.hpp>
 #include <frugal/policy/optimize/step_counters.hpp>
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>
-#include <frugal/libtorch/parameters.hpp>
 
 namespace frugal {
 

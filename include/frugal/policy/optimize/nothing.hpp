@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/compose/options.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/options.hpp>
+#include <frugal/core/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {

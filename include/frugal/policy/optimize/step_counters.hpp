@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include <frugal/run/ledger.hpp>
+#include <frugal/core/run/ledger.hpp>
 
 namespace frugal::detail {
 

@@ -4,13 +4,13 @@
 #include <string>
 #include <string_view>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
-#include <frugal/libtorch/autocast.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/autocast.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/precision/fp32.hpp>
 #include <frugal/policy/precision/hardware.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

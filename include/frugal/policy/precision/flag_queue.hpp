@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include <frugal/run/ledger.hpp>
+#include <frugal/core/run/ledger.hpp>
 
 namespace frugal::detail {
 

@@ -6,18 +6,18 @@
 #include <string>
 #include <string_view>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/composition.hpp>
-#include <frugal/compose/policy.hpp>
-#include <frugal/libtorch/autocast.hpp>
-#include <frugal/loop/recipe_traits.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/composition.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/autocast.hpp>
+#include <frugal/core/loop/recipe_traits.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/services.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/precision/fp32.hpp>
 #include <frugal/policy/precision/hardware.hpp>
 #include <frugal/policy/precision/loss_scale.hpp>
 #include <frugal/policy/skipped_windows.hpp>
-#include <frugal/run/phases.hpp>
-#include <frugal/run/services.hpp>
 
 namespace frugal {
 

@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include <frugal/compose/options.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/options.hpp>
+#include <frugal/core/compose/policy.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {

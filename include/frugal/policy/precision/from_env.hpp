@@ -10,14 +10,14 @@
 #include <utility>
 #include <variant>
 
-#include <frugal/compose/about.hpp>
-#include <frugal/compose/policy.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/phases.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/precision/bf16.hpp>
 #include <frugal/policy/precision/fp16.hpp>
 #include <frugal/policy/precision/fp32.hpp>
-#include <frugal/run/phases.hpp>
 
 namespace frugal {
 

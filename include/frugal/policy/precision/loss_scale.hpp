@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <frugal/core/state/state_reader.hpp>
 #include <frugal/error.hpp>
-#include <frugal/state/state_reader.hpp>
 
 namespace frugal {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/libtorch/recompute/function.hpp>
+#include <frugal/core/libtorch/recompute/function.hpp>
 #include <frugal/policy/recompute/segments.hpp>
 
 namespace frugal {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include <frugal/run/counters.hpp>
+#include <frugal/core/run/counters.hpp>
 
 namespace frugal {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/libtorch/recompute/chain.hpp>
+#include <frugal/core/libtorch/recompute/chain.hpp>
 #include <frugal/policy/recompute/each.hpp>
 
 namespace frugal::detail {

@@ -7,8 +7,8 @@
 #include <numbers>
 #include <string_view>
 
-#include <frugal/compose/alias_name.hpp>
-#include <frugal/compose/rational.hpp>
+#include <frugal/core/compose/alias_name.hpp>
+#include <frugal/core/compose/rational.hpp>
 
 namespace frugal {
 

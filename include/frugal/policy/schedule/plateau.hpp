@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include <frugal/compose/rational.hpp>
+#include <frugal/core/compose/rational.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include <frugal/store/signal_handlers.hpp>
+#include <frugal/base/signal_handlers.hpp>
 
 namespace frugal::detail {
 

@@ -4,6 +4,7 @@
 // them all. Every sample is a number, by which a test knows it.
 #pragma once
 
+#include <frugal/core/loop/consumed.hpp>
 #include <frugal/data/arrow/csv.hpp>
 #include <frugal/data/arrow/jsonl.hpp>
 #include <frugal/data/arrow/parquet_set.hpp>
@@ -28,7 +29,6 @@
 #include <frugal/data/shards/tar_set.hpp>
 #include <frugal/data/shards/text_lines.hpp>
 #include <frugal/data/source.hpp>
-#include <frugal/loop/consumed.hpp>
 
 #include <ATen/ATen.h>
 

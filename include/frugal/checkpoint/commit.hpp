@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/base/file.hpp>
+#include <frugal/base/folder.hpp>
+#include <frugal/base/hash.hpp>
+#include <frugal/checkpoint/checkpoint.hpp>
+#include <frugal/checkpoint/manifest.hpp>
+#include <frugal/error.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace frugal {
+
+namespace detail {
+
+inline std::string step_name(std::uint64_t step) {
+  char name[40];
+  std::snprintf(name, sizeof name, "step-%08llu", static_cast<unsigned long long>(step));
+  return name;
+}
+
+/// A unique name for a folder that is being made or removed; new in every call.
+inline std::string temporary_name(std::string const& of) {
+  static std::atomic<unsigned> count{0};
+  return std::string(temporary_prefix) + of + "-" + std::to_string(::getpid()) + "-" +
+         std::to_string(count++);
+}
+
+/// For clean-up that may fail: the next start removes the rest.
+inline void try_remove_tree(std::filesystem::path const& path) noexcept {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+}  // namespace detail
+
+/// Writes one checkpoint under a temporary name and publishes it atomically.
+///
+/// It fsyncs every file, then the manifest, then the folder; then it renames the folder and fsyncs
+/// the parent. At any moment, and after any crash, readers see the whole checkpoint or none. A
+/// writer destroyed without commit() removes everything that it wrote.
+class CheckpointWriter {
+ public:
+  using Sink = Hashed<File>;
+
+  /// `checkpoints` is an existing folder.
+  CheckpointWriter(std::filesystem::path checkpoints, std::uint64_t step, std::uint64_t serial)
+      : checkpoints_(std::move(checkpoints)) {
+    manifest_.step = step;
+    manifest_.serial = serial;
+    name_ = detail::step_name(step);
+    auto const temporary = checkpoints_ / detail::temporary_name(name_);
+    create_folder(temporary);
+    temporary_ = temporary;
+  }
+  CheckpointWriter(CheckpointWriter&& other) noexcept
+      : checkpoints_(std::move(other.checkpoints_)),
+        temporary_(std::exchange(other.temporary_, {})),
+        name_(std::move(other.name_)),
+        manifest_(std::move(other.manifest_)) {}
+  CheckpointWriter& operator=(CheckpointWriter&&) = delete;
+  ~CheckpointWriter() {
+    if (!temporary_.empty()) detail::try_remove_tree(temporary_);
+  }
+
+  /// Writes one file: `fill(sink)` calls sink.write(std::span<std::byte const>) any number of
+  /// times. `expected`, in bytes, reserves disk space first. On return the file is on disk.
+  template <class Fill>
+  void add(std::string name, Fill&& fill, std::uint64_t expected = 0) {
+    require_open();
+    bool const twice = std::any_of(manifest_.files.begin(), manifest_.files.end(),
+                                   [&](FileEntry const& entry) { return entry.name == name; });
+    if (twice || !detail::is_file_name(name) || name == detail::gold_name) {
+      throw StoreError(
+          {.what = "a checkpoint cannot have a file of this name",
+           .where = name,
+           .why = twice ? "it has one already" : "it is not a plain file name",
+           .fix = "Give each file a name of its own, in UTF-8 and without a folder in it."});
+    }
+    File file = File::create(temporary_ / name);
+    file.reserve(expected);
+    Sink sink(file);
+    std::forward<Fill>(fill)(sink);
+    file.sync();
+    file.close();
+    manifest_.files.push_back({std::move(name), sink.size(), sink.digest()});
+  }
+
+  /// Publishes the checkpoint. If this throws, the existing checkpoints are unchanged.
+  ///
+  /// An older save of the same step is replaced atomically. If that one is marked gold, or
+  /// `replaces` is false, it stays, and the new one gets a numbered name.
+  SavedCheckpoint commit(std::map<std::string, double> const& metrics = {}, bool replaces = true) {
+    require_open();
+    // Store metrics as they will read again: JSON has no infinities and no text outside UTF-8.
+    for (auto const& [name, value] : metrics) {
+      manifest_.metrics[detail::as_utf8(name)] =
+          std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
+    }
+    manifest_.saved_at = static_cast<std::int64_t>(std::time(nullptr));
+    File file = File::create(temporary_ / Manifest::file_name);
+    file.write(detail::bytes_of(manifest_.text()));
+    file.sync();
+    file.close();
+    sync_folder(temporary_);
+    auto const folder = publish(replaces);
+    return {.folder = folder, .manifest = manifest_, .gold = false};
+  }
+
+ private:
+  std::filesystem::path publish(bool replaces) {
+    auto usual = checkpoints_ / name_;
+    if (rename_to_free(temporary_, usual)) {
+      sync_or([&] { rename_path(usual, temporary_); });
+      temporary_.clear();
+      return usual;
+    }
+    bool const ours = replaces && is_replaceable(usual);
+    if (ours && exchange_paths(temporary_, usual)) {
+      sync_or([&] { exchange_paths(temporary_, usual); });
+      detail::try_remove_tree(std::exchange(temporary_, {}));  // now the older save
+      return usual;
+    }
+    auto other = usual;
+    for (int number = 2; !rename_to_free(temporary_, other); ++number) {
+      other = usual;
+      other += "." + std::to_string(number);
+    }
+    sync_or([&] { rename_path(other, temporary_); });
+    temporary_.clear();
+    if (ours) {
+      auto const old = checkpoints_ / detail::temporary_name(name_);
+      std::error_code ignored;
+      std::filesystem::rename(usual, old, ignored);
+      if (!ignored) detail::try_remove_tree(old);
+    }
+    return other;
+  }
+
+  /// Takes back a checkpoint whose name may not survive a crash. It would look safe, and retention
+  /// might delete older ones because of it.
+  template <class Undo>
+  void sync_or(Undo&& undo) {
+    try {
+      sync_folder(checkpoints_);
+    } catch (StoreError const&) {
+      try {
+        undo();
+      } catch (StoreError const&) {
+        temporary_.clear();  // it is published whole; remove nothing from it
+      }
+      throw;
+    }
+  }
+
+  static bool is_replaceable(std::filesystem::path const& folder) {
+    std::error_code ignored;
+    return std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored)) &&
+           std::filesystem::exists(folder / Manifest::file_name, ignored) &&
+           !std::filesystem::exists(folder / detail::gold_name, ignored);
+  }
+
+  void require_open() const {
+    if (!temporary_.empty()) return;
+    throw StoreError({.what = "this checkpoint is committed already",
+                      .where = (checkpoints_ / name_).string(),
+                      .why = "",
+                      .fix = "Begin a new one for each save."});
+  }
+
+  std::filesystem::path checkpoints_;
+  std::filesystem::path temporary_;  ///< empty after commit()
+  std::string name_;
+  Manifest manifest_;
+};
+
+}  // namespace frugal

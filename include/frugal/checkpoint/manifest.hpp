@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/base/hash.hpp>
+#include <frugal/base/json_text.hpp>
+#include <frugal/error.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace frugal {
+
+/// A checkpoint in a newer format than this library knows. It may be whole; this library cannot
+/// tell.
+struct NewerFormatError : FormatError {
+  using FormatError::FormatError;
+};
+
+/// One file of a checkpoint, as written.
+struct FileEntry {
+  std::string name;        ///< without a folder
+  std::uint64_t size = 0;  ///< in bytes
+  std::uint64_t hash = 0;  ///< XXH3, 64 bits
+
+  bool operator==(FileEntry const&) const = default;
+};
+
+/// The contents of a checkpoint: manifest.json, written last.
+///
+/// Its last line holds the hash of all bytes before it, so that a changed manifest is detected like
+/// any other changed file. The rest is plain JSON that anything can read.
+struct Manifest {
+  static constexpr std::string_view file_name = "manifest.json";
+  static constexpr std::uint64_t newest_version = 1;
+  static constexpr std::size_t largest = std::size_t{16} << 20;  ///< read limit, in bytes
+  /// Larger serials are rejected: they would leave no room for the next in a JSON number.
+  static constexpr std::uint64_t largest_serial = std::uint64_t{1} << 62;
+
+  std::uint64_t step = 0;                 ///< optimizer steps done
+  std::uint64_t serial = 0;               ///< counts the saves of a run; the highest is the newest
+  std::int64_t saved_at = 0;              ///< seconds since 1970, UTC; used only for ages
+  std::map<std::string, double> metrics;  ///< at this step; a non-finite value reads back as NaN
+  std::vector<FileEntry> files;
+
+  /// The text that parse_manifest (manifest_reader.hpp) reads.
+  std::string text() const;
+};
+
+namespace detail {
+
+inline std::span<std::byte const> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span<char const>(text.data(), text.size()));
+}
+
+/// Whether a name can neither leave the checkpoint's folder nor mean the manifest.
+inline bool is_file_name(std::string_view name) {
+  return !name.empty() && name.size() <= 255 && name.front() != '.' &&
+         name != Manifest::file_name && is_utf8(name) &&
+         std::none_of(name.begin(), name.end(), [](char c) {
+           return c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+         });
+}
+
+inline constexpr std::string_view manifest_seal = ",\n  \"xxh3\": \"";
+
+/// Appends the lines of an array or object, each by `append(out, element)`.
+template <class Elements, class Append>
+void append_lines(std::string& out, char open, char close, Elements const& elements,
+                  Append&& append) {
+  out += open;
+  char const* before = "\n    ";
+  for (auto const& element : elements) {
+    out += before;
+    append(element);
+    before = ",\n    ";
+  }
+  if (!elements.empty()) out += "\n  ";
+  out += close;
+}
+
+}  // namespace detail
+
+inline std::string Manifest::text() const {
+  std::string out = "{\n  \"format\": \"frugal checkpoint\"";
+  auto const add = [&](char const* name, std::uint64_t number) {
+    out.append(",\n  \"").append(name).append("\": ").append(std::to_string(number));
+  };
+  add("version", newest_version);
+  add("step", step);
+  add("serial", serial);
+  add("saved_at", static_cast<std::uint64_t>(std::max<std::int64_t>(saved_at, 0)));
+  out += ",\n  \"metrics\": ";
+  detail::append_lines(out, '{', '}', metrics, [&](auto const& metric) {
+    // A name may hold any bytes; a save must not fail because of it.
+    detail::append_json(out, detail::as_utf8(metric.first));
+    out += ": ";
+    detail::append_json(out, metric.second);
+  });
+  out += ",\n  \"files\": ";
+  detail::append_lines(out, '[', ']', files, [&](FileEntry const& file) {
+    out += "{\"name\": ";
+    detail::append_json(out, file.name);
+    out +=
+        ", \"size\": " + std::to_string(file.size) + ", \"xxh3\": \"" + hex_of(file.hash) + "\"}";
+  });
+  std::uint64_t const hash = Hash::of(detail::bytes_of(out));
+  return out.append(detail::manifest_seal).append(hex_of(hash)).append("\"\n}\n");
+}
+
+}  // namespace frugal

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/base/in_order.hpp>
+#include <frugal/base/json_text.hpp>
+#include <frugal/checkpoint/safetensors_fault.hpp>
+#include <frugal/checkpoint/tensor_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace frugal {
+
+/// A sink: `write` takes all of the bytes, or throws.
+template <class T>
+concept ByteSink = requires(T& sink, std::span<std::byte const> bytes) { sink.write(bytes); };
+
+/// Writes tensors as a safetensors file. The same tensors and metadata give the same bytes, in any
+/// order of arguments: the bytes that the format's reference implementation writes (except for its
+/// order of metadata, which is arbitrary).
+///
+/// Cost    the header; tensors go from their memory to the sink. Only `write` reads their bytes, so
+///         a plan can be made once and written again whenever they have changed.
+/// Errors  FormatError naming the tensor for anything that the format cannot hold or readers
+///         refuse: duplicate names, the name __metadata__, text that is not UTF-8, bytes that do
+///         not fit shape and dtype, more than 100,000,000 bytes of header.
+class SafetensorsWriter {
+ public:
+  using Metadata = std::map<std::string, std::string>;
+
+  /// The tensors' bytes must outlive the writer, names and shapes need not; errors call the file
+  /// `name`.
+  explicit SafetensorsWriter(std::vector<TensorView> tensors, Metadata const& metadata = {},
+                             std::string name = "safetensors")
+      : name_(std::move(name)) {
+    detail::put_in_order(tensors, [](TensorView const& a, TensorView const& b) {
+      return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
+    });
+    for (TensorView const& tensor : tensors) check(tensor);
+    check_names(tensors);
+    write_header(tensors, metadata);
+    data_.reserve(tensors.size());
+    for (TensorView const& tensor : tensors) data_.push_back(tensor.bytes);
+  }
+
+  /// Size of the whole file in bytes.
+  std::uint64_t size() const noexcept { return header_.size() + data_size_; }
+
+  /// Writes the file from first to last byte.
+  template <ByteSink Sink>
+  void write(Sink& sink) const {
+    sink.write(std::as_bytes(std::span(header_)));
+    // Small tensors are gathered: a system call for each would cost more than the copy.
+    std::unique_ptr<std::byte[]> gathered;
+    std::size_t filled = 0;
+    auto const flush = [&] {
+      if (filled != 0) sink.write(std::span<std::byte const>(gathered.get(), filled));
+      filled = 0;
+    };
+    for (std::span<std::byte const> const bytes : data_) {
+      std::size_t const size = bytes.size();
+      if (size == 0) continue;
+      if (size > gather_most || filled + size > gather_size) flush();
+      if (size > gather_most) {
+        sink.write(bytes);
+        continue;
+      }
+      if (!gathered) gathered = std::make_unique_for_overwrite<std::byte[]>(gather_size);
+      std::memcpy(gathered.get() + filled, bytes.data(), size);
+      filled += size;
+    }
+    flush();
+  }
+
+ private:
+  static constexpr std::size_t gather_size = std::size_t{64} << 10;
+  static constexpr std::size_t gather_most = std::size_t{8} << 10;
+
+  void check(TensorView const& tensor) const {
+    auto const bits = tensor_bits(tensor.dtype, tensor.shape);
+    std::string const type(dtype_name(tensor.dtype));
+    if (!bits) {
+      refuse(tensor.name, "the tensor is too large",
+             "the product of its extents does not fit into 64 bits", "Check its shape.");
+    }
+    if (*bits % 8 != 0) {
+      refuse(tensor.name, "the tensor ends within a byte",
+             std::to_string(*bits) + " bits of " + type + " are not a whole number of bytes",
+             "Pad the tensor.");
+    }
+    if (*bits / 8 != tensor.bytes.size()) {
+      refuse(tensor.name, "the tensor's shape does not fit its bytes",
+             "its shape of " + type + " takes " + std::to_string(*bits / 8) + " bytes, and " +
+                 std::to_string(tensor.bytes.size()) + " are given",
+             "Give all bytes of a contiguous tensor, and no others.");
+    }
+    if (tensor.name == detail::safetensors_metadata_key) {
+      refuse(tensor.name, "the tensor has the name of the metadata",
+             "the format reserves that name", "Give the tensor another name.");
+    }
+  }
+
+  void check_names(std::vector<TensorView> const& tensors) const {
+    std::vector<std::string_view> names;
+    names.reserve(tensors.size());
+    for (TensorView const& tensor : tensors) names.push_back(tensor.name);
+    detail::put_in_order(names, [](std::string_view a, std::string_view b) { return a < b; });
+    if (auto const twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+      refuse(*twice, "two tensors have one name", "", "Give each a name of its own.");
+    }
+  }
+
+  void write_header(std::vector<TensorView> const& tensors, Metadata const& metadata) {
+    header_.assign(detail::safetensors_length_bytes, '\0');
+    header_ += '{';
+    if (!metadata.empty()) {
+      quote(detail::safetensors_metadata_key);
+      header_ += ':';
+      char separator = '{';
+      for (auto const& [key, value] : metadata) {
+        header_ += std::exchange(separator, ',');
+        quote(key);
+        header_ += ':';
+        quote(value);
+      }
+      header_ += "},";
+    }
+    for (TensorView const& tensor : tensors) describe(tensor);
+    if (header_.back() == ',') header_.pop_back();
+    header_ += '}';
+    // Padding aligns the first tensor, and by their order all others.
+    header_.resize((header_.size() + 7) / 8 * 8, ' ');
+    std::uint64_t const length = header_.size() - detail::safetensors_length_bytes;
+    if (length > detail::safetensors_most_header) {
+      detail::safetensors_fail(name_, "", detail::safetensors_no_place, "the header is too large",
+                               std::to_string(tensors.size()) + " tensors and the metadata take " +
+                                   std::to_string(length) + " bytes, and 100000000 are allowed",
+                               "Write several files, or less metadata.");
+    }
+    std::memcpy(header_.data(), &length, sizeof length);
+  }
+
+  void describe(TensorView const& tensor) {
+    quote(tensor.name);
+    header_.append(R"(:{"dtype":")").append(dtype_name(tensor.dtype)).append(R"(","shape":[)");
+    for (std::uint64_t const extent : tensor.shape) {
+      header_.append(std::to_string(extent)).append(1, ',');
+    }
+    if (!tensor.shape.empty()) header_.pop_back();
+    header_.append(R"(],"data_offsets":[)").append(std::to_string(data_size_)).append(1, ',');
+    data_size_ += tensor.bytes.size();
+    header_.append(std::to_string(data_size_)).append("]},");
+  }
+
+  void quote(std::string_view text) {
+    if (!detail::is_utf8(text)) {
+      detail::safetensors_fail(
+          name_, "", detail::safetensors_no_place, "a name or a text of the metadata is not UTF-8",
+          "it reads " + detail::safetensors_quoted(text), "Give it in UTF-8, as JSON demands.");
+    }
+    detail::append_json(header_, text);
+  }
+
+  [[noreturn]] void refuse(std::string_view tensor, std::string what, std::string why,
+                           std::string fix) const {
+    detail::safetensors_fail(name_, detail::safetensors_tensor(tensor),
+                             detail::safetensors_no_place, std::move(what), std::move(why),
+                             std::move(fix));
+  }
+
+  std::string name_;
+  std::string header_;  ///< preceded by its length
+  std::vector<std::span<std::byte const>> data_;
+  std::uint64_t data_size_ = 0;
+};
+
+}  // namespace frugal

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <frugal/core/compose/recipe.hpp>
+#include <frugal/core/compose/storage.hpp>
+
+namespace frugal::detail {
+
+template <class Slot, class... Ps>
+inline constexpr bool fills = (false || ... || (Ps::kind::name == Slot::name));
+
+/// Whether the list has a policy of the kind.
+template <class Kind, class List>
+inline constexpr bool has = false;
+template <class Kind, class... Ps>
+inline constexpr bool has<Kind, list<Ps...>> = fills<Kind, Ps...>;
+
+/// A recipe with the null policy in every slot that it leaves open.
+template <class Slots, class Policies>
+struct complete;
+template <class... Slots, class... Ps>
+struct complete<list<Slots...>, list<Ps...>> {
+  using type = concat<list<Ps...>, std::conditional_t<fills<Slots, Ps...>, list<>,
+                                                      list<typename null_policy<Slots>::type>>...>;
+};
+
+template <class Policies>
+struct in_order;
+template <class... Ps>
+struct in_order<list<Ps...>> {
+  static constexpr auto const& order = order_in<Ps...>;
+
+  template <std::size_t... Is>
+  static list<type_at<list<Ps...>, order.position[Is]>...> pick(std::index_sequence<Is...>);
+  using type = decltype(pick(std::index_sequence_for<Ps...>{}));
+};
+
+/// The policies of a recipe, slots completed, in an order that is the same for all permutations.
+template <class Slots, class Policies>
+using composed = typename in_order<typename complete<Slots, Policies>::type>::type;
+
+template <class List>
+struct storage_of;
+template <class... Ps>
+struct storage_of<list<Ps...>> {
+  using type = Storage<Ps...>;
+};
+
+/// An illegal recipe is not composed, so that its sentences are the only errors.
+template <bool Legal, class Slots, class Policies>
+struct composed_if {
+  using type = composed<Slots, list<>>;
+};
+template <class Slots, class Policies>
+struct composed_if<true, Slots, Policies> {
+  using type = composed<Slots, Policies>;
+};
+template <bool Legal, class Slots, class Policies>
+using composed_if_legal = typename composed_if<Legal, Slots, Policies>::type;
+
+/// The position of the policy with that kind.
+template <class K, class... Ps>
+consteval std::size_t index_of(list<Ps...>) {
+  constexpr auto const& infos = infos_of<Ps...>;
+  std::size_t index = 0;
+  while (index < infos.size() && infos[index].kind != K::name) ++index;
+  return index;
+}
+
+/// The position of number I of the policies of a kind; the length of the list without one.
+template <class K, class... Ps>
+consteval std::size_t index_of_nth(std::size_t nth, list<Ps...>) {
+  constexpr auto const& infos = infos_of<Ps...>;
+  for (std::size_t index = 0; index < infos.size(); ++index) {
+    if (infos[index].kind == K::name && nth-- == 0) return index;
+  }
+  return infos.size();
+}
+
+/// The policy in a slot.
+template <class K, class List>
+using slot_of = type_at<List, index_of<K>(List{})>;
+
+/// Refuses, for each policy that watches validation, a fit without validation data.
+template <class... Ps>
+constexpr bool require_validation(list<Ps...>) {
+  return (true & ... & []<class P>(std::type_identity<P>) {
+    if constexpr (requires { typename P::watches_validation; }) {
+      if constexpr (!std::is_void_v<typename P::watches_validation>) {
+        return P::watches_validation::template require<false, P>();
+      }
+    }
+    return true;
+  }(std::type_identity<Ps>{}));
+}
+
+/// Refuses a training source that a policy's `source_demands` do not take, and one which says, with
+/// `trained_with`, the kind of a policy that the recipe lacks. `Order` is the source's order_type.
+template <class Source, class Order, class... Ps>
+constexpr bool require_source(list<Ps...>) {
+  constexpr auto met = []<class P, class... Ds>(std::type_identity<P>, list<Ds...>) {
+    return (true & ... & Ds::sentence::template require<Ds::template met<Source>, P, Source>());
+  };
+  bool all = (true & ... & met(std::type_identity<Ps>{}, typename source_demands_of<Ps>::type{}));
+  if constexpr (requires { typename Order::trained_with; }) {
+    constexpr bool has =
+        (false || ... || std::same_as<typename Ps::kind, typename Order::trained_with>);
+    all = Order::trained_without::template require<has, Source>() && all;
+  }
+  return all;
+}
+
+/// Assigns a policy's value to the first unassigned leaf of its type.
+template <class... Ps>
+class Assignment {
+ public:
+  explicit Assignment(Storage<Ps...>& storage) : storage_(storage) {}
+
+  // A Recipe passed as a value only names types; it has no settings.
+  template <class... Rs>
+  Assignment& operator<<(Recipe<Rs...> const&) {
+    return *this;
+  }
+  template <class P>
+  Assignment& operator<<(P const& value) {
+    static_assert((... || std::same_as<P, Ps>),
+                  "frugal: this policy value is not in the trainer's recipe. Name its type in the "
+                  "Trainer, or let the types be deduced from the values.");
+    assign(value, std::index_sequence_for<Ps...>{});
+    return *this;
+  }
+
+ private:
+  template <class P, std::size_t... Is>
+  void assign(P const& value, std::index_sequence<Is...>) {
+    bool assigned = false;
+    (assign_at<Is>(value, assigned), ...);
+  }
+  template <std::size_t I, class P>
+  void assign_at(P const& value, bool& assigned) {
+    if constexpr (std::same_as<P, type_at<list<Ps...>, I>>) {
+      if (assigned || taken_[I]) return;
+      get<I>(storage_) = value;
+      assigned = taken_[I] = true;
+    }
+  }
+
+  Storage<Ps...>& storage_;
+  bool taken_[sizeof...(Ps) + 1] = {};
+};
+
+template <class... Ps>
+Assignment<Ps...> assignment_to(Storage<Ps...>& storage, list<Ps...>) {
+  return Assignment<Ps...>(storage);
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/compose/legality.hpp>
+#include <frugal/core/compose/scope.hpp>
+#include <frugal/core/compose/services.hpp>
+#include <frugal/core/compose/state_of.hpp>
+#include <frugal/core/compose/storage.hpp>
+
+namespace frugal {
+
+/// Holds the States of a recipe's policies during a fit, and dispatches hooks to them.
+///
+/// `Ps` come in their computed order. A hook without subscribers costs no call, no argument and no
+/// branch: `emit` folds over the subscribers alone, which are known at compile time.
+template <class Context, class... Ps>
+class Engine {
+  static_assert((true & ... & detail::well_formed<Ps, Context>(all_hooks{})));
+
+ public:
+  static constexpr auto const& infos = detail::infos_of<Ps...>;
+  using states = detail::Storage<typename detail::state_of<Ps, Context>::type...>;
+
+  /// `settings` is the Storage of the policies' values.
+  template <class Settings>
+  explicit Engine(Settings const& settings) : states_(std::in_place, settings) {}
+
+  Engine(Engine const&) = delete;
+  Engine& operator=(Engine const&) = delete;
+
+  template <class Hook>
+  static constexpr std::size_t subscriber_count = [] {
+    std::size_t count = 0;
+    for (detail::PolicyInfo const& info : infos) count += (info.listens >> Hook::index) & 1U;
+    return count;
+  }();
+  template <class Hook>
+  static constexpr bool has_subscribers = subscriber_count<Hook> != 0;
+
+  /// Calls every subscriber in order. A stop verdict does not short-circuit: every subscriber sees
+  /// the event. `on_verdict(kind)` is called for each policy that asks to stop.
+  template <class Hook, class Phase, class OnVerdict>
+  flow emit(Phase& phase, OnVerdict&& on_verdict) {
+    return emit_to<Hook>(phase, on_verdict, subscribers<Hook>());
+  }
+  template <class Hook, class Phase>
+  void emit(Phase& phase) {
+    static_cast<void>(emit_to<Hook>(phase, [](std::string_view) {}, subscribers<Hook>()));
+  }
+
+  /// Calls every subscriber, also behind one that throws a std::exception. Returns the first of
+  /// these, or null; `on_further(kind, exception)` gets each later one.
+  template <class Hook, class Phase, class OnFurther>
+  std::exception_ptr emit_to_all(Phase& phase, OnFurther&& on_further) {
+    std::exception_ptr first;
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (call_kept<Hook, Is>(phase, first, on_further), ...);
+    }(subscribers<Hook>());
+    return first;
+  }
+
+  /// Calls the slots alone: observers do not see a trial step that will be undone.
+  template <class Hook, class Phase>
+  void emit_to_slots(Phase& phase) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (call_slot<Hook, Is>(phase), ...);
+    }(subscribers<Hook>());
+  }
+
+  /// Calls only those slots that listen to `Other` as well.
+  template <class Hook, class Other, class Phase>
+  void emit_to_slots_of(Phase& phase) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      ((((infos[Is].listens >> Other::index) & 1U) != 0 ? call_slot<Hook, Is>(phase) : void()),
+       ...);
+    }(subscribers<Hook>());
+  }
+
+  /// Like emit, for an event that can be interrupted and completed later: skips the subscribers
+  /// whose scope names are in `done`. If an exception passes through, `done` lists those that
+  /// have completed the event. `current` is the position of the subscriber that is being called.
+  template <class Hook, class Phase, class OnVerdict>
+  flow emit_to_others(std::vector<std::string>& done, std::size_t& current, Phase& phase,
+                      OnVerdict&& on_verdict) {
+    return emit_rest<Hook>(done, current, phase, on_verdict, subscribers<Hook>());
+  }
+
+  /// The scope names of the first `count` policies in order.
+  static std::vector<std::string> names_of_first(std::size_t count) {
+    return detail::first_scopes(infos, count);
+  }
+
+  /// Asks every subscriber. True if any answers true; `on_verdict(kind)` is called for each of
+  /// those.
+  template <class Hook, class Phase, class OnVerdict>
+  bool ask(Phase& phase, OnVerdict&& on_verdict) {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      return (false | ... | any_of<Hook, Is>(phase, on_verdict));
+    }(subscribers<Hook>());
+  }
+
+  /// Calls `body` inside every subscriber's guard; the first in order is the outermost. If `body`
+  /// returns nothing, it must be reached: PolicyError if a guard does not call next().
+  template <class Hook, class Phase, class Body>
+  decltype(auto) surround(Phase& phase, Body&& body) {
+    if constexpr (has_subscribers<Hook> && std::is_void_v<decltype(body())>) {
+      bool reached = false;
+      auto counted = [&] {
+        reached = true;
+        body();
+      };
+      nest<Hook, 0>(phase, counted);
+      if (!reached) detail::refuse_unreached(Hook::name);
+    } else {
+      return nest<Hook, 0>(phase, body);
+    }
+  }
+
+  /// Like surround, inside the slots' guards alone.
+  template <class Hook, class Phase, class Body>
+  decltype(auto) surround_slots(Phase& phase, Body&& body) {
+    return nest<Hook, 0, /*SlotsAlone=*/true>(phase, body);
+  }
+
+  /// Whether a policy of the recipe provides the service.
+  template <class Service>
+  static constexpr bool provides = (false || ... || detail::is_provided_by<Service, Ps>);
+
+  /// The position, in order, of the policy that provides it; that of none without one.
+  template <class Service>
+  static constexpr std::size_t provider_index() {
+    constexpr bool found[] = {detail::is_provided_by<Service, Ps>..., true};
+    std::size_t i = 0;
+    while (!found[i]) ++i;
+    return i;
+  }
+
+  /// The State of the policy that provides it.
+  template <class Service>
+  auto& provider() {
+    static_assert(provides<Service>, "frugal: no policy of this recipe provides that service.");
+    return detail::get<provider_index<Service>()>(states_);
+  }
+
+  /// The State of the policy with that kind.
+  template <class Kind>
+  auto& state() {
+    constexpr std::size_t index = [] {
+      for (std::size_t i = 0; i < sizeof...(Ps); ++i) {
+        if (infos[i].kind == Kind::name) return i;
+      }
+      return sizeof...(Ps);
+    }();
+    static_assert(index < sizeof...(Ps), "frugal: this recipe has no policy of that kind.");
+    return detail::get<index>(states_);
+  }
+
+  /// Passes every persistent State to the archive, each in a scope named after its kind ("Log",
+  /// "Log.1" for a second one), in the computed order: the schema of a checkpoint. A State that
+  /// declares `using dispensable = void` may be absent on either side. With `slots_alone`, skips
+  /// observers; with `only`, skips all scopes but that one.
+  template <class Archive>
+  void persist(Archive& archive, bool slots_alone = false, std::string_view only = {}) {
+    persist_each(archive, slots_alone, only, std::index_sequence_for<Ps...>{});
+  }
+
+  /// The scopes that persist() shows, in its order.
+  static std::vector<detail::SavedScope> saved_scopes() {
+    std::vector<detail::SavedScope> scopes;
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (add_saved_scope<Is>(scopes), ...);
+    }(std::index_sequence_for<Ps...>{});
+    return scopes;
+  }
+
+ private:
+  template <class Hook>
+  static constexpr auto subscriber_table = [] {
+    std::array<std::size_t, subscriber_count<Hook>> table{};
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < sizeof...(Ps); ++i) {
+      if ((infos[i].listens >> Hook::index) & 1U) table[at++] = i;
+    }
+    return table;
+  }();
+
+  template <class Hook>
+  static constexpr auto subscribers() {
+    return []<std::size_t... Is>(std::index_sequence<Is...>) {
+      return std::index_sequence<subscriber_table<Hook>[Is]...>{};
+    }(std::make_index_sequence<subscriber_count<Hook>>{});
+  }
+
+  template <class Hook, class Phase, class OnVerdict, std::size_t... Is>
+  flow emit_to(Phase& phase, OnVerdict&& on_verdict, std::index_sequence<Is...>) {
+    flow verdict = flow::proceed;
+    ((verdict |= call_one<Hook, Is>(phase, on_verdict)), ...);
+    return verdict;
+  }
+
+  template <class Hook, class Phase, class OnVerdict, std::size_t... Is>
+  flow emit_rest(std::vector<std::string>& done, std::size_t& current, Phase& phase,
+                 OnVerdict&& on_verdict, std::index_sequence<Is...>) {
+    flow verdict = flow::proceed;
+    std::size_t reached = 0;
+    [[maybe_unused]] auto const call_rest = [&]<std::size_t I>(std::index_sequence<I>) {
+      if (done.empty() || !detail::is_among(done, scope_of(I))) {
+        current = I;
+        verdict |= call_one<Hook, I>(phase, on_verdict);
+      }
+      ++reached;
+    };
+    try {
+      (call_rest(std::index_sequence<Is>{}), ...);
+    } catch (...) {
+      // Appended to the names already there: a recipe that changed may have another order.
+      std::size_t at = 0;
+      ((at++ < reached && !detail::is_among(done, scope_of(Is)) ? done.push_back(scope_of(Is))
+                                                                : void()),
+       ...);
+      throw;
+    }
+    return verdict;
+  }
+
+  template <class Hook, std::size_t I, class Phase, class OnVerdict>
+  bool any_of(Phase& phase, OnVerdict&& on_verdict) {
+    bool const answer = Hook::call(detail::get<I>(states_), phase);
+    if (answer) on_verdict(infos[I].kind);
+    return answer;
+  }
+
+  template <class Hook, std::size_t I, class Phase, class OnVerdict>
+  flow call_one(Phase& phase, OnVerdict&& on_verdict) {
+    auto& state = detail::get<I>(states_);
+    if constexpr (std::same_as<decltype(Hook::call(state, phase)), flow>) {
+      flow const verdict = Hook::call(state, phase);
+      if (verdict == flow::stop) on_verdict(infos[I].kind);
+      return verdict;
+    } else {
+      Hook::call(state, phase);
+      return flow::proceed;
+    }
+  }
+
+  template <class Hook, std::size_t I, class Phase, class OnFurther>
+  void call_kept(Phase& phase, std::exception_ptr& first, OnFurther&& on_further) {
+    try {
+      Hook::call(detail::get<I>(states_), phase);
+    } catch (std::exception const&) {  // others, such as a thread's cancellation, pass at once
+      if (first) {
+        on_further(infos[I].kind, std::current_exception());
+      } else {
+        first = std::current_exception();
+      }
+    }
+  }
+
+  template <class Hook, std::size_t I, class Phase>
+  void call_slot(Phase& phase) {
+    if constexpr (infos[I].slot) Hook::call(detail::get<I>(states_), phase);
+  }
+
+  template <class Hook, std::size_t Depth, bool SlotsAlone = false, class Phase, class Body>
+  decltype(auto) nest(Phase& phase, Body& body) {
+    if constexpr (Depth == subscriber_count<Hook>) {
+      return body();
+    } else if constexpr (SlotsAlone && !infos[subscriber_table<Hook>[Depth]].slot) {
+      return nest<Hook, Depth + 1, SlotsAlone>(phase, body);
+    } else {
+      auto next = [&]() -> decltype(auto) {
+        return nest<Hook, Depth + 1, SlotsAlone>(phase, body);
+      };
+      return Hook::call(detail::get<subscriber_table<Hook>[Depth]>(states_), phase, next);
+    }
+  }
+
+  template <class Archive, std::size_t... Is>
+  void persist_each(Archive& archive, bool slots_alone, std::string_view only,
+                    std::index_sequence<Is...>) {
+    ((slots_alone && !infos[Is].slot ? void() : persist_one<Is>(archive, only)), ...);
+  }
+  template <std::size_t I, class Archive>
+  void persist_one(Archive& archive, std::string_view only) {
+    auto& state = detail::get<I>(states_);
+    using State = std::remove_reference_t<decltype(state)>;
+    if constexpr (detail::persists<State>) {
+      std::string const scope = scope_of(I);
+      if (!only.empty() && scope != only) return;
+      constexpr bool dispensable = requires { typename State::dispensable; };
+      if constexpr (dispensable && requires { archive.has(scope); }) {
+        if (!archive.has(scope)) return;
+      }
+      archive.scope(scope, [&](auto& inner) {
+        bool mark = true;
+        if constexpr (dispensable) inner("dispensable", mark);
+        state.persist(inner);
+      });
+    }
+  }
+
+  template <std::size_t I>
+  static void add_saved_scope(std::vector<detail::SavedScope>& scopes) {
+    using State = std::remove_reference_t<decltype(detail::get<I>(std::declval<states&>()))>;
+    if constexpr (detail::persists<State>) {
+      constexpr bool dispensable = requires { typename State::dispensable; };
+      scopes.push_back({scope_of(I), dispensable});
+    }
+  }
+
+  static std::string scope_of(std::size_t which) { return detail::scope_of(infos, which); }
+
+  [[no_unique_address]] states states_;
+};
+
+}  // namespace frugal

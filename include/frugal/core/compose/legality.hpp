@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <frugal/core/compose/order.hpp>
+#include <frugal/core/compose/policy.hpp>
+
+namespace frugal::detail {
+
+template <class... Ps>
+inline constexpr std::array<PolicyInfo, sizeof...(Ps)> infos_of{info_of<Ps>...};
+
+/// Their order; a variable template, so that it is computed once per recipe.
+template <class... Ps>
+inline constexpr Order<sizeof...(Ps)> order_in = order_of(infos_of<Ps...>);
+
+/// Whether the kind is present. A slot always is: its null policy fills it.
+template <std::size_t N>
+constexpr bool has_kind(std::array<PolicyInfo, N> const& infos, unsigned long long kind,
+                        bool slot) {
+  if (slot) return true;
+  for (PolicyInfo const& info : infos) {
+    if (info.key == kind) return true;
+  }
+  return false;
+}
+
+/// Whether the kind is present and not null: a null policy transforms nothing, so nothing conflicts
+/// with it.
+template <std::size_t N>
+constexpr bool has_active_kind(std::array<PolicyInfo, N> const& infos, unsigned long long kind) {
+  for (PolicyInfo const& info : infos) {
+    if (info.key == kind && !info.null) return true;
+  }
+  return false;
+}
+
+template <std::size_t N>
+constexpr bool repeats(std::array<PolicyInfo, N> const& infos, std::size_t which) {
+  if (infos[which].repeatable) return false;
+  for (std::size_t i = 0; i < which; ++i) {
+    if (infos[i].key == infos[which].key) return true;
+  }
+  return false;
+}
+
+/// Whether an earlier policy has the same kind name for another kind.
+template <std::size_t N>
+constexpr bool shares_name(std::array<PolicyInfo, N> const& infos, std::size_t which) {
+  for (std::size_t i = 0; i < which; ++i) {
+    if (infos[i].key == infos[which].key &&
+        infos[i].identity.data() != infos[which].identity.data()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Whether an earlier policy provides the service.
+template <std::size_t N>
+constexpr bool is_provided_before(std::array<PolicyInfo, N> const& infos, std::size_t which,
+                                  unsigned long long service) {
+  for (std::size_t i = 0; i < which; ++i) {
+    for (Edge const& edge : infos[i].provides) {
+      if (edge.key == service) return true;
+    }
+  }
+  return false;
+}
+
+/// The sentence of the first rule that a recipe breaks; empty if the recipe is legal.
+template <std::size_t N>
+constexpr std::string_view fault_of(std::array<PolicyInfo, N> const& infos, Order<N> const& order) {
+  for (std::size_t i = 0; i < N; ++i) {
+    if (shares_name(infos, i)) return rules::one_name::text;
+    if (repeats(infos, i)) return rules::duplicate::text;
+    for (Edge const& edge : infos[i].provides) {
+      if (is_provided_before(infos, i, edge.key)) return edge.sentence;
+    }
+    for (Edge const& edge : infos[i].needs) {
+      if (!has_kind(infos, edge.key, edge.slot)) return edge.sentence;
+    }
+    if (infos[i].null) continue;
+    for (Edge const& edge : infos[i].conflicts) {
+      if (has_active_kind(infos, edge.key)) return edge.sentence;
+    }
+  }
+  return order.sorted == N ? std::string_view{} : rules::cycle::text;
+}
+
+/// Reports every broken rule of a recipe once, in the words of the policy concerned. The offenders
+/// are template arguments, so that the compiler's notes name them.
+template <class... Ps>
+struct Refusals {
+  static constexpr auto const& infos = infos_of<Ps...>;
+
+  template <class P, class... Needs>
+  static constexpr bool require_needs(list<Needs...>) {
+    return (true & ... &
+            edge<Needs, rules::missing_need>::sentence::template require<
+                has_kind(infos, kind_key<typename edge<Needs, rules::missing_need>::kind>,
+                         edge<Needs, rules::missing_need>::kind::slot),
+                P, typename edge<Needs, rules::missing_need>::kind>());
+  }
+  template <class P, class... Conflicts>
+  static constexpr bool require_conflicts(list<Conflicts...>) {
+    return (true & ... &
+            edge<Conflicts, rules::conflicting>::sentence::template require<
+                info_of<P>.null ||
+                    !has_active_kind(infos,
+                                     kind_key<typename edge<Conflicts, rules::conflicting>::kind>),
+                P, typename edge<Conflicts, rules::conflicting>::kind>());
+  }
+  template <class P, std::size_t I, class... Services>
+  static constexpr bool require_provides(list<Services...>) {
+    return (
+        true & ... &
+        Services::twice::template require<!is_provided_before(infos, I, kind_key<Services>), P>());
+  }
+  template <std::size_t... Is>
+  static constexpr bool require(std::index_sequence<Is...>) {
+    constexpr bool names = (true & ... & rules::one_name::require<!shares_name(infos, Is), Ps>());
+    constexpr bool duplicates =
+        (true & ... &
+         rules::duplicate::require<shares_name(infos, Is) || !repeats(infos, Is), Ps>());
+    constexpr bool services =
+        (true & ... & require_provides<Ps, Is>(typename provides_of<Ps>::type{}));
+    constexpr bool needs = (true & ... & require_needs<Ps>(typename needs_of<Ps>::type{}));
+    constexpr bool conflicts =
+        (true & ... & require_conflicts<Ps>(typename conflicts_of<Ps>::type{}));
+    return names & duplicates & services & needs & conflicts & require_cycle();
+  }
+  // The offenders are the policies that could not be sorted: the cycle, and those that wait for it.
+  static constexpr bool require_cycle() {
+    constexpr auto const& order = order_in<Ps...>;
+    if constexpr (order.sorted == sizeof...(Ps)) {
+      return true;
+    } else {
+      return [&]<std::size_t... Rest>(std::index_sequence<Rest...>) {
+        return rules::cycle::require<
+            false, type_at<list<Ps...>, order.position[order.sorted + Rest]>...>();
+      }(std::make_index_sequence<sizeof...(Ps) - order.sorted>{});
+    }
+  }
+};
+
+/// The demands of policies on every policy of their recipe, including kinds that they do not know.
+/// Without a policy that demands something, nothing is checked.
+template <class... Ps>
+struct Demands {
+  /// The sentence of the first unmet demand; empty if all are met.
+  static constexpr std::string_view fault() {
+    std::string_view unmet;
+    (ask<Ps>(typename demands_of<Ps>::type{}, unmet), ...);
+    return unmet;
+  }
+  static constexpr bool require() {
+    return (true & ... & require_of<Ps>(typename demands_of<Ps>::type{}));
+  }
+
+ private:
+  template <class P, class... Ds>
+  static constexpr void ask(list<Ds...>, std::string_view& unmet) {
+    (ask_all<Ds>(unmet), ...);
+  }
+  template <class Demand>
+  static constexpr void ask_all(std::string_view& unmet) {
+    bool const met = (true && ... && Demand::template met<Ps>);
+    if (unmet.empty() && !met) unmet = Demand::sentence::text;
+  }
+  template <class P, class... Ds>
+  static constexpr bool require_of(list<Ds...>) {
+    return (true & ... & require_all<P, Ds>());
+  }
+  template <class P, class Demand>
+  static constexpr bool require_all() {
+    return (true & ... & Demand::sentence::template require<Demand::template met<Ps>, P, Ps>());
+  }
+};
+
+/// Whether a declared hook of a policy has the right parameters and result.
+template <class P, class State, class Context, class Hook>
+constexpr bool fits() {
+  using Phase = typename Context::template phase<Hook>;
+  if constexpr (is_around<Hook>) {
+    using Next = typename Context::template continuation<Hook>;
+    if constexpr (!Hook::template callable<State, Phase, Next>) {
+      return Hook::mistyped::template require<false, P>();
+    } else {
+      using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>(),
+                                         std::declval<Next&>()));
+      return Hook::misreturned::template require<
+          std::convertible_to<Result, std::invoke_result_t<Next&>>, P>();
+    }
+  } else if constexpr (!Hook::template callable<State, Phase>) {
+    return Hook::mistyped::template require<false, P>();
+  } else {
+    using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>()));
+    if constexpr (is_query<Hook>) {
+      return Hook::misreturned::template require<std::same_as<Result, bool>, P>();
+    } else {
+      constexpr bool stops = std::same_as<Result, flow>;
+      return Hook::cannot_stop::template require<Hook::may_stop || !stops, P>() &&
+             Hook::misreturned::template require<stops || std::is_void_v<Result>, P>();
+    }
+  }
+}
+
+/// Whether the declaration and the implementation of one hook agree.
+template <class P, class State, class Context, class Hook>
+constexpr bool agrees() {
+  constexpr bool declared = contains<Hook, typename P::listens>;
+  constexpr bool named = Hook::template named<State>;
+  if constexpr (!declared) {
+    return Hook::undeclared::template require<!named, P>();
+  } else if constexpr (!named) {
+    return Hook::unimplemented::template require<named, P>();
+  } else {
+    return fits<P, State, Context, Hook>();
+  }
+}
+
+/// Whether all hooks agree. If a State has exactly the declared names, only these are checked: a
+/// function for each hook, for each policy of each recipe, adds up.
+template <class P, class State, class Context, class... Listens, class... Hooks>
+constexpr bool agree(list<Listens...>, list<Hooks...>) {
+  constexpr bool known = (true && ... && contains<Listens, list<Hooks...>>);
+  if constexpr (known && named_mask<State> == hook_mask<list<Listens...>>) {
+    return (true & ... & fits<P, State, Context, Listens>());
+  } else {
+    return rules::unknown_hook::require<known, P>() &&
+           (true & ... & agrees<P, State, Context, Hooks>());
+  }
+}
+
+/// Whether a policy implements the services that it declares.
+template <class P, class State, class Context, class... Services>
+constexpr bool delivers(list<Services...>) {
+  return (true & ... &
+          Services::unmet::template require<Services::template met<P, State, Context>, P>());
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <span>
+#include <string_view>
+
+#include <frugal/core/compose/declared.hpp>
+#include <frugal/core/compose/hooks.hpp>
+#include <frugal/core/compose/kind.hpp>
+#include <frugal/core/compose/list.hpp>
+#include <frugal/core/compose/options.hpp>
+#include <frugal/core/compose/sentence.hpp>
+#include <frugal/core/compose/services.hpp>
+
+namespace frugal {
+
+/// A kind that a policy requires or excludes, with a sentence that says why and what to write
+/// instead. A bare kind in `needs` or `conflicts` gets a generic sentence.
+template <class Kind, class Sentence>
+struct need {
+  using kind = Kind;
+  using sentence = Sentence;
+};
+template <class Kind, class Sentence>
+struct conflict {
+  using kind = Kind;
+  using sentence = Sentence;
+};
+
+/// A policy: a value type that declares its kind and the hooks that its State implements.
+///
+///    using kind = kinds::early_stop;               required
+///    using listens = list<on::validated>;          required; list<> for a plain setting
+///    using needs, conflicts = list<...>;           kinds, need<...>, conflict<...>
+///    using before, after = list<...>;              kinds, where the order matters
+///    using demands = list<...>;                    on every policy: `met<P>` and a `sentence`
+///    using source_demands = list<...>;             on the training source: `met<Source>` and a
+///                                                  `sentence`
+///    using provides = list<...>;                   services that it provides
+///    template <class Context> class State;         constructed from the policy's value
+template <class P>
+concept Policy =
+    requires {
+      typename P::kind;
+      typename P::listens;
+    } && Kind<typename P::kind> && is_list<typename P::listens> && std::default_initializable<P> &&
+    std::copyable<P>;
+
+namespace rules {
+
+FRUGAL_SENTENCE(not_a_policy,
+                "frugal: a type in this recipe is not a policy. A policy is a copyable, default-"
+                "constructible type with `using kind` and `using listens`. Optimizers, curves and "
+                "metrics are options of one: write Optimize<AdamW>, not AdamW.");
+FRUGAL_SENTENCE(missing_need,
+                "frugal: a policy of this recipe needs a kind that the recipe lacks. The "
+                "compiler's note names both. Add a policy of that kind.");
+FRUGAL_SENTENCE(conflicting,
+                "frugal: two policies of this recipe exclude each other. The compiler's note names "
+                "the policy and the kind that it excludes. Remove one of them.");
+FRUGAL_SENTENCE(duplicate,
+                "frugal: this recipe has two policies of one kind, and a recipe takes one. The "
+                "compiler's note names the second. Keep one of the two.");
+FRUGAL_SENTENCE(one_name,
+                "frugal: two kinds of this recipe have the same name. The order, messages and "
+                "checkpoints tell kinds apart by name. Give your kind another name.");
+FRUGAL_SENTENCE(cycle,
+                "frugal: the order of these policies is a cycle: each must come after another one. "
+                "Remove one `before` or `after`.");
+FRUGAL_SENTENCE(unknown_hook,
+                "frugal: this policy's `listens` has a type that is not a hook. frugal::all_hooks "
+                "lists the hooks.");
+FRUGAL_SENTENCE(idle_observer,
+                "frugal: this observer listens to no hook and would never be called. Name its "
+                "hooks in `listens`.");
+FRUGAL_SENTENCE(no_state,
+                "frugal: this policy listens to hooks and has no State<Context> that is "
+                "constructible from the policy's value. Write one, with `explicit State(Policy "
+                "const&)`.");
+FRUGAL_SENTENCE(final_state,
+                "frugal: this policy's State is final, and its hooks are found by deriving from "
+                "it. Remove `final`.");
+FRUGAL_SENTENCE(not_persistent,
+                "frugal: this policy's State carries data that no checkpoint would keep. Give it "
+                "`template <class Archive> void persist(Archive&)`, or `using transient = void` "
+                "when a resumed run may start without it.");
+
+}  // namespace rules
+
+namespace detail {
+
+/// Splits an edge into its kind and its sentence; a bare kind gets the generic one.
+template <class Edge, class General>
+struct edge {
+  using kind = Edge;
+  using sentence = General;
+};
+template <class Kind, class Sentence, class General>
+struct edge<need<Kind, Sentence>, General> : need<Kind, Sentence> {};
+template <class Kind, class Sentence, class General>
+struct edge<conflict<Kind, Sentence>, General> : conflict<Kind, Sentence> {};
+
+/// A kind's name hashed to a number (FNV-1a), for cheap comparison of each pair of policies.
+constexpr unsigned long long key_of(std::string_view name) {
+  unsigned long long key = 14695981039346656037ULL;
+  for (char const c : name) key = (key ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return key;
+}
+
+/// An edge as a value, so that rules over recipes are loops instead of templates.
+struct Edge {
+  std::string_view kind;
+  bool slot;
+  std::string_view sentence;
+  unsigned long long key = key_of(kind);
+};
+template <class K>
+inline constexpr unsigned long long kind_key = key_of(K::name);
+
+template <class List, class General>
+struct edges;
+template <class... Es, class General>
+struct edges<list<Es...>, General> {
+  static constexpr std::array<Edge, sizeof...(Es)> value{
+      Edge{edge<Es, General>::kind::name, edge<Es, General>::kind::slot,
+           edge<Es, General>::sentence::text, kind_key<typename edge<Es, General>::kind>}...};
+};
+
+// A type that is not a hook has no bit, so that the engine can report it.
+template <class Hook>
+inline constexpr unsigned hook_bit = 0;
+template <class Hook>
+  requires contains<Hook, all_hooks>
+inline constexpr unsigned hook_bit<Hook> = 1U << Hook::index;
+
+template <class List>
+inline constexpr unsigned hook_mask = 0;
+template <class... Hooks>
+inline constexpr unsigned hook_mask<list<Hooks...>> = (0U | ... | hook_bit<Hooks>);
+
+template <class P>
+inline constexpr bool is_null = false;
+template <class P>
+  requires requires { typename null_policy<typename P::kind>::type; }
+inline constexpr bool is_null<P> =
+    std::same_as<typename canonical_of<P>::type,
+                 typename canonical_of<typename null_policy<typename P::kind>::type>::type>;
+
+/// Everything that legality and order need of a policy, as a value. One template instantiation per
+/// policy; the rest is constexpr arithmetic on an array of these.
+struct PolicyInfo {
+  std::string_view kind;
+  bool slot;
+  bool repeatable;
+  int rank;
+  bool null;
+  unsigned listens;
+  std::span<Edge const> needs;
+  std::span<Edge const> conflicts;
+  std::span<Edge const> before;
+  std::span<Edge const> after;
+  std::span<Edge const> provides{};
+  std::span<char const> identity{};  ///< of the kind's type: two types must not share a name
+  unsigned long long key = key_of(kind);
+};
+
+template <class Kind>
+inline constexpr char identity_of[1] = {};
+
+template <class List>
+struct service_edges;
+template <class... Ss>
+struct service_edges<list<Ss...>> {
+  static constexpr std::array<Edge, sizeof...(Ss)> value{Edge{Ss::name, false, Ss::twice::text}...};
+};
+
+template <class P>
+inline constexpr PolicyInfo info_of{
+    P::kind::name,
+    P::kind::slot,
+    P::kind::repeatable,
+    P::kind::rank,
+    is_null<P>,
+    hook_mask<typename P::listens>,
+    edges<typename needs_of<P>::type, rules::missing_need>::value,
+    edges<typename conflicts_of<P>::type, rules::conflicting>::value,
+    edges<typename before_of<P>::type, rules::cycle>::value,
+    edges<typename after_of<P>::type, rules::cycle>::value,
+    service_edges<typename provides_of<P>::type>::value,
+    identity_of<typename P::kind>,
+    kind_key<typename P::kind>};
+
+}  // namespace detail
+}  // namespace frugal

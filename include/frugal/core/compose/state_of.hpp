@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include <frugal/core/compose/legality.hpp>
+#include <frugal/core/compose/services.hpp>
+#include <frugal/error.hpp>
+
+// A policy's State type, and whether it implements what the policy declares.
+namespace frugal::detail {
+
+/// The State of a policy that listens to nothing. One type per policy: two subobjects of one type
+/// need distinct addresses, even if empty.
+template <class P>
+struct Stateless {
+  Stateless() = default;
+  explicit Stateless(P const&) {}
+};
+
+template <class P, class Context>
+struct state_of {
+  using type = typename P::template State<Context>;
+};
+/// Whether a policy has nothing to do during a fit: no hooks and no services.
+template <class P>
+inline constexpr bool is_idle = std::same_as<typename P::listens, list<>> &&
+                                std::same_as<typename provides_of<P>::type, list<>>;
+
+/// Whether it has no State. Its services are then members of its value.
+template <class P, class Context>
+inline constexpr bool is_stateless =
+    is_idle<P> || (std::same_as<typename P::listens, list<>> &&
+                   !requires { typename P::template State<Context>; });
+
+template <class P, class Context>
+  requires is_stateless<P, Context>
+struct state_of<P, Context> {
+  using type = Stateless<P>;
+};
+
+template <class P, class Context>
+concept HasState = is_stateless<P, Context> ||
+                   std::constructible_from<typename P::template State<Context>, P const&>;
+
+/// Stands in for an archive when only the presence of persist() is checked.
+struct AnyArchive {
+  template <class T>
+  void operator()(char const*, T&) const {}
+};
+
+template <class State>
+inline constexpr bool persists =
+    requires(State& state, AnyArchive& archive) { state.persist(archive); };
+
+template <class P, class Context>
+constexpr bool well_formed(all_hooks hooks) {
+  using Listens = typename P::listens;
+  if constexpr (is_idle<P>) {
+    return rules::idle_observer::require<P::kind::slot, P>();
+  } else if constexpr (!HasState<P, Context>) {
+    return rules::no_state::require<false, P>();
+  } else if constexpr (std::is_final_v<typename state_of<P, Context>::type>) {
+    return rules::final_state::require<false, P>();
+  } else {
+    using State = typename state_of<P, Context>::type;
+    constexpr bool keeps =
+        std::is_empty_v<State> || persists<State> || requires { typename State::transient; };
+    return agree<P, State, Context>(Listens{}, hooks) &&
+           rules::not_persistent::require<keeps, P>() &&
+           delivers<P, State, Context>(typename provides_of<P>::type{});
+  }
+}
+
+[[noreturn]] inline void refuse_unreached(std::string_view hook) {
+  throw PolicyError(
+      {.what = "a policy did not call next(), so the part of the run that it surrounds was skipped",
+       .where = std::string(hook),
+       .why = "an around-hook may not skip its part of the run",
+       .fix = "Call next() in it, once. To end a run, return flow::stop from on_step or true from "
+              "stop_requested."});
+}
+
+}  // namespace frugal::detail

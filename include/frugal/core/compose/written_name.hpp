@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/alias_name.hpp>
+#include <frugal/core/compose/list.hpp>
+#include <frugal/core/compose/rational.hpp>
+#include <frugal/core/compose/template_arguments.hpp>
+
+namespace frugal {
+
+/// Which trailing default arguments a name omits.
+enum class Defaults {
+  first,  ///< all but the first, which identifies the policy: "EarlyStop<Patience<3>>"
+  none,   ///< all: "EarlyStop"
+};
+
+namespace detail {
+
+constexpr bool in_identifier(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// Removes a qualification from a name, unless it is the end of a longer one.
+inline void erase_scope(std::string& text, std::string_view scope) {
+  std::size_t at = 0;
+  while ((at = text.find(scope, at)) != std::string::npos) {
+    if (at != 0 && in_identifier(text[at - 1])) {
+      at += scope.size();
+    } else {
+      text.erase(at, scope.size());
+    }
+  }
+}
+
+/// A compiler's spelling of a type or value, without frugal's and unnamed namespaces, and without
+/// g++'s description of an enclosing function. Compilers spell lambdas by position or by signature:
+/// "lambda".
+inline std::string plain_spelling(std::string_view compiled) {
+  std::string text(compiled);
+  if (text.find("(lambda at ") != std::string::npos || text.find("<lambda") != std::string::npos ||
+      text.find("'lambda") != std::string::npos) {
+    return "lambda";
+  }
+  for (std::string_view const scope : {"frugal::detail::", "frugal::", "(anonymous namespace)::",
+                                       "{anonymous}::", "<unnamed>::"}) {
+    erase_scope(text, scope);
+  }
+  for (std::string_view const end : {")::", "]::"}) {
+    if (std::size_t const at = text.rfind(end); at != std::string::npos) text.erase(0, at + 3);
+  }
+  for (std::size_t at; (at = text.find("> >")) != std::string::npos;) text.erase(at + 1, 1);
+  // 8ul and 8UL are 8.
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    bool const suffix = std::string_view("uUlL").find(text[i]) != std::string_view::npos;
+    if (suffix && text[i - 1] >= '0' && text[i - 1] <= '9') text.erase(i--, 1);
+  }
+  return text;
+}
+
+/// The template's name in a compiler's spelling of its specialisation: the part before the
+/// arguments, which begin with the last '<' that is neither nested nor in a string.
+inline std::string template_name(std::string_view compiled) {
+  std::size_t begin = compiled.size();
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < compiled.size(); ++i) {
+    char const c = compiled[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\') ++i;
+    if (quoted) continue;
+    if (c == '<' && depth++ == 0) begin = i;
+    if (c == '>') --depth;
+  }
+  return plain_spelling(compiled.substr(0, begin));
+}
+
+/// "0.5_r" if a decimal is exact, otherwise "Rational{1, 3}".
+inline std::string written_rational(Rational value) {
+  std::int64_t denominator = value.denominator;
+  int places = 0;
+  std::int64_t power = 1;
+  while (denominator > 1 && power % denominator != 0 && places < 15) {
+    power *= 10;
+    ++places;
+  }
+  if (denominator < 1 || power % denominator != 0 || value.numerator < 0) {
+    return "Rational{" + std::to_string(value.numerator) + ", " +
+           std::to_string(value.denominator) + "}";
+  }
+  std::int64_t const factor = power / denominator;
+  std::string fraction = std::to_string(value.numerator % denominator * factor);
+  if (fraction.size() < static_cast<std::size_t>(places)) {
+    fraction.insert(0, static_cast<std::size_t>(places) - fraction.size(), '0');
+  }
+  return std::to_string(value.numerator / denominator) + "." + fraction + "_r";
+}
+
+/// A value as the compiler spells it.
+template <auto V>
+constexpr std::string_view value_spelling() {
+  std::string_view const text = __PRETTY_FUNCTION__;
+  std::size_t const begin = text.find("V = ") + 4;
+  std::size_t const semicolon = text.find("; std::string_view", begin);
+  std::size_t const end = semicolon == std::string_view::npos ? text.find_last_of(";]") : semicolon;
+  return text.substr(begin, end - begin);
+}
+
+template <class T>
+std::string written_name(Defaults defaults = Defaults::first);
+
+/// A value argument as users write it: "Better::higher", "0.5_r", "\"accuracy\"".
+template <auto V>
+std::string written_value() {
+  using T = std::remove_const_t<decltype(V)>;
+  if constexpr (std::same_as<T, bool>) {
+    return V ? "true" : "false";
+  } else if constexpr (std::is_enum_v<T>) {
+    std::string const text = plain_spelling(value_spelling<V>());
+    if (text.starts_with('(')) return text;  // a number without a name
+    std::string const enumerator = text.substr(text.rfind(':') + 1);
+    if (std::convertible_to<T, int>) return enumerator;
+    return written_name<T>(Defaults::first) + "::" + enumerator;
+  } else if constexpr (std::is_integral_v<T>) {
+    return std::to_string(V);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    std::array<char, 40> text{};  // whatever the locale
+    return {text.data(), std::to_chars(text.data(), text.data() + text.size(),
+                                       static_cast<double>(V), std::chars_format::general, 15)
+                             .ptr};
+  } else if constexpr (std::same_as<T, Rational>) {
+    return written_rational(V);
+  } else if constexpr (std::convertible_to<T, std::string_view>) {
+    return '"' + std::string(std::string_view(V)) + '"';
+  } else if constexpr (std::is_class_v<T>) {
+    return written_name<T>(Defaults::first);
+  } else {
+    std::string text = plain_spelling(value_spelling<V>());
+    std::erase_if(text, [](char c) { return c == '&' || c == '(' || c == ')' || c == ' '; });
+    return text;
+  }
+}
+
+template <class T>
+struct written_argument {
+  static std::string text(Defaults defaults) { return written_name<T>(defaults); }
+};
+template <auto V>
+struct written_argument<Value<V>> {
+  static std::string text(Defaults) { return written_value<V>(); }
+};
+
+/// Each of the first written arguments, in the form of `written_name`.
+template <class... Ts>
+std::vector<std::string> written_arguments_of(list<Ts...>, std::size_t count,
+                                              [[maybe_unused]] Defaults defaults) {
+  std::vector<std::string> texts{written_argument<Ts>::text(defaults)...};
+  texts.resize(std::min(count, texts.size()));
+  return texts;
+}
+
+/// Numeric types that compilers spell with their words in different orders.
+template <class T>
+constexpr std::string_view number_name() {
+  if (std::same_as<T, unsigned>) return "unsigned";
+  if (std::same_as<T, long>) return "long";
+  if (std::same_as<T, unsigned long>) return "unsigned long";
+  if (std::same_as<T, long long>) return "long long";
+  if (std::same_as<T, unsigned long long>) return "unsigned long long";
+  if (std::same_as<T, short>) return "short";
+  if (std::same_as<T, unsigned short>) return "unsigned short";
+  return {};
+}
+
+/// A type as users write it after `using namespace frugal`, the same with every compiler:
+/// "EarlyStop<Patience<3>, WatchAccuracy>". Uses its `identity` if declared, and the name of its
+/// alias if known (alias_name). Namespaces other than frugal's stay.
+template <class T>
+std::string written_name(Defaults defaults) {
+  if constexpr (requires { std::string_view(T::identity); }) {
+    return std::string(std::string_view(T::identity));
+  } else if constexpr (!alias_name<T>.empty()) {
+    return std::string(alias_name<T>);
+  } else if constexpr (!number_name<T>().empty()) {
+    return std::string(number_name<T>());
+  } else if constexpr (std::is_void_v<TemplateShape<T>>) {
+    return plain_spelling(type_name<T>());
+  } else {
+    using S = TemplateShape<T>;
+    std::size_t count = written_arguments<S>();
+    if (defaults == Defaults::first && count == 0 && S::arguments::size != 0) count = 1;
+    std::string text = template_name(type_name<T>());
+    char const* before = "<";
+    for (auto const& each : written_arguments_of(typename S::arguments{}, count, defaults)) {
+      text += before + each;
+      before = ", ";
+    }
+    if (count != 0) return text += '>';
+    return defaults == Defaults::first ? text += "<>" : text;
+  }
+}
+
+/// A policy in a table: written_name without the namespace of the policy itself; its arguments keep
+/// theirs.
+template <class P>
+std::string policy_name(Defaults defaults = Defaults::first) {
+  std::string name = written_name<P>(defaults);
+  if constexpr (!requires { P::identity; }) {
+    std::size_t const scope = name.rfind("::", name.find('<'));
+    if (scope != std::string::npos) name.erase(0, scope + 2);
+  }
+  return name;
+}
+
+}  // namespace detail
+}  // namespace frugal

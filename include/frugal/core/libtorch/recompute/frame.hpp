@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/libtorch/saved_tensors.hpp>
+#include <frugal/data/batch.hpp>
+
+namespace frugal::detail {
+
+/// Nesting depth of recomputed functions, or of segments exempt from it, in this thread. Policies
+/// do not segment inside: the second call must be like the first.
+inline thread_local int inside_segment = 0;
+
+class [[nodiscard]] Inside {
+ public:
+  Inside() { ++inside_segment; }
+  Inside(Inside const&) = delete;
+  Inside& operator=(Inside const&) = delete;
+  ~Inside() { --inside_segment; }
+};
+
+/// Ends a recomputation once it has saved everything that backward can need. Not a std::exception,
+/// so that a catch in the function does not stop it.
+struct Enough {};
+
+/// A tensor that an operator of a recomputed function saved; empty until backward needs it.
+struct Slot {
+  at::Tensor value{};
+  std::vector<std::int64_t> sizes;
+  at::ScalarType type;
+  std::int64_t version;  ///< of a parameter, which must not change between forward and backward
+};
+
+/// Replaces buffers by copies for the duration of a recomputation, so that BatchNorm counts a batch
+/// once.
+class [[nodiscard]] KeepBuffers {
+ public:
+  explicit KeepBuffers(std::vector<at::Tensor> buffers) : buffers_(std::move(buffers)) {
+    for (at::Tensor const& buffer : buffers_) {
+      kept_.push_back(buffer.detach());
+      buffer.set_data(buffer.detach().clone());
+    }
+  }
+  KeepBuffers(KeepBuffers const&) = delete;
+  KeepBuffers& operator=(KeepBuffers const&) = delete;
+  ~KeepBuffers() {
+    // In reverse: the second entry of a duplicate holds its temporary copy.
+    for (std::size_t i = kept_.size(); i-- > 0;) buffers_[i].set_data(kept_[i]);
+  }
+
+ private:
+  std::vector<at::Tensor> buffers_;
+  std::vector<at::Tensor> kept_;
+};
+
+/// One call of a function whose activations are not kept. During the first call, each tensor that
+/// an operator saves becomes an empty slot. The first slot that backward needs triggers a second
+/// call, which fills the slots in order: the graph is that of the first call, only the values come
+/// from the second.
+class Frame : public std::enable_shared_from_this<Frame> {
+ public:
+  Frame() = default;
+  Frame(Frame const&) = delete;
+  Frame& operator=(Frame const&) = delete;
+  virtual ~Frame() = default;
+
+  /// Runs the first call, or a part of it.
+  template <class Body>
+  decltype(auto) record(Body&& body) {
+    Recording how(shared_from_this());
+    Inside const inside;
+    SavedTensorsScope const scope(&how);
+    return body();
+  }
+
+ private:
+  /// Calls the whole function again, on its inputs and with its saved surroundings.
+  virtual void call_again() = 0;
+
+  struct Recorded final : SavedTensors::Hooks {
+    explicit Recorded(std::shared_ptr<Frame> owner) : frame(std::move(owner)) {}
+    void call_pack_hook(at::Tensor const& tensor) override { slot = frame->new_slot(tensor); }
+    at::Tensor call_unpack_hook() override { return frame->value_of(*slot); }
+
+    std::shared_ptr<Frame> frame;
+    std::shared_ptr<Slot> slot;
+  };
+  struct Recording final : SavedTensors {
+    explicit Recording(std::shared_ptr<Frame> owner) : frame(std::move(owner)) {}
+    std::unique_ptr<Hooks> hooks() override { return std::make_unique<Recorded>(frame); }
+
+    std::shared_ptr<Frame> frame;
+  };
+
+  // The function may run its own backward pass, so its tensors are kept here as well.
+  struct Captured final : SavedTensors::Hooks {
+    Captured(Frame& owner, std::size_t& position) : frame(owner), next(position) {}
+    void call_pack_hook(at::Tensor const& tensor) override {
+      value = tensor.detach();
+      frame.fill(next++, tensor);
+    }
+    at::Tensor call_unpack_hook() override { return value; }
+
+    Frame& frame;
+    std::size_t& next;
+    at::Tensor value;
+  };
+  struct Capturing final : SavedTensors {
+    explicit Capturing(Frame& owner) : frame(owner) {}
+    std::unique_ptr<Hooks> hooks() override { return std::make_unique<Captured>(frame, next); }
+
+    Frame& frame;
+    std::size_t next = 0;
+  };
+
+  /// Version of a parameter, or of a view of one such as a Linear's transposed weight.
+  static std::int64_t version_of(at::Tensor const& tensor) {
+    if (!tensor.requires_grad()) return -1;
+    bool const leaf = tensor.is_leaf() || (tensor.is_view() && tensor._base().is_leaf());
+    return leaf ? tensor._version() : -1;
+  }
+
+  std::shared_ptr<Slot> new_slot(at::Tensor const& tensor) {
+    auto slot = std::make_shared<Slot>(Slot{.sizes = tensor.sizes().vec(),
+                                            .type = tensor.scalar_type(),
+                                            .version = version_of(tensor)});
+    slots_.push_back(slot);
+    return slot;
+  }
+
+  at::Tensor value_of(Slot& slot) {
+    // Two threads of a backward pass may get here at once. The holder may re-enter, from a backward
+    // pass inside the function.
+    std::scoped_lock const lock(mutex_);
+    if (!slot.value.defined()) recompute();
+    if (!slot.value.defined()) refuse("the second call saved fewer tensors than the first");
+    return slot.value;
+  }
+
+  void recompute() {
+    Capturing how(*this);
+    Inside const inside;
+    SavedTensorsScope const scope(&how);
+    at::AutoGradMode const gradients(true);
+    try {
+      call_again();
+    } catch (Enough const&) {  // everything that backward needs is there
+    } catch (std::exception const&) {
+      throw;
+    } catch (...) {
+      // LibTorch's threads forward no other exceptions to the caller of backward.
+      throw ModuleError({.what = "a recomputed function threw a value that is not a std::exception",
+                         .where = "recompute, in backward",
+                         .why = "",
+                         .fix = "Throw types that derive from std::exception."});
+    }
+  }
+
+  void fill(std::size_t at, at::Tensor const& tensor) {
+    if (at >= slots_.size()) return;
+    // A slot whose operator has finished its backward has expired.
+    if (auto const slot = slots_[at].lock()) {
+      if (slot->sizes != tensor.sizes() || slot->type != tensor.scalar_type()) {
+        refuse("its tensor " + std::to_string(at) + " is now " + shape_text(tensor));
+      }
+      if (slot->version != version_of(tensor)) {
+        refuse("a parameter " + shape_text(tensor) + " was changed in between");
+      }
+      slot->value = tensor.detach();
+    }
+    if (at + 1 == slots_.size()) throw Enough{};
+  }
+
+  [[noreturn]] static void refuse(std::string why) {
+    throw ModuleError({.what = "a recomputed function did not do what it did the first time",
+                       .where = "recompute, in backward",
+                       .why = std::move(why),
+                       .fix = "Make it depend on its inputs, on parameters and on LibTorch's "
+                              "generators only, and change weights only after backward."});
+  }
+
+  std::vector<std::weak_ptr<Slot>> slots_;  ///< in the order of saving
+  std::recursive_mutex mutex_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <exception>
+#include <iostream>
+#include <string>
+#include <string_view>
+
+#include <frugal/core/libtorch/devices.hpp>
+#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/run/device_spec.hpp>
+#include <frugal/core/run/failure.hpp>
+#include <frugal/core/run/report.hpp>
+
+// The code before a run's first event and after its last one.
+namespace frugal::detail {
+
+/// Puts the module on `start_device`, into training mode and without gradients. ModuleError without
+/// trainable parameters, DeviceError if the device in the settings is not available.
+inline void prepare(AnyRun& run, c10::Device start_device) {
+  require_parameters(run.parameters);
+  require_device(run.settings.device);
+  if (run.settings.epochs == 0U || run.settings.steps == 0U) {
+    run.advise(
+        std::string(run.settings.epochs == 0U ? "Settings::epochs" : "Settings::steps") +
+        " is 0, so the run trains nothing; set 1 or more, or call evaluate(source) to measure "
+        "without training");
+  }
+  run.device = start_device;
+  put_on(run.device, run.root);
+  if (!run.root.is_training()) run.root.train();
+  run.parameters.reset_gradients();
+  run.gradients.reserve(run.parameters.size());
+}
+
+/// One line on stderr for an error of `who` after the one that fit will throw.
+inline constexpr auto report_further_error = [](std::string_view who,
+                                                std::exception_ptr const& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (std::exception const& what) {
+    std::string_view const text = what.what();  // LibTorch's have a stack from the second line on
+    std::cerr << "frugal: a further error at the end of this fit: " << who << ": "
+              << text.substr(0, text.find('\n')) << '\n'
+              << std::flush;
+  }
+};
+
+/// `seconds`: duration of this fit in this process.
+inline Report report_of(AnyRun const& run, double seconds) {
+  return {.epochs = run.counters.epoch,
+          .steps = run.counters.step,
+          .samples = run.counters.sample,
+          .seconds = seconds,
+          .train_loss = run.epoch_loss,
+          .stopped_by = run.ended_by(),
+          .validations = run.validations,
+          .advice = run.advice,
+          .resumed = run.resumed,
+          .preempted = run.preempted,
+          .skipped = run.counters.skipped,
+          .seconds_before = run.seconds_before,
+          .train_metrics = run.train_metrics.metrics,
+          .unsaved = run.unsaved,
+          .interrupted = run.interrupted,
+          .restored_step = run.restored_step,
+          .validation_count = run.judged.validations};
+}
+
+/// A fit after another one may train nothing, or the same again. `repeats`: the trainer's last fit
+/// had this seed.
+inline void advise_of_earlier_fit(Report& report, bool repeats) {
+  if (report.resumed) {
+    if (report.preempted || report.steps != report.resumed->step) return;
+    report.advice.push_back("the run was at its last step, " + std::to_string(report.steps) +
+                            ", so this fit trained nothing: raise Settings::epochs or steps to "
+                            "continue it, or set another Settings::run");
+  } else if (repeats) {
+    report.advice.emplace_back(
+        "this trainer was fitted before with this seed: the weights continued, and the optimizer, "
+        "the schedule, the order of the data and the random numbers began again. Use Checkpoint "
+        "and "
+        "raise Settings::epochs to continue a run, or set another Settings::seed");
+  }
+}
+
+}  // namespace frugal::detail

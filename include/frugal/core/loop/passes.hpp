@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
+
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+#include <frugal/core/loop/consumed.hpp>
+#include <frugal/core/loop/executor.hpp>
+#include <frugal/core/loop/kept_window.hpp>
+#include <frugal/core/loop/recipe_traits.hpp>
+#include <frugal/core/loop/window.hpp>
+#include <frugal/core/run/failure.hpp>
+#include <frugal/core/run/objective.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run.hpp>
+#include <frugal/data/batch.hpp>
+#include <frugal/data/source.hpp>
+
+namespace frugal::detail {
+
+/// The forward and backward passes over a window's micro-batches, and the update that ends it.
+/// Executors are built on these.
+template <class ContextOfRun, class Objective, class Source>
+class Passes {
+  using Traits = traits_of<ContextOfRun>;
+  static constexpr bool reevaluates = Traits::reevaluates;
+  static constexpr bool measures =
+      detail::provided<service::measure, typename ContextOfRun::policies>;
+  static_assert(!(reevaluates && Traits::shares),
+                "frugal: a line search evaluates a window as often as its own process needs, so "
+                "the processes of this recipe (service::reduce) would wait for each other. Use "
+                "Optimize<AdamW> or another optimizer that evaluates a window once.");
+
+ public:
+  using Context = ContextOfRun;
+  using Batch = batch_of<Source>;
+  /// Batches of the source per window.
+  static constexpr int batches = Traits::batches;
+  /// Whether anything needs to know which micro-batch is the last of its window.
+  static constexpr bool places_matter =
+      Context::engine::template has_subscribers<around::micro_batch>;
+
+  /// The run's engine must be attached before the first pass.
+  Passes(Run<Context>& run, Objective& objective, Source const& source)
+      : run_(run), objective_(objective), consumed_(source) {}
+  Passes(Passes const&) = delete;
+  Passes& operator=(Passes const&) = delete;
+
+  /// Begins a window with the recipe's number of micro-batches.
+  void open()
+    requires(!Traits::splits)
+  {
+    kept_.open();
+    window_.open();
+  }
+  /// Begins the same window again.
+  void reopen()
+    requires(!Traits::splits)
+  {
+    window_.open();
+    kept_.reopen();
+  }
+  /// Begins a window whose number of micro-batches reopen() sets.
+  void open()
+    requires Traits::splits
+  {
+    kept_.open();
+  }
+  void reopen(std::int64_t micro_batches)
+    requires Traits::splits
+  {
+    window_.open(micro_batches);
+    kept_.reopen();
+  }
+  void keep(Batch&& batch) { kept_.keep(std::move(batch)); }
+
+  Run<Context>& run() { return run_; }
+  bool empty() const { return window_.empty(); }
+
+  /// Trains one micro-batch.
+  template <Audience audience>
+  void train(Batch& batch, InWindow where) {
+    if constexpr (places_matter && audience == Audience::all) {
+      MicroBatchRun<Context> phase(run_, where.first, where.last);
+      auto body = [&] {
+        pass<audience>(batch);
+        if constexpr (Traits::shares) {
+          // What sums gradients over processes does so next.
+          if (where.last) complete();
+        }
+      };
+      run_.engine->template surround<around::micro_batch>(phase, body);
+    } else {
+      pass<audience>(batch);
+    }
+  }
+
+  template <Audience audience>
+  void pass(Batch& batch) {
+    batch_to(batch, run_.device);
+    Loss loss = forward(batch, /*training=*/true);
+    require_graph(loss.value, run_.counters);
+    if constexpr (audience == Audience::all) {
+      run_.ledger.add(loss.value, *loss.weight, run_.counters);
+      if (!loss.scalars.empty()) [[unlikely]]
+        run_.ledger.add(loss.scalars, run_.ledger.leaves(loss.value) ? 0 : *loss.weight);
+    }
+    if constexpr (measures && audience == Audience::all) {
+      at::NoGradGuard const no_gradients;
+      auto const show = [&](Loss const& shown) {
+        run_.engine->template provider<service::measure>().trained_on(shown, std::as_const(batch),
+                                                                      window_.empty());
+      };
+      if (run_.ledger.leaves(loss.value)) [[unlikely]] {
+        Loss left = loss;
+        left.weight = 0;
+        show(left);
+      } else {
+        show(loss);
+      }
+    }
+    backward<audience>(loss);
+    window_.add(batch, *loss.weight);
+    kept_.add(loss);
+    if constexpr (audience == Audience::all) {
+      ++run_.counters.micro_batch;
+      Backward<Context> phase(run_);
+      emit<on::backward, audience>(phase);
+    }
+  }
+
+  /// The device work of a micro-batch, for capture in a graph, without the host's bookkeeping.
+  /// Stands for `times` micro-batches.
+  Loss capture(Batch const& batch, int times) {
+    Loss loss = forward(batch, /*training=*/true);
+    require_graph(loss.value, run_.counters);
+    {
+      typename decltype(window_)::OwnSeed const own(window_);
+      backward<Audience::all, /*captured=*/true>(loss);
+    }
+    for (int k = 0; k < times; ++k) window_.add(batch, *loss.weight);
+    Backward<Context> phase(run_);
+    emit<on::backward, Audience::all>(phase);
+    return loss;
+  }
+  /// Bookkeeping of a micro-batch that a graph has computed.
+  void add_replayed(Batch const& batch, at::Tensor const& loss, double weight,
+                    Scalars const& scalars) {
+    run_.ledger.add(loss, weight, run_.counters);
+    if (!scalars.empty()) run_.ledger.add(scalars, weight);
+    window_.add(batch, weight);
+    ++run_.counters.micro_batch;
+  }
+
+  template <class B>
+  Loss forward(B const& batch, bool training) {
+    Forward<Context> phase(run_, training);
+    auto const objective = [&]() -> Loss { return as_loss(objective_(run_.module, batch)); };
+    Loss loss = [&]() -> Loss {
+      try {
+        return run_.engine->template surround<around::forward>(phase, objective);
+      } catch (c10::Error const& error) {
+        refuse_forward(error, batch, run_.counters, run_.parameters);
+      }
+    }();
+    require_scalar(loss.value, run_.counters);
+    if (!loss.weight) loss.weight = static_cast<double>(batch_samples(batch));
+    return loss;
+  }
+
+  /// Counts the completed window, and updates.
+  Trained finish() {
+    if constexpr (!Traits::shares) {
+      require_weight(window_.weight(), run_.counters, run_.counters.position);
+    }
+    count();
+    update<Audience::all>();
+    return close();
+  }
+
+  void count() {
+    Counters& at = run_.counters;
+    if (at.window_skipped == 0) at.window_micro_batches = at.window_samples = at.window_tokens = 0;
+    at.window_micro_batches += window_.micro_batches();
+    at.window_samples += window_.samples();
+    at.window_tokens += window_.tokens();
+    run_.window = {at.epoch, at.position, at.step};
+    at.position = consumed_.after(at.position, window_.samples());
+    at.sample += window_.samples();
+    at.token += window_.tokens();
+  }
+
+  template <Audience audience>
+  void update() {
+    gather<audience>(audience == Audience::all);
+    if constexpr (reevaluates) run_.window_loss = kept_.mean(window_.weight());
+    Update<Context> phase(run_);
+    guarded("the update", run_.counters, [&] { emit<on::update, audience>(phase); });
+  }
+
+  Trained close() {
+    bool const step = release();
+    run_.counters.window_skipped = step ? 0 : 1;
+    ++(step ? run_.counters.step : run_.counters.skipped);
+    return step ? Trained::a_step : Trained::skipped;
+  }
+  /// Releases the gradients. False if they overflowed.
+  bool release() {
+    run_.gradients.clear();
+    run_.parameters.reset_gradients();
+    return !std::exchange(run_.overflow.skip, false);
+  }
+
+  /// Recomputes the window, for optimizers with a line search. Only the gradient hooks are emitted,
+  /// so that clipping applies to what the optimizer sees. `over(batches, pass)` calls `pass` with
+  /// each micro-batch.
+  template <class Over>
+  at::Tensor reevaluate(Over&& over) {
+    if (run_.overflow.found.defined()) refuse_reevaluation();
+    at::AutoGradMode const gradients(true);
+    run_.parameters.reset_gradients();
+    over(kept_.batches(), [this](auto& batch) {
+      // The parts of a split batch are copied to the device again.
+      if constexpr (Traits::splits) batch_to(batch, run_.device);
+      Loss loss = forward(batch, /*training=*/true);
+      at::Tensor const seed = seed_of(loss);
+      if (*loss.weight != 0) loss.value.backward(seed);
+      window_.add(batch, *loss.weight);
+      kept_.add(loss);
+    });
+    gather<Audience::all>(/*counts=*/false);
+    return run_.window_loss = kept_.mean(window_.weight());
+  }
+  double weight() const { return window_.weight(); }
+
+ private:
+  template <class Hook, Audience audience, class Phase>
+  void emit(Phase& phase) {
+    if constexpr (audience == Audience::all) {
+      run_.engine->template emit<Hook>(phase);
+    } else {
+      run_.engine->template emit_to_slots<Hook>(phase);
+    }
+  }
+
+  /// The seed of a loss's backward pass. Where the loss is heavier than those before, the gradients
+  /// so far make room for it.
+  at::Tensor seed_of(Loss const& loss) {
+    double const factor = window_.shrink(*loss.weight);
+    if (factor != 1) [[unlikely]] {
+      at::NoGradGuard const no_gradients;
+      run_.gradients.collect(run_.parameters);
+      if (!run_.gradients.tensors().empty()) at::_foreach_mul_(run_.gradients.tensors(), factor);
+    }
+    return window_.seed(loss);
+  }
+
+  template <Audience audience, bool captured = false>
+  void backward(Loss& loss) {
+    at::Tensor seed = seed_of(loss);
+    LossReady<Context> ready(run_, loss, seed);
+    if constexpr (Traits::shares) {
+      // The other processes continue this window up to the point where all agree.
+      try {
+        emit<on::loss, audience>(ready);
+      } catch (LossError const&) {
+        run_.ledger.postpone(std::current_exception());
+      }
+    } else {
+      emit<on::loss, audience>(ready);
+    }
+    if constexpr (audience == Audience::all && !captured) {
+      // A mean over nothing adds nothing: its gradient may be 0 / 0, which a seed of 0 leaves NaN.
+      // A trial step takes it, for its memory.
+      if (*loss.weight == 0) [[unlikely]] {
+        if constexpr (Traits::shares) fill_missing_gradients();
+        return;
+      }
+    }
+    guarded("the backward pass", run_.counters, [&] { loss.value.backward(seed); });
+  }
+
+  /// Other processes add their gradients to those of this one, which may have no loss that counts.
+  void fill_missing_gradients() {
+    if (window_.weight() != 0) return;
+    at::NoGradGuard const no_gradients;
+    for (at::Tensor const& parameter : run_.parameters.tensors) {
+      if (!parameter.requires_grad() || parameter.grad().defined()) continue;
+      parameter.mutable_grad() = at::zeros_like(parameter);
+    }
+  }
+
+  void complete() {
+    run_.gradients.collect(run_.parameters);
+    window_.complete(run_.gradients.tensors());
+  }
+
+  /// `counts`: for the window's step, and not for a trial or a line search.
+  template <Audience audience>
+  void gather(bool counts) {
+    run_.gradients.collect(run_.parameters);
+    if constexpr (Traits::shares) {
+      // Trials are local: their number depends on this process's memory.
+      double all = window_.weight();
+      if constexpr (audience == Audience::all) {
+        all = run_.window_weight(all);
+        require_weight(all, run_.counters, run_.window.position);
+      }
+      window_.complete(run_.gradients.tensors());  // unless the last micro-batch has
+      window_.settle(run_.gradients.tensors(), all);
+    } else {
+      window_.settle(run_.gradients.tensors());
+    }
+    Gradients<Context> phase(run_, counts);
+    emit<on::gradients, audience>(phase);
+  }
+
+  Run<Context>& run_;
+  Objective& objective_;
+  Window<Traits::splits ? 0 : Traits::micro_batches, Traits::shares> window_;
+  [[no_unique_address]] KeptWindow<Batch, reevaluates> kept_;
+  [[no_unique_address]] Consumed<Source> consumed_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+
+#include <exception>
+#include <limits>
+#include <string>
+
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/counters.hpp>
+#include <frugal/core/run/forward_failure.hpp>
+#include <frugal/data/batch.hpp>
+#include <frugal/error.hpp>
+
+// How the loop fails: kept apart so that the loop reads from top to bottom.
+namespace frugal::detail {
+
+inline std::string position_text(Counters const& at) {
+  return "epoch " + std::to_string(at.epoch) + ", step " + std::to_string(at.step) +
+         ", micro-batch " + std::to_string(at.micro_batch);
+}
+
+template <class B>
+std::string batch_text(B const& batch) {
+  if constexpr (requires {
+                  shape_text(batch.data);
+                  shape_text(batch.target);
+                }) {
+    return "data " + shape_text(batch.data) + ", target " + shape_text(batch.target);
+  } else if constexpr (ShowsTensors<B>) {
+    std::string text;
+    batch_tensors(batch, [&](at::Tensor const& tensor) {
+      text += (text.empty() ? "" : ", ") + shape_text(tensor);
+    });
+    return text.empty() ? "no tensor" : text;
+  } else {
+    return "of " + std::to_string(batch_samples(batch)) + " samples";
+  }
+}
+
+inline void require_parameters(Parameters const& parameters) {
+  for (at::Tensor const& tensor : parameters.tensors) {
+    if (tensor.requires_grad()) return;
+  }
+  throw ModuleError({.what = "the module has no parameter to train",
+                     .where = "fit",
+                     .why = parameters.size() == 0 ? "it registered none"
+                                                   : "requires_grad is false on all of them",
+                     .fix = "Register submodules with register_module, or unfreeze a "
+                            "parameter with set_requires_grad(true)."});
+}
+
+/// A policy of on::module replaces parts of the module: the fit, and its caller, hold the whole.
+inline void require_same_module(torch::nn::Module const& now, torch::nn::Module const& before) {
+  if (&now == &before) return;
+  throw ModuleError({.what = "a policy has replaced the trainer's module",
+                     .where = "on_module",
+                     .why = "the fit and its caller hold the module that was given",
+                     .fix = "Replace parts of the module with replace_module."});
+}
+
+[[noreturn]] inline void refuse_empty_source(std::string const& which, std::uint64_t epoch) {
+  throw EmptySourceError(
+      {.what = "the " + which + " source has no batch",
+       .where = "epoch " + std::to_string(epoch),
+       .why = "it ended before its first batch",
+       .fix = "Check its size, and whether drop_last leaves out the only batch."});
+}
+
+/// Turns LibTorch's error of a forward pass into one that names the batch and its shapes. The
+/// original is nested in it.
+template <class B>
+[[noreturn]] void refuse_forward(c10::Error const& error, B const& batch, Counters const& at,
+                                 Parameters const& parameters) {
+  throw_forward_failure(error.what_without_backtrace(), batch_text(batch), position_text(at),
+                        parameters);
+}
+
+/// Runs a part of a step; turns LibTorch's error into one that names the step. Nests the original.
+template <class F>
+void guarded(char const* part, Counters const& at, F&& body) {
+  try {
+    body();
+  } catch (c10::Error const& error) {
+    std::string const full = error.what_without_backtrace();
+    Fault fault{.what = std::string(part) + " failed",
+                .where = position_text(at),
+                .why = full.substr(0, full.find('\n')),
+                .fix = fix_of_dtypes(full)};
+    if (!fault.fix.empty()) std::throw_with_nested(DtypeError(std::move(fault)));
+    fault.fix =
+        "See LibTorch's message. The step was not counted; the checkpoints before it are "
+        "whole.";
+    std::throw_with_nested(ModuleError(std::move(fault)));
+  }
+}
+
+[[noreturn]] inline void refuse_reevaluation() {
+  throw SettingsError(
+      {.what = "the optimizer evaluates a window twice, and a policy may skip the window",
+       .where = "Optimize<Any>",
+       .why = "Precision<FP16> changes the loss scale between windows, and a line search compares "
+              "their losses; it may probe weights whose gradients are not finite, which "
+              "SkipNonFinite would count",
+       .fix = "With LBFGS use Precision<BF16> or Precision<FP32>, without SkipNonFinite."});
+}
+
+/// Such a window has no mean loss, and no gradient for an update.
+inline void require_weight(double weight, Counters const& at, std::uint64_t position) {
+  if (weight != 0) [[likely]]
+    return;
+  throw ZeroWeightError(
+      {.what = "the weights of a window's losses sum to zero",
+       .where = "epoch " + std::to_string(at.epoch) + ", step " + std::to_string(at.step),
+       .why = "none of its labels counts: all are -100, or masked",
+       .fix = "Look at the samples of that window, make batches larger, or "
+              "accumulate more of them."},
+      {at.epoch, position, at.step}, 0.0);
+}
+
+/// In a process whose own losses are good. Where the bad one is in the data, the other one knows.
+[[noreturn]] inline void refuse_bad_loss_elsewhere(Counters const& at) {
+  throw NonFiniteLossError({.what = "the loss is bad in another process",
+                            .where = position_text(at),
+                            .why = "all processes of a run stop together",
+                            .fix = "Read the message of that process."},
+                           {at.epoch, LossError::Window::elsewhere, at.step},
+                           std::numeric_limits<double>::quiet_NaN());
+}
+
+/// A loss is one number. Shape [1] is accepted.
+inline void require_scalar(at::Tensor& loss, Counters const& at) {
+  if (!loss.defined() || loss.numel() != 1) {
+    throw ShapeError(
+        {.what = "the objective must return one number, and returned " + shape_text(loss),
+         .where = position_text(at),
+         .why = "a loss has shape []",
+         .fix = "Return its mean() or sum()."});
+  }
+  if (loss.dim() != 0) loss = loss.reshape({});
+}
+
+inline void require_graph(at::Tensor const& loss, Counters const& at) {
+  if (loss.requires_grad()) return;
+  throw ModuleError(
+      {.what = "the loss depends on no parameter",
+       .where = position_text(at),
+       .why = "the tensor has no gradient function",
+       .fix = "Compute the loss from the module's output, without detach() or a NoGradGuard."});
+}
+
+}  // namespace frugal::detail

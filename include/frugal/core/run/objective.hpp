@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples, C classes, ... whatever one sample has.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/class_weights.hpp>
+#include <frugal/core/run/loss.hpp>
+#include <frugal/core/run/masked_mean.hpp>
+#include <frugal/data/batch.hpp>
+#include <frugal/data/fields.hpp>
+#include <frugal/data/labels.hpp>
+#include <frugal/data/shape_text.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+/// An objective is any callable `(module, batch) -> at::Tensor` or `-> Loss`.
+template <class O, class Module, class B>
+concept ObjectiveFor =
+    requires(O& objective, Module& module, B const& batch) {
+      { objective(module, batch) };
+    } && (std::convertible_to<std::invoke_result_t<O&, Module&, B const&>, at::Tensor> ||
+          std::convertible_to<std::invoke_result_t<O&, Module&, B const&>, Loss>);
+
+namespace detail {
+
+/// A batch with one tensor as target.
+template <class B>
+concept TensorTarget = HasTarget<B> && requires(B const& batch) {
+  requires IsTensor<std::remove_cvref_t<decltype(batch_target(batch))>>;
+};
+
+template <class Result>
+Loss as_loss(Result&& result) {
+  if constexpr (std::convertible_to<Result, Loss>) {
+    return std::forward<Result>(result);
+  } else {
+    return Loss{.value = std::forward<Result>(result)};
+  }
+}
+
+/// Refuses logits that do not fit the labels; whether these are classes, not probabilities.
+inline bool require_labels(at::Tensor const& logits, at::Tensor const& target) {
+  bool const labels = logits.dim() == target.dim() + 1;
+  bool const probabilities = logits.sizes() == target.sizes() && target.is_floating_point();
+  if (logits.dim() >= 2 && logits.size(0) == target.size(0) && (labels || probabilities)) {
+    return labels;
+  }
+  throw ShapeError(
+      {.what = "the module's output does not fit the labels",
+       .where = "CrossEntropy",
+       .why = "logits are " + shape_text(logits) + ", labels are " + shape_text(target),
+       .fix = "Return logits [B, C, ...], and give labels [B, ...] as int64 or "
+              "probabilities [B, C, ...]."});
+}
+
+/// Refuses a prediction that would be broadcast.
+inline void require_one_shape(at::Tensor const& output, at::Tensor const& target,
+                              char const* objective) {
+  if (output.sizes() == target.sizes()) return;
+  throw ShapeError({.what = "the module's output does not fit the target",
+                    .where = objective,
+                    .why = "output is " + shape_text(output) + ", target is " + shape_text(target),
+                    .fix = "Give both the same shape, for example with view or squeeze."});
+}
+
+/// Logits of 16 bits in single precision: weights and sums would be rounded.
+inline at::Tensor at_least_float(at::Tensor const& logits) {
+  bool const half = logits.scalar_type() == at::kHalf || logits.scalar_type() == at::kBFloat16;
+  return half ? logits.to(at::kFloat) : logits;
+}
+
+/// Where values [B, T, ...] are a sample's own, for a batch whose target is padded; undefined for
+/// others. It broadcasts over the values.
+template <class B>
+at::Tensor mask_of([[maybe_unused]] B const& batch, [[maybe_unused]] at::Tensor const& values) {
+  if constexpr (CountsLabels<B> && requires { batch.mask.dim(), batch.target_padded; }) {
+    if (!batch.target_padded) return {};
+    at::Tensor mask = batch.mask;
+    while (mask.dim() < values.dim()) mask = mask.unsqueeze(-1);
+    return mask;
+  }
+  return {};
+}
+
+/// An objective of predictions and targets of one shape: `errors(output, target, reduction)`.
+template <class O>
+concept OfErrors = requires(O const& objective, at::Tensor const& tensor) {
+  { objective.errors(tensor, tensor, at::Reduction::Mean) } -> std::same_as<at::Tensor>;
+};
+
+/// The mean error; of a batch with a mask that fits, over the positions of the mask, weighted by
+/// their number.
+template <OfErrors O, class Module, class B>
+Loss mean_error(O const& objective, Module& module, B const& batch) {
+  at::Tensor output = forward(module, batch_data(batch));
+  at::Tensor const& target = batch_target(batch);
+  require_one_shape(output, target, O::name);
+  if constexpr (CountsLabels<B> && requires { batch.mask.dim(), batch.target_padded; }) {
+    if (batch.target_padded) {
+      Loss loss = masked_mean(objective.errors(output, target, at::Reduction::None), batch.mask,
+                              batch.counted());
+      loss.output = std::move(output);
+      return loss;
+    }
+  }
+  at::Tensor value = objective.errors(output, target, at::Reduction::Mean);
+  return {.value = std::move(value), .output = std::move(output)};
+}
+
+}  // namespace detail
+
+/// Softmax cross entropy of logits [B, C, ...] and class labels [B, ...] (int64), or class
+/// probabilities [B, C, ...]: the mean over the labels, weighted by their number. Values are those
+/// of torch.nn.CrossEntropyLoss.
+///
+/// Labels of -100 are ignored in both, so that micro-batches of a window add up to one batch. A
+/// batch whose labels are all -100 has loss 0 and weight 0. Labels are counted on the host: by the
+/// batch itself (CountsLabels), or in host memory. For other batches on a device see
+/// `counts_on_device`.
+///
+/// With class weights the mean is over the weights of the labels, and their sum is the weight of
+/// the loss. It is read from where the labels are: on a device, with one host sync per micro-batch.
+/// Class probabilities are multiplied by the weights, and the mean is over their number. Throws
+/// ShapeError with both shapes if the logits do not fit the labels.
+struct CrossEntropy {
+  double label_smoothing = 0.0;  ///< share of a label that is spread over all classes
+  ClassWeights class_weights{};  ///< none: 1 for each class
+  /// Counts labels on a device that the batch has not counted, with one host sync per micro-batch.
+  /// Otherwise all of them have weight, -100 included: set it if there are such labels.
+  bool counts_on_device = false;
+
+  template <class Module, class B = Batch>
+    requires HasData<B> && detail::TensorTarget<B>
+  Loss operator()(Module& module, B const& batch) const {
+    at::Tensor logits = forward(module, batch_data(batch));
+    at::Tensor const& target = batch_target(batch);
+    bool const labels = detail::require_labels(logits, target);
+    if (!class_weights.empty()) return weighted(std::move(logits), target, labels);
+    double const weight = labels ? count(batch, target) : terms(target);
+    // The mean of none is NaN, their sum is 0.
+    auto const reduction = weight == 0 ? at::Reduction::Sum : at::Reduction::Mean;
+    at::Tensor value = at::cross_entropy_loss(logits, target, /*weight=*/{}, reduction,
+                                              ignored_label, label_smoothing);
+    return {.value = std::move(value), .weight = weight, .output = std::move(logits)};
+  }
+
+ private:
+  Loss weighted(at::Tensor logits, at::Tensor const& target, bool labels) const {
+    at::Tensor const exact = detail::at_least_float(logits);
+    at::Tensor const& weights_C = class_weights.of(logits.size(1), exact, "CrossEntropy");
+    auto const loss = [&](at::Reduction::Reduction reduction) {
+      return at::cross_entropy_loss(exact, target, weights_C, reduction, ignored_label,
+                                    label_smoothing);
+    };
+    if (!labels) {
+      double const weight = terms(target);
+      at::Tensor value = loss(weight == 0 ? at::Reduction::Sum : at::Reduction::Mean);
+      return {.value = std::move(value), .weight = weight, .output = std::move(logits)};
+    }
+    // First: it says what is wrong with a label that is no class.
+    at::Tensor const sum = loss(at::Reduction::Sum);
+    at::Tensor const counts = target.ne(ignored_label);
+    at::Tensor const own = weights_C.index_select(0, target.mul(counts).flatten());
+    double const weight = own.mul(counts.flatten()).sum(at::kDouble).item<double>();
+    return {
+        .value = weight == 0 ? sum : sum / weight, .weight = weight, .output = std::move(logits)};
+  }
+  template <class B>
+  double count(B const& batch, at::Tensor const& target) const {
+    if constexpr (CountsLabels<B>) {
+      return static_cast<double>(batch.counted());
+    } else {
+      if (!target.is_cpu() && !counts_on_device) return static_cast<double>(target.numel());
+      return static_cast<double>(detail::count_labels_now(target));
+    }
+  }
+  static double terms(at::Tensor const& probabilities) {
+    std::int64_t const classes = std::max<std::int64_t>(probabilities.size(1), 1);
+    return static_cast<double>(probabilities.numel() / classes);
+  }
+};
+
+/// Mean squared error of predictions and targets of one shape. For a batch with a `mask` [B, T]
+/// that fits them (PaddedBatch), the mean over the positions of the mask, weighted by their number.
+/// Throws ShapeError with both shapes if they differ: broadcasting here hides mistakes.
+struct MeanSquaredError {
+  static constexpr char const* name = "MeanSquaredError";
+
+  static at::Tensor errors(at::Tensor const& output, at::Tensor const& target,
+                           at::Reduction::Reduction reduction) {
+    return at::mse_loss(output, target, reduction);
+  }
+  template <class Module, class B = Batch>
+    requires HasData<B> && detail::TensorTarget<B>
+  Loss operator()(Module& module, B const& batch) const {
+    return detail::mean_error(*this, module, batch);
+  }
+};
+
+/// Mean absolute error, torch.nn.L1Loss: less drawn to outliers than the squared one. Shapes, masks
+/// and errors as MeanSquaredError.
+struct L1 {
+  static constexpr char const* name = "L1";
+
+  static at::Tensor errors(at::Tensor const& output, at::Tensor const& target,
+                           at::Reduction::Reduction reduction) {
+    return at::l1_loss(output, target, reduction);
+  }
+  template <class Module, class B = Batch>
+    requires HasData<B> && detail::TensorTarget<B>
+  Loss operator()(Module& module, B const& batch) const {
+    return detail::mean_error(*this, module, batch);
+  }
+};
+
+/// Huber's loss, torch.nn.HuberLoss: half the squared error up to `delta`, and from there on
+/// delta * (error - delta / 2). Shapes, masks and errors as MeanSquaredError.
+struct Huber {
+  static constexpr char const* name = "Huber";
+
+  double delta = 1.0;  ///< in the target's unit, above 0
+
+  at::Tensor errors(at::Tensor const& output, at::Tensor const& target,
+                    at::Reduction::Reduction reduction) const {
+    return at::huber_loss(output, target, reduction, delta);
+  }
+  template <class Module, class B = Batch>
+    requires HasData<B> && detail::TensorTarget<B>
+  Loss operator()(Module& module, B const& batch) const {
+    return detail::mean_error(*this, module, batch);
+  }
+};
+
+}  // namespace frugal

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/run/run.hpp>
+#include <frugal/core/run/services.hpp>
+#include <frugal/core/state/snapshot.hpp>
+
+namespace frugal {
+
+/// A run at one moment, for a policy that returns to it; see SafePoint::take.
+using RunSnapshot = Snapshot<AnyRun>;
+
+template <class Context>
+class Phase;
+
+namespace detail {
+/// The run behind a phase, for parts of frugal that are compiled once for all recipes.
+template <class Context>
+AnyRun& run_of(Phase<Context> const& phase) {
+  return phase.run();
+}
+}  // namespace detail
+
+// The arguments of hooks. Each phase offers only what exists at that moment, so that reading the
+// loss before there is one does not compile.
+
+/// The members of every phase.
+template <class Context>
+class Phase {
+ public:
+  explicit Phase(Run<Context>& run) : run_(&run) {}
+
+  auto& module() const { return run_->module; }
+  Settings const& settings() const { return run_->settings; }
+  Counters const& counters() const { return run_->counters; }
+  Parameters const& parameters() const { return run_->parameters; }
+  /// The factor by which the optimizer multiplies its learning rates.
+  double learning_rate_factor() const { return run_->rate.factor * run_->rate.scale; }
+  /// The first parameter group's learning rate; nothing if the optimizer tells none.
+  std::optional<double> learning_rate() const { return run_->rate.first(); }
+  /// Wall time of training, including that before a resume.
+  double seconds() const { return run_->seconds(); }
+  /// Gives the user a one-line recommendation, once. Never throws.
+  void advise(std::string const& text) const { run_->advise(text); }
+  /// Records an event of the run itself; loggers write it with their next line.
+  void record(Event event) const { run_->record(std::move(event)); }
+  std::vector<Event> const& events() const { return run_->events; }
+  /// Sets a named value that Progress, Log and metric sinks show from now on; see Gauges.
+  void set_gauge(std::string_view name, double value) const { run_->gauges.set(name, value); }
+  Gauges const& gauges() const { return run_->gauges; }
+  /// Combines one value of each process that trains together. With one process, returns the value.
+  /// Every process must call it, at the same moments.
+  template <class T>
+  T reduce(Quantity what, T value) const {
+    return run_->reduce(what, std::move(value));
+  }
+
+  /// Duration of the last checkpoint in seconds; 0 before the first.
+  double save_seconds() const {
+    if constexpr (detail::provided<service::save, typename Context::policies>) {
+      return run_->engine->template provider<service::save>().save_seconds();
+    } else {
+      return 0;
+    }
+  }
+
+ protected:
+  Run<Context>& run() const { return *run_; }
+
+ private:
+  friend AnyRun& detail::run_of<Context>(Phase const& phase);
+
+  Run<Context>* run_;
+};
+
+/// A moment at which a run can be saved, because all state is at rest.
+template <class Context>
+struct SafePoint : Phase<Context> {
+  using Phase<Context>::Phase;
+
+  Horizon const& horizon() const { return this->run().horizon; }
+  /// The newest 1000; AnyRun::add_validation says what is kept.
+  std::vector<Validation> const& validations() const { return this->run().validations; }
+  /// Loads or saves training progress and every policy's state (not the module's tensors).
+  void persist(StateWriter& archive) {
+    settle_losses();
+    this->run().persist(archive);
+  }
+  void persist(StateReader& archive) { this->run().persist(archive); }
+  /// Snapshots parts of the run; Part::good is everything that going back restores.
+  void take(RunSnapshot& into, Part parts, Copies copies = Copies::on_host) {
+    if (holds(parts, Part::states)) settle_losses();
+    into.take(this->run(), parts, copies);
+  }
+  /// Restores a snapshot, in `recover`, `fit_begin` or `ready`: the loop seeks the source after
+  /// these. With Part::states this State is loaded too: the policy must keep aside what it has
+  /// learned since.
+  void restore(RunSnapshot& from) { from.restore(this->run()); }
+  /// Reads the losses still on a device, so that no bad loss goes unnoticed into a snapshot or a
+  /// save. Throws the LossError of a bad one, in every process if several train together.
+  void settle_losses() { this->run().settle_losses(); }
+  /// The name of the hook that was interrupted at this moment; empty if none was.
+  std::string const& unfinished() const { return this->run().unfinished.hook; }
+  /// Multiplies the schedule's factor until it is set again.
+  double learning_rate_scale() const { return this->run().rate.scale; }
+  void set_learning_rate_scale(double scale) { this->run().rate.scale = scale; }
+  /// Saves the run now, and returns when the checkpoint is on disk. False if the save failed and
+  /// the run continues (OnFailure::Continue), or the recipe has no policy that saves. In on_step or
+  /// on_epoch_end, subscribers that have not seen the event yet see it in the resumed run; the
+  /// caller and those before it do not.
+  [[nodiscard]] bool save() {
+    if constexpr (detail::provided<service::save, typename Context::policies>) {
+      auto& run = this->run();
+      if (!run.at_hand.empty()) {
+        run.unfinished = {std::string(run.at_hand), run.engine->names_of_first(run.telling + 1)};
+      }
+      bool const saved = run.engine->template provider<service::save>().save(*this);
+      if (!run.at_hand.empty()) run.unfinished = {};
+      return saved;
+    } else {
+      return false;
+    }
+  }
+  /// Records that the user requested the end with Ctrl-C: sets Report::interrupted, and exit_code()
+  /// is 130. For on_preempt and on_fit_end.
+  void interrupted_by_user() { this->run().interrupted_by_user(); }
+  bool interrupted() const { return this->run().interrupted; }
+  /// Files that policies write to, and that must be durable before a checkpoint is.
+  std::vector<std::filesystem::path> const& files() const { return this->run().files; }
+};
+
+}  // namespace frugal

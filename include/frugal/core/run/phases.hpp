@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/run/objective.hpp>
+#include <frugal/core/run/phase.hpp>
+#include <frugal/core/run/run.hpp>
+#include <frugal/core/run/scalar_ledger.hpp>
+#include <frugal/core/run/window_phases.hpp>
+
+namespace frugal {
+
+// The arguments of hooks outside of windows, in the order of a run, and the phase of each hook.
+
+/// Before anything reads the module's parameters: a policy may replace its layers.
+template <class Context>
+class Assembly {
+ public:
+  explicit Assembly(Run<Context>& run) : run_(&run) {}
+
+  auto& module() const { return run_->module; }
+  Settings const& settings() const { return run_->settings; }
+  void advise(std::string const& text) const { run_->advise(text); }
+
+ private:
+  Run<Context>* run_;
+};
+
+/// Around a whole fit, from the first event to the last.
+template <class Context>
+struct FitRun : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// Before the first batch: the module is on its device, no state has been used.
+template <class Context>
+struct FitBegin : SafePoint<Context> {
+  using SafePoint<Context>::SafePoint;
+
+  bool validates() const { return this->run().loop->validates(); }
+  /// SettingsError for a factor that is negative or not finite.
+  void set_learning_rate_factor(double factor) {
+    this->run().rate.set_factor(factor, this->run().counters);
+  }
+  /// For optimizers: the first parameter group's own learning rate, for loggers.
+  void report_learning_rate(double own) { this->run().rate.base = own; }
+  /// Runs forward and backward on some batches, and undoes the effects.
+  std::vector<Check> rehearse(std::size_t batches) { return this->run().loop->rehearse(batches); }
+  /// Before the first step, when all policies have begun: measures some batches of each validation
+  /// source and forgets the results. Errors that a validation would throw are thrown then.
+  void try_validation(std::size_t batches) { this->run().validation_trial = batches; }
+  /// Runs deferred set-up (the AutoBatch search) now, so that the step-0 checkpoint includes it.
+  void settle() { this->run().loop->settle(); }
+  /// This policy skips every window with a bad loss (Gradients::skip_step), as one with a bad
+  /// gradient: a loss that is NaN or infinite is no error then, and is in no mean.
+  void leave_bad_losses() { this->run().ledger.leave_bad_losses(); }
+  /// Registers a file that grows with the run: a checkpoint that refers to it makes it durable
+  /// first.
+  void writes_to(std::filesystem::path file) { this->run().files.push_back(std::move(file)); }
+  /// From now on the span has the means of the objective's scalars (Loss::scalars), whenever losses
+  /// have been read (Step::scalars). It must live as long as the fit.
+  void follow(ScalarSpan& span) { this->run().ledger.follow(span); }
+  /// Training continues from a checkpoint made after `seconds` of training.
+  void resumed(Resumed what, double seconds) { this->run().go_on(std::move(what), seconds); }
+};
+
+/// Every subscriber of fit_begin has been called, and a resumed run is restored: training continues
+/// from this state.
+template <class Context>
+struct Ready : SafePoint<Context> {
+  using SafePoint<Context>::SafePoint;
+  /// See WindowBegin.
+  void move_to(c10::Device device) { this->run().loop->move_to(device); }
+};
+
+/// Around the windows of an epoch, or the rest of one, and its end.
+template <class Context>
+struct EpochRun : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// At the start of an epoch; not when a resumed run enters one in the middle.
+template <class Context>
+struct EpochBegin : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// An optimizer step is complete and counted.
+template <class Context>
+struct Step : SafePoint<Context> {
+  using SafePoint<Context>::SafePoint;
+
+  /// SettingsError for a factor that is negative or not finite.
+  void set_learning_rate_factor(double factor) {
+    this->run().rate.set_factor(factor, this->run().counters);
+  }
+  /// Waits for the device if the losses are on one: call it at a cadence, not at every step.
+  double last_loss() { return this->run().ledger.last(); }
+  double mean_loss() { return this->run().mean_loss(); }
+  /// The means of the objective's scalars since they were last taken from this span; may wait too.
+  std::vector<ScalarSpan::Mean> scalars(ScalarSpan& span) {
+    this->run().ledger.settle();
+    return span.take();
+  }
+  /// The gradients' norm before clipping, if a policy such as ClipNorm computes it; may wait too.
+  GradientNorm const& gradient_norm() const { return this->run().gradient_norm; }
+  /// The training speed, if a policy such as Throughput measures it.
+  std::optional<Speed> const& speed() const { return this->run().speed; }
+  void report_speed(Speed const& speed) { this->run().speed = speed; }
+  /// Seconds that the run has waited for training data; nothing if the source does not measure it.
+  std::optional<double> waited_for_data() const { return this->run().loop->waited_for_data(); }
+  /// Metrics of the training batches, and their step, from a policy such as TrainMetrics.
+  Validation const& train_metrics() const { return this->run().train_metrics; }
+  void report_train_metrics(Metrics metrics) {
+    Counters const& now = this->run().counters;
+    this->run().train_metrics = {now.epoch, now.step, std::move(metrics)};
+  }
+  /// Validates now, if there is validation data, and returns the subscribers' verdict.
+  flow validate() { return this->run().loop->validate(); }
+  /// Whether the run is preempted after this event: a policy requests it (query::stop_requested),
+  /// here or in another process.
+  bool is_preempting() const { return this->run().is_preempting; }
+};
+
+/// Around a whole validation.
+template <class Context>
+struct ValidationRun : Phase<Context> {
+  using Phase<Context>::Phase;
+  /// Its batches, of all sources; nothing if a source does not know its size.
+  std::optional<std::uint64_t> batches() const { return this->run().loop->validation_batches(); }
+};
+
+/// All metrics of a validation are final.
+template <class Context>
+struct Validated : Phase<Context> {
+  Validated(Run<Context>& run, Metrics const& measured) : Phase<Context>(run), metrics(measured) {}
+
+  Metrics const& metrics;
+  /// SettingsError for a factor that is negative or not finite.
+  void set_learning_rate_factor(double factor) {
+    this->run().rate.set_factor(factor, this->run().counters);
+  }
+};
+
+/// An epoch is complete and counted; its losses are still in the ledger.
+template <class Context>
+struct EpochEnd : Step<Context> {
+  using Step<Context>::Step;
+  /// The epoch's mean loss. No device read, and no exchange with other processes.
+  double mean_loss() const { return this->run().epoch_loss; }
+};
+
+/// The run has ended by itself or by a verdict, not by an exception.
+template <class Context>
+struct FitEnd : SafePoint<Context> {
+  using SafePoint<Context>::SafePoint;
+  std::string const& stopped_by() const { return this->run().ended_by(); }
+  bool preempted() const { return this->run().preempted; }
+};
+
+/// A window was aborted and will be retried: restore counters that around_forward, on_loss or
+/// on_backward changed to their values after the previous window.
+template <class Context>
+struct Undo : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// The run is preempted, to be resumed later; it has been saved, if possible.
+template <class Context>
+struct Preemption : SafePoint<Context> {
+  Preemption(Run<Context>& run, bool begun, bool is_saved, double took)
+      : SafePoint<Context>(run), has_begun(begun), saved(is_saved), seconds_of_save(took) {}
+
+  bool const has_begun;          ///< false: preempted before there was anything to train or save
+  bool const saved;              ///< whether this very moment is saved
+  double const seconds_of_save;  ///< duration of that save
+  /// Kind of the first policy that requested it.
+  std::string const& requested_by() const { return this->run().preempted_by; }
+};
+
+/// Something happened to the run itself: a resume, a return to an earlier state, or any event that
+/// a policy recorded (Phase::record). May come in the middle of another hook.
+template <class Context>
+struct Recorded : Phase<Context> {
+  Recorded(Run<Context>& run, Event const& what) : Phase<Context>(run), event(what) {}
+
+  Event const& event;  ///< one of Phase::events(), delivered in their order
+};
+
+}  // namespace frugal

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <frugal/core/run/any_run.hpp>
+
+namespace frugal {
+
+/// The result of a fit.
+struct [[nodiscard]] Report {
+  std::uint64_t epochs = 0;   ///< complete epochs, those before a resume included
+  std::uint64_t steps = 0;    ///< optimizer steps, likewise
+  std::uint64_t samples = 0;  ///< training samples, likewise
+  double seconds = 0;         ///< wall time of this fit alone, validation included
+  double train_loss = 0;      ///< weighted mean over the last epoch, or what there was of it
+  std::string stopped_by;     ///< kind of the policy that ended the run; empty: it ran to its end
+  /// The newest 1000 validations, oldest first; only the last one has its tables.
+  std::vector<Validation> validations;
+  std::vector<std::string> advice;   ///< recommendations, each once
+  std::optional<Resumed> resumed{};  ///< the checkpoint it resumed from, and the repeated work
+  bool preempted = false;            ///< saved before its end: start it again to resume
+  std::uint64_t skipped = 0;         ///< windows whose gradients overflowed, not in `steps`
+  double seconds_before = 0;         ///< of training, before the checkpoint it resumed from
+  Metrics train_metrics{};           ///< of the training batches, the last ones (TrainMetrics)
+  std::string unsaved{};  ///< why the end is not saved; empty: it is, or there is no Checkpoint
+  /// The user pressed Ctrl-C. `preempted` is set as well, unless the run had ended.
+  bool interrupted = false;
+  /// The step of the best weights, if EarlyStop has restored them.
+  std::optional<std::uint64_t> restored_step{};
+  std::uint64_t validation_count = 0;  ///< of the whole run, those not in `validations` included
+
+  /// Wall time of the whole run, without steps lost by a kill. `samples` divided by it is the run's
+  /// rate.
+  double total_seconds() const { return seconds_before + seconds; }
+
+  /// For main() to return, by sysexits.h: 0; 75 (EX_TEMPFAIL) for a preempted run that is saved and
+  /// must be started again; 74 (EX_IOERR) for a run whose end could not be saved, preempted or not;
+  /// 130, as shells have it, after Ctrl-C.
+  int exit_code() const {
+    if (!unsaved.empty()) return 74;
+    if (interrupted) return 130;
+    return preempted ? 75 : 0;
+  }
+
+  /// Metrics of the last validation; throws MetricError when there was none.
+  Metrics const& last() const {
+    if (validations.empty()) {
+      throw MetricError({.what = "the run has no validation",
+                         .where = "Report::last",
+                         .why = "fit was given no validation data, or ended before the first",
+                         .fix = "Call fit(train, valid)."});
+    }
+    return validations.back().metrics;
+  }
+
+  friend std::ostream& operator<<(std::ostream& out, Report const& report) {
+    out << report.epochs << " epochs, " << report.steps << " steps, " << report.samples
+        << " samples in " << report.total_seconds() << " s; training loss " << report.train_loss;
+    for (auto const& [name, value] : report.train_metrics) out << ", " << name << ' ' << value;
+    if (!report.validations.empty()) {
+      for (auto const& [name, value] : report.validations.back().metrics) {
+        out << ", validation " << name << ' ' << value;
+      }
+    }
+    if (report.resumed) {
+      out << "; resumed from step " << report.resumed->step << ", at " << report.seconds_before
+          << " s, " << report.resumed->steps_repeated << " steps repeated, "
+          << report.resumed->seconds_lost << " s lost";
+    }
+    if (report.skipped != 0) out << "; " << report.skipped << " steps skipped for overflow";
+    if (!report.stopped_by.empty()) out << "; stopped by " << report.stopped_by;
+    if (report.restored_step) out << "; weights of step " << *report.restored_step << " restored";
+    if (!report.unsaved.empty()) out << "; the end is not saved: " << report.unsaved;
+    for (std::string const& hint : report.advice) out << "\nadvice: " << hint;
+    return out;
+  }
+};
+
+}  // namespace frugal

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <utility>
+
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/run/failure.hpp>
+#include <frugal/core/run/horizon.hpp>
+#include <frugal/core/run/services.hpp>
+#include <frugal/core/run/settings.hpp>
+
+namespace frugal {
+
+/// A run of one recipe over one type of module. Every phase refers to one.
+template <class Context>
+struct Run : AnyRun {
+  using Module = typename Context::module_type;
+  using Engine = typename Context::engine;
+  /// Whether several processes train together.
+  static constexpr bool agrees = detail::provided<service::reduce, typename Context::policies>;
+
+  Run(Module& the_module, Settings const& the_settings, Horizon const& the_horizon)
+      : AnyRun{.root = base_module(the_module),
+               .settings = the_settings,
+               .horizon = the_horizon,
+               .ledger = LossLedger(agrees ? LossLedger::Reading::when_agreed
+                                           : LossLedger::Reading::at_once)},
+        module(the_module) {}
+
+  /// Sets the States of the recipe's policies; must be called before the first event.
+  void attach(Engine& states, LoopCalls& of) {
+    engine = &states;
+    policies = PolicyStates::of(states);
+    loop = &of;
+  }
+
+  /// Combines one value of each process that trains together; with one process, the value itself.
+  template <class T>
+  T reduce([[maybe_unused]] Quantity what, T value) {
+    if constexpr (agrees) {
+      return engine->template provider<service::reduce>().reduce(what, std::move(value));
+    } else {
+      return value;
+    }
+  }
+
+  /// Weighted mean of this epoch's losses so far; NaN before the first. May wait for a device and
+  /// for other processes. Throws the LossError of a bad loss, in every process.
+  double mean_loss() {
+    if constexpr (agrees) {
+      LossLedger::Sum const here = ledger.sum();
+      double const sum = reduce(Quantity::loss, ledger.bad() ? nan : here.losses);
+      double const weight = reduce(Quantity::loss, here.weights);
+      if (std::isnan(sum)) refuse_bad_loss();
+      return weight == 0 ? nan : sum / weight;
+    } else {
+      return ledger.mean();
+    }
+  }
+
+  /// Reads the losses still on a device. Throws the LossError of a bad one, in every process.
+  void settle_losses() {
+    ledger.settle();
+    if constexpr (agrees) {
+      if (std::isnan(reduce(Quantity::loss, ledger.bad() ? nan : 0.0))) refuse_bad_loss();
+    }
+  }
+
+  /// Total weight of a window's losses over all processes. Throws like mean_loss().
+  double window_weight(double here) {
+    double const all = reduce(Quantity::window_weight, ledger.bad() ? nan : here);
+    if (std::isnan(all)) refuse_bad_loss();
+    return all;
+  }
+
+  Module& module;
+  Engine* engine = nullptr;
+
+ private:
+  static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+  [[noreturn]] void refuse_bad_loss() const {
+    if (ledger.bad()) std::rethrow_exception(ledger.bad());
+    detail::refuse_bad_loss_elsewhere(counters);
+  }
+};
+
+}  // namespace frugal

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/core/Device.h>
+
+#include <concepts>
+#include <functional>
+#include <string_view>
+
+#include <frugal/core/compose/services.hpp>
+#include <frugal/core/run/loss.hpp>
+#include <frugal/core/run/settings.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+template <class Context>
+struct SafePoint;
+
+/// The values that processes training one model together exchange, and how they are combined.
+enum class Quantity {
+  stop,           ///< a verdict, 0 or 1: the maximum
+  skip,           ///< skip this window, 0 or 1: the maximum
+  overflow,       ///< a gradient is not finite, 0 or 1: the maximum
+  window_weight,  ///< weight of a window's losses: the sum
+  loss,           ///< of an epoch or a validation, sums and weights: the sum
+  metric,         ///< a metric's counts: the sum
+};
+
+/// True for quantities combined by maximum; all others are summed. NaN in one process gives NaN in
+/// all.
+constexpr bool is_verdict(Quantity what) {
+  return what == Quantity::stop || what == Quantity::skip || what == Quantity::overflow;
+}
+
+// Services that the loop requests from at most one policy of a recipe. A policy declares them in
+// `provides`; the called members belong to its State, or to its value where noted.
+namespace service {
+
+/// `bool save(SafePoint<Context>&)`     checkpoints this moment; on disk when it returns
+/// `double save_seconds() const`        duration of the last checkpoint; 0 before the first
+struct save {
+  static constexpr std::string_view name = "save";
+  template <class P, class State, class Context>
+  static constexpr bool met = requires(State& state, SafePoint<Context>& at) {
+    { state.save(at) } -> std::same_as<bool>;
+    { state.save_seconds() } -> std::convertible_to<double>;
+  };
+  FRUGAL_SENTENCE(unmet,
+                  "frugal: this policy provides service::save, and its State lacks the members. "
+                  "Write `bool save(SafePoint<Context>&)` and `double save_seconds() const`.");
+  FRUGAL_SENTENCE(twice,
+                  "frugal: two policies of this recipe save the run, and its folder holds one "
+                  "series of checkpoints. Remove one of them.");
+};
+
+/// `bool recover(SafePoint<Context>&, LossError const&)`  restores the run to a state from which it
+/// can continue; if false, it cannot, and the error ends the run
+struct recover {
+  static constexpr std::string_view name = "recover";
+  template <class P, class State, class Context>
+  static constexpr bool met =
+      requires(State& state, SafePoint<Context>& at, LossError const& error) {
+        { state.recover(at, error) } -> std::same_as<bool>;
+      };
+  FRUGAL_SENTENCE(unmet,
+                  "frugal: this policy provides service::recover, and its State lacks the member. "
+                  "Write `bool recover(SafePoint<Context>&, LossError const&)`.");
+  FRUGAL_SENTENCE(twice,
+                  "frugal: two policies of this recipe take the run back after a bad loss. Remove "
+                  "one of them.");
+};
+
+/// `c10::Device start_device(Settings const&) const`  the module's device before the first window;
+/// the State moves the run later (WindowBegin)
+struct start_device {
+  static constexpr std::string_view name = "start_device";
+  template <class P, class State, class Context>
+  static constexpr bool met = requires(State const& state, Settings const& settings) {
+    { state.start_device(settings) } -> std::same_as<c10::Device>;
+  };
+  FRUGAL_SENTENCE(unmet,
+                  "frugal: this policy provides service::start_device, and its State lacks the "
+                  "member. Write `c10::Device start_device(Settings const&) const`.");
+  FRUGAL_SENTENCE(twice,
+                  "frugal: two policies of this recipe choose the device on which a run starts. "
+                  "Remove one of them.");
+};
+
+/// `template <class Passes> class Executor` in the policy itself: how a window is executed
+/// (core/loop/eager.hpp has the default)
+struct execution {
+  static constexpr std::string_view name = "execution";
+  template <class P, class State, class Context>
+  static constexpr bool met = requires { typename P::template Executor<int>; };
+  FRUGAL_SENTENCE(unmet,
+                  "frugal: this policy provides service::execution, and has no executor. Write "
+                  "`template <class Passes> class Executor` in it.");
+  FRUGAL_SENTENCE(
+      twice,
+      "frugal: two policies of this recipe each execute windows in their own way (Accumulate<Auto> "
+      "splits them to fit memory, Graph<WholeStep> replays them). Remove one of them.");
+};
+
+/// `bool capturing() const`             whether the step is being captured now
+/// `void defer(std::function<void()>)`  calls the function after each replay of the captured step
+/// `at::Tensor const& rate() const`     the learning-rate factor, on the device
+/// `void state_has_moved()`             tensors that persist over steps have been reallocated
+struct capture {
+  static constexpr std::string_view name = "capture";
+  template <class P, class State, class Context>
+  static constexpr bool met = requires(State& state, std::function<void()> f) {
+    { state.capturing() } -> std::same_as<bool>;
+    state.defer(f);
+    { state.rate() } -> std::convertible_to<at::Tensor>;
+    state.state_has_moved();
+  };
+  FRUGAL_SENTENCE(unmet,
+                  "frugal: this policy provides service::capture, and its State lacks the members. "
+                  "Write capturing(), defer(f), rate() and state_has_moved().");
+  FRUGAL_SENTENCE(twice,
+                  "frugal: two policies of this recipe capture the step. Remove one of them.");
+};
+
+/// `double reduce(Quantity, double)`          combines one value of each process; all get the same
+/// `at::Tensor reduce(Quantity, at::Tensor)`  likewise, on the tensor's device, without a host sync
+///
+/// The loop calls each at the same moments in all processes, so a source must give every process
+/// the same number of windows. A bad loss (LossError) in one process ends the window in all.
+struct reduce {
+  static constexpr std::string_view name = "reduce";
+  template <class P, class State, class Context>
+  static constexpr bool met = requires(State& state, at::Tensor const& tensor) {
+    { state.reduce(Quantity::stop, 0.0) } -> std::same_as<double>;
+    { state.reduce(Quantity::overflow, tensor) } -> std::same_as<at::Tensor>;
+  };
+  FRUGAL_SENTENCE(
+      unmet,
+      "frugal: this policy provides service::reduce, and its State lacks the members. Write "
+      "`double reduce(Quantity, double)` and `at::Tensor reduce(Quantity, at::Tensor)`.");
+  FRUGAL_SENTENCE(twice,
+                  "frugal: two policies of this recipe reduce over processes. Remove one of them.");
+};
+
+/// `void trained_on(Loss const&, B const& batch, bool first_of_window)`  gets each micro-batch of
+///                     training, of any type, before its backward pass and without gradients. It
+///                     must not read tensors. A window that is retried (on_undo) comes again
+struct measure {
+  static constexpr std::string_view name = "measure";
+  template <class P, class State, class Context>
+  static constexpr bool met = requires(State& state, Loss const& loss, at::Tensor const& batch) {
+    state.trained_on(loss, batch, true);
+  };
+  FRUGAL_SENTENCE(unmet,
+                  "frugal: this policy provides service::measure, and its State lacks the member. "
+                  "Write `template <class B> void trained_on(Loss const&, B const&, bool)`.");
+  FRUGAL_SENTENCE(twice,
+                  "frugal: two policies of this recipe measure the training batches. Name all "
+                  "metrics in one.");
+};
+
+/// Members of the policy: `c10::Device chosen(c10::Device) const`, the device of a fit with that
+/// setting, and `surround<Valid>(train, valid, fit) const`, which calls `fit` with its own sources
+struct placement {
+  static constexpr std::string_view name = "placement";
+  template <class P, class State, class Context>
+  static constexpr bool met = requires(P const& policy, c10::Device device) {
+    { policy.chosen(device) } -> std::same_as<c10::Device>;
+  };
+  FRUGAL_SENTENCE(
+      unmet,
+      "frugal: this policy provides service::placement, and lacks the members. Write `c10::Device "
+      "chosen(c10::Device) const` and `surround<Valid>(train, valid, fit) const` in it.");
+  FRUGAL_SENTENCE(twice,
+                  "frugal: two policies of this recipe place its batches. Remove one of them.");
+};
+
+/// Member of the policy: `void after_fit(Report const&) const`, called as the very last part of a
+/// fit
+struct ending {
+  static constexpr std::string_view name = "ending";
+  template <class P, class State, class Context>
+  static constexpr bool met = true;  // called with a Report, which this does not know
+  FRUGAL_SENTENCE(unmet,
+                  "frugal: this policy provides service::ending, and lacks the member. Write `void "
+                  "after_fit(Report const&) const`.");
+  FRUGAL_SENTENCE(twice,
+                  "frugal: two policies of this recipe act after a fit. Remove one of them.");
+};
+
+}  // namespace service
+
+/// Whether this recipe captures and replays its steps. If so, everything that a policy does within
+/// a step must be tensor operators: host numbers keep their values from the capture.
+template <class Policies>
+inline constexpr bool captures_steps = detail::provided<service::capture, Policies>;
+
+}  // namespace frugal

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/core/Device.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/run/norm_ledger.hpp>
+#include <frugal/core/run/objective.hpp>
+#include <frugal/core/run/phase.hpp>
+#include <frugal/core/run/run.hpp>
+#include <frugal/core/run/services.hpp>
+
+namespace frugal {
+
+// The arguments of hooks within a window, in the order of a window.
+
+/// Before the first batch of a window is read.
+template <class Context>
+struct WindowBegin : SafePoint<Context> {
+  using SafePoint<Context>::SafePoint;
+
+  /// Skips the window: its samples are consumed without training, and it is no step.
+  void skip() { skipped_ = true; }
+  bool skipped() const { return skipped_; }
+  /// Moves the run to another device: the module, and the tensors of every State.
+  void move_to(c10::Device device) { this->run().loop->move_to(device); }
+  /// SettingsError for a factor that is negative or not finite.
+  void set_learning_rate_factor(double factor) {
+    this->run().rate.set_factor(factor, this->run().counters);
+  }
+
+ private:
+  bool skipped_ = false;
+};
+
+/// Around one micro-batch of a window: its forward and backward pass.
+template <class Context>
+struct MicroBatchRun : Phase<Context> {
+  MicroBatchRun(Run<Context>& run, bool is_first, bool is_last)
+      : Phase<Context>(run), first(is_first), last(is_last) {}
+
+  bool const first;  ///< of its window: there are no gradients yet
+  bool const last;   ///< after it the window's gradients are complete
+};
+
+/// Around the objective of one micro-batch, or of one validation batch.
+template <class Context>
+struct Forward : Phase<Context> {
+  Forward(Run<Context>& run, bool is_training) : Phase<Context>(run), training(is_training) {}
+
+  bool const training;
+  c10::Device device() const { return this->run().device; }
+};
+
+/// The loss of a micro-batch is computed; its backward pass has not begun.
+template <class Context>
+struct LossReady : Phase<Context> {
+  LossReady(Run<Context>& run, Loss& the_loss, at::Tensor& the_seed)
+      : Phase<Context>(run), loss(the_loss), seed(the_seed) {}
+
+  Loss& loss;
+  /// The gradient that backward starts from: the micro-batch's share of its window. Loss scaling
+  /// multiplies this, at the cost of no operator.
+  at::Tensor& seed;
+};
+
+/// The micro-batch's gradients have been added to those of its window.
+template <class Context>
+struct Backward : Phase<Context> {
+  using Phase<Context>::Phase;
+};
+
+/// A phase whose work a recipe with Graph captures once and replays: the host code does not run
+/// again.
+template <class Context>
+struct Captured : Phase<Context> {
+  using Phase<Context>::Phase;
+
+  /// Calls `f(phase)` now or, if the step is being captured, after each replay. For host work in
+  /// every step; `f` may only refer to objects that live as long as the fit.
+  template <template <class> class Phase, class F>
+  void on_host_as(F f) {
+    if constexpr (captures_steps<typename Context::policies>) {
+      auto& graph = this->run().engine->template provider<service::capture>();
+      if (graph.capturing()) {
+        graph.defer([run = &this->run(), f]() mutable {
+          Phase<Context> phase(*run);
+          f(phase);
+        });
+        return;
+      }
+    }
+    f(static_cast<Phase<Context>&>(*this));
+  }
+};
+
+/// The window's gradients are complete: reduce, unscale, clip.
+template <class Context>
+struct Gradients : Captured<Context> {
+  /// `does_count`: false in a trial step and in a line search, whose numbers may be bad.
+  explicit Gradients(Run<Context>& run, bool does_count = true)
+      : Captured<Context>(run), counts_(does_count) {}
+  /// See Captured.
+  template <class F>
+  void on_host(F f) {
+    this->template on_host_as<frugal::Gradients>(std::move(f));
+  }
+  /// Gradients in parameter order, without parameters that received none.
+  std::vector<at::Tensor> const& gradients() const { return this->run().gradients.tensors(); }
+  /// Reports their total norm before clipping to loggers: a number, or a scalar on a device. Unless
+  /// a policy has reported an overflow flag before, which skips such a window, a norm that is not
+  /// finite is a NonFiniteGradientError: a number's now, a scalar's when losses are read.
+  template <class Norm>
+  void report_norm(Norm&& norm) {
+    bool const guards = counts_ && !overflow().defined();
+    if constexpr (captures_steps<typename Context::policies>) {
+      on_host([norm, guards](Gradients& now) {
+        if (guards) now.look_at_norm(copy_of(norm));
+        now.run().gradient_norm.set(norm);
+      });
+    } else {
+      if (guards) look_at_norm(norm);
+      this->run().gradient_norm.set(std::forward<Norm>(norm));
+    }
+  }
+  /// Reports to the optimizer whether a gradient is not finite: a float scalar, 1 if so, which may
+  /// still be in flight. If so, the optimizer does not change the weights.
+  void report_overflow(at::Tensor found) { this->run().overflow.found = std::move(found); }
+  /// The last flag that was reported; undefined in a recipe where nobody does.
+  at::Tensor const& overflow() const { return this->run().overflow.found; }
+  /// This window is no step: schedules and cadences do not advance, and no subscriber of `step`
+  /// sees it.
+  void skip_step() { this->run().overflow.skip = true; }
+
+ private:
+  static double copy_of(double norm) { return norm; }
+  /// The next replay writes to the tensor.
+  static at::Tensor copy_of(at::Tensor const& norm) { return norm.clone(); }
+
+  void look_at_norm(double norm) {
+    if (!std::isfinite(norm)) [[unlikely]]
+      throw detail::non_finite_gradient(norm, this->run().window);
+  }
+  void look_at_norm(at::Tensor const& norm) {
+    this->run().ledger.add_norm(norm, this->run().window, this->counters());
+  }
+
+  bool counts_;
+};
+
+/// The optimizer updates the weights.
+template <class Context>
+struct Update : Captured<Context> {
+  using Captured<Context>::Captured;
+  /// See Captured.
+  template <class F>
+  void on_host(F f) {
+    this->template on_host_as<frugal::Update>(std::move(f));
+  }
+  /// The learning-rate factor as a double scalar on the parameters' device, in a recipe with Graph,
+  /// which fills it before each step.
+  at::Tensor const& learning_rate_tensor() const {
+    return this->run().engine->template provider<service::capture>().rate();
+  }
+  /// In a recipe with Graph: tensors that persist over steps have been reallocated, so the captured
+  /// step must not be replayed.
+  void state_has_moved() const {
+    if constexpr (captures_steps<typename Context::policies>) {
+      this->run().engine->template provider<service::capture>().state_has_moved();
+    }
+  }
+
+  GradientList const& gradients() const { return this->run().gradients; }
+  /// The flag from report_overflow(); undefined if no policy skips windows.
+  at::Tensor const& overflow() const { return this->run().overflow.found; }
+  /// The window's mean loss, for an optimizer that declares `reevaluates`.
+  at::Tensor const& loss() const { return this->run().window_loss; }
+  /// Recomputes the window's loss and gradients at the current weights, for optimizers with a line
+  /// search. Returns the loss.
+  at::Tensor reevaluate() { return this->run().loop->reevaluate(); }
+};
+
+}  // namespace frugal

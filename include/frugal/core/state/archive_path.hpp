@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+// Shared by the archives of core/state/state_writer.hpp and core/state/state_reader.hpp.
+namespace frugal::detail {
+
+template <class T>
+concept ListOfValues = requires(T& list) {
+  typename T::value_type;
+  list.resize(1);
+} && !std::is_same_v<T, std::string>;
+
+// Appended piece by piece: g++ 12 falsely warns of overlapping copies in "a" + std::string (GCC bug
+// 105651), and users build with -Werror.
+inline std::string item_path(std::string const& path, std::size_t index) {
+  std::string item = path;
+  item.push_back('.');
+  return item.append(std::to_string(index));
+}
+
+/// The path of the value that is being archived.
+class ArchivePath {
+ public:
+  template <class Archive, class F>
+  void scope(std::string const& name, Archive& archive, F&& body) {
+    // Also if the body throws: a caller that loads several states may continue with the next one.
+    struct Restored {
+      std::string& path;
+      std::string outer;
+      ~Restored() { path = std::move(outer); }
+    } const restored{path_, path_};
+    path_.append(name).push_back('/');
+    body(archive);
+  }
+  std::string operator()(std::string const& name) const { return path_ + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace frugal::detail

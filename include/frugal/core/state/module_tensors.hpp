@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/libtorch/generators.hpp>
+
+namespace frugal::detail {
+
+/// Passes every parameter and buffer of a module to an archive, by name.
+template <class Archive>
+void visit_tensors(torch::nn::Module& module, Archive&& archive) {
+  for (auto const& item : module.named_parameters()) {
+    if (item.value().defined()) archive(item.key(), item.value());
+  }
+  // A module may register an undefined buffer, as BatchNorm without statistics does.
+  for (auto const& item : module.named_buffers()) {
+    if (item.value().defined()) archive(item.key(), item.value());
+  }
+}
+
+/// Saves or loads the generators' states. The generator of a device that the saved run did not use
+/// keeps the seed that `fit` gave it.
+template <class Archive>
+void persist_generators(Archive& archive, c10::Device device) {
+  archive.scope("generators", [&](auto& inner) {
+    for (auto& [name, generator] : generators_of(device)) {
+      if constexpr (Archive::loading) {
+        if (name != "cpu" && !inner.holds(name)) continue;
+      }
+      at::Tensor state;
+      if (!Archive::loading) state = state_of_generator(generator);
+      inner(name, state);
+      if (Archive::loading) set_state_of_generator(generator, state);
+    }
+  });
+}
+
+/// Copies of a module's buffers on their device: one grouped copy per type and device, into memory
+/// that is allocated once.
+class BufferCopies {
+ public:
+  void take(torch::nn::Module& module) {
+    if (!looked_) look_at(module);
+    for (Group const& group : groups_) at::_foreach_copy_(group.kept, group.buffers);
+  }
+  void restore() const {
+    for (Group const& group : groups_) at::_foreach_copy_(group.buffers, group.kept);
+  }
+
+ private:
+  struct Group {
+    std::vector<at::Tensor> buffers;
+    std::vector<at::Tensor> kept;
+  };
+
+  void look_at(torch::nn::Module& module) {
+    looked_ = true;
+    std::map<std::pair<at::ScalarType, std::string>, Group> groups;
+    for (at::Tensor const& buffer : module.buffers()) {
+      if (!buffer.defined()) continue;
+      Group& group = groups[{buffer.scalar_type(), buffer.device().str()}];
+      group.buffers.push_back(buffer);
+      group.kept.push_back(at::empty_like(buffer));
+    }
+    for (auto& [type, group] : groups) groups_.push_back(std::move(group));
+  }
+
+  bool looked_ = false;
+  std::vector<Group> groups_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <locale>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <frugal/core/state/archive_path.hpp>
+#include <frugal/core/state/shard.hpp>
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+/// Loads from a StateDict. Throws StateError, naming the value, if it is missing or does not fit.
+class StateReader {
+ public:
+  static constexpr bool loading = true;
+
+  bool of_a_snapshot = false;  ///< see Snapshot::persist
+  /// The state was saved by another recipe: a snapshot of the run that a State has kept no longer
+  /// fits, and the State must do without it.
+  bool recipe_changed = false;
+  /// Validation sources whose data are not those of the saved state, as Checkpoint::changed_data
+  /// allows; the source without a name is "".
+  std::set<std::string, std::less<>> other_validation{};
+
+  /// Whether a best value of this metric was measured on other validation data, so that `who` must
+  /// forget it. The run advises of it.
+  bool forgets(std::string const& who, std::string_view metric) {
+    std::size_t const slash = metric.rfind('/');
+    std::string_view const source =
+        slash == std::string_view::npos ? std::string_view() : metric.substr(0, slash);
+    if (!other_validation.contains(source)) return false;
+    forgotten_.insert(who + "'s best \"" + std::string(metric) + "\"");
+    return true;
+  }
+  std::set<std::string> const& forgotten() const { return forgotten_; }
+
+  /// `to`: the run moves to this device. A tensor that is elsewhere is reallocated on it; a tensor
+  /// that a State leaves undefined before loading stays where it was saved.
+  explicit StateReader(StateDict const& memory, std::optional<c10::Device> to = std::nullopt)
+      : memory_(memory), to_(to) {}
+
+  /// The target device if this load is a move, for a State with numbers on a device; nothing for a
+  /// plain load.
+  std::optional<c10::Device> moves_to() const { return to_; }
+
+  /// The first value, by path, that was not loaded; nothing if all were. Values marked as
+  /// dispensable are not counted. `scope`: only the values in it.
+  std::optional<std::string> unread(std::string const& scope = {}) const {
+    std::string const prefix = scope.empty() ? scope : scope + "/";
+    for (auto each = memory_.values.lower_bound(prefix);
+         each != memory_.values.end() && each->first.starts_with(prefix); ++each) {
+      if (!read_.contains(each->first) && !is_dispensable(each->first)) return each->first;
+    }
+    return std::nullopt;
+  }
+  /// Whether a value of this scope has been loaded.
+  bool has_read(std::string const& scope) const {
+    auto const first = read_.lower_bound(scope + "/");
+    return first != read_.end() && first->starts_with(scope + "/");
+  }
+  /// Nobody will ask for the values of this scope.
+  void pass_over(std::string const& scope) {
+    std::string const prefix = scope + "/";
+    for (auto each = memory_.values.lower_bound(prefix);
+         each != memory_.values.end() && each->first.starts_with(prefix); ++each) {
+      read_.insert(each->first);
+    }
+  }
+
+  /// Whether there is a value with this name here.
+  bool holds(std::string const& name) const { return memory_.values.contains(path_(name)); }
+
+  /// Whether a scope with this name has anything to load. Always false in a move, which is no
+  /// resume: the State already has what it needs.
+  bool has(std::string const& scope) const {
+    if (to_) return false;
+    std::string const prefix = path_(scope) + "/";
+    auto const first = memory_.values.lower_bound(prefix);
+    return first != memory_.values.end() && first->first.starts_with(prefix);
+  }
+
+  template <class T>
+  void operator()(std::string const& name, T& value) {
+    std::string const path = path_(name);
+    if constexpr (std::is_same_v<T, at::Tensor>) {
+      if (memory_.values.contains(detail::shard_scope(path) + "/count")) {
+        refuse(path, "a part of a tensor was saved, and the whole one is asked for");
+      }
+    }
+    load(path, value);
+  }
+  template <class F>
+  void scope(std::string const& name, F&& body) {
+    path_.scope(name, *this, body);
+  }
+  /// StateError if it was saved whole, or as another shard.
+  void shard(std::string const& name, at::Tensor& part, Shard const& which) {
+    std::string const path = path_(name);
+    std::string const scope_name = detail::shard_scope(name);
+    if (!memory_.values.contains(path_(scope_name) + "/count")) {
+      refuse(path, "the whole tensor was saved, and here it is " + which.text());
+    }
+    Shard saved;
+    scope(scope_name, [&](auto& inner) { saved.persist(inner); });
+    if (saved != which) refuse(path, "it is " + saved.text() + ", and here " + which.text());
+    load(path, part);
+  }
+
+ private:
+  template <class T>
+  void load(std::string const& path, T& value) {
+    StateDict::Value const& saved = at(path);
+    bool const absent = std::holds_alternative<std::monostate>(saved);
+    if constexpr (std::is_same_v<T, at::Tensor>) {
+      if (absent) {
+        value = at::Tensor();
+      } else {
+        load_tensor(path, value);
+      }
+    } else if constexpr (requires { value.has_value(); }) {
+      if (absent) {
+        value.reset();
+      } else {
+        if (!value) value.emplace();  // an existing tensor is filled
+        load(path, *value);
+      }
+    } else if constexpr (detail::ListOfValues<T>) {
+      std::uint64_t const size = get<std::uint64_t>(path, "a list");
+      // Each item is at least one value: a larger count would only waste memory.
+      if (size > memory_.values.size()) refuse(path, "its items were not saved");
+      value.resize(size);
+      for (std::size_t i = 0; i < size; ++i) {
+        typename T::value_type item = value[i];
+        load(detail::item_path(path, i), item);
+        value[i] = item;
+      }
+    } else if constexpr (std::is_same_v<T, bool>) {
+      value = get<bool>(path, "a truth value");
+    } else if constexpr (std::is_floating_point_v<T>) {
+      value = static_cast<T>(get<double>(path, "a real number"));
+    } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+      value = narrow<T>(path, get<std::int64_t>(path, "a signed integer"));
+    } else if constexpr (std::is_integral_v<T>) {
+      value = narrow<T>(path, get<std::uint64_t>(path, "an unsigned integer"));
+    } else {
+      value = get<std::string>(path, "a text");
+    }
+  }
+
+  bool is_dispensable(std::string const& path) const {
+    for (auto end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
+      if (memory_.values.contains(path.substr(0, end + 1) + "dispensable")) return true;
+    }
+    return false;
+  }
+
+  StateDict::Value const& at(std::string const& path) {
+    auto const found = memory_.values.find(path);
+    if (found == memory_.values.end()) refuse(path, "it was not saved");
+    read_.insert(found->first);
+    return found->second;
+  }
+  template <class T>
+  T get(std::string const& path, char const* what) {
+    StateDict::Value const& saved = at(path);
+    if (T const* const value = std::get_if<T>(&saved)) return *value;
+    // Text does not distinguish signed from unsigned integers.
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      auto const* const other = std::get_if<std::uint64_t>(&saved);
+      if (other && std::in_range<T>(*other)) return static_cast<T>(*other);
+    }
+    refuse(path, std::string("the saved value is not ") + what);
+  }
+  template <class T, class U>
+  static T narrow(std::string const& path, U value) {
+    if (!std::in_range<T>(value)) refuse(path, "the number is too large for it");
+    return static_cast<T>(value);
+  }
+
+  // An existing tensor keeps its memory: optimizers hold on to theirs.
+  void load_tensor(std::string const& path, at::Tensor& value) {
+    auto const saved = memory_.tensors.find(path);
+    if (saved == memory_.tensors.end()) refuse(path, "its tensor was not saved");
+    at::Tensor const& source = saved->second;
+    if (!value.defined()) {
+      value = source.clone();
+      return;
+    }
+    if (value.sizes() != source.sizes() || value.scalar_type() != source.scalar_type()) {
+      std::ostringstream why;
+      why.imbue(std::locale::classic());
+      why << "saved as " << source.sizes() << ' ' << source.scalar_type() << ", here it is "
+          << value.sizes() << ' ' << value.scalar_type();
+      refuse(path, why.str());
+    }
+    at::NoGradGuard const no_gradient;
+    if (to_ && value.device() != *to_) {
+      value = at::empty_like(value, at::TensorOptions().device(*to_), at::MemoryFormat::Preserve);
+    }
+    value.copy_(source);
+  }
+
+  [[noreturn]] static void refuse(std::string const& path, std::string const& why) {
+    throw StateError({.what = "saved state does not fit",
+                      .where = path,
+                      .why = why,
+                      .fix = "Resume with the model and recipe that saved it."});
+  }
+
+  StateDict const& memory_;
+  std::optional<c10::Device> to_;
+  std::set<std::string_view> read_;
+  std::set<std::string> forgotten_;
+  detail::ArchivePath path_;
+};
+
+/// Whether a load finds that a best value was measured on other validation data: see
+/// StateReader::forgets().
+template <class Archive>
+bool forgets_best(Archive& archive, std::string const& who, std::string_view metric) {
+  if constexpr (requires { archive.forgets(who, metric); }) return archive.forgets(who, metric);
+  return false;
+}
+
+/// The device to which an archive moves the run; nothing if it only loads or saves.
+template <class Archive>
+std::optional<c10::Device> destination(Archive const& archive) {
+  if constexpr (requires { archive.moves_to(); }) return archive.moves_to();
+  return std::nullopt;
+}
+
+}  // namespace frugal

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <frugal/core/libtorch/page_locked.hpp>
+#include <frugal/core/state/archive_path.hpp>
+#include <frugal/core/state/shard.hpp>
+#include <frugal/core/state/state_dict.hpp>
+
+namespace frugal {
+
+/// How a StateWriter stores tensors.
+enum class Copies {
+  on_device,  ///< copied on their own device
+  on_host,    ///< copied to host memory, page-locked for device tensors; see settle()
+  none,       ///< not copied, if contiguous in host memory; otherwise as on_host
+  live,       ///< not copied: the tensors themselves, wherever they are, to look at
+};
+
+/// Saves to a StateDict. Copies tensors unless told otherwise, so that later steps do not change
+/// what was saved. Reuses a copy that the StateDict already has at the path, if shape and type
+/// match: repeated saves to one StateDict allocate once. Call settle() after the last value.
+class StateWriter {
+ public:
+  static constexpr bool loading = false;
+
+  bool of_a_snapshot = false;  ///< see Snapshot::persist
+
+  /// `floats`: the type in which floating-point tensors are stored, or Undefined for their own.
+  explicit StateWriter(StateDict& memory, Copies copies = Copies::on_device,
+                       at::ScalarType floats = at::ScalarType::Undefined)
+      : memory_(memory), copies_(copies), floats_(floats) {}
+
+  template <class T>
+  void operator()(std::string const& name, T const& value) {
+    save(path_(name), value);
+  }
+  template <class F>
+  void scope(std::string const& name, F&& body) {
+    path_.scope(name, *this, body);
+  }
+  void shard(std::string const& name, at::Tensor const& part, Shard which) {
+    (*this)(name, part);
+    scope(detail::shard_scope(name), [&](auto& inner) { which.persist(inner); });
+  }
+
+  /// Allocates missing page-locked memory, in one go, and starts the copies into it. Does nothing
+  /// if no device tensor went to host memory.
+  void settle() {
+    if (missing_.empty()) return;
+    std::vector<at::Tensor> like;
+    like.reserve(missing_.size());
+    for (Missing const& each : missing_) {
+      like.push_back(
+          at::empty(each.value.sizes(), at::TensorOptions().dtype(each.type).device(at::kMeta)));
+    }
+    std::vector<at::Tensor> const made = detail::page_locked_like(like);
+    for (std::size_t i = 0; i < missing_.size(); ++i) {
+      *missing_[i].kept = made[i];
+      missing_[i].kept->copy_(missing_[i].value, /*non_blocking=*/true);
+    }
+    missing_.clear();
+  }
+
+ private:
+  struct Missing {
+    at::Tensor* kept;
+    at::Tensor value;
+    at::ScalarType type;
+  };
+
+  template <class T>
+  void save(std::string const& path, T const& value) {
+    if constexpr (std::is_same_v<T, at::Tensor>) {
+      memory_.values[path] = {};
+      if (!value.defined()) return;
+      memory_.values[path] = std::string("tensor");
+      keep(memory_.tensors[path], value.detach());
+    } else if constexpr (requires { value.has_value(); }) {
+      if (value) {
+        save(path, *value);
+      } else {
+        memory_.values[path] = {};
+      }
+    } else if constexpr (detail::ListOfValues<T>) {
+      memory_.values[path] = static_cast<std::uint64_t>(value.size());
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        save<typename T::value_type>(detail::item_path(path, i), value[i]);
+      }
+    } else if constexpr (std::is_same_v<T, bool>) {
+      memory_.values[path] = value;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      memory_.values[path] = static_cast<double>(value);
+    } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+      memory_.values[path] = static_cast<std::int64_t>(value);
+    } else if constexpr (std::is_integral_v<T>) {
+      memory_.values[path] = static_cast<std::uint64_t>(value);
+    } else {
+      memory_.values[path] = std::string(value);
+    }
+  }
+
+  void keep(at::Tensor& kept, at::Tensor const& value) {
+    at::ScalarType const type = floats_ != at::ScalarType::Undefined && value.is_floating_point()
+                                    ? floats_
+                                    : value.scalar_type();
+    // A tensor around foreign memory (from_blob) has no allocator, and may outlive that memory.
+    bool const stays = copies_ == Copies::live ||
+                       (copies_ == Copies::none && value.is_cpu() && value.is_contiguous());
+    if (stays && type == value.scalar_type() && value.has_storage() &&
+        value.storage().allocator() != nullptr) {
+      kept = value;
+      return;
+    }
+    bool const there = copies_ == Copies::on_device || copies_ == Copies::live;
+    at::Device const device = there ? value.device() : at::Device(at::kCPU);
+    // Only copies to page-locked memory are asynchronous.
+    bool const page_locked = device.is_cpu() && !value.is_cpu();
+    bool const fits = kept.defined() && kept.scalar_type() == type && kept.device() == device &&
+                      kept.sizes() == value.sizes() && (!page_locked || kept.is_pinned());
+    if (page_locked && !fits) {
+      missing_.push_back({&kept, value, type});
+      return;
+    }
+    // The tensor at the path may be the run's own.
+    bool const borrowed = copies_ == Copies::live || (copies_ == Copies::none && !page_locked);
+    if (!fits || borrowed) {
+      kept = at::empty(value.sizes(), value.options().dtype(type).device(device));
+    }
+    kept.copy_(value, /*non_blocking=*/!value.is_cpu());
+  }
+
+  StateDict& memory_;
+  Copies copies_;
+  at::ScalarType floats_;
+  detail::ArchivePath path_;
+  std::vector<Missing> missing_;
+};
+
+}  // namespace frugal

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/number_text.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/error.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/report/budget/alerts.hpp>
+#include <frugal/report/budget/levels.hpp>
+#include <frugal/report/budget/limit.hpp>
+
+namespace frugal {
+
+/// Warns at shares of a budget, once each, and when the run will go beyond it; with Stop the run
+/// ends there.
+///
+/// Lever   hours per run: with Stop, no run costs more than its budget.
+/// Cost    per step one look at a value of CostMeter. Alerts are sent by a thread of their own.
+/// State   the levels that were reported; a resumed run does not repeat them.
+/// Errors  SettingsError for a limit, a level or a channel that cannot be meant, and if CostMeter
+///         does not know what the limit is measured in. A channel that fails is a note in
+///         Report::advice.
+///
+/// The step is finished, and Checkpoint saves after it. With a larger limit the run continues.
+template <class... Options>
+struct Budget {
+ private:
+  using classes = list<detail::option::limit, detail::option::stop, detail::option::webhook,
+                       detail::option::command>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Budget<...>: unknown option. Options: a limit such as Usd<20>, Hours<4> "
+                "or KilowattHours<5>; Stop; Webhook; NotifyCommand.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Budget<...>: the same option twice. Keep one limit, one Stop, one Webhook "
+                "and one NotifyCommand.");
+  using Limit = detail::option_of<detail::option::limit, void, Options...>;
+  static_assert(!std::is_void_v<Limit>,
+                "frugal: this Budget has no limit. Write Budget<Usd<20>>, Budget<Hours<4>> or "
+                "Budget<KilowattHours<5>>.");
+  using traits = detail::limit_traits<std::conditional_t<std::is_void_v<Limit>, Usd<1>, Limit>>;
+
+ public:
+  using kind = kinds::budget;
+  using listens = list<around::fit, on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end>;
+  FRUGAL_SENTENCE(without_meter,
+                  "frugal: Budget needs CostMeter: nobody counts what is spent. Add CostMeter{}.");
+  using needs = list<need<kinds::cost_meter, without_meter>>;
+  using after = list<kinds::cost_meter>;
+  using before = list<kinds::csv, kinds::html_report, kinds::log, kinds::mlperf_log,
+                      kinds::on_metrics, kinds::progress, kinds::prometheus, kinds::tensorboard>;
+
+  static constexpr bool stops = (false || ... || detail::option::stop::has<Options>);
+  static constexpr About about{stops ? Term::hours_per_run : Term::none,
+                               "a look at a number in each step"};
+
+  using webhook_type = detail::option_of<detail::option::webhook, detail::NoChannel, Options...>;
+  using command_type = detail::option_of<detail::option::command, detail::NoChannel, Options...>;
+
+  double limit = traits::amount;                 ///< in the unit of the type
+  std::vector<double> levels = {0.5, 0.8, 1.0};  ///< shares of the limit at which it warns
+  double hysteresis = 0.05;                      ///< share by which a level must be left
+  bool projected = true;                         ///< whether it warns of a projected overspend
+  webhook_type webhook{};
+  command_type command{};
+
+  template <class Context>
+  class State;
+};
+
+template <class... Options>
+template <class Context>
+class Budget<Options...>::State {
+ public:
+  using dispensable = void;  // a run may get its budget later
+
+  explicit State(Budget const& settings)
+      : limit_(settings.limit),
+        levels_(told_levels(settings.levels), settings.hysteresis, "Budget"),
+        overspend_({1.0}, settings.hysteresis, "Budget"),
+        projected_(settings.projected),
+        webhook_(settings.webhook),
+        command_(settings.command) {}
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    if (!(limit_ > 0 && std::isfinite(limit_))) {
+      throw SettingsError({.what = "the limit is " + std::to_string(limit_),
+                           .where = "Budget",
+                           .why = "it would be spent before the run begins",
+                           .fix = "Give more than 0 " + std::string(traits::unit) + "."});
+    }
+    if (!phase.gauges().find(traits::gauge)) {
+      throw SettingsError({.what = "the budget is in " + std::string(traits::unit),
+                           .where = "Budget",
+                           .why = std::string(traits::missing),
+                           .fix = std::string(traits::fix)});
+    }
+    webhook_.begin("Budget");
+    command_.begin("Budget");
+  }
+
+  /// As with Settings::epochs, an ended run continues if it gets more.
+  void on_ready(Ready<Context>& phase) {
+    ready_ = true;
+    AnyRun& run = detail::run_of(phase);
+    if (run.stopped_by != kind::name) return;
+    if (verdict(spent(phase)) == flow::proceed) run.stopped_by.clear();
+    stopped_ = !run.stopped_by.empty();
+  }
+
+  flow on_step(Step<Context>& phase) { return look(phase); }
+
+  flow on_epoch_end(EpochEnd<Context>& phase) { return look(phase); }
+
+  void on_fit_end(FitEnd<Context>& phase) {
+    over_ = true;
+    // A preempted run is saved already: it would report the same again when it is resumed.
+    if (!phase.preempted()) static_cast<void>(look(phase));
+    webhook_.close();
+    command_.close();
+  }
+
+  /// The last checkpoint is on disk before anything waits for an alert.
+  template <class Next>
+  void around_fit(FitRun<Context>& phase, Next&& next) {
+    next();
+    for (std::string const& text : {webhook_.finish("Budget"), command_.finish("Budget")}) {
+      if (!text.empty()) phase.advise(text);
+    }
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    // A Rollback does not re-arm warnings that were sent.
+    detail::Levels told = levels_;
+    detail::Levels overspend = overspend_;
+    archive.scope("levels", [&](auto& inner) { told.persist(inner); });
+    archive.scope("overspend", [&](auto& inner) { overspend.persist(inner); });
+    if (!Archive::loading || ready_) return;
+    levels_ = told;
+    overspend_ = overspend;
+  }
+
+ private:
+  static constexpr double share_before_projection = 0.01;
+
+  /// A stop is always reported, whatever levels are set.
+  static std::vector<double> told_levels(std::vector<double> levels) {
+    bool const has_all = std::find(levels.begin(), levels.end(), 1.0) != levels.end();
+    if (stops && !has_all) levels.push_back(1.0);
+    return levels;
+  }
+
+  static double spent(Phase<Context> const& phase) {
+    return phase.gauges().find(traits::gauge).value_or(0);
+  }
+
+  flow verdict(double amount) const {
+    return stops && amount >= limit_ ? flow::stop : flow::proceed;
+  }
+
+  flow look(Phase<Context> const& phase) {
+    double const amount = spent(phase);
+    if (amount == seen_) return verdict(amount);
+    seen_ = amount;
+    auto const level = levels_.look(amount / limit_);
+    // A run that has ended by itself is not stopped. A stop is reported also if its level was
+    // reported before: by a run without Stop, or at a lower limit.
+    bool const ends = !over_ && verdict(amount) == flow::stop && !std::exchange(stopped_, true);
+    if (level || ends) tell(phase, level.value_or(1.0), amount, ends);
+    if (projected_) look_ahead(phase, amount);
+    return verdict(amount);
+  }
+
+  void look_ahead(Phase<Context> const& phase, double amount) {
+    // The first steps are slower than those that follow.
+    if (amount < share_before_projection * limit_) return;
+    auto const end = phase.gauges().find(traits::projected);
+    if (!end || !overspend_.look(*end / limit_) || amount >= limit_) return;
+    send(phase, 1.0, amount, "projected",
+         "the run will spend " + text(*end) + " of " + text(limit_) + " until its end", *end);
+  }
+
+  void tell(Phase<Context> const& phase, double level, double amount, bool ends) {
+    send(phase, level, amount, ends ? "stop" : "warn",
+         detail::general(100 * level, 4) + "% of " + text(limit_) + " is reached: " + text(amount) +
+             " spent" + (ends ? ", and the run ends here" : ""),
+         {});
+  }
+
+  void send(Phase<Context> const& phase, double level, double amount, std::string const& action,
+            std::string const& sentence, std::optional<double> end) {
+    Event event{.name = "budget",
+                .fields = {{"level", level},
+                           {std::string(traits::gauge), amount},
+                           {"limit", limit_},
+                           {"action", action}}};
+    if (end) event.fields.emplace_back("projected", *end);
+    notify::Alert alert{.text = "Budget: " + sentence, .fields = event.fields};
+    alert.fields.emplace_back("spent", amount);
+    alert.fields.emplace_back("unit", std::string(traits::unit));
+    alert.fields.emplace_back("run", phase.settings().run.string());
+    alert.fields.emplace_back("step", phase.counters().step);
+    phase.advise(alert.text);
+    webhook_.post(alert);
+    command_.post(alert);
+    phase.record(std::move(event));
+  }
+
+  static std::string text(double amount) { return detail::amount_text(amount, traits::unit); }
+
+  double limit_;
+  detail::Levels levels_;
+  detail::Levels overspend_;
+  bool projected_;
+  bool ready_ = false;
+  bool stopped_ = false;  ///< the stop is reported
+  bool over_ = false;     ///< the last step is over
+  double seen_ = -1;
+  detail::AlertLine<webhook_type> webhook_;
+  detail::AlertLine<command_type> command_;
+};
+
+}  // namespace frugal

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <frugal/core/run/settings.hpp>
+#include <frugal/error.hpp>
+#include <frugal/report/compare/target_metric.hpp>
+
+namespace frugal {
+
+/// What all runs of a comparison have in common, next to the job itself.
+struct CompareSettings {
+  /// Settings of every run. Repeat r has the seed `seed + r`, for the weights as for the data. With
+  /// a folder, each run gets its own within it.
+  Settings settings{};
+  TargetMetric target{};
+  std::size_t repeats = 3;
+  /// Steps of the run of each recipe that is not measured: first allocations, kernels and files.
+  std::uint64_t warmup_steps = 5;
+  std::optional<double> dollars_per_hour{};  ///< of the machine; nothing: no dollars in the table
+  std::ostream* progress = nullptr;          ///< gets a line before each run
+
+  /// SettingsError for what no comparison can be made with.
+  void require(bool validates) const {
+    if (repeats < 1) {
+      throw SettingsError({.what = "the comparison has no repeats",
+                           .where = "CompareSettings::repeats",
+                           .why = "nothing would be run",
+                           .fix = "Set 1 or more; 3 show a spread."});
+    }
+    if (dollars_per_hour && !(*dollars_per_hour >= 0 && std::isfinite(*dollars_per_hour))) {
+      throw SettingsError({.what = "the price is " + std::to_string(*dollars_per_hour),
+                           .where = "CompareSettings::dollars_per_hour",
+                           .why = "no machine costs that",
+                           .fix = "Give US dollars per hour of the whole machine, 0 or more."});
+    }
+    target.require();
+    if (target.given() && !validates) {
+      throw SettingsError({.what = "the target " + target.text() + " cannot be reached",
+                           .where = "CompareSettings::target",
+                           .why = "the job has no validation data to measure it on",
+                           .fix = "Give the job a source after the one that it trains on."});
+    }
+    std::error_code unknown;
+    if (!settings.run.empty() && std::filesystem::exists(settings.run, unknown) &&
+        !std::filesystem::is_empty(settings.run, unknown)) {
+      throw SettingsError({.what = "the folder of the comparison is not empty",
+                           .where = settings.run.string(),
+                           .why = "a recipe with Checkpoint would resume from an earlier run",
+                           .fix = "Name another folder, or delete this one."});
+    }
+  }
+};
+
+namespace detail {
+struct NoSource {};
+}  // namespace detail
+
+/// What compare() trains with each recipe: how a module is made, its objective, its data. The data
+/// must outlive it.
+///
+/// Make  a callable that returns a new module; it is called under each run's seed
+/// Ps    policies that all recipes share: Validate<Accuracy>, Log<>. Names leave them out.
+///
+///     fr::CompareJob job{[] { return Net(); }, fr::CrossEntropy{}, train, valid,
+///                 {.settings = {.epochs = 5, .seed = 1}}, fr::Validate<fr::Accuracy>{}};
+template <class Make, class Objective, class Train, class Valid, class... Ps>
+struct CompareJob {
+  using module_type = std::remove_cvref_t<std::invoke_result_t<Make const&>>;
+  static constexpr bool validates = !std::same_as<Valid, detail::NoSource>;
+
+  CompareJob(Make make_, Objective objective_, Train& train_, Valid& valid_,
+             CompareSettings settings_ = {}, Ps... values)
+    requires validates
+      : make(std::move(make_)),
+        objective(std::move(objective_)),
+        train(std::addressof(train_)),
+        valid(std::addressof(valid_)),
+        settings(std::move(settings_)),
+        shared(std::move(values)...) {}
+  /// Without validation data.
+  CompareJob(Make make_, Objective objective_, Train& train_, CompareSettings settings_ = {},
+             Ps... values)
+    requires(!validates)
+      : make(std::move(make_)),
+        objective(std::move(objective_)),
+        train(std::addressof(train_)),
+        settings(std::move(settings_)),
+        shared(std::move(values)...) {}
+
+  Make make;
+  Objective objective;
+  Train* train;
+  Valid* valid = nullptr;
+  CompareSettings settings;
+  std::tuple<Ps...> shared;
+};
+
+template <class Make, class Objective, class Train, class Valid>
+  requires(!std::same_as<std::remove_cv_t<Valid>, CompareSettings>)
+CompareJob(Make, Objective, Train&, Valid&) -> CompareJob<Make, Objective, Train, Valid>;
+template <class Make, class Objective, class Train, class Valid, class... Ps>
+  requires(!std::same_as<std::remove_cv_t<Valid>, CompareSettings>)
+CompareJob(Make, Objective, Train&, Valid&, CompareSettings, Ps...)
+    -> CompareJob<Make, Objective, Train, Valid, Ps...>;
+template <class Make, class Objective, class Train>
+CompareJob(Make, Objective, Train&) -> CompareJob<Make, Objective, Train, detail::NoSource>;
+template <class Make, class Objective, class Train, class... Ps>
+CompareJob(Make, Objective, Train&, CompareSettings, Ps...)
+    -> CompareJob<Make, Objective, Train, detail::NoSource, Ps...>;
+
+namespace detail {
+template <class T>
+inline constexpr bool is_job = false;
+template <class... Ts>
+inline constexpr bool is_job<CompareJob<Ts...>> = true;
+}  // namespace detail
+
+}  // namespace frugal

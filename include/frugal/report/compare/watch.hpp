@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/report/compare/target_metric.hpp>
+#include <frugal/report/compare/trial.hpp>
+
+namespace frugal::detail {
+
+/// The time so far: of the wall, and of the processor in all threads of this process.
+struct Clocks {
+  double wall = 0;
+  double processor = 0;
+
+  static Clocks now() {
+    std::chrono::duration<double> const wall = std::chrono::steady_clock::now().time_since_epoch();
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    auto const seconds = [](timeval const& time) {
+      return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    };
+    return {wall.count(), seconds(used.ru_utime) + seconds(used.ru_stime)};
+  }
+  void add(Clocks const& from, Clocks const& to) {
+    wall += to.wall - from.wall;
+    processor += to.processor - from.processor;
+  }
+};
+
+/// Times the steps of a trial, and notes when the target is reached. compare() adds it to every
+/// recipe. It waits for a device after the first step, before validations and at the end. Takes the
+/// metrics of the last validation if they are those of the final weights.
+struct CompareWatch {
+  struct kind : observer_kind {
+    static constexpr std::string_view name = "CompareWatch";
+    static constexpr int rank = 9;  // what the other policies do in a step is part of it
+  };
+  using listens = list<on::step, around::validate, on::validated, on::fit_end>;
+  static constexpr bool adds_metrics = false;
+
+  TargetMetric const* target = nullptr;
+  Trial* trial = nullptr;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+
+    explicit State(CompareWatch const& watch) : target_(watch.target), trial_(watch.trial) {}
+
+    void on_step(Step<Context>& phase) {
+      last_ = phase.counters().step;
+      if (first_) {
+        end_ = Clocks::now();
+        outside_at_end_ = outside_;
+        return;
+      }
+      // The first step also allocates memory and chooses kernels.
+      settle(phase);
+      first_ = last_;
+      begin_ = end_ = Clocks::now();
+    }
+
+    template <class Next>
+    Metrics around_validate(ValidationRun<Context> const& phase, Next&& next) {
+      settle(phase);
+      Clocks const begin = Clocks::now();
+      Metrics measured = next();
+      if (first_) outside_.add(begin, Clocks::now());
+      return measured;
+    }
+
+    flow on_validated(Validated<Context>& phase) {
+      if (!target_ || !target_->given() || trial_->reached) return flow::proceed;
+      if (!target_->reached(phase.metrics[target_->metric])) return flow::proceed;
+      Counters const& now = phase.counters();
+      trial_->reached = Trial::Reached{now.step, now.sample, phase.seconds()};
+      return target_->stop ? flow::stop : flow::proceed;
+    }
+
+    void on_fit_end(FitEnd<Context>& phase) {
+      AnyRun const& run = run_of(phase);
+      if (run.is_judged()) {
+        for (auto const& [name, value] : run.validations.back().metrics) {
+          trial_->metrics.emplace_back(name, value);
+        }
+      }
+      if (!first_ || last_ <= *first_) return;
+      if (!phase.settings().device.is_cpu()) {
+        settle(phase);
+        end_ = Clocks::now();
+        outside_at_end_ = outside_;
+      }
+      auto const steps = static_cast<double>(last_ - *first_);
+      Clocks const& less = outside_at_end_;
+      trial_->step_seconds = (end_.wall - begin_.wall - less.wall) / steps;
+      trial_->processor_seconds = (end_.processor - begin_.processor - less.processor) / steps;
+    }
+
+   private:
+    static void settle(Phase<Context> const& phase) {
+      c10::Device const device = phase.settings().device;
+      if (device.is_cpu()) return;
+      c10::impl::VirtualGuardImpl const guard(device.type());
+      guard.getStream(device).synchronize();
+    }
+
+    TargetMetric const* target_;
+    Trial* trial_;
+    std::optional<std::uint64_t> first_;
+    std::uint64_t last_ = 0;
+    Clocks begin_, end_;
+    Clocks outside_;         ///< time of validations since begin_
+    Clocks outside_at_end_;  ///< likewise, up to end_: one after the last step is not in between
+  };
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <frugal/base/json_text.hpp>
+#include <frugal/error.hpp>
+#include <frugal/report/compare/results.hpp>
+
+namespace frugal::detail {
+
+/// The policies in a recipe's name: "AdamW + Schedule<Warmup<2> + Cosine>" has two.
+inline std::vector<std::string> parts_of_name(std::string_view name) {
+  std::vector<std::string> parts{""};
+  int depth = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (depth == 0 && name.substr(i, 3) == " + ") {
+      parts.emplace_back();
+      i += 2;
+      continue;
+    }
+    if (name[i] == '<') ++depth;
+    if (name[i] == '>') --depth;
+    parts.back() += name[i];
+  }
+  return parts;
+}
+
+/// What a row adds to the row before it: "+ BF16"; its whole name if it also lacks something.
+inline std::string lever_name(std::string const& name, std::string const& before) {
+  std::vector<std::string> const old = parts_of_name(before);
+  std::vector<std::string> left = old;
+  std::string added;
+  for (std::string const& part : parts_of_name(name)) {
+    if (auto const at = std::find(left.begin(), left.end(), part); at != left.end()) {
+      left.erase(at);
+    } else {
+      added += (added.empty() ? "+ " : " + ") + part;
+    }
+  }
+  // "defaults" names a recipe without levers.
+  bool const only_adds = left.empty() || before == "defaults";
+  return only_adds && !added.empty() ? added : name;
+}
+
+/// levers.json. Without a price the values are hours.
+inline std::string waterfall_of(ComparisonResults const& of, std::string const& title) {
+  bool const priced = of.dollars_per_hour.has_value();
+  std::string text = R"({"version":1,"currency":"USD","title":)";
+  std::string const shown =
+      !title.empty() ? title
+                     : (of.target.given() ? "Cost to reach " + of.target.text() : "Cost of a run");
+  append_json(text, as_utf8(shown));
+  text += std::string(R"(,"unit":")") + (priced ? "USD" : "hours") + R"(","steps":[)";
+  for (std::size_t i = 0; i < of.rows.size(); ++i) {
+    ComparedRecipe const& row = of.rows[i];
+    auto const seconds = of.paid_seconds(row);
+    if (!seconds) {
+      std::string const why = row.failed() ? row.error
+                                           : std::to_string(row.reached()) + " of " +
+                                                 std::to_string(row.trials.size()) +
+                                                 " runs reached " + of.target.text();
+      throw TargetError(
+          {.what = "the recipe '" + row.name + "' has no cost to show",
+           .where = "Comparison::levers",
+           .why = why,
+           .fix = "Train for more epochs, lower the target, or leave the recipe out."});
+    }
+    double const hours = seconds->median / 3600;
+    text += i == 0 ? R"({"name":)" : R"(,{"name":)";
+    append_json(text, as_utf8(i == 0 ? row.name : lever_name(row.name, of.rows[i - 1].name)));
+    text += R"(,"value":)";
+    append_json(text, priced ? hours * *of.dollars_per_hour : hours);
+    text += R"(,"hours":)";
+    append_json(text, hours);
+    text += R"(,"note":)";
+    append_json(text, std::string_view("median of " + std::to_string(seconds->count) + " runs"));
+    text += '}';
+  }
+  return text + "]}\n";
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/base/periodic_thread.hpp>
+#include <frugal/report/energy/nvml.hpp>
+#include <frugal/report/energy/rapl.hpp>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace frugal::energy {
+
+inline constexpr double joules_per_kilowatt_hour = 3.6e6;
+
+/// Where energy is read.
+struct EnergySettings {
+  bool processors = true;  ///< by RAPL
+  std::filesystem::path powercap = "/sys/class/powercap";
+  bool gpus = true;  ///< by NVML
+  std::string nvml = nvml_library;
+  std::optional<std::vector<std::string>> devices{};  ///< "0" or "GPU-..."; nothing: every device
+  double interval_seconds = 5;                        ///< between readings
+};
+
+/// The energy of processors and devices together.
+class EnergyMeter {
+ public:
+  explicit EnergyMeter(EnergySettings const& settings) {
+    if (settings.processors) rapl_ = std::make_unique<Rapl>(settings.powercap);
+    if (settings.gpus) nvml_ = std::make_unique<Nvml>(settings.devices, settings.nvml);
+  }
+
+  bool reads() const { return (rapl_ && rapl_->reads()) || (nvml_ && nvml_->reads()); }
+
+  /// Whether there is a counter that this user may not read.
+  bool denied() const { return rapl_ && rapl_->denied(); }
+  /// Why a counter is not read, one text each.
+  std::vector<std::string> problems() const {
+    std::vector<std::string> texts;
+    if (rapl_ && !rapl_->problem().empty()) texts.push_back(rapl_->problem());
+    if (nvml_ && !nvml_->problem().empty()) texts.push_back(nvml_->problem());
+    return texts;
+  }
+
+  /// Why counters that were read are not read any more, one text each.
+  std::vector<std::string> failures() const {
+    std::vector<std::string> texts;
+    if (rapl_ && !rapl_->failure().empty()) texts.push_back(rapl_->failure());
+    if (nvml_ && !nvml_->failure().empty()) texts.push_back(nvml_->failure());
+    return texts;
+  }
+
+  /// Since this object was made.
+  double joules() { return (rapl_ ? rapl_->joules() : 0) + (nvml_ ? nvml_->joules() : 0); }
+
+ private:
+  std::unique_ptr<Rapl> rapl_;
+  std::unique_ptr<Nvml> nvml_;
+};
+
+/// Reads a meter in a thread of its own: a call of NVML takes up to milliseconds, and a counter of
+/// RAPL wraps within minutes, however long a step takes.
+class EnergySampler {
+ public:
+  explicit EnergySampler(EnergySettings const& settings)
+      : meter_(settings),
+        problems_(meter_.problems()),
+        denied_(meter_.denied()),
+        reads_(meter_.reads()) {
+    if (reads_) thread_.emplace(settings.interval_seconds, [this] { sample(); });
+  }
+  EnergySampler(EnergySampler const&) = delete;
+  EnergySampler& operator=(EnergySampler const&) = delete;
+  ~EnergySampler() { stop(); }
+
+  /// Whether any counter was read in the beginning.
+  bool reads() const { return reads_; }
+  /// Whether there was a counter that this user may not read.
+  bool denied() const { return denied_; }
+  /// Whether a counter that was read in the beginning could not be read later.
+  bool failing() const { return failing_.load(std::memory_order_relaxed); }
+  /// At the last reading, since the beginning.
+  double joules() const { return joules_.load(std::memory_order_relaxed); }
+  /// Why counters were not read in the beginning.
+  std::vector<std::string> const& problems() const { return problems_; }
+
+  /// Ends the thread, and reads for the last time. Returns what has failed meanwhile.
+  std::vector<std::string> stop() {
+    if (!thread_) return {};
+    thread_.reset();
+    sample();
+    return meter_.failures();
+  }
+
+ private:
+  void sample() {
+    joules_ = meter_.joules();
+    if (!meter_.failures().empty()) failing_ = true;
+  }
+
+  EnergyMeter meter_;
+  std::vector<std::string> problems_;
+  bool denied_;
+  bool reads_;
+  std::atomic<double> joules_ = 0;
+  std::atomic<bool> failing_ = false;
+  std::optional<frugal::detail::PeriodicThread> thread_;
+};
+
+}  // namespace frugal::energy

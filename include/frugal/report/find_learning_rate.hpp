@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/loop/call_in_progress.hpp>
+#include <frugal/core/loop/fit.hpp>
+#include <frugal/core/state/snapshot.hpp>
+#include <frugal/data/range.hpp>
+#include <frugal/data/refused_source.hpp>
+#include <frugal/error.hpp>
+#include <frugal/report/rate_curve.hpp>
+#include <frugal/trainer.hpp>
+
+namespace frugal {
+
+/// Settings of a range test.
+struct RateRange {
+  double from = 1e-7;         ///< first learning rate
+  double to = 10;             ///< last one, unless the loss diverges before
+  std::uint64_t steps = 100;  ///< optimizer steps; the rate grows by a constant factor per step
+  double smoothing = 0.9;     ///< fraction of the loss average that each step keeps
+  double runs_away = 4;       ///< multiple of the lowest smoothed loss that ends the test
+
+  double rate(std::uint64_t step) const {
+    double const share = static_cast<double>(step) / static_cast<double>(steps - 1);
+    return from * std::pow(to / from, share);
+  }
+};
+
+namespace detail {
+
+/// Sets the rate of each step and records its loss. Used only by the range test.
+struct RangeTest {
+  struct kind : observer_kind {
+    static constexpr std::string_view name = "RangeTest";
+  };
+  using listens = list<on::fit_begin, on::window, on::loss, on::step, on::undo>;
+
+  RateRange range{};
+  double lr = 1;  ///< the optimizer multiplies it by the factor
+  RateCurve* curve = nullptr;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+
+    explicit State(RangeTest const& settings)
+        : range_(settings.range),
+          lr_(settings.lr),
+          curve_(*settings.curve),
+          smoothing_(settings.range.smoothing) {}
+
+    void on_fit_begin(FitBegin<Context>& phase) {
+      phase.set_learning_rate_factor(range_.rate(0) / lr_);
+    }
+
+    // A window before it may have been skipped.
+    void on_window(WindowBegin<Context> const&) { forget(); }
+
+    void on_loss(LossReady<Context>& phase) {
+      if (*phase.loss.weight == 0) return;  // a mean over nothing, which may be NaN
+      at::Tensor const part = phase.loss.value.detach().to(at::kDouble).mul(*phase.loss.weight);
+      sum_ = sum_.defined() ? sum_ + part : part;
+      weight_ += *phase.loss.weight;
+    }
+
+    void on_undo(Undo<Context> const&) { forget(); }
+
+    flow on_step(Step<Context>& phase) {
+      std::uint64_t const step = phase.counters().step;  // this step was the last one of these
+      double const loss =
+          phase.reduce(Quantity::loss, sum_.defined() ? sum_.template item<double>() : 0.0) /
+          phase.reduce(Quantity::loss, weight_);
+      double const smoothed = smoothing_.add(loss);
+      if (curve_.points.empty() || smoothed < lowest_) lowest_ = smoothed;
+      curve_.diverged = !std::isfinite(smoothed) ||
+                        smoothed > lowest_ + (range_.runs_away - 1) * std::abs(lowest_);
+      if (std::isfinite(smoothed)) {
+        curve_.points.push_back({range_.rate(step - 1), loss, smoothed});
+      }
+      if (curve_.diverged) return flow::stop;
+      phase.set_learning_rate_factor(range_.rate(step) / lr_);
+      return flow::proceed;
+    }
+
+   private:
+    void forget() {
+      sum_ = at::Tensor();
+      weight_ = 0;
+    }
+
+    RateRange range_;
+    double lr_;
+    RateCurve& curve_;
+    Smoothing smoothing_;
+    double lowest_ = 0;
+    at::Tensor sum_;
+    double weight_ = 0;
+  };
+};
+
+/// Policies that make a step, or change the trained module.
+template <class P>
+inline constexpr bool takes_part_in_range_test =
+    contains<typename P::kind, list<kinds::precision, kinds::accumulate, kinds::clip,
+                                    kinds::optimizer, kinds::skip_non_finite>> ||
+    contains<on::module, typename P::listens> || is_provided_by<service::reduce, P>;
+
+template <class Policies>
+struct range_test;
+template <class... Ps>
+struct range_test<list<Ps...>> {
+  using type =
+      composed<slots, concat<std::conditional_t<takes_part_in_range_test<Ps>, list<Ps>, list<>>...,
+                             list<RangeTest>>>;
+};
+template <class Policies>
+using range_test_of = typename range_test<Policies>::type;
+
+inline void require_range(RateRange const& range, double lr) {
+  auto const refuse = [](std::string what, std::string why, std::string fix) {
+    throw SettingsError({.what = std::move(what),
+                         .where = "find_learning_rate",
+                         .why = std::move(why),
+                         .fix = std::move(fix)});
+  };
+  if (!(range.from > 0 && range.to > range.from && std::isfinite(range.to))) {
+    refuse("the range is from " + std::to_string(range.from) + " to " + std::to_string(range.to),
+           "rates are positive, and grow", "Give 0 < from < to, such as 1e-7 and 10.");
+  }
+  if (range.steps < 10) {
+    refuse("the range test has " + std::to_string(range.steps) + " steps", "so few show no curve",
+           "Give 10 steps or more; 100 is the default.");
+  }
+  if (!(range.smoothing >= 0 && range.smoothing < 1)) {
+    refuse("smoothing is " + std::to_string(range.smoothing), "it is a share that is kept",
+           "Give a number from 0 up to, but not including, 1.");
+  }
+  if (!(range.runs_away > 1)) {
+    refuse("runs_away is " + std::to_string(range.runs_away), "the lowest loss would have run away",
+           "Give more than 1; 4 is the default.");
+  }
+  if (!(lr > 0)) {
+    refuse("the optimizer's lr is " + std::to_string(lr),
+           "the rates of its groups are multiples of it", "Give it more than 0.");
+  }
+}
+
+}  // namespace detail
+
+/// The learning-rate range test: trains some steps at a growing learning rate, and reports the rate
+/// at which the loss falls fastest. Afterwards everything is restored: weights, buffers, modes,
+/// generators and the source's position. The test uses its own optimizer.
+///
+/// Lever   runs to convergence: finds in 100 steps the rate that a sweep over whole runs would.
+/// Cost    the steps, and a copy of parameters and buffers.
+/// Errors  SettingsError for an invalid range; those of a fit, with everything restored, except for
+///         a loss that becomes NaN during the test, which ends the curve.
+/// Source  Smith, "Cyclical learning rates for training neural networks" (2017), section 3.3.
+///
+/// The policies that make a step take part: precision, accumulate, clip, optimizer, SkipNonFinite,
+/// those that replace parts of the module (on::module) and those that make processes agree
+/// (service::reduce). Others do not: nothing is logged, saved or stopped, and Settings::stop is
+/// ignored. A skipped window is no part of the curve. Rates of parameter groups keep their ratio to
+/// the optimizer's own.
+///
+///     RateCurve const curve = find_learning_rate(trainer, train);
+///     std::cout << curve;
+template <class Module, class Objective, class... Ps, class Train>
+RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&& train,
+                             RateRange const& range = {}) {
+  using policies = typename Trainer<Module, Objective, Ps...>::policies;
+  using optimizer = detail::slot_of<kinds::optimizer, policies>;
+  static_assert(
+      requires(optimizer const& each) {
+        { each.lr } -> std::convertible_to<double>;
+      },
+      "frugal: find_learning_rate sweeps the optimizer's lr, and this one has none. Write "
+      "Optimize<AdamW>, Adam, SGD or Adagrad.");
+  using ordered = detail::range_test_of<policies>;
+  using context = typename detail::context_of<Module, ordered>::type;
+
+  double const lr = trainer.template policy<kinds::optimizer>().lr;
+  detail::require_range(range, lr);
+  RateCurve curve;
+  typename detail::storage_of<ordered>::type values;
+  auto assign = detail::assignment_to(values, ordered{});
+  assign << detail::RangeTest{.range = range, .lr = lr, .curve = &curve};
+  auto const& all = detail::TrainerAccess::values_of(trainer);
+  [[maybe_unused]] auto const take = [&]<std::size_t I, class P>(std::type_identity<P>) {
+    if constexpr (detail::takes_part_in_range_test<P>) assign << detail::get<I>(all);
+  };
+  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    (take.template operator()<Is>(std::type_identity<type_at<policies, Is>>{}), ...);
+  }(std::make_index_sequence<policies::size>{});
+
+  Settings settings = trainer.resolved_settings();
+  settings.run.clear();
+  settings.epochs.reset();
+  settings.steps = range.steps;
+  settings.stop = {};  // an interrupted test has no result
+  auto&& source = as_source(std::forward<Train>(train));
+  using source_type = std::remove_reference_t<decltype(source)>;
+  detail::CallInProgress const call({.name = "find_learning_rate",
+                                     .module = &base_module(trainer.module()),
+                                     .source = &source,
+                                     .device = settings.device,
+                                     .agrees = detail::provided<service::reduce, policies>});
+  detail::Fit<context, Objective, source_type, void> fit(trainer.module(), trainer.objective(),
+                                                         settings, values, source, nullptr);
+  // Replaced modules stay replaced, as in a fit, and are what the test restores.
+  fit.assemble();
+  AnyRun run{.root = base_module(trainer.module()), .settings = settings};
+  Snapshot<AnyRun> before;
+  before.take(run, Part::outside);
+  detail::undone(before, run, [&] {
+    try {
+      static_cast<void>(fit.run());
+    } catch (LossError const&) {
+      if (curve.points.empty()) throw;  // the first loss does not depend on any rate
+      curve.diverged = true;
+    } catch (GradientError const&) {  // as many windows in a row were skipped as may be
+      if (curve.points.empty()) throw;
+      curve.diverged = true;
+    }
+  });
+  source.seek(Cursor{settings.seed, 0, 0});
+  curve.suggestion = detail::steepest(curve.points);
+  return curve;
+}
+
+}  // namespace frugal

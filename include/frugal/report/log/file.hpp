@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <frugal/base/hash.hpp>
+#include <frugal/base/sigpipe_guard.hpp>
+#include <frugal/checkpoint/run_file.hpp>
+
+namespace frugal::detail {
+
+/// The file of a log: lines are appended whole, and what is beyond a mark is cut off when the run
+/// goes back to it. A pipe or a terminal is only appended to.
+class LogFile {
+ public:
+  /// A length of the file, and what stands before it: another file of that name, such as the new
+  /// one after a rotation, is not cut.
+  struct Mark {
+    std::uint64_t size = 0;  ///< bytes
+    std::uint64_t tail = 0;  ///< hash of the last bytes before it; 0 where there are none
+  };
+
+  /// A place to which a run may come back, by a return within it (Rollback) or by a resume.
+  ///
+  /// A return cuts the file, perhaps to before a checkpoint, and the run writes another branch over
+  /// the lines that this checkpoint counts on. If the run is killed then, it resumes the branch
+  /// that is gone. So a checkpoint has the lines since the last place to which the run could
+  /// return.
+  struct Place {
+    Mark mark{};
+    Mark base{};          ///< where the run could return to; no size if it could not
+    std::string since{};  ///< the lines from there to the mark
+
+    template <class Archive>
+    void persist(Archive& archive) {
+      archive("size", mark.size);
+      if (!Archive::loading || holds(archive, "tail")) archive("tail", mark.tail);
+      if (Archive::loading ? !holds(archive, "base_size") : base.size == 0) return;
+      archive("base_size", base.size);
+      archive("base_tail", base.tail);
+      archive("since", since);
+    }
+
+   private:
+    template <class Archive>
+    static bool holds(Archive const& archive, char const* name) {
+      if constexpr (Archive::loading) return archive.holds(name);
+      return true;
+    }
+  };
+
+  /// Opens or makes the file. Where it is not open() then, errno says why.
+  explicit LogFile(std::filesystem::path const& path, Links links = Links::follow) {
+    struct stat status{};
+    // To read what stands before a mark. A pipe that were open for reading as well would never
+    // break, and would block when it is full.
+    bool const readable = ::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
+    constexpr int flags = O_CREAT | O_APPEND;
+    if (readable) descriptor_ = open_run_file(path, flags | O_RDWR, links);
+    if (descriptor_ < 0) descriptor_ = open_run_file(path, flags | O_WRONLY, links);
+    regular_ = open() && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
+  }
+  LogFile(LogFile const&) = delete;
+  LogFile& operator=(LogFile const&) = delete;
+  ~LogFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  bool open() const { return descriptor_ >= 0; }
+  /// Whether it is a regular file, which keeps what is written and can be cut.
+  bool regular() const { return regular_; }
+
+  /// Whether it was deleted. What is written after that is lost when it is closed.
+  bool removed() const {
+    struct stat status{};
+    return regular_ && ::fstat(descriptor_, &status) == 0 && status.st_nlink == 0;
+  }
+  /// In bytes; 0 of a pipe.
+  std::uint64_t size() const {
+    struct stat status{};
+    if (!regular_ || ::fstat(descriptor_, &status) != 0) return 0;
+    return static_cast<std::uint64_t>(status.st_size);
+  }
+
+  /// The mark of the file's end; that of a pipe cuts nothing.
+  Mark mark() const { return mark_at(size()); }
+  /// The mark of any place, from its length alone.
+  Mark mark_at(std::uint64_t length) const { return {.size = length, .tail = tail_before(length)}; }
+
+  /// Whether this stands before the mark. False for a mark before which there is nothing.
+  bool fits(Mark const& mark) const {
+    return mark.tail != 0 && tail_before(mark.size) == mark.tail;
+  }
+  /// Its end, for a run that can return to `base` meanwhile.
+  Place place(Mark const& base) const {
+    Place here{.mark = mark()};
+    if (base.size > here.mark.size || !fits(base)) return here;
+    here.base = base;
+    here.since = read(base.size, here.mark.size - base.size);
+    return here;
+  }
+
+  /// All of the lines, or none of them where the file is a regular one; false with the reason in
+  /// errno.
+  bool append(std::string_view lines) {
+    std::optional<SigpipeGuard> quiet;
+    if (!regular_) quiet.emplace();
+    std::uint64_t const before = size();
+    while (!lines.empty()) {
+      ssize_t const written = ::write(descriptor_, lines.data(), lines.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) {
+        int const why = errno;
+        // The next line would otherwise begin after half of one.
+        if (regular_ && size() > before) truncate(before);
+        errno = why;
+        return false;
+      }
+      lines.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return true;
+  }
+
+  /// Cuts off what is beyond the place, but for those lines of which `keep(line)` is true. Where
+  /// another branch of the run stands at the place, its own lines replace that. False with the
+  /// reason in errno. Nothing is done to another file, nor for a mark before which there is
+  /// nothing.
+  template <class Keep>
+  bool cut(Place const& to, Keep&& keep) {
+    bool const there = fits(to.mark);
+    if (there ? size() <= to.mark.size : !fits(to.base)) return true;
+    std::uint64_t const from = there ? to.mark.size : to.base.size;
+    std::string const again = there ? std::string() : to.since;
+    std::string const beyond = read(from, size() - from);
+    std::string kept = again;
+    for (std::size_t begin = 0, end = 0; begin < beyond.size(); begin = end) {
+      end = std::min(beyond.find('\n', begin), beyond.size() - 1) + 1;
+      std::string_view const line = std::string_view(beyond).substr(begin, end - begin);
+      if (line.back() != '\n' || again.find(line) != std::string::npos) continue;
+      if (keep(line)) kept += line;
+    }
+    // Over what goes, and only then is the rest cut off: a kill in between loses no kept line. A
+    // descriptor that appends would write them to the end.
+    int const flags = ::fcntl(descriptor_, F_GETFL);
+    if (flags < 0 || ::fcntl(descriptor_, F_SETFL, flags & ~O_APPEND) != 0) return false;
+    bool const done = put(kept, from) && truncate(from + kept.size());
+    int const why = errno;
+    bool const appends = ::fcntl(descriptor_, F_SETFL, flags) == 0;
+    errno = done ? errno : why;
+    return done && appends;
+  }
+
+ private:
+  static constexpr std::uint64_t tail_size = 256;  // a line or two, with the time in them
+
+  std::string read(std::uint64_t from, std::uint64_t count) const {
+    std::string bytes(count, '\0');
+    std::size_t got = 0;
+    while (got < bytes.size()) {
+      ssize_t const read = ::pread(descriptor_, bytes.data() + got, bytes.size() - got,
+                                   static_cast<off_t>(from + got));
+      if (read < 0 && errno == EINTR) continue;
+      if (read <= 0) break;
+      got += static_cast<std::size_t>(read);
+    }
+    bytes.resize(got);
+    return bytes;
+  }
+
+  std::uint64_t tail_before(std::uint64_t size) const {
+    std::uint64_t const count = std::min(size, tail_size);
+    std::string const bytes = regular_ ? read(size - count, count) : std::string();
+    if (count == 0 || bytes.size() != count) return 0;
+    return Hash::of(std::as_bytes(std::span(bytes.data(), bytes.size())));
+  }
+
+  bool put(std::string_view bytes, std::uint64_t at) const {
+    while (!bytes.empty()) {
+      ssize_t const written =
+          ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+      at += static_cast<std::uint64_t>(written);
+    }
+    return true;
+  }
+
+  bool truncate(std::uint64_t size) const {
+    return ::ftruncate(descriptor_, static_cast<off_t>(size)) == 0;
+  }
+
+  int descriptor_ = -1;
+  bool regular_ = false;
+};
+
+}  // namespace frugal::detail

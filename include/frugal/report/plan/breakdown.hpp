@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/base/json_text.hpp>
+#include <frugal/base/whole_file.hpp>
+#include <frugal/error.hpp>
+#include <frugal/report/plan/money.hpp>
+#include <frugal/report/plan/require.hpp>
+#include <frugal/report/plan/run_cost.hpp>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace frugal::plan {
+
+/// The three terms of the cost.
+enum class Term { price, hours, runs };
+/// Where a lever's factor comes from.
+enum class Evidence { measured, assumed };
+
+constexpr std::string_view name_of(Term term) {
+  return term == Term::price ? "price per hour" : term == Term::hours ? "hours per run" : "runs";
+}
+constexpr std::string_view name_of(Evidence evidence) {
+  return evidence == Evidence::measured ? "measured" : "assumed";
+}
+
+/// One lever multiplies one term by a factor: BF16 from 72 h to 48 h is {hours, 48 / 72.0}. A
+/// factor above 1 is a lever that costs.
+struct Lever {
+  std::string name{};
+  Term term = Term::hours;
+  double factor = 1;
+  Evidence evidence = Evidence::assumed;
+  std::string note{};
+};
+
+/// The cost after one more lever.
+struct BreakdownStep {
+  std::string name{};
+  RunCost cost{};
+  Usd saved{};  ///< by this lever, after those before it
+  std::string note{};
+};
+
+/// Cost before, after each lever in turn, and after all. The order decides how the saving is shared
+/// out among the levers, and not what they save together: factors multiply.
+class Breakdown {
+ public:
+  explicit Breakdown(RunCost const& before, std::string title = "Levers")
+      : title_(std::move(title)) {
+    steps_.push_back({.name = "baseline", .cost = before.checked()});
+  }
+
+  /// Throws SettingsError for a factor that is negative or not finite.
+  Breakdown& add(Lever const& lever) {
+    detail::require_not_negative("factor of " + lever.name, lever.factor);
+    RunCost cost = steps_.back().cost;
+    switch (lever.term) {
+      case Term::price:
+        cost.price = cost.price * lever.factor;
+        break;
+      case Term::hours:
+        cost.hours *= lever.factor;
+        break;
+      case Term::runs:
+        cost.runs *= lever.factor;
+        break;
+    }
+    std::string note(name_of(lever.term));
+    note += ", " + std::string(name_of(lever.evidence));
+    if (!lever.note.empty()) note += ": " + lever.note;
+    Usd const saved = steps_.back().cost.total() - cost.total();
+    steps_.push_back({.name = "+ " + lever.name, .cost = cost, .saved = saved, .note = note});
+    return *this;
+  }
+
+  std::string const& title() const { return title_; }
+  std::vector<BreakdownStep> const& steps() const { return steps_; }
+  RunCost const& before() const { return steps_.front().cost; }
+  RunCost const& after() const { return steps_.back().cost; }
+  Usd saved() const { return before().total() - after().total(); }
+  /// The saving as a share of the cost before; 0 if that was 0.
+  double saved_share() const { return before().total() > Usd(0) ? saved() / before().total() : 0; }
+
+  /// The waterfall that report.html draws (levers.json).
+  std::string json() const {
+    std::string out = R"({"version":1,"currency":"USD","title":)";
+    frugal::detail::append_json(out, frugal::detail::as_utf8(title_));
+    out += R"(,"unit":"USD","steps":[)";
+    char const* separator = "\n";
+    for (BreakdownStep const& step : steps_) {
+      out += std::exchange(separator, ",\n");
+      out += R"({"name":)";
+      frugal::detail::append_json(out, frugal::detail::as_utf8(step.name));
+      out += R"(,"value":)";
+      frugal::detail::append_json(out, step.cost.total().value());
+      out += R"(,"hours":)";
+      frugal::detail::append_json(out, step.cost.hours * step.cost.runs);
+      out += R"(,"note":)";
+      frugal::detail::append_json(out, frugal::detail::as_utf8(step.note));
+      out += '}';
+    }
+    return out + "\n]}\n";
+  }
+
+  /// Replaces the file as a whole. Throws StoreError.
+  void write(std::filesystem::path const& path) const {
+    frugal::detail::write_whole_file(path, json(), frugal::detail::Durable::no);
+  }
+
+ private:
+  std::string title_;
+  std::vector<BreakdownStep> steps_;
+};
+
+}  // namespace frugal::plan

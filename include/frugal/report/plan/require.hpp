@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/base/number_text.hpp>
+#include <frugal/error.hpp>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace frugal::plan::detail {
+
+[[noreturn]] inline void refuse(std::string_view input, double value, std::string_view rule) {
+  throw SettingsError(
+      {.what = "an input of the plan is out of range",
+       .where = std::string(input),
+       .why = "it is " + frugal::detail::general(value, 6) + ", and must be " + std::string(rule),
+       .fix = "Correct the input."});
+}
+
+/// Inputs of a formula. NaN fails each of these, and so does infinity.
+inline constexpr double largest = std::numeric_limits<double>::max();
+constexpr void require_positive(std::string_view input, double value) {
+  if (!(value > 0 && value <= largest)) refuse(input, value, "above 0");
+}
+constexpr void require_not_negative(std::string_view input, double value) {
+  if (!(value >= 0 && value <= largest)) refuse(input, value, "0 or more");
+}
+constexpr void require_at_least_one(std::string_view input, double value) {
+  if (!(value >= 1 && value <= largest)) refuse(input, value, "1 or more");
+}
+/// Devices that train together: 1 and a half cannot.
+constexpr void require_count(std::string_view input, double value) {
+  bool const whole =
+      value >= 1 && value <= 1e9 && static_cast<double>(static_cast<long long>(value)) == value;
+  if (!whole) refuse(input, value, "a whole number, 1 or more");
+}
+constexpr void require_share(std::string_view input, double value) {
+  if (!(value > 0 && value <= 1)) refuse(input, value, "above 0, and at most 1");
+}
+constexpr void require_fraction(std::string_view input, double value) {
+  if (!(value >= 0 && value <= 1)) refuse(input, value, "from 0 to 1");
+}
+
+}  // namespace frugal::plan::detail

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/composition.hpp>
+#include <frugal/core/compose/outcome.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
+#include <frugal/policy/run_folder.hpp>
+#include <frugal/report/profile/options.hpp>
+#include <frugal/report/profile/texts.hpp>
+#include <frugal/report/profile/windows.hpp>
+
+namespace frugal {
+
+/// Profiles a few seconds of each epoch with Kineto, and says where the time goes and what to do.
+///
+/// Lever   none: it names the lever. Input-bound, compute-bound, launch-bound or host-bound.
+/// Cost    between windows one comparison in each hook that it listens to. A window costs what its
+///         `overhead_seconds` say. On a device a window begins and ends with a sync.
+/// State   the epochs that have had their window, so that a resumed run does not repeat one.
+/// Errors  SettingsError for a window without steps or warm-up. What fails later is reported once,
+///         and ends the profiling, not the run.
+template <class... Options>
+struct Profile {
+ private:
+  using classes =
+      list<detail::option::window_length, detail::option::cadence, detail::option::nvtx>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Profile<...>: unknown option. Options: the length of a window such as "
+                "Seconds<3> or Steps<20>, a cadence such as PerEpoch or Every<1000>, and Nvtx.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Profile<...>: two options of one kind. Keep one length, one cadence and "
+                "one Nvtx.");
+  using Length = detail::option_of<detail::option::window_length, Seconds<3>, Options...>;
+  using Cadence = detail::option_of<detail::option::cadence, PerEpoch, Options...>;
+  static constexpr bool nvtx = (false || ... || std::is_same_v<Options, Nvtx>);
+
+ public:
+  using kind = kinds::profile;
+  using listens =
+      list<on::fit_begin, on::ready, on::epoch_begin, on::window, around::forward, on::loss,
+           on::backward, on::gradients, on::step, around::validate, on::fit_end>;
+  // A range begins before the others do their part of it, and a window ends before they log it.
+  using before =
+      list<kinds::accumulate, kinds::activations, kinds::audit, kinds::average, kinds::clip,
+           kinds::cost_meter, kinds::csv, kinds::curriculum, kinds::early_stop, kinds::html_report,
+           kinds::importance, kinds::log, kinds::mlperf_log, kinds::on_metrics, kinds::optimizer,
+           kinds::precision, kinds::progress, kinds::prometheus, kinds::recompute, kinds::schedule,
+           kinds::start_on, kinds::stop_after, kinds::tensorboard, kinds::throughput,
+           kinds::train_metrics, kinds::validate>;
+
+  static constexpr About about{Term::none, "nothing outside its windows"};
+  static constexpr bool capturable = true;
+  static constexpr bool adds_metrics = false;
+
+  std::uint64_t warm_up = 10;  ///< steps before a window; the second half is timed, to compare
+  std::uint64_t steps = detail::window_steps<Length>();  ///< most steps in a window
+  std::size_t traces = 5;  ///< trace files of a fit; later windows are only analysed
+  bool memory = true;      ///< also record allocations
+  /// A device that works a smaller share of the time is profiled once; 0: as any other one.
+  double least_busy = 0.2;
+  Outcome<std::vector<WindowProfile>> outcome{};  ///< set by fit: all its windows
+
+  /// The windows of the last fit.
+  std::vector<WindowProfile> const& windows() const {
+    static std::vector<WindowProfile> const none;
+    return outcome.get() == nullptr ? none : *outcome.get();
+  }
+  /// For explain: the last window.
+  std::string finding() const {
+    return windows().empty() ? "" : detail::finding_of(windows().back());
+  }
+
+  template <class Context>
+  class State;
+};
+
+template <class... Options>
+template <class Context>
+class Profile<Options...>::State {
+  using Clock = std::chrono::steady_clock;
+  static constexpr bool graph = captures_steps<typename Context::policies>;
+  static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+ public:
+  using dispensable = void;  // a resumed run may lack it, or have it for the first time
+
+  explicit State(Profile const& settings)
+      : warm_up_(settings.warm_up),
+        steps_(settings.steps),
+        least_busy_(settings.least_busy),
+        outcome_(&settings.outcome),
+        windows_({.length = detail::window_seconds<Length>(),
+                  .steps = settings.steps,
+                  .traces = settings.traces,
+                  .memory = settings.memory,
+                  .nvtx = nvtx,
+                  .graph = graph}) {}
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    outcome_->clear();
+    if (!phase.settings().run.empty()) detail::lock_run_folder_if_possible(detail::run_of(phase));
+    if (warm_up_ >= 2 && steps_ >= 1) return;
+    throw SettingsError({.what = "warm_up is " + std::to_string(warm_up_) + ", and steps is " +
+                                 std::to_string(steps_),
+                         .where = "Profile",
+                         .why = "a window has at least one step, and is compared with at least one "
+                                "step before it",
+                         .fix = "Set warm_up to 2 or more, and steps to 1 or more."});
+  }
+  void on_ready(Ready<Context>& phase) {
+    begin_ = phase.counters().step;
+    windows_.begin(detail::run_of(phase));
+    // A resumed run that is in an epoch's middle does not begin it.
+    if (phase.counters().position != 0) plan_epoch(phase);
+  }
+  void on_epoch_begin(EpochBegin<Context>& phase) { plan_epoch(phase); }
+
+  void on_window(WindowBegin<Context>&) { enter(graph ? watch::range::step : watch::range::data); }
+  template <class Next>
+  Loss around_forward(Forward<Context> const& phase, Next&& next) {
+    if (phase.training) enter(watch::range::forward);
+    return next();
+  }
+  void on_loss(LossReady<Context>&) { enter(watch::range::backward); }
+  // After the last micro-batch of a window no data is read, and the range is empty.
+  void on_backward(Backward<Context> const&) { enter(watch::range::data); }
+  void on_gradients(Gradients<Context>&) { enter(watch::range::optimizer); }
+
+  void on_step(Step<Context>& phase) {
+    if constexpr (!Cadence::per_epoch) {
+      if (Cadence::due_at_step(phase.counters())) plan(phase.counters().step);
+    }
+    if (phase.counters().step < next_) [[likely]]
+      return;
+    advance(phase);
+  }
+
+  template <class Next>
+  Metrics around_validate(ValidationRun<Context> const&, Next&& next) {
+    auto const begin = Clock::now();
+    detail::StepRanges::Nested const range(windows_.ranges(), watch::range::validation);
+    Metrics metrics = next();
+    elsewhere_ += Clock::now() - begin;
+    return metrics;
+  }
+
+  void on_fit_end(FitEnd<Context>& phase) {
+    // A preempted run has little time left.
+    if (!phase.preempted()) {
+      if (windows_.open() && profiled_ > 0) finish(phase, std::nullopt);
+      advise_if_none(phase);
+    }
+    windows_.discard();
+    outcome_->set(windows_.found());
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    std::uint64_t until = until_;
+    archive("until", until);
+    // A Rollback goes back in the run, not in what has been profiled.
+    if constexpr (Archive::loading) until_ = std::max(until_, until);
+  }
+
+ private:
+  void enter(std::string_view part) {
+    if (windows_.open()) [[unlikely]]
+      windows_.ranges().enter(part);
+  }
+
+  void plan_epoch(Phase<Context> const& phase) {
+    if constexpr (Cadence::per_epoch) {
+      Counters const& now = phase.counters();
+      if (now.epoch < until_) return;
+      // The epoch at whose end the cadence is due is the one to profile.
+      if (Cadence::due_at_epoch_end({.epoch = now.epoch + 1})) plan(now.step);
+    }
+  }
+  void plan(std::uint64_t step) {
+    if (windows_.over() || next_ != never) return;
+    marked_ = false;
+    next_ = step + warm_up_ / 2;
+  }
+
+  void advance(Step<Context>& phase) {
+    if (windows_.open()) {
+      ++profiled_;
+      if (windows_.is_full()) return finish(phase, phase.waited_for_data());
+      enter(watch::range::policies);
+    } else if (!marked_) {
+      marked_ = true;
+      mark_ = {Clock::now(), phase.counters().step};
+      elsewhere_ = {};
+      next_ = mark_.step + warm_up_ - warm_up_ / 2;
+    } else {
+      std::chrono::duration<double> const spent = Clock::now() - mark_.time - elsewhere_;
+      double const step_seconds =
+          spent.count() / static_cast<double>(phase.counters().step - mark_.step);
+      profiled_ = 0;
+      epoch_ = phase.counters().epoch;
+      windows_.start(detail::run_of(phase), step_seconds, phase.waited_for_data());
+      next_ = windows_.open() ? 0 : never;
+    }
+  }
+
+  void finish(SafePoint<Context>& phase, std::optional<double> waited) {
+    next_ = never;
+    until_ = std::max(until_, epoch_ + 1);
+    WindowProfile const* const found = windows_.finish(detail::run_of(phase), waited);
+    if (found == nullptr) return;
+    phase.set_gauge("device_idle", found->device_idle);
+    advise(phase, *found);
+    phase.record(detail::event_of(*found));
+  }
+
+  /// A run that has nothing to show says why; not the last steps of a run that had its windows.
+  void advise_if_none(SafePoint<Context>& phase) {
+    bool const any = until_ != 0 || !windows_.found().empty();
+    std::uint64_t const step = phase.counters().step;
+    if (any || windows_.over() || step == begin_) return;
+    phase.advise(detail::no_window_text(step, warm_up_));
+  }
+
+  void advise(SafePoint<Context>& phase, WindowProfile const& found) {
+    std::string const verdict = detail::verdict_of(found);
+    if (watch::hardly_works(found, least_busy_)) {
+      windows_.stop();
+      phase.advise(verdict + "The device works " + watch::percent(1 - found.device_idle) +
+                   " of the time, so there are no further windows: its hot spots matter later. " +
+                   found.advice);
+      return;
+    }
+    bool& known = advised_[static_cast<std::size_t>(found.bound)];
+    if (found.bound != watch::Bound::compute && !std::exchange(known, true)) {
+      phase.advise(verdict + found.advice);
+    }
+  }
+
+  struct Mark {
+    Clock::time_point time;
+    std::uint64_t step = 0;
+  };
+
+  std::uint64_t warm_up_;
+  std::uint64_t steps_;
+  double least_busy_;
+  Outcome<std::vector<WindowProfile>> const* outcome_;
+  detail::ProfileWindows windows_;
+  std::uint64_t next_ = never;  ///< step at which to act; 0 in a window
+  std::uint64_t until_ = 0;     ///< epochs before this one have had their window
+  std::uint64_t begin_ = 0;     ///< the step at which this process began
+  std::uint64_t epoch_ = 0;     ///< of the window
+  std::uint64_t profiled_ = 0;  ///< steps of the window so far
+  bool marked_ = false;
+  Mark mark_;
+  Clock::duration elsewhere_{};  ///< validations since the mark
+  std::array<bool, 4> advised_{};
+};
+
+}  // namespace frugal

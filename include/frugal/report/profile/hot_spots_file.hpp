@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/json.hpp>
+#include <frugal/base/json_text.hpp>
+#include <frugal/base/whole_file.hpp>
+#include <frugal/error.hpp>
+#include <frugal/report/profile/window_profile.hpp>
+
+namespace frugal::detail {
+
+/// A JSON object with members that are numbers, texts, or JSON themselves.
+class JsonObject {
+ public:
+  template <class Value>
+  JsonObject& add(std::string_view key, Value const& value) {
+    name(key);
+    if constexpr (std::is_arithmetic_v<Value>) {
+      if constexpr (std::is_integral_v<Value>) {
+        text_ += std::to_string(value);
+      } else {
+        append_json(text_, value);
+      }
+    } else {
+      append_json(text_, as_utf8(value));
+    }
+    return *this;
+  }
+  template <class Items, class Write>
+  JsonObject& add_all(std::string_view key, Items const& items, Write write) {
+    name(key);
+    char before = '[';
+    for (auto const& each : items) {
+      text_ += std::exchange(before, ',');
+      text_ += write(each);
+    }
+    text_ += items.empty() ? "[]" : "]";
+    return *this;
+  }
+  std::string str() { return text_ + "}"; }
+
+ private:
+  void name(std::string_view key) {
+    text_ += text_.empty() ? '{' : ',';
+    append_json(text_, key);
+    text_ += ':';
+  }
+  std::string text_;
+};
+
+inline std::string json_of(watch::HotSpot const& spot) {
+  return JsonObject()
+      .add("name", spot.name)
+      .add("share", spot.share)
+      .add("calls", spot.calls)
+      .add("microseconds", spot.microseconds)
+      .str();
+}
+inline std::string json_of(watch::MemoryPoint const& point) {
+  return JsonObject().add("seconds", point.seconds).add("bytes", point.bytes).str();
+}
+inline std::string json_of(WindowProfile const& window) {
+  auto const write = [](auto const& each) { return json_of(each); };
+  return JsonObject()
+      .add("step", window.step)
+      .add("steps", window.steps)
+      .add("seconds", window.seconds)
+      .add("step_seconds", window.step_seconds)
+      .add("device_idle", window.device_idle)
+      .add("bound", watch::name_of(window.bound))
+      .add("advice", window.advice)
+      .add("overhead_seconds", window.overhead_seconds)
+      .add("trace", window.trace)
+      .add_all("hot_spots", window.hot_spots, write)
+      .add_all("ranges", window.ranges, write)
+      .add("peak_bytes", window.peak.bytes)
+      .add("peak_seconds", window.peak.seconds)
+      .add_all("memory", window.memory, write)
+      .str();
+}
+
+/// `hot_spots.json`: the last windows of a run, one per line.
+class HotSpotsFile {
+ public:
+  /// The file is rewritten for each window, and its reader shows no more.
+  static constexpr std::size_t most_windows = 1000;
+
+  explicit HotSpotsFile(std::filesystem::path path) : path_(std::move(path)) {}
+
+  /// Keeps the windows of an earlier process up to its checkpoint: the later ones are made again.
+  /// What is not a file of this kind is replaced.
+  void resume_at(std::uint64_t step) {
+    windows_.clear();
+    std::ifstream in(path_);
+    std::string const text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    auto const file = Json::parse(text);
+    Json const* const windows = file ? file->find("windows") : nullptr;
+    if (windows == nullptr || !windows->is(Json::Kind::array)) return;
+    std::vector<Json> const& items = windows->items();
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      Json const* const at = items[i].find("step");
+      auto const made_at = at == nullptr ? std::nullopt : at->as_unsigned();
+      if (!made_at || *made_at > step) continue;
+      // Kept as written. The last one ends before the array does.
+      std::size_t const end = i + 1 < items.size() ? items[i + 1].at() : text.rfind(']');
+      std::string window = text.substr(items[i].at(), end - items[i].at());
+      window.resize(window.find_last_of('}') + 1);
+      if (Json::parse(window)) windows_.push_back(std::move(window));
+    }
+    keep(most_windows);
+  }
+
+  /// Adds a window, and replaces the file as a whole, so that a reader never sees half of it. False
+  /// if that failed. The window's `overhead_seconds` become those that `overhead()` returns after
+  /// that; in the file they are those before it, until the next window is added.
+  template <class Overhead>
+  bool add(WindowProfile& window, Overhead const& overhead) {
+    keep(most_windows - 1);
+    window.overhead_seconds = overhead();
+    windows_.push_back(json_of(window));
+    bool const written = write();
+    window.overhead_seconds = overhead();
+    windows_.back() = json_of(window);
+    return written;
+  }
+
+ private:
+  bool write() const {
+    std::error_code ignored;  // what fails here fails below too
+    // Only a trace that is kept has made the folder.
+    std::filesystem::create_directories(path_.parent_path(), ignored);
+    std::string text = R"({"version":1,"windows":[)";
+    char const* before = "\n";
+    for (std::string const& each : windows_) text += std::exchange(before, ",\n") + each;
+    try {
+      write_whole_file(path_, text + "\n]}\n", Durable::no);
+      return true;
+    } catch (StoreError const&) {
+      return false;
+    }
+  }
+
+  void keep(std::size_t most) {
+    std::size_t const more = windows_.size() - std::min(windows_.size(), most);
+    windows_.erase(windows_.begin(), windows_.begin() + static_cast<std::ptrdiff_t>(more));
+  }
+
+  std::filesystem::path path_;
+  std::vector<std::string> windows_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <frugal/base/memory.hpp>
+#include <frugal/core/libtorch/cuda_memory.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/scalar_ledger.hpp>
+#include <frugal/report/sink/record.hpp>
+
+namespace frugal::detail {
+
+/// Makes the records of a run for Log and for each metric sink. `step` and `epoch` may wait for a
+/// device, so they are called at a cadence; in between a collector does nothing.
+class MetricCollector {
+ public:
+  /// `steps`: whether `step` will be called.
+  template <class Context>
+  void follow(FitBegin<Context>& phase, bool steps) {
+    if (steps) phase.follow(since_step_);
+    phase.follow(since_epoch_);
+  }
+
+  template <class Context>
+  MetricRecord begin(Phase<Context> const& phase) const {
+    MetricRecord record = at(RecordKind::begin, "begin", phase);
+    std::uint64_t count = 0;
+    for (at::Tensor const& tensor : phase.parameters().tensors) {
+      count += static_cast<std::uint64_t>(tensor.numel());
+    }
+    record.add("parameters", count).add("seed", std::uint64_t{phase.settings().seed});
+    return record;
+  }
+
+  template <class Context>
+  MetricRecord step(Step<Context>& phase) {
+    MetricRecord record = at(RecordKind::step, "step", phase);
+    record.add("loss", phase.last_loss()).add("lr_factor", phase.learning_rate_factor());
+    if (auto const rate = phase.learning_rate()) record.add("learning_rate", *rate);
+    if (phase.gradient_norm().known()) record.add("gradient_norm", phase.gradient_norm().value());
+    if (phase.counters().skipped != 0) record.add("skipped", phase.counters().skipped);
+    add_measured(record, phase, since_step_);
+    return record;
+  }
+
+  template <class Context>
+  static MetricRecord validation(Validated<Context> const& phase) {
+    MetricRecord record = at(RecordKind::validation, "validation", phase);
+    for (auto const& [name, value] : phase.metrics) record.add(name, value);
+    return record;
+  }
+
+  template <class Context>
+  MetricRecord epoch(EpochEnd<Context>& phase) {
+    MetricRecord record = at(RecordKind::epoch, "epoch", phase);
+    record.add("loss", phase.mean_loss());
+    add_measured(record, phase, since_epoch_);
+    return record;
+  }
+
+  template <class Context>
+  static MetricRecord end(FitEnd<Context> const& phase) {
+    MetricRecord record = at(RecordKind::end, "end", phase);
+    record.add("stopped_by", phase.stopped_by());
+    record.preempted = phase.preempted();
+    return record;
+  }
+
+  static MetricRecord event(Event const& event) {
+    MetricRecord record{.kind = RecordKind::event, .name = event.name, .at = event.at};
+    record.seconds = event.seconds;
+    record.fields = event.fields;
+    return record;
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    persist_train_metrics_of(archive);
+    persist_span(archive, "since_step", since_step_);
+    persist_span(archive, "since_epoch", since_epoch_);
+  }
+
+ private:
+  template <class Context>
+  static MetricRecord at(RecordKind kind, std::string_view name, Phase<Context> const& phase) {
+    MetricRecord record{.kind = kind, .name = std::string(name), .at = phase.counters()};
+    record.seconds = phase.seconds();
+    return record;
+  }
+
+  /// The objective's scalars, metrics of the training batches and the speed as far as they are new,
+  /// and all gauges.
+  template <class Context>
+  void add_measured(MetricRecord& record, Step<Context>& phase, ScalarSpan& since) {
+    for (auto const& [name, mean] : phase.scalars(since)) record.add(name, mean);
+    Validation const& measured = phase.train_metrics();
+    if (!measured.metrics.empty() && measured.step != train_metrics_of_) {
+      train_metrics_of_ = measured.step;
+      for (auto const& [name, value] : measured.metrics) record.add(name, value);
+    }
+    if (phase.speed() && phase.speed()->step != speed_of_) add_speed(record, *phase.speed());
+    if (auto const bytes = watch::resident_bytes()) {
+      phase.set_gauge("memory_bytes", static_cast<double>(*bytes));
+    }
+    if (auto const bytes = tensor_bytes(phase.settings().device)) {
+      phase.set_gauge("device_memory_bytes", static_cast<double>(*bytes));
+    }
+    for (auto const& [name, value] : phase.gauges().items()) {
+      // An objective's scalar of the same name is the user's, and comes first.
+      if (record.find(name) == nullptr) record.add(name, value);
+    }
+  }
+
+  void add_speed(MetricRecord& record, Speed const& speed) {
+    speed_of_ = speed.step;
+    record.add("step_seconds", speed.step_seconds)
+        .add("samples_per_second", speed.samples_per_second)
+        .add("tokens_per_second", speed.tokens_per_second);
+    if (speed.flops_per_step) record.add("flops_per_step", *speed.flops_per_step);
+    if (speed.flops_per_second) record.add("flops_per_second", *speed.flops_per_second);
+    if (speed.utilisation) record.add("utilisation", *speed.utilisation);
+    if (speed.data_wait) record.add("data_wait", *speed.data_wait);
+  }
+
+  template <class Archive>
+  void persist_train_metrics_of(Archive& archive) {
+    if constexpr (Archive::loading) {
+      if (!archive.holds("train_metrics_of")) return;  // the checkpoint of an earlier version
+    }
+    archive("train_metrics_of", train_metrics_of_);
+  }
+  template <class Archive>
+  static void persist_span(Archive& archive, std::string const& name, ScalarSpan& span) {
+    if constexpr (Archive::loading) {
+      if (!archive.has(name)) return;  // the checkpoint of an earlier version
+    }
+    archive.scope(name, [&](auto& inner) { span.persist(inner); });
+  }
+
+  ScalarSpan since_step_;   ///< of the objective's scalars, since the last record of a step
+  ScalarSpan since_epoch_;  ///< likewise, of an epoch
+  std::optional<std::uint64_t> train_metrics_of_;  ///< step of the last ones in a record
+  std::optional<std::uint64_t> speed_of_;          ///< likewise
+};
+
+}  // namespace frugal::detail

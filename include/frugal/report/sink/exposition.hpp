@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/report/sink/prometheus_labels.hpp>
+#include <frugal/report/sink/prometheus_names.hpp>
+#include <frugal/report/sink/record.hpp>
+#include <frugal/version.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace frugal::detail {
+
+/// One metric with its last values.
+struct MetricFamily {
+  std::string help{};
+  bool counter = false;
+  /// By the value of `label`; an empty one has no such label.
+  std::map<std::string, double> values{};
+  std::string_view label = "event";
+};
+
+/// A metric of frugal's own, besides those of known_metrics.
+struct OwnMetric {
+  std::string_view name, help;
+  bool measured = false;  ///< a value to keep; each begin sets the others
+};
+inline constexpr std::array own_metrics{
+    OwnMetric{"running", "1 during the fit, 0 after it"},
+    OwnMetric{"events_total", "Events of the run in this process, by name"},
+    OwnMetric{"last_update_timestamp_seconds", "Time of the last record"},
+    OwnMetric{"loss", "Loss of the last step at the cadence", true},
+    OwnMetric{"epoch_loss", "Mean loss of the last epoch", true},
+    OwnMetric{"steps_total", "Optimizer steps of this process"},
+    OwnMetric{"epochs_total", "Complete epochs of this process"},
+    OwnMetric{"samples_total", "Samples that this process trained on"},
+    OwnMetric{"tokens_total", "Tokens that this process trained on"},
+    OwnMetric{"skipped_windows_total", "Windows of this process whose gradients overflowed"},
+    OwnMetric{"training_seconds_total", "Wall time of training of this process"},
+    OwnMetric{"run_steps", "Optimizer steps of the run"},
+    OwnMetric{"run_epochs", "Complete epochs of the run"},
+    OwnMetric{"run_samples", "Samples that the run has trained on"},
+    OwnMetric{"run_tokens", "Tokens that the run has trained on"},
+    OwnMetric{"run_skipped_windows", "Windows of the run whose gradients overflowed"},
+    OwnMetric{"run_training_seconds", "Wall time of training of the run"}};
+
+/// The last values of a run as Prometheus metrics, from the records of a sink.
+class Exposition {
+ public:
+  static constexpr std::string_view prefix = "frugal_";
+
+  Exposition() {
+    MetricFamily& build = families_[std::string(prefix) + "build_info"];
+    build.help = "1, with the version of frugal";
+    build.label = "version";
+    build.values[std::string(version)] = 1;
+  }
+
+  void take(MetricRecord const& record) {
+    count_work(record);
+    switch (record.kind) {
+      case RecordKind::begin:
+        gauge("running", 1);
+        break;
+      case RecordKind::end:
+        gauge("running", 0);
+        break;
+      case RecordKind::event:
+        count("events_total", 1, record.name);
+        return;  // its numbers belong to that moment
+      case RecordKind::step:
+      case RecordKind::epoch:
+      case RecordKind::validation:
+        break;
+    }
+    for (auto const& [field, value] : record.fields) {
+      if (auto const number = MetricRecord::number_in(value)) add(record.kind, field, *number);
+    }
+  }
+  /// Seconds since 1970, by which a scrape tells an old file from a new one.
+  void stamp(double now) { gauge("last_update_timestamp_seconds", now); }
+
+  std::map<std::string, MetricFamily> const& families() const { return families_; }
+
+  /// The text exposition format, version 0.0.4.
+  /// Source: https://prometheus.io/docs/instrumenting/exposition_formats/
+  std::string text(PrometheusLabels const& labels) const {
+    std::string out;
+    for (auto const& [name, family] : families_) {
+      out += "# HELP " + name + " " + prometheus_escaped(family.help, false) + '\n';
+      out += "# TYPE " + name + (family.counter ? " counter\n" : " gauge\n");
+      for (auto const& [kind, value] : family.values) {
+        PrometheusLabels all = labels;
+        if (!kind.empty()) all[std::string(family.label)] = kind;
+        out += name + label_text(all) + ' ' + prometheus_number(value) + '\n';
+      }
+    }
+    return out;
+  }
+
+  /// The last measured values, for a run that resumes. Counters begin at 0 in each process.
+  /// `keeps`: what is loaded is read and left, by a return within the run.
+  template <class Archive>
+  void persist(Archive& archive, bool keeps) {
+    std::vector<std::string> names, fields, became;
+    std::vector<double> values;
+    std::vector<std::uint64_t> kinds;
+    if constexpr (Archive::loading) {
+      if (!archive.holds("names")) return;  // the checkpoint of an earlier version
+    } else {
+      for (auto const& [name, family] : families_) {
+        auto const value = family.values.find("");
+        std::string const plain = name.substr(prefix.size());
+        bool const set_again = std::any_of(
+            own_metrics.begin(), own_metrics.end(),
+            [&](OwnMetric const& each) { return each.name == plain && !each.measured; });
+        if (set_again || value == family.values.end()) continue;
+        names.push_back(plain);
+        values.push_back(value->second);
+      }
+      for (auto const& [from, name] : names_) {
+        kinds.push_back(static_cast<std::uint64_t>(from.first));
+        fields.push_back(from.second);
+        became.push_back(name);
+      }
+    }
+    archive("names", names);
+    archive("values", values);
+    archive("kinds", kinds);
+    archive("fields", fields);
+    archive("became", became);
+    if (!Archive::loading || keeps) return;
+    for (std::size_t i = 0; i < std::min(kinds.size(), std::min(fields.size(), became.size()));
+         ++i) {
+      names_[{static_cast<RecordKind>(kinds[i]), fields[i]}] = became[i];
+    }
+    for (std::size_t i = 0; i < std::min(names.size(), values.size()); ++i) {
+      gauge(names[i], values[i]);
+    }
+  }
+
+ private:
+  /// Of the name alone: node_exporter and OpenMetrics allow a metric one help, whichever runs have
+  /// it.
+  static std::string_view help_of(std::string_view name) {
+    for (OwnMetric const& each : own_metrics) {
+      if (each.name == name) return each.help;
+    }
+    for (KnownMetric const& each : known_metrics) {
+      if (each.name == name) return each.help;
+    }
+    return "A value of the run's log";
+  }
+
+  static std::string label_text(PrometheusLabels const& labels) {
+    std::string out;
+    for (auto const& [name, value] : labels) {
+      out += (out.empty() ? '{' : ',') + name + "=\"" + prometheus_escaped(value, true) + '"';
+    }
+    return out.empty() ? out : out + '}';
+  }
+
+  /// A counter of Prometheus may only grow, but for a restart at 0: it counts the work of this
+  /// process. How far the run is, which a resume raises and a Rollback lowers, is a gauge.
+  void count_work(MetricRecord const& record) {
+    bool const begins = record.kind == RecordKind::begin;
+    auto const work = [&](std::string const& name, auto now, auto before) {
+      gauge("run_" + name, static_cast<double>(now));
+      bool const more = !begins && now > before;
+      count(name + "_total", more ? static_cast<double>(now - before) : 0);
+    };
+    Counters const& at = record.at;
+    work("steps", at.step, at_.step);
+    work("epochs", at.epoch, at_.epoch);
+    work("samples", at.sample, at_.sample);
+    work("tokens", at.token, at_.token);
+    work("skipped_windows", at.skipped, at_.skipped);
+    work("training_seconds", record.seconds, seconds_);
+    at_ = at;
+    seconds_ = record.seconds;
+  }
+
+  void add(RecordKind kind, std::string const& field, double value) {
+    if (field == "skipped" || field == "seed") return;  // a counter, and no measurement
+    if (kind == RecordKind::validation) {
+      return named(kind, "validation_" + field, value);
+    }
+    if (kind == RecordKind::epoch && field == "loss") {
+      return gauge("epoch_loss", value);
+    }
+    if (kind == RecordKind::step && field == "loss") {
+      return gauge("loss", value);
+    }
+    for (KnownMetric const& known : known_metrics) {
+      if (known.field == field) {
+        return gauge(std::string(known.name), value * known.factor);
+      }
+    }
+    named(RecordKind::step, field, value);
+  }
+
+  /// Adds a value under a name that the user or another policy chose. Two names that become one get
+  /// different numbers, in order of first appearance.
+  void named(RecordKind kind, std::string const& field, double value) {
+    auto [found, is_new] = names_.try_emplace({kind, field});
+    if (is_new) {
+      std::string const base = prometheus_name(field);
+      found->second = base;
+      for (int i = 2; is_taken(found->second); ++i) {
+        found->second = base + "_" + std::to_string(i);
+      }
+    }
+    gauge(found->second, value);
+  }
+
+  /// Whether another metric has the name, or one of frugal's own would get it later. OpenMetrics
+  /// calls a counter by its name without _total.
+  bool is_taken(std::string const& name) const {
+    auto const is_own = [&](auto const& each) {
+      return each.name == name || each.name == name + "_total";
+    };
+    return std::any_of(known_metrics.begin(), known_metrics.end(), is_own) ||
+           std::any_of(own_metrics.begin(), own_metrics.end(), is_own) ||
+           families_.contains(std::string(prefix) + name);
+  }
+
+  void gauge(std::string const& name, double value) { family(name).values[""] = value; }
+  void count(std::string const& name, double more, std::string const& event = "") {
+    MetricFamily& counter = family(name);
+    counter.counter = true;
+    counter.values[event] += more;
+  }
+  MetricFamily& family(std::string const& name) {
+    MetricFamily& found = families_[std::string(prefix) + name];
+    if (found.help.empty()) found.help = help_of(name);
+    return found;
+  }
+
+  std::map<std::string, MetricFamily> families_;  ///< by full name
+  /// The user's names, and what they became.
+  std::map<std::pair<RecordKind, std::string>, std::string> names_;
+  Counters at_{};       ///< of the last record
+  double seconds_ = 0;  ///< likewise
+};
+
+}  // namespace frugal::detail

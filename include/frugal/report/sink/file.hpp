@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <frugal/base/io_error.hpp>
+#include <frugal/core/run/any_run.hpp>
+#include <frugal/error.hpp>
+#include <frugal/policy/run_folder.hpp>
+#include <frugal/report/log/file.hpp>
+#include <frugal/report/log/waiting_lines.hpp>
+
+namespace frugal::detail {
+
+/// The path of a sink's file in the run's folder, with the folders above it; the run's folder is
+/// locked. SettingsError if neither a path nor a folder is set; DataError if the folders cannot be
+/// created.
+inline std::filesystem::path sink_path(std::filesystem::path const& path, AnyRun& run_of_it,
+                                       std::string_view name, std::string_view policy) {
+  std::filesystem::path const& run = run_of_it.settings.run;
+  if (path.empty() && run.empty()) {
+    throw SettingsError(
+        {.what = std::string(policy) + " has nowhere to write",
+         .where = std::string(policy) + "::path",
+         .why = "neither it nor Settings::run is set",
+         .fix = "Set Settings::run to a folder, or " + std::string(policy) + "::path."});
+  }
+  std::filesystem::path const file = path.empty() ? run / name : path;
+  if (!file.has_parent_path()) return file;
+  std::error_code failure;
+  std::filesystem::create_directories(file.parent_path(), failure);
+  if (!failure) {
+    if (path.empty()) lock_run_folder_if_possible(run_of_it);
+    return file;
+  }
+  std::filesystem::path const folder = file.parent_path();
+  Fault const why = folder_error(folder, first_missing(folder), failure.value()).fault();
+  throw DataError({.what = std::string(policy) + " cannot open its file",
+                   .where = file.string(),
+                   .why = why.what + ": " + why.why,
+                   .fix = why.fix});
+}
+
+/// The text file of a sink: lines are appended at once, and those that a resumed run repeats are
+/// cut off before its first one, as in Log.
+class SinkFile {
+ public:
+  void open(std::filesystem::path path, std::string_view policy, Links links) {
+    path_ = std::move(path);
+    links_ = links;
+    file_ = std::make_unique<LogFile>(path_, links_);
+    if (file_->open()) return;
+    throw DataError(
+        {.what = std::string(policy) + " cannot open its file",
+         .where = path_.string(),
+         .why = why_of(path_, errno),
+         .fix = "Check the permissions and the free space there, or set another path."});
+  }
+  std::filesystem::path const& path() const { return path_; }
+  bool regular() const { return file_->regular(); }
+  /// Whether a run that begins at this step continues what is in the file: it comes from a
+  /// checkpoint, be it one of step 0.
+  bool continues(std::uint64_t step) const {
+    return file_->size() != 0 && (step != 0 || (cut_to_ && cut_to_->mark.size != 0));
+  }
+
+  /// Appends lines, and before the first of the file its header. All or nothing; throws if it
+  /// fails.
+  template <class EventOf>
+  void append(std::string_view lines, std::string_view header, EventOf&& event_of) {
+    if (file_ == nullptr || file_->removed()) reopen();
+    if (cut_to_) cut(std::forward<EventOf>(event_of));
+    bool const first = file_->regular() ? file_->size() == 0 : !has_header_;
+    std::string const with_header = first ? std::string(header) + std::string(lines) : "";
+    if (!file_->append(first ? std::string_view(with_header) : lines)) fail(errno);
+    has_header_ = true;
+  }
+
+  /// For a resumed run whose file is shorter than it was; empty if it is not.
+  std::string lacks() const {
+    if (lacking_ == 0) return {};
+    return path_.string() + " lacks " + std::to_string(lacking_) +
+           " bytes that it had at the checkpoint: its lines from then are missing";
+  }
+
+  template <class Archive>
+  void persist(Archive& archive, bool in_run) {
+    LogFile::Place place{};
+    // A cut that is due has a place that is still the end.
+    if (!Archive::loading && file_) {
+      place = cut_to_ ? *cut_to_ : file_->place(archive.of_a_snapshot ? LogFile::Mark{} : base_);
+    }
+    place.persist(archive);
+    base_ = archive.of_a_snapshot ? place.mark : place.base;
+    if (!Archive::loading || !file_) return;
+    std::uint64_t const here = file_->size();
+    bool const whole = in_run || !file_->regular() || file_->fits(place.base);
+    lacking_ = !whole && place.mark.size > here ? place.mark.size - here : 0;
+    cut_to_ = std::move(place);
+    cut_keeps_events_ = in_run;
+  }
+
+ private:
+  void reopen() {
+    // Not its folder: who removed that does not want it back.
+    auto again = std::make_unique<LogFile>(path_, links_);
+    if (!again->open()) fail(errno);
+    file_ = std::move(again);
+    cut_to_.reset();
+  }
+
+  /// A return within the run repeats its records, but no events; a resume repeats all but the
+  /// resumes before it.
+  template <class EventOf>
+  void cut(EventOf&& event_of) {
+    bool const whole = file_->cut(*cut_to_, [&](std::string_view line) {
+      std::string_view const event = event_of(line);
+      if (!cut_keeps_events_) return event == "resume";
+      return !event.empty() && std::find(repeated_events.begin(), repeated_events.end(), event) ==
+                                   repeated_events.end();
+    });
+    if (!whole) fail(errno);  // the next record cuts first, too
+    cut_to_.reset();
+  }
+
+  [[noreturn]] void fail(int code) const {
+    throw std::runtime_error(path_.string() + ": " + why_of(path_, code));
+  }
+
+  std::filesystem::path path_;
+  Links links_ = Links::follow;
+  std::unique_ptr<LogFile> file_;
+  bool has_header_ = false;
+  std::optional<LogFile::Place> cut_to_;
+  LogFile::Mark base_;  ///< of the last state in memory, to which a Rollback returns
+  bool cut_keeps_events_ = false;
+  std::uint64_t lacking_ = 0;  ///< bytes that it had when it was saved
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: tensorboard
+#pragma once
+
+#include <ATen/ATen.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <frugal/base/io_error.hpp>
+#include <frugal/error.hpp>
+#include <frugal/report/log/file.hpp>
+#include <frugal/report/sink/clock.hpp>
+#include <frugal/report/sink/histogram.hpp>
+#include <frugal/report/sink/png.hpp>
+#include <frugal/report/sink/tfevent.hpp>
+#include <frugal/report/sink/tfrecord.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// The number for the name of a new event file: seconds since 1970 in ten digits, as in PyTorch, or
+/// the next number after those in the folder. Readers take files in the order of their names, and
+/// the clock of a machine that resumes a run may be behind.
+inline std::string later_stamp(std::filesystem::path const& folder, std::string_view prefix) {
+  std::string stamp = std::to_string(static_cast<std::uint64_t>(std::max(unix_time(), 0.0)));
+  if (stamp.size() < 10) stamp.insert(0, 10 - stamp.size(), '0');
+  std::error_code failure;
+  for (std::filesystem::directory_iterator each(folder, failure), end; !failure && each != end;
+       each.increment(failure)) {
+    std::string const name = each->path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    std::string taken = name.substr(prefix.size());
+    taken.resize(std::min(taken.find_first_not_of("0123456789"), taken.size()));
+    if (taken < stamp) continue;
+    // The digits behind its last one below 9 are all 9.
+    std::size_t const last = taken.find_last_not_of('9');
+    if (last == std::string::npos) {
+      stamp = taken + '0';
+      continue;
+    }
+    ++taken[last];
+    std::fill(taken.begin() + static_cast<std::ptrdiff_t>(last) + 1, taken.end(), '0');
+    stamp = taken;
+  }
+  return stamp;
+}
+
+}  // namespace detail
+
+/// Writes TensorBoard's event files. The policy TensorBoard opens one for each fit; a program may
+/// hold a copy of its `writer`, which shares the file, and add histograms, texts and images from
+/// any thread. While no file is open, nothing is written.
+///
+/// Like every sink it does not end a run: a failed write is counted (`lost`), and the next is tried
+/// again. ShapeError for a tensor that is no image, whether a file is open or not.
+class TensorBoardWriter {
+ public:
+  /// The prefix of event files' names, by which TensorBoard finds them.
+  static constexpr std::string_view prefix = "events.out.tfevents.";
+
+  TensorBoardWriter() : shared_(std::make_shared<Shared>()) {}
+
+  /// Makes a new file in a folder; DataError if it cannot.
+  void open(std::filesystem::path const& folder) const;
+  void close() const {
+    std::scoped_lock const lock(shared_->guard);
+    // A run that was refused leaves an empty file.
+    if (shared_->file && shared_->file->size() == 0) ::unlink(shared_->path.c_str());
+    shared_->file.reset();
+    shared_->histograms.clear();
+  }
+  bool is_open() const {
+    std::scoped_lock const lock(shared_->guard);
+    return shared_->file != nullptr;
+  }
+  std::filesystem::path path() const {
+    std::scoped_lock const lock(shared_->guard);
+    return shared_->path;
+  }
+  std::uint64_t lost() const { return shared_->lost; }  ///< events of the members below
+
+  void scalar(std::string_view tag, std::uint64_t step, double value) const {
+    add(step, [&](detail::TfSummary& summary) { summary.scalar(tag, value); });
+  }
+  /// The finite values of a tensor, wherever it is. On a device one host sync, and at the first
+  /// histogram of a fit another one.
+  void histogram(std::string_view tag, std::uint64_t step, at::Tensor const& tensor) const {
+    add(step, [&](detail::TfSummary& summary) {
+      add_histograms(summary, {std::string(tag)}, histogram_rows({tensor}));
+    });
+  }
+  /// Markdown.
+  void text(std::string_view tag, std::uint64_t step, std::string_view markdown) const {
+    add(step, [&](detail::TfSummary& summary) { summary.text(tag, markdown); });
+  }
+  /// [C, H, W] with 1, 3 or 4 channels, or [H, W]: bytes (uint8), or floating-point numbers from 0
+  /// to 1.
+  void image(std::string_view tag, std::uint64_t step, at::Tensor const& pixels) const {
+    require_image(pixels);
+    add(step, [&](detail::TfSummary& summary) {
+      at::Tensor bytes_CHW =
+          pixels.detach().dim() == 2 ? pixels.detach().unsqueeze(0) : pixels.detach();
+      if (bytes_CHW.is_floating_point()) {
+        bytes_CHW = bytes_CHW.to(at::kFloat).nan_to_num(0).clamp(0, 1).mul(255).round();
+      }
+      at::Tensor const bytes_HWC = bytes_CHW.to(at::kByte).cpu().permute({1, 2, 0}).contiguous();
+      std::array<std::int32_t, 3> size{};
+      for (std::size_t i = 0; i < 3; ++i) {
+        size[i] = static_cast<std::int32_t>(bytes_HWC.size(static_cast<std::int64_t>(i)));
+      }
+      auto const* const data = static_cast<std::uint8_t const*>(bytes_HWC.const_data_ptr());
+      auto const as_size = [](std::int32_t n) { return static_cast<std::uint32_t>(n); };
+      summary.image(
+          tag, size[0], size[1], size[2],
+          detail::encode_png(as_size(size[0]), as_size(size[1]), as_size(size[2]),
+                             std::span(data, static_cast<std::size_t>(bytes_HWC.numel()))));
+    });
+  }
+
+  // For the policy: these throw if they fail.
+
+  void write(detail::TfSummary const& summary, std::uint64_t step) const {
+    if (!summary.empty()) put(summary.event(when(step)));
+  }
+  /// Readers drop what has this step or a later one: the run has gone back to before it.
+  void restart(std::uint64_t step) const { put(detail::tf_restart_event(when(step))); }
+
+  /// For add_histograms, on the devices of the tensors.
+  std::vector<at::Tensor> histogram_rows(std::vector<at::Tensor> const& tensors) const {
+    return shared_->histograms.rows_of(tensors);
+  }
+  /// One copy to the host for all rows of a device.
+  static void add_histograms(detail::TfSummary& summary, std::vector<std::string> const& tags,
+                             std::vector<at::Tensor> const& rows) {
+    std::vector<HistogramSummary> const all = detail::Histograms::read(rows);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].count > 0) summary.histogram(tags[i], all[i]);
+    }
+  }
+
+ private:
+  struct Shared {
+    std::mutex guard{};
+    std::filesystem::path path{};
+    std::unique_ptr<detail::LogFile> file{};
+    std::atomic<std::uint64_t> lost{0};
+    detail::Histograms histograms{};
+  };
+
+  static detail::TfWhen when(std::uint64_t step) {
+    return {detail::unix_time(), static_cast<std::int64_t>(step)};
+  }
+
+  template <class Fill>
+  void add(std::uint64_t step, Fill&& fill) const {
+    if (!is_open()) return;
+    try {
+      detail::TfSummary summary;
+      fill(summary);
+      write(summary, step);
+    } catch (std::exception const&) {
+      ++shared_->lost;
+    }
+  }
+
+  /// All of a record or none of it: a reader stops for ever at a torn one.
+  void put(std::string_view event) const {
+    std::scoped_lock const lock(shared_->guard);
+    if (!shared_->file) return;
+    if (shared_->file->removed()) {
+      // Not its folder: who removed that does not want it back.
+      auto again = std::make_unique<detail::LogFile>(shared_->path, detail::Links::refuse);
+      if (!again->open()) fail(errno);
+      shared_->file = std::move(again);
+    }
+    std::string records;
+    if (shared_->file->size() == 0)
+      records = detail::tfrecord(detail::tf_version_event(detail::unix_time()));
+    records += detail::tfrecord(event);
+    if (!shared_->file->append(records)) fail(errno);
+  }
+
+  [[noreturn]] void fail(int code) const {
+    throw std::runtime_error(shared_->path.string() + ": " + detail::why_of(shared_->path, code));
+  }
+
+  static void require_image(at::Tensor const& pixels) {
+    bool const plane = pixels.defined() && pixels.dim() == 2;
+    bool const planes = pixels.defined() && pixels.dim() == 3 &&
+                        (pixels.size(0) == 1 || pixels.size(0) == 3 || pixels.size(0) == 4);
+    bool const typed =
+        pixels.defined() && (pixels.is_floating_point() || pixels.scalar_type() == at::kByte);
+    if ((plane || planes) && typed && pixels.numel() > 0) return;
+    std::string shape = "undefined";
+    if (pixels.defined()) {
+      shape = std::string(c10::toString(pixels.scalar_type())) + " [";
+      for (std::int64_t i = 0; i < pixels.dim(); ++i) {
+        shape += (i == 0 ? "" : ", ") + std::to_string(pixels.size(i));
+      }
+      shape += ']';
+    }
+    throw ShapeError({.what = "the tensor is not an image but " + shape,
+                      .where = "TensorBoardWriter::image",
+                      .why =
+                          "an image is [C, H, W] with 1, 3 or 4 channels, or [H, W], of bytes or "
+                          "floating-point numbers from 0 to 1",
+                      .fix = "Take one image of the batch, and move its channels to the front."});
+  }
+
+  std::shared_ptr<Shared> shared_;
+};
+
+inline void TensorBoardWriter::open(std::filesystem::path const& folder) const {
+  static std::atomic<unsigned> files{0};
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) {
+    Fault const why =
+        detail::folder_error(folder, detail::first_missing(folder), failure.value()).fault();
+    throw DataError({.what = "TensorBoard cannot open its file",
+                     .where = folder.string(),
+                     .why = why.what + ": " + why.why,
+                     .fix = why.fix});
+  }
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') host = {"host"};
+  std::string const name = std::string(prefix) + detail::later_stamp(folder, prefix) + "." +
+                           host.data() + "." + std::to_string(::getpid()) + "." +
+                           std::to_string(files++);
+  std::scoped_lock const lock(shared_->guard);
+  shared_->path = folder / name;
+  shared_->file = std::make_unique<detail::LogFile>(shared_->path, detail::Links::refuse);
+  if (shared_->file->open()) return;
+  int const code = errno;
+  shared_->file.reset();
+  throw DataError({.what = "TensorBoard cannot open its file",
+                   .where = shared_->path.string(),
+                   .why = detail::why_of(shared_->path, code),
+                   .fix = "Check the permissions and the free space there, or set another "
+                          "TensorBoard::path."});
+}
+
+}  // namespace frugal

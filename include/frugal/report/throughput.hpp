@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/composition.hpp>
+#include <frugal/core/compose/outcome.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/speed.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/options.hpp>
+#include <frugal/report/plan/peak.hpp>
+#include <frugal/report/throughput/flops.hpp>
+
+namespace frugal {
+
+/// Measures the training speed: seconds per step; samples, tokens and floating-point operations per
+/// second; and the fraction of the device's peak.
+///
+/// Lever   none: it shows whether a machine is worth its price, and a lever its cost.
+/// Cost    between cadences comparisons of flags. At its cadence a clock read and, on a device, one
+///         host sync; the operators of the next step are counted.
+/// State   none.
+/// Errors  SettingsError for a negative peak. For a device with an unknown peak there is a note in
+///         Report::advice, and no utilisation.
+/// Source  model FLOPs utilisation after Chowdhery et al., "PaLM" (2022), appendix B; operations
+///         are counted as torch.utils.flop_counter does.
+template <class... Options>
+struct Throughput {
+ private:
+  using classes = list<detail::option::cadence>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Throughput<...>: unknown option. Options: a cadence in steps, such as "
+                "Every<100>.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Throughput<...>: two cadences. Keep one, such as Every<100>.");
+  using Cadence = detail::option_of<detail::option::cadence, Every<100>, Options...>;
+  static_assert(!Cadence::per_epoch,
+                "frugal: Throughput measures between steps, not between epochs. Write "
+                "Throughput<Every<100>>.");
+
+ public:
+  using kind = kinds::throughput;
+  using listens = list<on::fit_begin, around::forward, on::backward, on::step, around::validate,
+                       on::fit_end, on::undo>;
+  // A dry run is no step; a log line has the speed measured at its step.
+  using after = list<kinds::smoke>;
+  using before = list<kinds::log, kinds::progress, kinds::validate>;
+
+  static constexpr About about{Term::none,
+                               "at its cadence one reading of the clock and one counted step"};
+  static constexpr bool capturable = true;
+  static constexpr bool adds_metrics = false;
+
+  /// Peak operations per second of the device; 0: looked up by its name.
+  double peak_flops = 0;
+  Outcome<Speed> outcome{};  ///< set by fit: the last measurement
+
+  /// The last measurement of the last fit; nothing if there was none.
+  std::optional<Speed> last() const {
+    return outcome.get() == nullptr ? std::nullopt : std::optional(*outcome.get());
+  }
+
+  template <class Context>
+  class State;
+};
+
+template <class... Options>
+template <class Context>
+class Throughput<Options...>::State {
+  using Clock = std::chrono::steady_clock;
+  using precision = detail::slot_of<kinds::precision, typename Context::policies>;
+
+ public:
+  using transient = void;  // a resumed run measures again, perhaps on another machine
+
+  explicit State(Throughput const& settings)
+      : peak_(settings.peak_flops), outcome_(&settings.outcome) {}
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    if (!(peak_ >= 0)) {
+      throw SettingsError({.what = "the peak is " + std::to_string(peak_),
+                           .where = "Throughput::peak_flops",
+                           .why = "it is operations per second",
+                           .fix = "Set it above 0, or to 0 to look it up by the device's name."});
+    }
+    outcome_->clear();
+    wants_count_ = true;
+    if (peak_ > 0) return;
+    std::string const model =
+        phase.settings().device.is_cuda() ? watch::gpu_model() : std::string("the CPU");
+    // A user-defined precision without a format has no peak.
+    if constexpr (requires { precision::format(); }) {
+      peak_ = watch::peak_flops(model, precision::format()).value_or(0);
+    }
+    if (peak_ > 0) return;
+    phase.advise("Throughput: the peak of " + (model.empty() ? "this device" : model) +
+                 " is not known, so there is no utilisation; set Throughput::peak_flops");
+  }
+
+  template <class Next>
+  Loss around_forward(Forward<Context> const& phase, Next&& next) {
+    if (wants_count_ && phase.training && !missed_) {
+      // Another trainer in this process may be counting. A partial count is useless.
+      if (counter_.open()) {
+        counter_.count();
+      } else {
+        missed_ = true;
+      }
+    }
+    return next();
+  }
+  void on_backward(Backward<Context> const&) {
+    if (wants_count_) counter_.pause();
+  }
+
+  // Discards the count of a window that is retried; the next open() starts from 0.
+  void on_undo(Undo<Context> const&) { counter_.close(); }
+
+  template <class Next>
+  Metrics around_validate(ValidationRun<Context> const&, Next&& next) {
+    auto const begin = Clock::now();
+    Metrics metrics = next();
+    elsewhere_ += Clock::now() - begin;
+    return metrics;
+  }
+
+  void on_step(Step<Context>& phase) {
+    bool const due = Cadence::due_at_step(phase.counters());
+    if (!due && !wants_count_) [[likely]]
+      return;
+    if (wants_count_) take_count(phase.counters());
+    if (due || !since_) measure(phase);
+  }
+
+  void on_fit_end(FitEnd<Context>&) {
+    if (last_) outcome_->set(*last_);
+  }
+
+ private:
+  struct Mark {
+    Clock::time_point time;
+    Counters at;
+    std::optional<double> waited{};  ///< for data, seconds
+  };
+
+  void take_count(Counters const& now) {
+    auto const flops = static_cast<double>(counter_.close());
+    if (std::exchange(missed_, false)) return;  // wait for the next step
+    // A replayed step runs no operators on the host: keep the count of an earlier, eager step.
+    if (captures_steps<typename Context::policies> && flops == 0) return;
+    wants_count_ = false;
+    if (now.window_samples == 0) return;
+    flops_per_sample_ = flops / static_cast<double>(now.window_samples);
+  }
+
+  void measure(Step<Context>& phase) {
+    c10::Device const device = phase.settings().device;
+    if (!device.is_cpu()) {
+      // Wait for the work that the host has submitted.
+      c10::impl::VirtualGuardImpl const guard(device.type());
+      guard.getStream(device).synchronize();
+    }
+    Mark const now{Clock::now(), phase.counters(), phase.waited_for_data()};
+    // The first step also sets up memory and kernels: measure from its end.
+    if (since_) {
+      std::chrono::duration<double> const spent = now.time - since_->time - elsewhere_;
+      if (spent.count() > 0) report(phase, *since_, spent.count());
+      wants_count_ = true;
+    }
+    since_ = now;
+    elsewhere_ = {};
+  }
+
+  void report(Step<Context>& phase, Mark const& since, double seconds) {
+    Counters const& before = since.at;
+    Counters const& now = phase.counters();
+    // Rollback may have restored counters from before the stretch.
+    if (now.step <= before.step) return;
+    auto const per = [](std::uint64_t a, std::uint64_t b, double unit) {
+      return static_cast<double>(a - b) / unit;
+    };
+    Speed speed{.step = now.step,
+                .step_seconds = seconds / per(now.step, before.step, 1),
+                .samples_per_second = per(now.sample, before.sample, seconds),
+                .tokens_per_second = per(now.token, before.token, seconds)};
+    if (flops_per_sample_) {
+      speed.flops_per_second = *flops_per_sample_ * speed.samples_per_second;
+      speed.flops_per_step = *speed.flops_per_second * speed.step_seconds;
+      if (peak_ > 0) speed.utilisation = *speed.flops_per_second / peak_;
+    }
+    if (auto const waited = phase.waited_for_data(); waited && since.waited) {
+      speed.data_wait = std::min(1.0, (*waited - *since.waited) / seconds);
+    }
+    phase.report_speed(speed);
+    last_ = speed;
+  }
+
+  double peak_;
+  Outcome<Speed> const* outcome_;
+  FlopCounter counter_;
+  bool wants_count_ = false;
+  bool missed_ = false;
+  std::optional<double> flops_per_sample_;
+  std::optional<Mark> since_;
+  Clock::duration elsewhere_{};  ///< of the stretch, spent on validations
+  std::optional<Speed> last_;
+};
+
+}  // namespace frugal

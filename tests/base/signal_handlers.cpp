@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/base/signal_handlers.hpp>
+
+#include <signal.h>
+
+namespace frugal_test::store_signal_handlers {
+
+using frugal::detail::SignalHandlers;
+using Handler = void (*)(int);
+
+int ours = 0;
+int theirs = 0;
+void ours_hears(int) { ++ours; }
+void theirs_hears(int) { ++theirs; }
+void stands_in(int) {}
+
+Handler handler_of(int signal) {
+  struct sigaction now{};
+  ::sigaction(signal, nullptr, &now);
+  return now.sa_handler;
+}
+
+/// The program's own handling of SIGUSR2, for the duration of a test.
+struct Program {
+  explicit Program(Handler handler) {
+    ours = theirs = 0;
+    struct sigaction action{};
+    action.sa_handler = handler;
+    ::sigaction(SIGUSR2, &action, &former);
+  }
+  Program(Program const&) = delete;
+  ~Program() { ::sigaction(SIGUSR2, &former, nullptr); }
+  struct sigaction former{};
+};
+
+void take(SignalHandlers& all) { all.take(SIGUSR2, ours_hears); }
+void take_if_default(SignalHandlers& all) { all.take_if_default(SIGUSR2, ours_hears); }
+
+TEST_CASE("the first user takes a signal, and the last restores the former handler") {
+  Program const program(theirs_hears);
+  SignalHandlers handlers;
+  handlers.join(take);
+  handlers.join([](SignalHandlers&) { FAIL("it is taken"); });
+  ::raise(SIGUSR2);
+  handlers.release();
+  ::raise(SIGUSR2);
+  CHECK(ours == 2);
+  CHECK(theirs == 0);
+  handlers.release();
+  ::raise(SIGUSR2);
+  CHECK(ours == 2);
+  CHECK(theirs == 1);
+  handlers.join(take);
+  ::raise(SIGUSR2);
+  CHECK(ours == 3);
+  handlers.release();
+}
+
+TEST_CASE("a signal that the program handles or ignores is left to it on request") {
+  for (Handler const own : {Handler{theirs_hears}, Handler{SIG_IGN}}) {
+    Program const program(own);
+    SignalHandlers handlers;
+    handlers.join(take_if_default);
+    CHECK((handler_of(SIGUSR2) == own));
+    handlers.release();
+    CHECK((handler_of(SIGUSR2) == own));
+  }
+  Program const program(SIG_DFL);
+  SignalHandlers handlers;
+  handlers.join(take_if_default);
+  CHECK((handler_of(SIGUSR2) == ours_hears));
+  handlers.release();
+  CHECK((handler_of(SIGUSR2) == SIG_DFL));
+}
+
+TEST_CASE("a handler that the program has installed meanwhile stays") {
+  Program const program(SIG_DFL);
+  SignalHandlers handlers;
+  handlers.join(take);
+  Program const later(theirs_hears);
+  handlers.release();
+  CHECK((handler_of(SIGUSR2) == theirs_hears));
+}
+
+TEST_CASE("a stand-in for the default action is never restored as a former handler") {
+  Program const program(SIG_DFL);
+  SignalHandlers handlers;
+  handlers.join(take);
+  handlers.release(stands_in);
+  CHECK((handler_of(SIGUSR2) == stands_in));
+  handlers.join(take);
+  CHECK((handler_of(SIGUSR2) == ours_hears));
+  handlers.release();
+  CHECK((handler_of(SIGUSR2) == SIG_DFL));
+}
+
+TEST_CASE("a program's own handler is restored, and nothing stands in for it") {
+  Program const program(theirs_hears);
+  SignalHandlers handlers;
+  handlers.join(take);
+  handlers.release(stands_in);
+  CHECK((handler_of(SIGUSR2) == theirs_hears));
+}
+
+}  // namespace frugal_test::store_signal_handlers

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/core/compose/composition.hpp>
+
+#include "stand_ins.hpp"
+
+#include <type_traits>
+
+namespace frugal_test::compose_composition {
+
+using namespace frugal_test::compose;
+using frugal::Recipe;
+using frugal::detail::assignment_to;
+using frugal::detail::complete;
+using frugal::detail::composed;
+using frugal::detail::get;
+using frugal::detail::Storage;
+
+using NullGear = Setting<gear>;
+using NullBrake = Setting<brake>;
+using A = Setting<alpha>;
+using M = Setting<many>;
+
+template <class... Ps>
+using completed = typename complete<list<gear, brake>, list<Ps...>>::type;
+
+TEST_CASE("open slots are filled with their nulls, others are unchanged") {
+  CHECK(std::is_same_v<completed<>, list<NullGear, NullBrake>>);
+  CHECK(std::is_same_v<completed<A, Setting<brake, 1>>, list<A, Setting<brake, 1>, NullGear>>);
+  CHECK(std::is_same_v<completed<NullBrake, Setting<gear, 2>>, list<NullBrake, Setting<gear, 2>>>);
+}
+
+TEST_CASE("a composition is completed and in order") {
+  CHECK(std::is_same_v<composed<list<gear, brake>, list<M, A>>, list<A, NullBrake, NullGear, M>>);
+}
+
+TEST_CASE("a policy is found by its kind") {
+  using Composed = composed<list<gear, brake>, list<Setting<gear, 3>, A>>;
+  CHECK(frugal::detail::index_of<gear>(Composed{}) == 2);
+  CHECK(std::is_same_v<frugal::detail::slot_of<gear, Composed>, Setting<gear, 3>>);
+  CHECK(std::is_same_v<frugal::detail::slot_of<brake, Composed>, NullBrake>);
+}
+
+TEST_CASE("an illegal recipe is composed of nulls alone, so that its sentence is the only error") {
+  using Slots = list<gear>;
+  CHECK(std::is_same_v<frugal::detail::composed_if_legal<false, Slots, list<int, A>>,
+                       list<NullGear>>);
+  CHECK(std::is_same_v<frugal::detail::composed_if_legal<true, Slots, list<A>>, list<A, NullGear>>);
+}
+
+TEST_CASE("values go to the leaf of their type, in any order of arguments") {
+  Storage<A, NullGear, M> storage;
+  assignment_to(storage, list<A, NullGear, M>{}) << M{.value = 3} << A{.value = 1};
+  CHECK(get<0>(storage).value == 1);
+  CHECK(get<1>(storage).value == 0);
+  CHECK(get<2>(storage).value == 3);
+}
+
+TEST_CASE("two values of one type go to its two leaves, in order") {
+  Storage<M, A, M> storage;
+  assignment_to(storage, list<M, A, M>{}) << M{.value = 1} << M{.value = 2};
+  CHECK(get<0>(storage).value == 1);
+  CHECK(get<2>(storage).value == 2);
+}
+
+TEST_CASE("one value of a type that has two leaves goes to the first") {
+  Storage<M, M> storage;
+  assignment_to(storage, list<M, M>{}) << M{.value = 1};
+  CHECK(get<0>(storage).value == 1);
+  CHECK(get<1>(storage).value == 0);
+}
+
+TEST_CASE("a recipe passed as a value names types and sets nothing") {
+  Storage<A, M> storage;
+  assignment_to(storage, list<A, M>{}) << Recipe<A>{} << M{.value = 4};
+  CHECK(get<0>(storage).value == 0);
+  CHECK(get<1>(storage).value == 4);
+}
+
+}  // namespace frugal_test::compose_composition

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/core/compose/fixed_string.hpp>
+#include <frugal/core/compose/rational.hpp>
+#include <frugal/core/compose/written_name.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace shop {
+
+struct Meter {};
+template <class T>
+struct Till {};
+struct Scoped {
+  static constexpr std::string_view identity = "a::b";
+};
+enum class Coin { penny, pound };
+enum Note { five, ten };
+
+}  // namespace shop
+
+namespace myfrugal {
+
+struct Meter {};
+
+}  // namespace myfrugal
+
+namespace frugal {
+
+struct WrittenUnit {};
+template <class T = WrittenUnit, int N = 3>
+struct WrittenPolicy {};
+template <fixed_string Name, shop::Coin Direction>
+struct WrittenWatch {};
+template <auto N>
+struct WrittenCount {};
+struct WrittenAuto {};
+template <Rational R, class T = WrittenUnit>
+struct WrittenShare {};
+template <int A, class T, int B>
+struct WrittenMixed {};
+template <class... Ts>
+struct WrittenPack {};
+struct WrittenIdentity {
+  static constexpr std::string_view identity = "Cheese, grated";
+};
+using WrittenShort = WrittenCount<90>;
+template <>
+inline constexpr std::string_view alias_name<WrittenShort> = "WrittenShort";
+
+}  // namespace frugal
+
+namespace frugal_test::compose_written_name {
+
+using namespace frugal;
+using namespace frugal::literals;
+using frugal::detail::written_name;
+
+namespace {
+struct Hidden {};
+}  // namespace
+
+int plus(int a) { return a + 1; }
+
+TEST_CASE("a policy is named as its user writes it, the same with every compiler") {
+  CHECK(written_name<WrittenUnit>() == "WrittenUnit");
+  CHECK(written_name<WrittenCount<8>>() == "WrittenCount<8>");
+  CHECK(written_name<WrittenCount<std::uint64_t{8}>>() == "WrittenCount<8>");
+  CHECK(written_name<WrittenCount<-8>>() == "WrittenCount<-8>");
+  CHECK(written_name<WrittenCount<true>>() == "WrittenCount<true>");
+  CHECK(written_name<WrittenCount<WrittenAuto{}>>() == "WrittenCount<WrittenAuto>");
+  CHECK(written_name<WrittenPolicy<WrittenCount<2>, 4>>() == "WrittenPolicy<WrittenCount<2>, 4>");
+  CHECK(written_name<WrittenPack<>>() == "WrittenPack<>");
+  CHECK(written_name<WrittenPack<WrittenUnit, WrittenPack<WrittenUnit>>>() ==
+        "WrittenPack<WrittenUnit, WrittenPack<WrittenUnit>>");
+}
+
+TEST_CASE("strings and enumerators keep their spelling") {
+  CHECK(written_name<WrittenWatch<"accuracy", shop::Coin::pound>>() ==
+        "WrittenWatch<\"accuracy\", shop::Coin::pound>");
+  CHECK(written_name<WrittenWatch<"a<b>", shop::Coin::penny>>() ==
+        "WrittenWatch<\"a<b>\", shop::Coin::penny>");
+  CHECK(written_name<WrittenCount<shop::ten>>() == "WrittenCount<ten>");
+}
+
+TEST_CASE("a rational is the literal that makes it, or a fraction if there is none") {
+  CHECK(written_name<WrittenShare<0.999_r>>() == "WrittenShare<0.999_r>");
+  CHECK(written_name<WrittenShare<1_r>>() == "WrittenShare<1.0_r>");
+  CHECK(written_name<WrittenShare<12.05_r>>() == "WrittenShare<12.05_r>");
+  CHECK(written_name<WrittenShare<3e-4_r>>() == "WrittenShare<0.0003_r>");
+  CHECK(written_name<WrittenShare<Rational{1, 3}>>() == "WrittenShare<Rational{1, 3}>");
+  CHECK(written_name<WrittenShare<Rational{-1, 2}>>() == "WrittenShare<Rational{-1, 2}>");
+}
+
+TEST_CASE("defaults at the end are left out, the first argument stays") {
+  CHECK(written_name<WrittenPolicy<>>() == "WrittenPolicy<WrittenUnit>");
+  CHECK(written_name<WrittenPolicy<WrittenUnit, 3>>() == "WrittenPolicy<WrittenUnit>");
+  CHECK(written_name<WrittenPolicy<WrittenUnit, 4>>() == "WrittenPolicy<WrittenUnit, 4>");
+  CHECK(written_name<WrittenShare<0.5_r, WrittenUnit>>() == "WrittenShare<0.5_r>");
+  CHECK(written_name<WrittenShare<0.5_r, int>>() == "WrittenShare<0.5_r, int>");
+}
+
+TEST_CASE("in a short name all defaults are left out, and empty brackets too") {
+  CHECK(written_name<WrittenPolicy<>>(Defaults::none) == "WrittenPolicy");
+  CHECK(written_name<WrittenPack<WrittenPolicy<>>>(Defaults::none) == "WrittenPack<WrittenPolicy>");
+  CHECK(written_name<WrittenPolicy<WrittenUnit, 4>>(Defaults::none) ==
+        "WrittenPolicy<WrittenUnit, 4>");
+}
+
+TEST_CASE("an alias and an identity are equivalent to the type") {
+  CHECK(written_name<WrittenCount<90>>() == "WrittenShort");
+  CHECK(written_name<WrittenPack<WrittenShort>>() == "WrittenPack<WrittenShort>");
+  CHECK(written_name<WrittenPack<WrittenIdentity>>() == "WrittenPack<Cheese, grated>");
+}
+
+TEST_CASE("user-defined types keep their namespaces, except unnamed ones") {
+  struct Local {};
+  CHECK(written_name<shop::Meter>() == "shop::Meter");
+  CHECK(written_name<myfrugal::Meter>() == "myfrugal::Meter");
+  CHECK(written_name<shop::Till<shop::Meter>>() == "shop::Till<shop::Meter>");
+  CHECK(written_name<WrittenPack<Hidden>>() ==
+        "WrittenPack<frugal_test::compose_written_name::Hidden>");
+  CHECK(written_name<WrittenPack<Local>>().ends_with("Local>"));
+  CHECK(written_name<WrittenPack<std::uint64_t, short, double>>() ==
+        "WrittenPack<unsigned long, short, double>");
+}
+
+TEST_CASE("a policy in a table is without its namespace, and its arguments keep theirs") {
+  using frugal::detail::policy_name;
+  CHECK(policy_name<shop::Till<shop::Meter>>() == "Till<shop::Meter>");
+  CHECK(policy_name<shop::Meter>() == "Meter");
+  CHECK(policy_name<WrittenPolicy<>>() == "WrittenPolicy<WrittenUnit>");
+  CHECK(policy_name<WrittenPolicy<>>(Defaults::none) == "WrittenPolicy");
+  CHECK(policy_name<shop::Scoped>() == "a::b");
+}
+
+TEST_CASE("other mixtures of arguments, functions and lambdas have names too") {
+  CHECK(written_name<WrittenMixed<1, shop::Meter, 2>>() == "WrittenMixed<1, shop::Meter, 2>");
+  CHECK(written_name<WrittenCount<&plus>>() ==
+        "WrittenCount<frugal_test::compose_written_name::plus>");
+  auto const twice = [](int a) { return 2 * a; };
+  CHECK(written_name<WrittenPack<decltype(twice)>>() == "WrittenPack<lambda>");
+}
+
+}  // namespace frugal_test::compose_written_name

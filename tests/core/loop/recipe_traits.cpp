@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/core/loop/recipe_traits.hpp>
+
+#include <type_traits>
+
+namespace frugal_test::loop_recipe_traits {
+
+using frugal::list;
+using frugal::detail::RecipeTraits;
+
+struct Plain {};
+struct Four {
+  static constexpr int micro_batches = 4;
+};
+struct AsManyAsFit {
+  static constexpr int micro_batches = 0;
+};
+struct Searches {
+  static constexpr bool reevaluates = true;
+};
+struct Measures {
+  using metrics = list<int, long>;
+};
+struct MeasuresMore {
+  using metrics = list<char>;
+};
+struct Agrees {
+  using provides = list<frugal::service::reduce>;
+};
+
+TEST_CASE("a recipe without requirements has one micro-batch per window and no other code") {
+  using Traits = RecipeTraits<list<Plain>>;
+  static_assert(Traits::micro_batches == 1 && Traits::batches == 1);
+  static_assert(!Traits::splits && !Traits::shares && !Traits::reevaluates);
+  static_assert(std::is_same_v<Traits::metrics, list<>>);
+}
+
+TEST_CASE("one policy's requirement is the recipe's") {
+  static_assert(RecipeTraits<list<Plain, Four>>::batches == 4);
+  static_assert(RecipeTraits<list<AsManyAsFit>>::splits);
+  static_assert(RecipeTraits<list<AsManyAsFit>>::batches == 1, "one batch of the source, split");
+  static_assert(RecipeTraits<list<Searches, Plain>>::reevaluates);
+  static_assert(RecipeTraits<list<Plain, Agrees>>::shares);
+  static_assert(std::is_same_v<RecipeTraits<list<Measures, Plain, MeasuresMore>>::metrics,
+                               list<int, long, char>>);
+}
+
+}  // namespace frugal_test::loop_recipe_traits

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/core/run/learning_rate.hpp>
+
+#include <limits>
+#include <string>
+
+namespace frugal_test::run_learning_rate {
+
+using frugal::Counters;
+using frugal::LearningRate;
+
+TEST_CASE("a factor of the learning rate is finite and 0 or more") {
+  LearningRate rate;
+  for (double const factor : {0.0, 0.5, 2.0}) {
+    rate.set_factor(factor, Counters{});
+    CHECK(rate.factor == factor);
+  }
+}
+
+TEST_CASE("another factor is refused with the step that would use it, and the old one stays") {
+  LearningRate rate;
+  rate.set_factor(0.25, Counters{});
+  Counters at;
+  at.epoch = 2;
+  at.step = 40;
+  double const infinity = std::numeric_limits<double>::infinity();
+  for (double const factor :
+       {-0.5, infinity, -infinity, std::numeric_limits<double>::quiet_NaN()}) {
+    try {
+      rate.set_factor(factor, at);
+      FAIL("no error came");
+    } catch (frugal::SettingsError const& error) {
+      CHECK(error.fault().what.find(std::to_string(factor)) != std::string::npos);
+      CHECK(error.fault().where == "epoch 2, before step 40");
+    }
+  }
+  CHECK(rate.factor == 0.25);
+}
+
+TEST_CASE("the rate of the first group is its own times factor and scale, and is not saved") {
+  LearningRate rate;
+  CHECK_FALSE(rate.first());
+  rate.base = 0.5;
+  rate.set_factor(0.25, Counters{});
+  rate.scale = 0.5;
+  CHECK(rate.first() == 0.0625);
+  std::string names;
+  auto const archive = [&](char const* name, double) { names += std::string(name) + " "; };
+  rate.persist(archive);
+  CHECK(names == "factor scale ");
+}
+
+}  // namespace frugal_test::run_learning_rate

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/core/run/report.hpp>
+
+#include <sstream>
+
+namespace frugal_test::run_report {
+
+frugal::Report example() {
+  frugal::Metrics early, late;
+  early.set("loss", 0.9);
+  late.set("loss", 0.5);
+  late.set("accuracy", 0.75);
+  return {.epochs = 2,
+          .steps = 10,
+          .samples = 80,
+          .seconds = 1.5,
+          .train_loss = 0.25,
+          .stopped_by = "EarlyStop",
+          .validations = {{1, 5, early}, {2, 10, late}},
+          .advice = {"use less"}};
+}
+
+TEST_CASE("a report prints its counts, its last validation, what stopped it and its advice") {
+  std::ostringstream text;
+  text << example();
+  CHECK(text.str() ==
+        "2 epochs, 10 steps, 80 samples in 1.5 s; training loss 0.25, validation loss 0.5, "
+        "validation accuracy 0.75; stopped by EarlyStop\nadvice: use less");
+}
+
+TEST_CASE("a report without validation prints none") {
+  std::ostringstream text;
+  frugal::Report report;
+  report.epochs = 1;
+  report.steps = 2;
+  report.samples = 3;
+  report.seconds = 4;
+  report.train_loss = 5;
+  text << report;
+  CHECK(text.str() == "1 epochs, 2 steps, 3 samples in 4 s; training loss 5");
+}
+
+TEST_CASE("a resumed run's report has the time and the samples of the whole run") {
+  frugal::Report report = example();
+  report.seconds_before = 6.5;
+  report.resumed = frugal::Resumed{
+      .from = "there", .step = 7, .steps_repeated = 2, .seconds_lost = 0.25, .damaged = {}};
+  CHECK(report.total_seconds() == 8.0);
+  std::ostringstream text;
+  text << report;
+  CHECK(text.str() ==
+        "2 epochs, 10 steps, 80 samples in 8 s; training loss 0.25, validation loss 0.5, "
+        "validation accuracy 0.75; resumed from step 7, at 6.5 s, 2 steps repeated, 0.25 s lost; "
+        "stopped by EarlyStop\nadvice: use less");
+}
+
+TEST_CASE("a run ended with Ctrl-C has the exit code that shells use for it") {
+  frugal::Report report = example();
+  report.interrupted = true;
+  CHECK(report.exit_code() == 130);
+  report.preempted = true;
+  CHECK(report.exit_code() == 130);
+}
+
+TEST_CASE("an end that could not be saved is reported, and has its own exit code") {
+  frugal::Report report = example();
+  CHECK(report.exit_code() == 0);
+  report.preempted = true;
+  CHECK(report.exit_code() == 75);
+  report.unsaved = "the disk is full";
+  CHECK(report.exit_code() == 74);
+  report.interrupted = true;
+  CHECK(report.exit_code() == 74);
+  report.interrupted = report.preempted = false;
+  CHECK(report.exit_code() == 74);
+  std::ostringstream text;
+  text << report;
+  CHECK(text.str().find("; the end is not saved: the disk is full\n") != std::string::npos);
+}
+
+TEST_CASE("the last validation's metrics are available, or an error says why there are none") {
+  CHECK(example().last()["accuracy"] == 0.75);
+  CHECK_THROWS_AS(frugal::Report{}.last(), frugal::MetricError);
+}
+
+}  // namespace frugal_test::run_report

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <frugal/core/state/kept_buffers.hpp>
+
+#include <doctest/doctest.h>
+
+#include "support/running.hpp"
+
+#include <limits>
+
+namespace frugal_test::state_kept_buffers {
+
+using frugal::detail::KeptBuffers;
+
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+struct Statistics : torch::nn::Module {
+  Statistics() {
+    mean = register_buffer("mean", at::arange(6, at::kFloat).view({2, 3}).t());
+    scale = register_buffer("scale", at::ones({}, at::kDouble));
+    count = register_buffer("count", at::zeros({}, at::kLong));
+    mask = register_buffer("mask", at::full({3}, -infinity));
+  }
+  at::Tensor mean, scale, count, mask;
+};
+
+TEST_CASE("what became NaN is put back with its group, and what is finite stays") {
+  Statistics module;
+  at::Tensor const before = module.mean.clone();
+  KeptBuffers kept;
+  kept.begin(module);
+  CHECK_FALSE(kept.empty());
+  kept.take();
+  module.mean.add_(1);
+  module.count.add_(1);
+  kept.put_back();
+  CHECK(at::equal(module.mean, before + 1));
+
+  kept.take();
+  module.mean[0][1] = not_a_number;
+  module.scale.fill_(3);
+  module.count.add_(1);
+  kept.put_back();
+  CHECK(at::equal(module.mean, before + 1));
+  CHECK(module.scale.item<double>() == 1);
+  CHECK(module.count.item<std::int64_t>() == 2);
+  CHECK(module.mask.isinf().all().item<bool>());
+}
+
+TEST_CASE("with a flag that the host does not read, likewise") {
+  Statistics module;
+  KeptBuffers kept;
+  kept.begin(module);
+  for (bool const skipped : {false, true}) {
+    for (double const value : {2.0, infinity, not_a_number}) {
+      module.mean.fill_(7);
+      kept.take();
+      module.mean[2][0] = value;
+      kept.put_back(at::full({}, skipped ? 1 : 0, at::kFloat));
+      double const found = module.mean[2][0].item<double>();
+      bool const back = skipped && value != 2.0;
+      CHECK((back ? found == 7 : found == value || (value != value && found != found)));
+      CHECK(module.mean.strides() == at::IntArrayRef({1, 3}));
+    }
+  }
+}
+
+TEST_CASE("a module without such buffers costs nothing, and takes and puts back nothing") {
+  torch::nn::Linear linear(2, 2);
+  KeptBuffers kept;
+  kept.begin(*linear);
+  CHECK(kept.empty());
+  kept.take();
+  kept.put_back();
+  kept.put_back(at::ones({}));
+}
+
+}  // namespace frugal_test::state_kept_buffers

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/frugal.hpp>
+#include <frugal/report/burn_rate.hpp>
+#include <frugal/report/cost_meter.hpp>
+
+#include "support/dying_runs.hpp"
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace frugal_test::policy_burn_rate {
+
+using namespace support;
+using namespace support::dying_runs;
+using frugal::BurnRate;
+using frugal::CostMeter;
+using frugal::Every;
+using frugal::PerDay;
+using frugal::PerHour;
+using frugal::Stop;
+using frugal::Usd;
+using frugal::detail::SlidingRate;
+using frugal::plan::PricePerDevice;
+using Optimizer = frugal::Optimize<frugal::AdamW>;
+
+double now = 0;
+double fake_clock() { return now; }
+
+/// The steps of "budget" events that end the run.
+using Told = std::vector<std::uint64_t>;
+
+/// A minute passes in each step.
+struct Minutely {
+  struct kind : frugal::observer_kind {
+    static constexpr std::string_view name = "burn_rate.Minutely";
+  };
+  using listens = frugal::list<frugal::on::backward, frugal::on::recorded>;
+
+  Told* told = nullptr;
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Minutely const& settings) : told_(settings.told) {}
+    void on_backward(frugal::Backward<Context> const&) { now += 60; }
+    void on_recorded(frugal::Recorded<Context> const& phase) {
+      if (!told_ || phase.event.name != "budget") return;
+      for (auto const& [name, value] : phase.event.fields) {
+        if (name != "action" || std::get<std::string>(value) != "stop") continue;
+        told_->push_back(phase.event.at.step);
+      }
+    }
+
+   private:
+    Told* told_;
+  };
+};
+
+CostMeter meter(double price) {
+  CostMeter made{.price = PricePerDevice(price), .clock = &fake_clock};
+  made.energy.processors = false;
+  return made;
+}
+
+TEST_CASE("the rate is the mean over the window, and nothing before the window is full") {
+  SlidingRate rate(1.0);
+  for (int i = 0; i < 10; ++i) CHECK_FALSE(rate.look(0.1 * i, 0.2 * i));
+  CHECK(rate.look(1.0, 2.0).value_or(0) == doctest::Approx(2));
+  // The amount stands still: within a window the rate falls to 0.
+  double last = 2;
+  for (int i = 1; i <= 11; ++i) {
+    double const found = rate.look(1.0 + 0.1 * i, 2.0).value_or(-1);
+    CHECK(found <= last);
+    last = found;
+  }
+  CHECK(last == doctest::Approx(0));
+}
+
+TEST_CASE("at any steps a constant rate is found, and one that changes lies between its values") {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> step(1e-4, 0.3);
+  for (int trial = 0; trial < 100; ++trial) {
+    SlidingRate constant(0.5), changes(0.5);
+    double const scale = step(random);
+    double hours = 0, amount = 0;
+    for (int i = 0; i < 300; ++i) {
+      double const more = scale * step(random);
+      hours += more;
+      amount += more * (i % 50 < 25 ? 1 : 4);
+      if (auto const found = constant.look(hours, 3 * hours)) CHECK(*found == doctest::Approx(3));
+      if (auto const found = changes.look(hours, amount)) {
+        CHECK(*found >= 1 - 1e-9);
+        CHECK(*found <= 4 + 1e-9);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "a run that costs more an hour than the limit is warned of once, when the window is full") {
+  BurnRate<Usd<3>, PerHour> const limit;
+  auto const fast = run({}, Optimizer{}, meter(5), limit, Minutely{}).report;
+  REQUIRE(fast.advice.size() == 1);
+  CHECK(fast.advice[0] == "BurnRate: the run spends 5 USD an hour, and the limit is 3 USD");
+  CHECK(run({}, Optimizer{}, meter(2.9), limit, Minutely{}).report.advice.empty());
+  CHECK(run({}, Optimizer{}, meter(2.9), BurnRate<Usd<69>, PerDay>{}, Minutely{})
+            .report.advice.size() == 1);
+}
+
+TEST_CASE("with Stop the run ends once the window is full") {
+  auto const report = run({}, Optimizer{}, meter(5), BurnRate<Usd<3>, Stop>{}, Minutely{}).report;
+  CHECK(report.stopped_by == "BurnRate");
+  CHECK(report.steps == 11);  // ten minutes after the first step
+}
+
+TEST_CASE("a stop is told, also without a level and after one that was told") {
+  auto const report =
+      run({}, Optimizer{}, meter(5), BurnRate<Usd<3>, Stop>{.levels = {}}, Minutely{}).report;
+  CHECK(report.stopped_by == "BurnRate");
+  REQUIRE(report.advice.size() == 1);
+  CHECK(report.advice[0] ==
+        "BurnRate: the run spends 5 USD an hour, and the limit is 3 USD; it ends here");
+
+  TemporaryFolder const folder;
+  Job const job{.folder = folder.path()};
+  BurnRate<Usd<3>, Stop> const limit{.window = 300};
+  Told told;
+  static_cast<void>(run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}, meter(5), limit,
+                        Minutely{.told = &told}));
+  CHECK(told == Told{6});
+  // Started again it ends again, five minutes after its first step.
+  static_cast<void>(run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}, meter(5), limit,
+                        Minutely{.told = &told}));
+  CHECK(told == Told{6, 12});
+}
+
+TEST_CASE("settings that cannot be meant, and an unknown price, are refused") {
+  for (double const bad : {0.0, -1.0, std::nan("")}) {
+    CHECK_THROWS_AS(run({}, Optimizer{}, meter(5), BurnRate<Usd<3>>{.limit = bad}),
+                    frugal::SettingsError);
+    CHECK_THROWS_AS(run({}, Optimizer{}, meter(5), BurnRate<Usd<3>>{.window = bad}),
+                    frugal::SettingsError);
+  }
+  CostMeter unpriced = meter(1);
+  unpriced.price = {};
+  CHECK_THROWS_AS(run({}, Optimizer{}, unpriced, BurnRate<Usd<3>>{}), frugal::SettingsError);
+}
+
+}  // namespace frugal_test::policy_burn_rate

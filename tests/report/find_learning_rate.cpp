@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/clip.hpp>
+#include <frugal/policy/optimize/adam.hpp>
+#include <frugal/policy/optimize/sgd.hpp>
+#include <frugal/policy/schedule.hpp>
+#include <frugal/policy/skip_non_finite.hpp>
+#include <frugal/report/find_learning_rate.hpp>
+#include <frugal/report/log.hpp>
+
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+namespace frugal_test::trainer_find_learning_rate {
+
+using namespace frugal_test::support;
+using frugal::find_learning_rate;
+using frugal::Optimize;
+using frugal::RateRange;
+using frugal::Resident;
+using frugal::SGD;
+
+std::shared_ptr<Mlp> module() {
+  return std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
+}
+
+at::Tensor generator_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
+
+TEST_CASE("the losses are those of a hand-written loop whose rate grows by a constant factor") {
+  frugal::Batch const rows = samples(32);
+  RateRange const range{.from = 1e-3, .to = 1, .steps = 12, .smoothing = 0};
+  auto const net = std::make_shared<Mlp>();
+  frugal::Trainer trainer{net, frugal::CrossEntropy{}, frugal::Settings{},
+                          Optimize<SGD>{.lr = 0.25}};
+  auto const curve =
+      find_learning_rate(trainer, Resident(rows, {.batch = 8, .shuffle = false}), range);
+  REQUIRE(curve.points.size() == 12);
+  CHECK_FALSE(curve.diverged);
+
+  Mlp byhand;
+  for (std::int64_t step = 0; step < 12; ++step) {
+    double const rate = 1e-3 * std::pow(1e3, static_cast<double>(step) / 11);
+    auto const at = step * 8 % 32;
+    at::Tensor const loss = at::cross_entropy_loss(byhand.forward(rows.data.narrow(0, at, 8)),
+                                                   rows.target.narrow(0, at, 8));
+    auto const& point = curve.points[static_cast<std::size_t>(step)];
+    CHECK(point.rate == doctest::Approx(rate).epsilon(1e-12));
+    CHECK(point.loss == doctest::Approx(loss.item<double>()).epsilon(1e-5));
+    CHECK(point.smoothed == point.loss);
+    byhand.zero_grad();
+    loss.backward();
+    at::NoGradGuard const no_gradients;
+    for (at::Tensor& parameter : byhand.parameters()) parameter.sub_(parameter.grad(), rate);
+  }
+}
+
+TEST_CASE("everything is restored: weights, buffers, modes, generators, and the run that follows") {
+  auto const fit = [](bool test) {
+    torch::manual_seed(3);
+    auto const net = module();
+    net->norm->eval();
+    frugal::Trainer trainer{net, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
+                            Optimize<frugal::AdamW>{}, frugal::Schedule<frugal::Cosine>{}};
+    Resident train(samples(43), {.batch = 4, .shuffle = true});
+    if (test) {
+      auto const before = tensors_of(*net);
+      at::Tensor const generator = generator_state();
+      auto const curve = find_learning_rate(trainer, train, {.steps = 30});
+      CHECK(curve.points.size() > 10);
+      CHECK(same_bits(before, tensors_of(*net)));
+      CHECK(at::equal(generator, generator_state()));
+      CHECK_FALSE(net->norm->is_training());
+      CHECK(net->is_training());
+      for (at::Tensor const& each : net->parameters()) CHECK_FALSE(each.grad().defined());
+      CHECK(trainer.policy<frugal::kinds::optimizer>().lr == 1e-3);
+    }
+    auto const report = trainer.fit(train);
+    return std::pair(tensors_of(*net), report.train_loss);
+  };
+  auto const plain = fit(false);
+  auto const after = fit(true);
+  CHECK(same_bits(plain.first, after.first));
+  CHECK(plain.second == after.second);
+}
+
+TEST_CASE("the test ends where the loss diverges, and the suggestion lies before that") {
+  auto const net = std::make_shared<Mlp>();
+  frugal::Trainer trainer{net, frugal::MeanSquaredError{}, frugal::Settings{}, Optimize<SGD>{}};
+  frugal::Batch rows = samples(64);
+  rows.target = rows.data.slice(1, 0, 3) + 1;
+  auto const curve = find_learning_rate(trainer, Resident(rows, {.batch = 16}), {.from = 1e-4});
+  CHECK(curve.diverged);
+  CHECK(curve.points.size() < 100);
+  REQUIRE(curve.suggestion);
+  CHECK(*curve.suggestion > 1e-3);
+  CHECK(*curve.suggestion < curve.points.back().rate);
+}
+
+/// The batch determines the loss.
+struct Scripted {
+  template <class Module>
+  at::Tensor operator()(Module& net, at::Tensor const& loss) const {
+    return loss.mean() + 0 * net->first->bias.sum();
+  }
+};
+
+frugal::RateCurve scripted(std::vector<double> const& losses, RateRange const& range,
+                           auto... policies) {
+  std::vector<at::Tensor> batches;
+  for (double const loss : losses) batches.push_back(at::full({1}, loss, at::kDouble));
+  frugal::Trainer trainer{std::make_shared<Mlp>(), Scripted{}, frugal::Settings{}, Optimize<SGD>{},
+                          policies...};
+  return find_learning_rate(trainer, batches, range);
+}
+
+TEST_CASE("a loss that becomes NaN ends the curve, and one that is NaN at once is an error") {
+  auto const curve = scripted({3, 2, 1, std::nan("")}, {.steps = 10});
+  CHECK(curve.diverged);
+  CHECK(curve.points.size() == 3);
+  CHECK_THROWS_AS(scripted({std::nan("")}, {.steps = 10}), frugal::NonFiniteLossError);
+}
+
+TEST_CASE("with SkipNonFinite a broken sample is no part of the curve, and no divergence") {
+  frugal::Batch bad = samples(64);
+  bad.data = bad.data.clone();
+  bad.data.narrow(0, 24, 8).fill_(std::numeric_limits<float>::quiet_NaN());
+  RateRange const range{.from = 1e-4, .to = 1e-1, .steps = 20};
+  auto const curve_of = [&](auto const&... policies) {
+    frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
+                            Optimize<SGD>{.lr = 0.25}, policies...};
+    return find_learning_rate(trainer, Resident(bad, {.batch = 8, .shuffle = false}), range);
+  };
+  CHECK(curve_of().diverged);
+  frugal::RateCurve const curve = curve_of(frugal::SkipNonFinite{});
+  CHECK_FALSE(curve.diverged);
+  REQUIRE(curve.points.size() == 20);
+  for (auto const& point : curve.points) CHECK(std::isfinite(point.loss));
+  // Every window is bad from some rate on.
+  RateRange const far{.from = 1, .to = 1e30, .steps = 20};
+  frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::MeanSquaredError{}, frugal::Settings{},
+                          Optimize<SGD>{.lr = 0.25}, frugal::SkipNonFinite{.most_skips = 4}};
+  frugal::Batch const rows = samples(32);
+  Resident data(rows.data, at::one_hot(rows.target, 3).to(at::kFloat),
+                {.batch = 8, .shuffle = false});
+  CHECK(find_learning_rate(trainer, data, far).diverged);
+}
+
+TEST_CASE("a loss diverges at a multiple of the lowest smoothed one") {
+  RateRange const range{.steps = 10, .smoothing = 0, .runs_away = 2};
+  CHECK(scripted({3, 2, 1, 1.9, 1, 2.1, 1, 1, 1, 1}, range).points.size() == 6);
+  // Below zero: as far above the lowest as that is from zero.
+  CHECK(scripted({-1, -2, -0.5, 0.1, 0, 0, 0, 0, 0, 0}, range).points.size() == 4);
+  CHECK(scripted({3, 2, 1, 1.9, 1, 1.9, 1, 1, 1, 1}, range).points.size() == 10);
+}
+
+TEST_CASE("a step is a window, and its loss the window's mean") {
+  auto const curve =
+      scripted({1, 2, 3, 4, 5, 6}, {.steps = 10, .smoothing = 0}, frugal::Accumulate<2>{});
+  REQUIRE(curve.points.size() >= 3);
+  CHECK(curve.points[0].loss == 1.5);
+  CHECK(curve.points[1].loss == 3.5);
+  CHECK(curve.points[2].loss == 5.5);
+}
+
+TEST_CASE("a micro-batch of weight 0 is not in the curve, though its loss is NaN") {
+  auto const curve = [](bool with_nothing) {
+    int calls = 0;
+    auto const objective = [&calls, with_nothing](std::shared_ptr<Mlp>& net,
+                                                  frugal::Batch const& batch) {
+      frugal::Loss loss = frugal::CrossEntropy{}(net, batch);
+      if (++calls % 2 == 0) {
+        loss = {.value = loss.value * (with_nothing ? std::nan("") : 0.0), .weight = 0.0};
+      }
+      return loss;
+    };
+    frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{}, Optimize<SGD>{},
+                            frugal::Accumulate<2>{}};
+    auto const found = frugal::find_learning_rate(
+        trainer, frugal::Resident(samples(64), {.batch = 4}), {.steps = 20});
+    std::vector<double> losses;
+    for (auto const& point : found.points) losses.push_back(point.loss);
+    return losses;
+  };
+  std::vector<double> const losses = curve(true);
+  CHECK(losses.size() > 5);
+  CHECK(losses == curve(false));
+}
+
+TEST_CASE("nothing is written, logged or validated") {
+  TemporaryFolder const folder;
+  frugal::Trainer trainer{
+      module(),        frugal::CrossEntropy{},          frugal::Settings{.run = folder / "run"},
+      Optimize<SGD>{}, frugal::Log<frugal::Every<1>>{}, frugal::ClipNorm<>{}};
+  static_cast<void>(find_learning_rate(trainer, Resident(samples(32), {.batch = 4})));
+  CHECK_FALSE(std::filesystem::exists(folder / "run"));
+}
+
+TEST_CASE("after an error everything is restored, too") {
+  int calls = 0;
+  auto const failing = [&](std::shared_ptr<Mlp>& net, frugal::Batch const& batch) {
+    if (++calls == 5) throw std::runtime_error("in the middle");
+    return at::cross_entropy_loss(net->forward(batch.data), batch.target);
+  };
+  auto const net = module();
+  frugal::Trainer trainer{net, failing, frugal::Settings{}, Optimize<SGD>{}};
+  auto const before = tensors_of(*net);
+  at::Tensor const generator = generator_state();
+  CHECK_THROWS_AS(find_learning_rate(trainer, Resident(samples(32), {.batch = 4})),
+                  std::runtime_error);
+  CHECK(same_bits(before, tensors_of(*net)));
+  CHECK(at::equal(generator, generator_state()));
+}
+
+TEST_CASE("invalid ranges are refused before anything is changed") {
+  for (RateRange const& range :
+       {RateRange{.from = 0}, RateRange{.from = -1}, RateRange{.from = 1, .to = 1},
+        RateRange{.from = 2, .to = 1}, RateRange{.from = std::nan("")},
+        RateRange{.to = std::numeric_limits<double>::infinity()}, RateRange{.steps = 9},
+        RateRange{.smoothing = 1}, RateRange{.smoothing = -0.1}, RateRange{.runs_away = 1}}) {
+    CHECK_THROWS_AS(scripted({1}, range), frugal::SettingsError);
+  }
+  frugal::Trainer trainer{module(), frugal::CrossEntropy{}, frugal::Settings{},
+                          Optimize<SGD>{.lr = 0}};
+  CHECK_THROWS_AS(find_learning_rate(trainer, Resident(samples(8))), frugal::SettingsError);
+}
+
+}  // namespace frugal_test::trainer_find_learning_rate

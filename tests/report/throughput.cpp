@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/optimize/sgd.hpp>
+#include <frugal/policy/smoke.hpp>
+#include <frugal/report/log.hpp>
+#include <frugal/report/progress.hpp>
+#include <frugal/report/throughput.hpp>
+#include <frugal/trainer.hpp>
+
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+namespace frugal_test::policy_throughput {
+
+using namespace frugal_test::support;
+using frugal::Every;
+using frugal::FlopCounter;
+using frugal::Optimize;
+using frugal::Resident;
+using frugal::SGD;
+using frugal::Throughput;
+namespace k = frugal::kinds;
+
+// Mlp of 6 features, 8 hidden units, 3 classes: products of [B, 6] x [6, 8] and [B, 8] x [8, 3].
+// Backward has both gradients of the second and, because the data needs none, one of the first.
+constexpr double per_sample = 2 * (6 * 8 + 8 * 3) + 2 * (6 * 8 + 2 * 8 * 3);
+
+struct Ran {
+  frugal::Report report;
+  std::optional<frugal::Speed> last;
+};
+
+template <class... Ps>
+Ran run(frugal::Settings settings, std::int64_t n, Ps const&... policies) {
+  frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, settings,
+                          Optimize<SGD>{}, policies...};
+  auto report = trainer.fit(Resident(samples(n), {.batch = 4}), Resident(samples(8, 92)));
+  return {report, trainer.template policy<k::throughput>().last()};
+}
+
+TEST_CASE("operations are those of forward and backward of a step, by hand") {
+  auto const ran = run({}, 40, Throughput<Every<5>>{});
+  REQUIRE(ran.last);
+  CHECK(ran.last->step == 10);
+  CHECK(*ran.last->flops_per_step == doctest::Approx(4 * per_sample).epsilon(1e-12));
+}
+
+TEST_CASE("a dry run and validations are not counted, and windows are as a whole") {
+  auto const ran = run({.epochs = 3}, 40, Throughput<Every<4>>{}, frugal::Accumulate<2>{},
+                       frugal::Validate<Every<1>>{}, frugal::Smoke<>{.out = nullptr});
+  REQUIRE(ran.last);
+  CHECK(ran.last->step == 12);
+  CHECK(*ran.last->flops_per_step == doctest::Approx(8 * per_sample).epsilon(1e-12));
+}
+
+TEST_CASE("steps of other sizes than the counted one are scaled by their samples") {
+  // Batches of 4, 4, 4, 2: the first is counted, and the next six are the measured stretch.
+  auto const ran = run({.epochs = 2}, 14, Throughput<Every<7>>{});
+  REQUIRE(ran.last);
+  CHECK(ran.last->step == 7);
+  CHECK(*ran.last->flops_per_step == doctest::Approx(22.0 / 6 * per_sample).epsilon(1e-12));
+}
+
+TEST_CASE("rates are of one stretch of time, and utilisation is the fraction of the peak") {
+  auto const ran = run({}, 40, Throughput<Every<5>>{.peak_flops = 1e12});
+  REQUIRE(ran.last);
+  frugal::Speed const& speed = *ran.last;
+  CHECK(speed.step_seconds > 0);
+  CHECK(speed.samples_per_second * speed.step_seconds == doctest::Approx(4));
+  CHECK(speed.tokens_per_second == doctest::Approx(speed.samples_per_second));
+  CHECK(*speed.flops_per_second * speed.step_seconds == doctest::Approx(*speed.flops_per_step));
+  CHECK(*speed.utilisation * 1e12 == doctest::Approx(*speed.flops_per_second));
+  CHECK(ran.report.advice.empty());
+}
+
+TEST_CASE("without a known peak there is no utilisation, and one note in advice") {
+  auto const ran = run({}, 40, Throughput<Every<2>>{});
+  CHECK_FALSE(ran.last->utilisation);
+  REQUIRE(ran.report.advice.size() == 1);
+  CHECK(ran.report.advice[0].find("Throughput::peak_flops") != std::string::npos);
+  CHECK_THROWS_AS(run({}, 4, Throughput<>{.peak_flops = -1}), frugal::SettingsError);
+  CHECK_THROWS_AS(run({}, 4, Throughput<>{.peak_flops = std::nan("")}), frugal::SettingsError);
+}
+
+TEST_CASE("a run that ends before its second measurement has measured nothing") {
+  CHECK_FALSE(run({}, 4, Throughput<Every<1>>{}).last);
+  CHECK(run({}, 8, Throughput<Every<1>>{}).last);
+}
+
+TEST_CASE("the log has each measurement once, with the line that follows") {
+  TemporaryFolder const folder;
+  run({.run = folder.path(), .epochs = 2}, 40, Throughput<Every<6>>{.peak_flops = 1e12},
+      frugal::Log<Every<2>>{});
+  std::string with;
+  for (std::string const& text : lines_of(text_of(folder / "metrics.jsonl"))) {
+    Json const line = Json::parse(text);
+    if (!line.contains("utilisation")) continue;
+    for (char const* name : {"step_seconds", "samples_per_second", "tokens_per_second",
+                             "flops_per_step", "flops_per_second"}) {
+      CHECK(line.at(name).get<double>() > 0);
+    }
+    with += line.at("event").get<std::string>() + line.at("step").dump() + ' ';
+  }
+  CHECK(with == "step6 step12 step18 ");
+}
+
+TEST_CASE("the progress shows the fraction of the peak as soon as it is measured") {
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> const file(std::tmpfile(), &std::fclose);
+  run({}, 40, Throughput<Every<5>>{.peak_flops = 1e12},
+      frugal::Progress<>{.out = file.get(), .line_seconds = 0});
+  std::rewind(file.get());
+  int with = 0;
+  for (char line[300]; std::fgets(line, sizeof line, file.get()) != nullptr;) {
+    with += std::string(line).find("% of peak") != std::string::npos;
+  }
+  CHECK(with == 6 + 1);  // steps 5 to 10, and the epoch's end
+}
+
+TEST_CASE("another active counter delays the count, which never covers part of a step") {
+  FlopCounter other;
+  REQUIRE(other.open());
+  Spy spy{.each_step = [&](frugal::Counters const& at) {
+    if (at.step == 4) other.close();
+  }};
+  auto const ran = run({}, 80, Throughput<Every<10>>{}, frugal::Accumulate<2>{}, spy);
+  REQUIRE(ran.last);
+  CHECK(*ran.last->flops_per_step == doctest::Approx(8 * per_sample).epsilon(1e-12));
+}
+
+TEST_CASE("nothing is left behind when a step throws while it is counted") {
+  auto const failing = [](std::shared_ptr<Mlp>& net, frugal::Batch const& batch) -> at::Tensor {
+    net->forward(batch.data);
+    throw std::runtime_error("in the middle");
+  };
+  frugal::Trainer trainer{std::make_shared<Mlp>(), failing, frugal::Settings{}, Optimize<SGD>{},
+                          Throughput<>{}};
+  CHECK_THROWS_AS(trainer.fit(Resident(samples(8))), std::runtime_error);
+  CHECK_FALSE(at::hasThreadLocalCallbacks());
+  FlopCounter counter;
+  CHECK(counter.open());
+}
+
+TEST_CASE("a measured run ends with the same bits as one without") {
+  auto const trained = [](auto... policies) {
+    auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
+    frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
+                            Optimize<SGD>{.lr = 0.1, .momentum = 0.9}, policies...};
+    static_cast<void>(trainer.fit(Resident(samples(30), {.batch = 8, .shuffle = true})));
+    return tensors_of(*module);
+  };
+  CHECK(same_bits(trained(), trained(Throughput<Every<1>>{})));
+}
+
+/// Resident batches of a source that says how long it was waited for: a nanosecond more each time.
+struct Waiting {
+  Resident inner{samples(40), {.batch = 4}};
+  double seconds = 0;
+  std::string hint{};
+
+  void seek(frugal::Cursor const& cursor) { inner.seek(cursor); }
+  std::optional<frugal::Batch> next() {
+    seconds += 1e-9;
+    return inner.next();
+  }
+  double waited() const { return seconds; }
+  std::string advice() const { return hint; }
+};
+
+TEST_CASE("the share of the time that a source was waited for is measured, and is in the log") {
+  auto const measured = [](auto source, auto&& check) {
+    TemporaryFolder const folder;
+    frugal::Trainer trainer{
+        std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{.run = folder.path()},
+        Optimize<SGD>{},         Throughput<Every<5>>{}, frugal::Log<Every<5>>{}};
+    static_cast<void>(trainer.fit(source));
+    auto const last = trainer.template policy<k::throughput>().last();
+    REQUIRE(last);
+    check(*last, text_of(folder / "metrics.jsonl"));
+  };
+  measured(Waiting{}, [](frugal::Speed const& speed, std::string const& log) {
+    REQUIRE(speed.data_wait);
+    CHECK(*speed.data_wait * speed.step_seconds == doctest::Approx(1e-9));
+    CHECK(log.find("\"data_wait\":") != std::string::npos);
+  });
+  measured(Resident(samples(40), {.batch = 4}),
+           [](frugal::Speed const& speed, std::string const& log) {
+             CHECK_FALSE(speed.data_wait);
+             CHECK(log.find("data_wait") == std::string::npos);
+           });
+}
+
+TEST_CASE("a fit ends with the advice of its source, if it has any") {
+  auto const advice_of = [](std::string hint) {
+    frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, Optimize<SGD>{}};
+    return trainer.fit(Waiting{.hint = std::move(hint)}).advice;
+  };
+  CHECK(advice_of("fix the data first") == std::vector<std::string>{"fix the data first"});
+  CHECK(advice_of("").empty());
+}
+
+}  // namespace frugal_test::policy_throughput
