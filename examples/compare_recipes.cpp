@@ -3,6 +3,7 @@
 // Fashion-MNIST, several times, and prints a table. docs/compare.md goes through this file.
 //
 // Shapes: B images, 1x28x28 each; 10 classes.
+#include <frugal/compare.hpp>
 #include <frugal/frugal.hpp>
 
 #include <CLI/CLI.hpp>

@@ -4,7 +4,9 @@
 // compares; --list prints the levers.
 //
 // Shapes: B samples; 1x28x28 pixels, or T tokens.
+#include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 
 #include <sys/resource.h>
 #include <torch/data/datasets/base.h>

@@ -5,6 +5,7 @@
 // Shapes: B samples, 784 pixels, 10 classes.
 #pragma once
 
+#include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
 
 #include <cstdint>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Everything. core.hpp is the engine and the loop alone.
+// The core, the policies, metrics, and data in memory. In addition there are data.hpp (loaders, shards,
+// text, images), report.hpp (prices, profiles, sinks, plans) and compare.hpp. core.hpp is the loop alone.
 
 #include <torch/torch.h>
 
-#include <frugal/compare.hpp>
 #include <frugal/core.hpp>
 #include <frugal/core/compose/rational.hpp>
 #include <frugal/core/run/binary_cross_entropy.hpp>
@@ -13,39 +13,15 @@
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
-#include <frugal/data/cache/cached.hpp>
-#include <frugal/data/cache/offline.hpp>
-#include <frugal/data/cache/unused_keys.hpp>
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/idx/mnist.hpp>
-#include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/colour_jitter.hpp>
-#include <frugal/data/image/crop.hpp>
-#include <frugal/data/image/flip.hpp>
-#include <frugal/data/image/mix.hpp>
-#include <frugal/data/image/mosaic.hpp>
-#include <frugal/data/image/normalise.hpp>
-#include <frugal/data/image/random_resized_crop.hpp>
-#include <frugal/data/image/resize.hpp>
 #include <frugal/data/limited.hpp>
-#include <frugal/data/loading/loader.hpp>
-#include <frugal/data/loading/prefetch.hpp>
-#include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/mapped.hpp>
 #include <frugal/data/pad.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/resident.hpp>
 #include <frugal/data/samples.hpp>
-#include <frugal/data/sampling/weighted.hpp>
-#include <frugal/data/shards/folder_set.hpp>
-#include <frugal/data/shards/npy_tensor.hpp>
-#include <frugal/data/shards/record_set.hpp>
-#include <frugal/data/shards/shard_order.hpp>
-#include <frugal/data/shards/shard_writer.hpp>
-#include <frugal/data/shards/text_lines.hpp>
-#include <frugal/data/text/packed.hpp>
-#include <frugal/data/text/token_transform.hpp>
 #include <frugal/metrics/accuracy.hpp>
 #include <frugal/metrics/confusion_matrix.hpp>
 #include <frugal/metrics/ignore_index.hpp>
@@ -63,13 +39,11 @@
 #include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/clip.hpp>
-#include <frugal/policy/curriculum.hpp>
 #include <frugal/policy/device.hpp>
 #include <frugal/policy/device/copied_ahead.hpp>
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/flush_denormals.hpp>
 #include <frugal/policy/graph.hpp>
-#include <frugal/policy/importance.hpp>
 #include <frugal/policy/keep_memory.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/precision.hpp>
@@ -84,20 +58,8 @@
 #include <frugal/policy/stop_after.hpp>
 #include <frugal/policy/train_metrics.hpp>
 #include <frugal/policy/validate.hpp>
-#include <frugal/report/audit.hpp>
-#include <frugal/report/budget.hpp>
-#include <frugal/report/burn_rate.hpp>
-#include <frugal/report/cost_meter.hpp>
-#include <frugal/report/csv.hpp>
 #include <frugal/report/explain.hpp>
-#include <frugal/report/explain_plan.hpp>
-#include <frugal/report/find_learning_rate.hpp>
-#include <frugal/report/html_report.hpp>
 #include <frugal/report/log.hpp>
-#include <frugal/report/mlperf_log.hpp>
-#include <frugal/report/on_metrics.hpp>
-#include <frugal/report/profile.hpp>
 #include <frugal/report/progress.hpp>
-#include <frugal/report/prometheus.hpp>
 #include <frugal/report/throughput.hpp>
 #include <frugal/version.hpp>

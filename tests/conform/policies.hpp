@@ -4,6 +4,7 @@
 #pragma once
 
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 
 #include "support/running.hpp"
 

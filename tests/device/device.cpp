@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 
 #include "support/fake_device.hpp"
 #include "support/running.hpp"

@@ -2,6 +2,7 @@
 // Case 5: a step that takes 60% of the memory is captured: the warm-up's cache is freed before.
 #include <doctest/doctest.h>
 
+#include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
 
 #include <ATen/cuda/CUDAContextLight.h>

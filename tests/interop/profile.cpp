@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The run for tests/interop/profile.py: FOLDER gets two windows of Profile, of five steps each.
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 
 #include <exception>
 #include <iostream>

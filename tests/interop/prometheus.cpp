@@ -4,6 +4,7 @@
 // its argument, and serves the same values over HTTP. It prints the endpoint's port before the last
 // step and waits for a line of input.
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 #include <frugal/report/prometheus.hpp>
 #include <frugal/report/prometheus_endpoint.hpp>
 

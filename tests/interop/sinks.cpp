@@ -8,6 +8,7 @@
 //  FOLDER rolled   the loss of step 18 is NaN once: the run returns from step 17 to step 15
 //  FOLDER full     the disk is full from step 6 to step 9
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 #include <frugal/report/tensorboard.hpp>
 
 #include <torch/nn/modules/linear.h>

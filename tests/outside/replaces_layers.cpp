@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 
 #include "support/files.hpp"
 #include "support/running.hpp"

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 
 #include "support/checkpoints.hpp"
 #include "support/files.hpp"

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 #include <frugal/report/cost_meter.hpp>
 
 #include "support/dying_runs.hpp"

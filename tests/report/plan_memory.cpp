@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 #include <frugal/report/plan_memory.hpp>
 
 #include <memory>

@@ -3,6 +3,7 @@
 
 #include <frugal/base/json.hpp>
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 
 #include <torch/csrc/autograd/profiler_kineto.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
 
 #include "support/files.hpp"

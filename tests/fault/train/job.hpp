@@ -2,7 +2,9 @@
 // The job of tests/fault/train.cpp: small, with everything that a resume can get wrong.
 #pragma once
 
+#include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 
 #include "support/running.hpp"
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 #include <frugal/report/notify/webhook.hpp>
 
 #include "support/dying_runs.hpp"

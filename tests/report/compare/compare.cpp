@@ -3,6 +3,7 @@
 
 #include <frugal/compare.hpp>
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 
 #include "support/files.hpp"
 #include "support/running.hpp"

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 #include <frugal/report/notify/webhook.hpp>
 #include <frugal/report/prometheus_endpoint.hpp>
 #include <frugal/report/tensorboard.hpp>

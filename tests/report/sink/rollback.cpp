@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 #include <frugal/report/tensorboard.hpp>
 
 #include "support/event_file.hpp"

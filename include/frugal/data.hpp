@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Data, in memory and on disk: sets, loaders, shards, caches, text, images; and the policies that
+// choose samples. What needs a library of a component (tables, JPEG, tar, vocabularies) is included by name:
+// docs/data.md.
+
+#include <frugal/data/cache/cached.hpp>
+#include <frugal/data/cache/offline.hpp>
+#include <frugal/data/cache/unused_keys.hpp>
+#include <frugal/data/collate_then.hpp>
+#include <frugal/data/dataset.hpp>
+#include <frugal/data/idx/mnist.hpp>
+#include <frugal/data/image/augment.hpp>
+#include <frugal/data/image/colour_jitter.hpp>
+#include <frugal/data/image/crop.hpp>
+#include <frugal/data/image/flip.hpp>
+#include <frugal/data/image/mix.hpp>
+#include <frugal/data/image/mosaic.hpp>
+#include <frugal/data/image/normalise.hpp>
+#include <frugal/data/image/random_resized_crop.hpp>
+#include <frugal/data/image/resize.hpp>
+#include <frugal/data/limited.hpp>
+#include <frugal/data/loading/loader.hpp>
+#include <frugal/data/loading/prefetch.hpp>
+#include <frugal/data/loading/transformed.hpp>
+#include <frugal/data/mapped.hpp>
+#include <frugal/data/pad.hpp>
+#include <frugal/data/range.hpp>
+#include <frugal/data/resident.hpp>
+#include <frugal/data/samples.hpp>
+#include <frugal/data/sampling/weighted.hpp>
+#include <frugal/data/shards/folder_set.hpp>
+#include <frugal/data/shards/npy_tensor.hpp>
+#include <frugal/data/shards/record_set.hpp>
+#include <frugal/data/shards/shard_order.hpp>
+#include <frugal/data/shards/shard_writer.hpp>
+#include <frugal/data/shards/text_lines.hpp>
+#include <frugal/data/text/packed.hpp>
+#include <frugal/data/text/token_transform.hpp>
+#include <frugal/policy/curriculum.hpp>
+#include <frugal/policy/importance.hpp>
